@@ -1,38 +1,40 @@
-// Recognises events of a stream that differ from an earlier one in one text alone, so that they need no parsing.
+// Recognises stream events that differ from an earlier event in one text only, so that they are not parsed.
 import { decodeByteText, detachedByteText } from "../../base/bytes/byte-text.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
 import { backslash, firstNonAscii, firstPrintable, quote } from "../../base/text/json-string.ts";
 import type { PlacedEvent } from "./answer.ts";
 
-/** All but the text of an event, as byte text: what it begins and ends with, line ends included. */
+/** An event without its text, as byte text: its beginning and end, line ends included. */
 export interface EventFrame {
   before: string;
   after: string;
 }
 
-/** `event`: of which the text is what stands from `textStart` to `textEnd`. */
+/** The text of `event` is between `textStart` and `textEnd`. */
 export function frameOf(event: string, textStart: number, textEnd: number): EventFrame {
   return { before: detachedByteText(event.slice(0, textStart)), after: detachedByteText(event.slice(textEnd)) };
 }
 
-/** Where the data begins in an event that is one line of it, and no other; -1 where it is not. */
+/** Returns the offset of the data if it is the only line of the event, and -1 otherwise. */
 export function dataStart(event: string, data: string): number {
   const lead = event.startsWith("data: ") ? 6 : 5;
   const lineEnds = event.slice(lead + data.length);
   return event.startsWith(data, lead) && (lineEnds === "\n\n" || lineEnds === "\r\n\r\n") ? lead : -1;
 }
 
-/** The text that stands as `written` in a JSON string, as byte text. */
+/** Returns the meaning of a JSON string that is written as `written`, as byte text. */
 export function meaningOf(written: string): string {
   return String(JSON.parse(`"${decodeByteText(written)}"`));
 }
 
-/** Templates made before one has been of use; what a stream of changing events loses in vain. */
+/**
+ * Maximum number of templates that are made before one is useful; it bounds the waste on a stream of changing events.
+ */
 const maxTrials = 4;
-/** Each event that a template spared earns this part of another one. */
+/** Share of a new template that each event without parsing earns. */
 const trialsPerEvent = 0.5;
 
-/** Bounds what is spent on templates for a stream that none fits. */
+/** Limits the work on templates for a stream that no template fits. */
 export class TemplateTrials {
   #left = maxTrials;
 
@@ -44,17 +46,18 @@ export class TemplateTrials {
     this.#left--;
   }
 
-  /** So many events needed no parsing. */
+  /** Records events that needed no parsing. */
   spared(events: number): void {
     if (this.#left < maxTrials) this.#left = Math.min(maxTrials, this.#left + events * trialsPerEvent);
   }
 }
 
 export abstract class AlikeEvents implements PlacedEvent {
-  // Apart, and not in their frame: with many streams each object that an event leads to has left the processor's cache.
+  // The texts are copied out of the frame, because with many streams each further object is a cache miss for the
+  // processor.
   protected readonly before: string;
   protected readonly after: string;
-  /** What the event begins with and ends with, one behind the other. */
+  /** The beginning and the end of the event, concatenated. */
   readonly #frame: Buffer;
 
   constructor({ before, after }: EventFrame) {
@@ -68,7 +71,10 @@ export abstract class AlikeEvents implements PlacedEvent {
 
   abstract send(client: ClientStream, bytes: Buffer, start: number, end: number): boolean;
 
-  /** Whether the event that is `bytes` from `start` to `end` is one of this kind, and its text plain ASCII without escapes. */
+  /**
+   * Reports whether the bytes from `start` to `end` are an event of this kind whose text is plain ASCII without
+   * escapes.
+   */
   protected isPlain(bytes: Buffer, start: number, end: number): boolean {
     const frame = this.#frame;
     const textStart = start + this.before.length;

@@ -1,19 +1,24 @@
-// How long a whole answer may be, by what was asked for: what is longer, no use of the request explains.
+// Limits the length of a whole answer by what the request asks for.
 import type { Model } from "../../domain/models/model.ts";
 import { countTexts } from "../../wire/parts.ts";
 import type { AskedRequest } from "./answer.ts";
 
 const [kib, mib] = [1024, 1024 * 1024];
-/** Within it no answer is looked at. What is not counted in tokens: pictures and sound that a model makes, and prompts that are echoed. */
+/**
+ * Shorter answers are never checked. Leaves room for pictures, sound and echoed prompts, which are not counted in
+ * tokens.
+ */
 export const defaultAnswerBytes = 16 * mib;
-/** Whatever was asked for. A batch of 2,048 long embeddings in JSON comes to about 80 MB. */
+/** The limit for any request. A batch of 2,048 long embeddings in JSON is about 80 MB. */
 const maxBytes = 128 * mib;
-/** Several times what a token of text takes in JSON; and what its probabilities take, with 20 others beside each. */
+/**
+ * Several times the JSON bytes of a token of text, and of a token with its probability and those of 20 alternatives.
+ */
 const bytesPerToken = 256;
 const bytesPerTokenWithProbabilities = 8 * kib;
-/** Where neither the request nor the model says how many there may be. */
+/** Number of tokens if neither the request nor the model sets a limit. */
 const defaultTokens = 128 * kib;
-/** An embedding of 16,384 numbers in JSON. */
+/** Bytes of an embedding of 16,384 numbers in JSON. */
 const bytesPerEmbedding = 512 * kib;
 
 export function maxAnswerBytes(request: AskedRequest, { context }: Pick<Model, "context">): number {

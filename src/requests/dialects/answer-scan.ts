@@ -1,4 +1,4 @@
-// Looks through a whole answer without making anything of it: most can go to the client as the engine wrote them.
+// Scans a whole answer without parsing it: most answers can go to the client as the model server wrote them.
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
 import {
   afterColon,
@@ -40,20 +40,19 @@ const names = [
   ] as const),
   ...(["max_output_tokens", "max_tool_calls", "background", "metadata", "safety_identifier"] as const),
   ...(["prompt_cache_key"] as const),
-  // Members from `choices` on are also searched within (scanned-parts.ts).
   ...(["choices", "output", "tools", "text", "reasoning"] as const),
 ] as const;
 export type AnswerMember = (typeof names)[number];
 
-/** Bits of a number hold what encloses a value. */
+/** The bits of one number record whether each enclosing container is an object or an array. */
 const maxDepth = 30;
 
-/** The index of each member in the list of places. */
+/** Index of each member in the array of places. */
 const placeOf = Object.fromEntries(names.map((name, at) => [name, 2 * at])) as Readonly<Record<AnswerMember, number>>;
-/** The first of the members that are searched within, and the depth of the objects that are noted at most. */
+/** The first member that is also searched within, and the maximum depth of the objects noted there. */
 const firstWithin = placeOf.choices;
 const deepestNoted = 5;
-/** The names by their length, each with where its place stands. */
+/** The member names by length, each with its index in the array of places. */
 const namesOfLength = Array.from({ length: 1 + Math.max(...names.map(({ length }) => length)) }, (_, length) =>
   names.filter((name) => name.length === length).map((name) => ({ name: Buffer.from(name), place: placeOf[name] })),
 );
@@ -61,9 +60,9 @@ const [backslash, space, letterN] = [0x5c, 0x20, 0x6e];
 const other = -2;
 
 /**
- * What is found in an answer that is a JSON object without any fault; undefined where it is not one. Undefined as well
- * where it is too long, too deep, or has a member of these twice or a name with escapes: what cannot be vouched for here
- * is for JSON.parse. A byte above 127 is taken as it is.
+ * Returns the members of an answer that is a valid JSON object, or undefined if JSON.parse has to decide. JSON.parse
+ * decides if the answer is too long or too deep, repeats a member of the list or has an escaped name. Bytes above 127
+ * are not checked.
  */
 export function scanAnswer(answer: ByteSpan): ScannedAnswer | undefined {
   if (!load(answer)) return undefined;
@@ -76,19 +75,21 @@ export function scanAnswer(answer: ByteSpan): ScannedAnswer | undefined {
   return isJsonObject(answer.length, places) ? new ScannedAnswer(answer, places) : undefined;
 }
 
-/** Places in an answer are counted from where it begins. */
+/** Members of a scanned answer. Offsets are relative to the beginning of the answer. */
 export class ScannedAnswer {
-  /** The usage, where it tells the three whole numbers of a chat completion, and nothing else; undefined where it is to be parsed. */
+  /**
+   * The usage if it has exactly the three whole numbers of a chat completion; undefined if the usage must be parsed.
+   */
   readonly usage: TokenUsage | undefined;
   /** True if each choice has a message with a text and no calls, and ended by `stop` or `length`. */
   readonly hasPlainMessages: boolean;
-  /** Reports whether the items, the tools, `text` and `reasoning` of a response have all members that clients need. */
+  /** True if the items, the tools, `text` and `reasoning` of a response have all members that clients need. */
   readonly hasWholeParts: boolean;
   readonly #answer: ByteSpan;
-  /** Start and end of the value of each member, in the order of their names; both 0 where there is none. */
+  /** Start and end of each member's value, in the order of the names; both 0 if the member is absent. */
   readonly #places: Int32Array;
 
-  /** The answer is the text that is loaded. */
+  /** `answer` must be the text that is loaded. */
   constructor(answer: ByteSpan, places: Int32Array) {
     this.#answer = answer;
     this.#places = places;
@@ -97,7 +98,7 @@ export class ScannedAnswer {
     this.usage = countedUsage(this.startOf("usage"));
   }
 
-  /** Where the value of the member begins and ends; both 0 where there is none. */
+  /** Returns the offset where the member's value begins, or 0 if the member is absent. */
   startOf(member: AnswerMember): number {
     return this.#places[placeOf[member]] as number;
   }
@@ -106,13 +107,13 @@ export class ScannedAnswer {
     return this.#places[placeOf[member] + 1] as number;
   }
 
-  /** The first byte of its value; 0 where there is none. */
+  /** Returns the first byte of the member's value, or 0 if the member is absent. */
   firstByteOf(member: AnswerMember): number {
     const start = this.startOf(member);
     return start === 0 ? 0 : this.#byteAt(start);
   }
 
-  /** Whether its value is this text; false also where it is written with escapes, or is not ASCII. */
+  /** Reports whether the member's value is this text; false for a text with escapes or characters beyond ASCII. */
   isText(member: AnswerMember, expected: string): boolean {
     const start = this.startOf(member);
     const { length } = expected;
@@ -138,13 +139,13 @@ export class ScannedAnswer {
     return this.#byteAt(at) === openBrace;
   }
 
-  /** Whether there are such bytes anywhere in its value. */
+  /** Reports whether the member's value contains these bytes. */
   holds(member: AnswerMember, bytes: Buffer): boolean {
     const { buffer, start: from } = this.#answer;
     return buffer.subarray(from + this.startOf(member), from + this.endOf(member)).includes(bytes);
   }
 
-  /** Returns the place of the first member. */
+  /** Returns the offset of the first member. */
   get within(): number {
     let at = 0;
     while (this.#byteAt(at) !== openBrace) at++;
@@ -155,7 +156,7 @@ export class ScannedAnswer {
     const start = this.startOf(member);
     if (start === 0) return undefined;
     const { buffer, start: from } = this.#answer;
-    // Not as byte text: the name of a tier is kept, and prices go by it.
+    // A tier's name is stored and decides prices, so the value is decoded as UTF-8 and not as byte text.
     return JSON.parse(buffer.toString("utf8", from + start, from + this.endOf(member)));
   }
 
@@ -166,7 +167,7 @@ export class ScannedAnswer {
 
 const countNames = ["prompt_tokens", "completion_tokens", "total_tokens"].map((name) => Buffer.from(name));
 
-/** `start`: where it begins in the text that is loaded; 0 where there is none. */
+/** `start` is the offset of the usage in the loaded text, or 0 if the answer has none. */
 function countedUsage(start: number): TokenUsage | undefined {
   if (start === 0 || bytes[start] !== openBrace) return undefined;
   const counts = countNames.map(() => -1);
@@ -184,7 +185,7 @@ function countedUsage(start: number): TokenUsage | undefined {
       counts[i] = count;
       isKnown = true;
     }
-    // It may tell of a part, as DeepSeek does.
+    // An unknown member may report a part of the tokens, as DeepSeek's does.
     if (!isKnown) return undefined;
     at = afterSpace(end);
     if (bytes[at] !== comma) break;
@@ -193,12 +194,15 @@ function countedUsage(start: number): TokenUsage | undefined {
   const completionTokens = counts[1] as number;
   const totalTokens = counts[2] as number;
   if (promptTokens < 0 || completionTokens < 0 || totalTokens < 0) return undefined;
-  // What was thought may stand beside both.
+  // A larger total may include reasoning tokens beside both counts.
   if (totalTokens > promptTokens + completionTokens) return undefined;
   return { promptTokens, completionTokens, estimated: false };
 }
 
-/** The choices of the loaded text, their messages and usual ends, and whether a choice has not one of each, or more than a text. */
+/**
+ * The choices, messages and usual ends of the loaded text. A choice is odd if it lacks one of them, or has more than a
+ * text.
+ */
 let choices = 0;
 let messages = 0;
 let ends = 0;
@@ -211,7 +215,7 @@ function isCompleteSoFar(): boolean {
   return messages === choices && ends === choices;
 }
 
-/** Notes the begin of a value that is within `member`, or is that member's own. */
+/** Notes the beginning of the value of `member`, or of a value inside it. */
 function beginsWithin(member: number, depth: number, first: number): void {
   if (member !== placeOf.choices) partBegins((member - firstWithin) / 2, depth, first);
   else if (depth === choiceDepth - 1) {
@@ -246,14 +250,14 @@ function noteChoice(depth: number, at: number, value: number): void {
 
 const usualEnds = ["stop", "length"].map((end) => Buffer.from(end));
 
-/** Strict JSON; notes the places of the members as it goes. */
+/** Checks the syntax strictly and notes the places of the members on the way. */
 function isJsonObject(length: number, places: Int32Array): boolean {
   let at = afterSpace(0);
   if (bytes[at] !== openBrace) return false;
   let depth = 0;
-  /** A bit for each level, the innermost last: 1 in an object. */
+  /** The one bit per level, the innermost last; 1 for an object. */
   let objects = 0;
-  /** Index of the member of the first level at hand in `places`, or `other`. */
+  /** Index in `places` of the current top-level member, or `other`. */
   let member = other;
   for (;;) {
     const first = bytes[at] as number;
@@ -303,7 +307,7 @@ function isJsonObject(length: number, places: Int32Array): boolean {
   }
 }
 
-/** False where the member was there before. */
+/** Returns false if the answer already had this member. */
 function begins(places: Int32Array, member: number, depth: number, at: number): boolean {
   if (depth !== 1 || member < 0) return true;
   if (places[member] !== 0) return false;
@@ -311,7 +315,10 @@ function begins(places: Int32Array, member: number, depth: number, at: number): 
   return true;
 }
 
-/** Index in `places` of the member whose name opens at `at`, `other`, or `fault` where the name hides behind escapes. */
+/**
+ * Returns the index in `places` of the member whose name opens at `at`, or `other`. Returns `fault` for a name with
+ * escapes.
+ */
 function memberAt(at: number): number {
   let end = at + 1;
   for (let code = bytes[end] as number; code !== quote; code = bytes[++end] as number) {
@@ -327,7 +334,7 @@ function memberAt(at: number): number {
   return other;
 }
 
-/** Where the value of a member begins. */
+/** Returns the offset where the value of a member begins. */
 function valueAfterName(from: number): number {
   if (bytes[from] !== quote) return fault;
   const end = afterString(from);

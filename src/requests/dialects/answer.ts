@@ -1,4 +1,4 @@
-// An answer in whichever format: what a dialect is given to read one, and what it makes of it.
+// Answers in any format: what a dialect needs to read an answer, and the result.
 import type { ByteSpan, Bytes } from "../../base/bytes/byte-span.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
 import type { GatewayError } from "../../base/errors.ts";
@@ -7,95 +7,103 @@ import type { Deployment, Model } from "../../domain/models/model.ts";
 import type { RequestTrace } from "../../domain/usage/trace.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 
-/** What of a wire format its answers depend on; see `Dialect` for the rest. */
+/** The part of a wire format that its answers depend on; see `Dialect` for the rest. */
 export interface AnswerFormat {
-  /** The member of a request that is the prompt. */
+  /** Name of the request member that holds the prompt. */
   readonly promptMember: string;
-  /** Whether that is a conversation: messages, each of somebody. Else it is a text or several, or their tokens. */
+  /** True if the prompt is a list of messages with roles; false if it is one or more texts or token lists. */
   readonly isConversation: boolean;
-  /** Whether an answer is generated token by token: only then it can be streamed, and limited. */
+  /** True if answers are generated token by token; only such answers can be streamed and limited. */
   readonly generates: boolean;
-  /** The member of an answer that holds what was asked for, and the names of a whole answer and of a chunk. */
+  /** The member of an answer that lists its results, and the `object` names of a whole answer and of a chunk. */
   readonly answerList: string;
   readonly answerObject: string;
   readonly chunkObject: string;
-  /** Bytes of one item of an answer that is not generated token by token; 0: it is an embedding, or smaller. */
+  /**
+   * Bytes of one item of an answer that is not generated token by token; 0 if items are no larger than an embedding.
+   */
   readonly itemBytes: number;
   /**
-   * Gives the items of an answer the encoding that the request asks for, in place; says whether it changed one. Throws
-   * `upstream_error` where what is there cannot be what was asked for.
+   * Gives the items of an answer the requested encoding in place, and reports whether an item changed. Throws
+   * `upstream_error` for an item that cannot be the requested one.
    */
   encode(items: unknown[], request: AskedRequest): boolean;
 }
 
-/** The request that is answered, as far as its answer depends on it. */
+/** The request, as far as its answer depends on it. */
 export interface AskedRequest {
   readonly dialect: AnswerFormat;
-  /** Public id of the model that was asked for. */
+  /** Public id of the requested model. */
   readonly model: string;
-  /** Bytes of its body. */
+  /** Bytes of the request body. */
   readonly bodyBytes: number;
   readonly body: Readonly<Record<string, unknown>>;
   /** Estimated from the text. */
   readonly promptTokens: number;
-  /** The most tokens of each generation; undefined where the request sets no limit. */
+  /** Maximum number of tokens of each generation; undefined if the request sets no limit. */
   readonly maxCompletionTokens: number | undefined;
-  /** Generations side by side. */
+  /** Number of parallel generations. */
   readonly width: number;
-  /** Whether it has images, audio or files, whose tokens the text does not tell. */
+  /** True if the request has images, audio or files, whose token counts do not follow from the text. */
   readonly hasMedia: boolean;
-  /** Whether there are options of a stream, and they ask for usage. */
+  /** Reports whether `stream_options` is present and asks for usage. */
   readonly streamOptions: "none" | "usage" | "other";
 }
 
-/** Who answers: the model that serves the request, or stands in, and its engine. */
+/** The model that serves the request, or its fallback, with the deployment. */
 export interface Serving {
   readonly model: Pick<Model, "id" | "context">;
   readonly deployment: Pick<Deployment, "engine">;
   readonly trace?: Pick<RequestTrace, "answer" | "chunk"> | undefined;
 }
 
-/** What of an answer may be ours: the engine's own stands unless it gave none, or the id has to be unique here. */
+/**
+ * Members of an answer that the gateway may set. The model server's own id stands unless it is missing or must be
+ * unique here.
+ */
 export interface AnswerNames {
   id: string;
   /** Unix seconds. */
   created: number;
-  /** Whether `id` replaces the engine's. */
+  /** True if `id` replaces the model server's id. */
   ownId: boolean;
-  /** Unix seconds of the moment; left out: answers were whole when they began. */
+  /** The current time in Unix seconds; if absent, an answer is dated at its beginning. */
   nowSeconds?(): number;
-  /** Other members that are ours to say, whoever made it: whether it is kept, and what it goes on from. */
+  /** The further members that the gateway sets on every answer, such as `store` and `previous_response_id`. */
   readonly members?: OwnMembers | undefined;
-  /** Where another server may go on with it. */
+  /** The listener for the delivered text; set if another server may continue the stream. */
   readonly said?: SaidListener | undefined;
-  /** Whether a quota may end it: then what there is of it has to be known. */
+  /** True if a quota may end the answer, so that its content must be tracked. */
   readonly mayBeStopped?: boolean | undefined;
 }
 
-/** What a client is told of an answer that a quota has ended: the member `headrace` of what tells why it ended. */
+/** Tells a client that a quota ended the answer: the member `headrace` beside the finish reason. */
 export interface StopMark {
   readonly stopped_by: "quota";
   readonly quota: Readonly<Record<string, unknown>>;
 }
 
-/** The member `headrace` of what tells why an answer ended, or that another server goes on with it. */
+/** The member `headrace` beside the finish reason: why the answer ended, or how often another server continued it. */
 export interface AnswerMark extends Partial<StopMark> {
-  /** How often another server went on where one broke off. */
+  /** Number of times that another server continued after a server broke off. */
   readonly continued?: number | undefined;
 }
 
-/** Told of what a stream delivers, so that another server can go on from there. */
+/** Receives the delivered parts of a stream, so that another server can continue from there. */
 export interface SaidListener {
-  /** Tokens of prompts, as the servers that go on count them: of the request's own, and of each with the begin of the answer. */
+  /**
+   * Prompt tokens as counted by each continuing server: first those of the request, then those including the partial
+   * answer.
+   */
   readonly countedPrompts: readonly (number | undefined)[];
   text(text: string): void;
-  /** Throws where a server goes on with a text by a thought: it has not gone on, but begun anew. */
+  /** Throws if a server continues a text with reasoning, because it has begun anew. */
   thought(): void;
-  /** Anything else that is no text alone: a call, a refusal, log-probabilities. */
+  /** Called for anything except plain text: a call, a refusal or log-probabilities. */
   other(): void;
 }
 
-/** A part of an answer whose server broke off, and another went on. */
+/** Part of an answer whose server broke off, so that another server continued. */
 export interface CutPart {
   readonly reported: TokenUsage | undefined;
   readonly deliveredBytes: number;
@@ -104,105 +112,120 @@ export interface CutPart {
 
 export type OwnMembers = Readonly<Record<string, unknown>>;
 
-/** What of the things that are kept here a request goes on from, as far as it names them. */
+/** Stored response and conversation that a request continues from, as far as the request names them. */
 export interface GoesOnFrom {
-  /** Id of the response before it. */
+  /** Id of the preceding response. */
   readonly previousId: string | null;
   readonly conversationId: string | null;
 }
 
-/** How answers of a format are kept. */
+/** Describes the storage of answers of a format. */
 export interface KeptAnswers {
   readonly as: "chat" | "response";
-  /** Whether all events of a stream have to be seen for that; else the last ones, which come with its end, tell all. */
+  /** True if the collector needs all events of a stream; false if the last events contain the whole answer. */
   readonly ofAllEvents: boolean;
   collector(): AnswerCollector;
   /** See `AnswerNames.members`. */
   members(isKept: boolean, from: GoesOnFrom | undefined): OwnMembers | undefined;
-  /** A whole answer, or the last events of its stream as text or byte text, changed to say that the answer is not kept. */
+  /**
+   * Changes a whole answer, or the last events of its stream, to say that the answer is not stored. Takes text or byte
+   * text.
+   */
   unkept(answer: string): string;
 }
 
-/** A whole answer, as the client was promised it. */
+/** A whole answer in the form that the client expects. */
 export interface Answer {
-  /** What to send: the engine's own bytes, unless something had to change. */
+  /** Bytes to send: those of the model server, unless something had to change. */
   readonly body: Bytes | string;
-  /** The same; made when it is asked for. */
+  /** The body as text, decoded on demand. */
   readonly text: string;
   readonly usage: TokenUsage;
 }
 
-/** What was seen of a stream so far; what settlement counts. */
+/** The observations of a stream, from which settlement counts tokens. */
 export interface StreamObservation {
-  /** Usage as the engine that sends it now reported it last. */
+  /** Usage that the current server reported last. */
   readonly reported: TokenUsage | undefined;
-  /** The prompt and its parts, as the engine told them where the stream began; left out: it told none. */
+  /**
+   * Prompt tokens and their parts that the server reported at the beginning of the stream; absent if it reported none.
+   */
   readonly toldPrompt?: Pick<TokenUsage, "promptTokens" | "parts"> | undefined;
-  /** UTF-8 bytes of text delivered, and in how many pieces they came. */
+  /** UTF-8 bytes of delivered text, and the number of pieces. */
   deliveredBytes: number;
   deliveredPieces: number;
-  /** Parts of it that are over, in order, and the prompts of all of them as far as they were counted; left out: there are none. */
+  /**
+   * The finished parts of the answer, in order, and the counted prompts of all parts; absent if no server broke off.
+   */
   cut?: readonly CutPart[] | undefined;
   countedPrompts?: SaidListener["countedPrompts"] | undefined;
-  /** Context of the model that serves it, in tokens, where it is known. */
+  /** Context of the serving model in tokens, if known. */
   context?: number | undefined;
-  /** Whether the answer told why it ended; left out: nobody knows. */
+  /** True if the answer has reported its finish reason; absent if unknown. */
   readonly finishSeen?: boolean;
-  /** Its own account of what was used, where that is not counted in what was delivered of a text. */
+  /** Returns usage that the format counts itself, if delivered text does not show it. */
   usageSoFar?(): TokenUsage | undefined;
 }
 
 /**
- * A streamed answer: makes of the engine's events what the client gets, and counts what passes. Events are byte text
- * (base/bytes/byte-text.ts). What of an engine's is no event of the format throws `upstream_error`.
+ * A streamed answer: converts the model server's events for the client, and counts tokens. Events are byte text
+ * (base/bytes/byte-text.ts). Data that is no event of the format throws `upstream_error`.
  */
 export interface AnswerStream extends StreamObservation {
-  /** Whether the answer told why it ended. */
+  /** True if the answer has reported its finish reason. */
   readonly finishSeen: boolean;
-  /** Whether more of the answer may come: not all of it told why it ended. */
+  /** True if some choice may still continue because it has not reported its finish reason. */
   readonly isOpen: boolean;
-  /** Reports whether a choice began that has not told why it ended; left out: answers have one choice. */
+  /** True if a choice began that has not reported its finish reason; absent if answers have one choice. */
   readonly isUnfinished?: boolean;
   /** True if the last event of the format came, so that nothing of the answer follows. */
   readonly isOver: boolean;
   /** Called before the first event. */
   servedBy(serving: Serving): void;
   /**
-   * Counts the event that is `bytes` from `start` to `end`, if it is known what becomes of it. Gives what is to send it
-   * then; nothing where it has to be read as text.
+   * Counts the event that `bytes` holds from `start` to `end`, if its form is known, and returns the way to send it.
+   * Returns undefined if the event must be read as text.
    */
   takeInPlace(bytes: Buffer, start: number, end: number): PlacedEvent | undefined;
-  /** What the client gets of the events that are next, as far as that is known; nothing where the next is to be translated. */
+  /**
+   * Returns the output for the next events as far as their form is known; empty if the next event must be translated.
+   */
   takeAlike(reader: SseReader): string;
-  /** Whether the data of an event says that the stream is over, and nothing else. */
+  /** Reports whether the data of an event only marks the end of the stream. */
   isEnd(data: string): boolean;
-  /** The event for the client, or nothing; `data` is the engine's, and `raw` the whole event where it came in one piece. */
+  /**
+   * Returns the event for the client, or an empty text. `data` is the model server's data, and `raw` the whole event if
+   * it arrived in one piece.
+   */
   translate(data: string, raw: string | undefined): string;
-  /** The events of an answer that came whole, as some servers ignore that a stream was asked for. */
+  /** Returns events for an answer that arrived whole, because some servers ignore `stream`. */
   whole(bytes: ByteSpan): string;
-  /** What the client gets at the end of a stream that was delivered whole. */
+  /** Returns the last events for a stream that was delivered completely. */
   ending(): string;
   /**
-   * What the client gets at the end of a stream that ends here, as a limit on its tokens would have ended it. `mark`: undefined
-   * where that is the client's own.
+   * Returns the last events for a stream that is stopped here, as if by a limit on its tokens. `mark` is undefined if
+   * the client's own limit applies.
    */
   stopped(mark: StopMark | undefined): string;
-  /** The last event of a stream that broke off; `rendered` is the error as JSON, in the form of the client's API. */
+  /**
+   * Returns the last event of a stream that broke off. `rendered` is the error as JSON, in the form of the client's
+   * API.
+   */
   errorEvent(rendered: string, error: GatewayError): string;
 }
 
-/** An event that goes to the client from where it lies. */
+/** An event that is sent from the buffer that holds it. */
 export interface PlacedEvent {
-  /** See `ClientStream.write` for what it returns. */
+  /** Returns the result of `ClientStream.write`. */
   send(client: ClientStream, bytes: Buffer, start: number, end: number): boolean;
 }
 
-/** Makes one whole answer of the events of a stream, as they go to the client. */
+/** Collects one whole answer from the events of a stream, in the client's format. */
 export interface AnswerCollector {
-  /** About how many characters the answer has as JSON. */
+  /** The approximate length of the answer as JSON, in characters. */
   readonly size: number;
-  /** Text of one or more events. Throws where it is not JSON. */
+  /** Adds the text of one or more events. Throws for invalid JSON. */
   add(events: string): void;
-  /** Undefined where no answer began. `usage` is for a stream that did not show it. */
+  /** Returns undefined if no answer began. `usage` is used if the stream did not report any. */
   answer(usage: TokenUsage): Record<string, unknown> | undefined;
 }

@@ -1,4 +1,4 @@
-// A wire format in which a model is asked: what the rest of the gateway has to know of it.
+// Describes a wire format to the rest of the gateway.
 import type { z } from "zod";
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
 import type { CapabilityName } from "../../domain/models/capabilities.ts";
@@ -10,20 +10,23 @@ import type { LongFormat } from "./long-answer.ts";
 import type { Said, SaidPiece, ToldAnswer } from "./said.ts";
 import type { Task } from "./task/task.ts";
 
-/** One for each operation, all with the same members in the same order: what reads them stays monomorphic. */
+/** A dialect per operation. All have the same members in the same order, so that property reads stay monomorphic. */
 export interface Dialect extends AnswerFormat {
   readonly operation: Operation;
-  /** The endpoint in words, and what a model must be able to do for it. */
+  /** The endpoint in words, and the capability that it requires of a model. */
   readonly endpoint: string;
   readonly capability: CapabilityName;
-  /** The operation in the conventions for generative AI of OpenTelemetry. */
+  /** Name of the operation in OpenTelemetry's conventions for generative AI. */
   readonly spanName: string;
 
-  /** Whose API it is: errors and limits are told in that one's form. */
+  /** The vendor of the API, whose form errors and rate limits take. */
   readonly maker: "openai" | "anthropic";
-  /** By which its conversations are had with engines that speak another format; undefined where they are none. */
+  /**
+   * The format that translates conversations for model servers of another format; undefined if the operation has no
+   * conversation.
+   */
   readonly format: ConversationFormat | undefined;
-  /** How it is asked, answered and counted, where it is one of the tasks that a model is asked once; undefined where it is none. */
+  /** The description of a task that a model answers once; undefined for other operations. */
   readonly task:
     | Pick<
         Task,
@@ -31,68 +34,79 @@ export interface Dialect extends AnswerFormat {
       >
     | undefined;
 
-  /** The body of a request. */
+  /** Schema of the request body. */
   readonly schema: z.ZodType;
-  /** The body of a request whose prompt is to be counted, where that is another. */
+  /** Schema of a token-counting request, if it differs. */
   readonly countSchema: z.ZodType | undefined;
   /**
-   * Members that a model is shown, the prompt among them, where their tokens are counted as of `shownTokens`; undefined where
-   * those of the prompt are its texts, and some members beside it are shown as JSON.
+   * Members that the model reads, including the prompt, if their tokens are counted as `shownTokens` does. Otherwise
+   * undefined: the texts of the prompt are counted, and some members beside it as JSON.
    */
   readonly shownMembers: readonly string[] | undefined;
-  /** Estimated from all of a request that a model is shown. */
+  /** Estimates the tokens of everything that the model reads of a request. */
   promptTokens(body: Readonly<Record<string, unknown>>): number;
-  /** Whether any server that knows the format understands all of the request: its tools are functions alone, for one thing. */
+  /**
+   * Reports whether every server of the format understands the whole request; for one thing, all its tools are
+   * functions.
+   */
   isPlain(body: Readonly<Record<string, unknown>>): boolean;
   /**
-   * Members, as JSON, that a server which speaks the format gets in place of the client's, as what we sealed for the client
-   * is in them; undefined where nothing is. Left undefined where the format has nothing sealed.
+   * Returns members, as JSON, that replace the client's for a server of the same format, because they hold data that
+   * the gateway sealed. Returns undefined if nothing is sealed. The function is undefined if the format has no sealed
+   * data.
    */
   readonly opened:
     | ((body: Readonly<Record<string, unknown>>, seal: Seal) => Readonly<Record<string, string>> | undefined)
     | undefined;
-  /** Whether `user_id` of `metadata` names the end user to servers; left out: it does not. */
+  /** True if `user_id` of `metadata` names the end user to servers. */
   readonly namesUserInMetadata?: true;
-  /** Whether servers keep answers unless they are told not to. */
+  /** True if servers store answers by default. */
   readonly isKeptUnlessTold: boolean;
-  /** Whether a stream tells its usage only where `stream_options` ask for it. */
+  /** True if a stream reports usage only if `stream_options` asks for it. */
   readonly asksForUsage: boolean;
-  /** The member that limits the tokens of an answer, and its older name, where it has one. */
+  /** The member that limits the tokens of an answer, and its older name if it has one. */
   readonly limitMembers: readonly [newer: string, older?: string];
-  /** The fewest tokens of an answer that servers take as a limit beside the rest of such a request: fewer they refuse. */
+  /** Returns the lowest token limit that servers accept for such a request. */
   minLimit(body: Readonly<Record<string, unknown>>): number;
-  /** Whether every request has to have one: then it says what the client takes, and not that the model can give so many. */
+  /**
+   * True if every request needs a limit. Such a limit is what the client accepts and may exceed the model's maximum.
+   */
   readonly isLimitRequired: boolean;
-  /** Whether servers know `max_completion_tokens`; where they do not they must be told by its older name, `max_tokens`. */
+  /** True if servers know `max_completion_tokens`; otherwise they must get the older name, `max_tokens`. */
   readonly knowsNewerLimit: boolean;
-  /** Generations side by side for a request with these figures. `prompts`: how many the prompt is. */
+  /** Returns the number of parallel generations. `prompts` is the number of prompts in the request. */
   width(choices: number, bestOf: number, prompts: number): number;
-  /** Whether the prompt has images, audio or files, whose tokens its text does not tell. */
+  /** Reports whether the prompt has images, audio or files, whose token counts do not follow from its text. */
   hasMedia(prompt: unknown): boolean;
 
-  /** Our own id of the answer. */
+  /** Returns the gateway's own id of the answer. */
   idOf(requestId: string): string;
-  /** Makes of a whole answer what the client was promised. Throws `upstream_error` on what is no usable answer. */
+  /** Converts a whole answer to the form that the client expects. Throws `upstream_error` for an unusable answer. */
   readAnswer(bytes: ByteSpan, request: AskedRequest, serving: Serving, names: AnswerNames): Answer;
-  /** The format by which long answers are passed on as they come; undefined if they are read as a whole. */
+  /** The format for forwarding long answers as they arrive; undefined if answers are read as a whole. */
   readonly long: LongFormat | undefined;
-  /** Makes of a streamed answer what the client was promised. */
+  /** Converts a streamed answer to the form that the client expects. */
   stream(request: AskedRequest, names: AnswerNames): AnswerStream;
-  /** How answers are kept, to be read again by their id; undefined where they are not. */
+  /** Describes the storage of answers; undefined if answers are not stored. */
   readonly kept: KeptAnswers | undefined;
-  /** Whether a request names what is kept here, such as the response before it; undefined where none can. */
+  /** Reports whether a request refers to stored items, such as the preceding response; undefined if none can. */
   readonly namesKept: ((body: Readonly<Record<string, unknown>>) => boolean) | undefined;
-  /** Whether a stream of it begins with the tokens of the prompt. */
+  /** True if a stream begins with the token count of the prompt. */
   readonly tellsPromptFirst: boolean;
-  /** What a client that waits in the middle of a stream is sent, so that nobody takes it for dead. */
+  /** The keep-alive for a client that waits in the middle of a stream. */
   readonly keepAlive: string;
-  /** The event that tells an error in an open stream; `rendered`: its JSON. Undefined where it depends on what came before. */
+  /**
+   * Writes the event that reports an error in an open stream. `rendered` is its JSON. Undefined if the event depends on
+   * earlier ones.
+   */
   readonly errorEvent: ((rendered: string) => string) | undefined;
 
-  /** What was said, for a trace: in a prompt, the last first; in a whole answer; in a chunk of a stream as the client gets it. */
+  /**
+   * Messages for a trace: of a prompt, the last first; of a whole answer; of a stream's chunk in the client's format.
+   */
   readonly asked: (prompt: unknown) => Iterable<Said>;
   readonly answered: (answer: unknown) => readonly Said[];
   readonly streamed: (chunk: unknown) => readonly SaidPiece[];
-  /** Adds what a chunk or a whole answer of an engine tells of itself. */
+  /** Adds the id, model, finish reasons and token details that a chunk or a whole answer reports. */
   readTold(told: ToldAnswer, value: unknown): void;
 }

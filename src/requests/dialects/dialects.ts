@@ -1,4 +1,4 @@
-// The wire formats, by what is asked for in them. A new one has its folder here, and its line.
+// The dialects by operation. A new format needs a folder here and a line in this file.
 import type { Operation, taskOperations } from "../../domain/models/operation.ts";
 import { chat } from "./chat/chat.ts";
 import { completion } from "./completion/completion.ts";

@@ -1,12 +1,12 @@
-// What a model server says of a fault, whatever format it was asked in.
+// Reads the error that a model server reports, in any format.
 import { BlamelessError, type EngineErrorCode, engineErrorCodes, GatewayError } from "../../base/errors.ts";
 import type { Engine } from "../../domain/models/engine.ts";
 import { toldReason } from "./told-reason.ts";
 
-/** Characters of a message; it is cut before anything is searched for in it. */
+/** Maximum length of a message in characters; longer messages are cut before any search in them. */
 const maxMessageLength = 1_000;
 
-/** What an engine says of a fault, as far as a client may know it. */
+/** Part of a model server's error that a client may see. */
 export interface PublicFault {
   message: string | undefined;
   engineCode: EngineErrorCode | undefined;
@@ -14,15 +14,21 @@ export interface PublicFault {
 }
 
 /**
- * Servers that have no code for it say so in words: OpenAI's (vLLM, SGLang), Anthropic's, with and without the tokens of the
- * answer, and Gemini's.
+ * Words for an exceeded context from servers that have no code for it: OpenAI's (vLLM, SGLang), Anthropic's, with and
+ * without the tokens of the answer, and Gemini's.
  */
 const contextWords =
   /\bmaximum context length\b|\bprompt is too long\b|\bexceed context limit\b|\binput token count\b.{0,32}\bexceeds the maximum\b/i;
-/** Codes and types of a server that has too much to do, and of one that holds the gateway to a rate; some have the status. */
+/**
+ * Codes and types for an overloaded server, and for a server that limits the gateway's rate; some servers send the
+ * status.
+ */
 const busyKinds: ReadonlySet<unknown> = new Set(["overloaded_error", "server_is_overloaded", "slow_down", 503, 529]);
 const limitKinds: ReadonlySet<unknown> = new Set(["rate_limit_error", "rate_limit_exceeded", 429]);
-/** Codes and types by which providers say that the account has no credit or quota left; some send 429 or 400 with them. */
+/**
+ * Codes and types by which providers report that the account has no credit or quota left; some send 429 or 400 with
+ * them.
+ */
 const unpaidKinds: ReadonlySet<unknown> = new Set([
   ...["insufficient_quota", "insufficient_user_quota", "exceeded_current_quota_error", "insufficient_credits"],
   ...["insufficient_balance", "billing_hard_limit_reached", "billing_not_active", "billing_error"],
@@ -32,19 +38,19 @@ const unpaidKinds: ReadonlySet<unknown> = new Set([
  * member quotes its name or value: a client must not be able to put a deployment to rest.
  */
 const unpaidWords = /^your credit balance is too low\b[^:'"`]*$/i;
-/** Endpoints that the message of a 404 names: the path or the model's use of it is missing, not the model. */
+/** Endpoints in the message of a 404: the path or the model's support for it is missing, not the model. */
 const endpointWords =
   /\binvalid url\b|\/(?:completions|responses|messages|embeddings|rerank|moderations|speech|transcriptions|generations)\b/i;
 
-/** The message for clients where the operator's account at the provider is used up: waiting does not help. */
+/** The message for clients if the operator's account at the provider is used up: waiting does not help. */
 export const unpaidReason =
   "The gateway's own account at the model server has no credit or quota left; its operator has to mend that.";
-/** Where nobody says when to ask again. */
+/** Seconds to wait if the server does not say when to retry. */
 const busySeconds = 5;
 
 /**
- * Returns what an engine said about a bad request, fit for a client: the reason without addresses and without anything that looks
- * like a credential, and those of its codes that clients act upon.
+ * Returns the error of a bad request in a form fit for a client: the reason without addresses or likely credentials,
+ * and the codes that clients act upon.
  */
 export function publicFault(text: string, engine: Pick<Engine, "redact">): PublicFault {
   const { message, place, code, type } = toldReason(text);
@@ -60,8 +66,9 @@ export function tellsUnpaid(text: string): boolean {
 }
 
 /**
- * Returns what an answer of 404 says is missing. `object`: something that the request names, such as an earlier item or a file.
- * `endpoint`: the path, told by a server and not by a proxy before it. `unknown`: anything, as the answer has no words of an API.
+ * Returns what is missing according to an answer of 404. `object`: something that the request names, such as an earlier
+ * item or a file. `endpoint`: the path, reported by a server and not by a proxy before it. `unknown`: undecided, as the
+ * answer has no words of an API.
  */
 export function missingIn(text: string): "model" | "object" | "endpoint" | "unknown" {
   if (!text.trimStart().startsWith("{")) return "unknown";
@@ -74,9 +81,9 @@ export function missingIn(text: string): "model" | "object" | "endpoint" | "unkn
 }
 
 /**
- * Reports whether an object that stands in the place of an answer, or of an event, is an error: OpenAI's `error`, vLLM's
- * `object`, Anthropic's `type`, FastAPI's `detail`, or a bare message with a code or a status. Beside an answer only the first
- * three tell one. `list`: the member that holds the answer, where it is not that of a conversation.
+ * Reports whether an object in the place of an answer or an event is an error. Errors are OpenAI's `error`, vLLM's
+ * `object`, Anthropic's `type`, FastAPI's `detail`, or a bare message with a code or a status. Beside an answer, only
+ * the first three count. `list` is the member that holds the answer, if that is not a conversation's.
  */
 export function tellsFault(data: Readonly<Record<string, unknown>>, list = "choices"): boolean {
   const { error, object, type } = data;
@@ -102,9 +109,9 @@ function tellsFailure(code: unknown): boolean {
 }
 
 /**
- * An error that an engine told in an answer of status 200, whole or in the middle of its stream. What is wrong with the
- * request is nobody's fault but the client's; what is too much for the engine now may be asked again. `otherwise`: the message
- * where it has none. Without an engine nothing keeps secrets out of its words: they are not told.
+ * Converts an error in an answer of status 200, whole or in the middle of its stream. A faulty request is the client's
+ * error; an overloaded server may be asked again. `otherwise` is the message for an error without one. Without an
+ * engine, secrets cannot be redacted, so the server's words are left out.
  */
 export function toldFault(
   text: string,
@@ -127,14 +134,14 @@ export function toldFault(
   return new GatewayError("upstream_error", message, { ...options, param });
 }
 
-/** The code by which clients of OpenAI's formats tell in a stream what failed. */
+/** Returns the error code that clients of OpenAI's formats read in a stream. */
 export function toldCode({ code, engineCode, engineLimited }: GatewayError): string {
   return engineLimited ? "rate_limit_exceeded" : (engineCode ?? code);
 }
 
 function engineCodeOf(code: unknown, type: unknown, message = ""): EngineErrorCode | undefined {
   const known = engineErrorCodes.find((one) => one === code);
-  // llama.cpp has the status for a code, and tells the kind by the type.
+  // llama.cpp sends the status as the code, and the kind of error as the type.
   if (known === undefined && (type === "exceed_context_size_error" || contextWords.test(message))) {
     return "context_length_exceeded";
   }

@@ -6,7 +6,7 @@
  */
 export const comment = ": keep-alive\n";
 
-/** What it says while the request waits for its turn: `: queued, place 3 of 12, about 4 s`. */
+/** Writes the comment for a queued request: `: queued, place 3 of 12, about 4 s`. */
 export function queuedComment({ place, of, expectedMs }: Queued): string {
   const wait = expectedMs === undefined ? "" : `, about ${Math.max(1, Math.round(expectedMs / 1000))} s`;
   return `: queued, place ${place} of ${of}${wait}\n`;
@@ -15,12 +15,12 @@ export function queuedComment({ place, of, expectedMs }: Queued): string {
 interface Queued {
   readonly place: number;
   readonly of: number;
-  /** Undefined where nobody knows. */
+  /** Undefined if the wait cannot be predicted. */
   readonly expectedMs: number | undefined;
 }
 
 const heartbeatName = /^(?:ping|heart[-_]?beat|keep[-_]?alive)$/i;
-/** Nothing at all, or one of these words, whatever stands around it: `""`, `{}`, `null`, `: keep-alive`. */
+/** An empty text, or one of these words within quotes, braces or brackets: `""`, `{}`, `null`, `: keep-alive`. */
 const heartbeatData = /^[\s"':{}[\]]*(?:(?:ping|heart[-_ ]?beat|keep[-_ ]?alive|null)[\s"':{}[\]]*)?$/i;
 const maxHeartbeatLength = 32;
 /** A heartbeat with a type has little beside it: a number, or a time. */

@@ -1,29 +1,31 @@
-// Compares reported usage with what was sent and delivered: a model server may err or ignore a limit, and a node may lie.
+// Compares reported usage with the sent and delivered text: a model server may err or ignore a limit, and a node may
+// lie.
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import { countTexts } from "../../wire/parts.ts";
 import type { AskedRequest } from "./answer.ts";
 
 /**
- * No token stands for more text: the longest in the vocabularies of GPT-4o, Llama 3 and Qwen are 128 blanks. Text of words
- * has some four bytes a token, so an honest report is far above.
+ * Maximum bytes of one token: the longest in the vocabularies of GPT-4o, Llama 3 and Qwen are 128 blanks. Words have
+ * some four bytes a token, so an honest report is far above this bound.
  */
 const maxTokenBytes = 128;
-/** Tokens that every model takes: some servers cut longer prompts without a word. */
+/** Context that every model has, in tokens: some servers cut longer prompts silently. */
 const smallestContext = 2_048;
-/** What surrounds the text of a short answer in its choices. */
+/** JSON around the text of a short answer in its choices. */
 const choiceBytes = 512;
-/** Prompts are estimated with a token for so many bytes. */
+/** Bytes per token in estimates of prompts. */
 const estimatedBytesPerToken = 4;
 
-/** What was delivered of an answer: UTF-8 bytes of text, and the tokens that they are by an estimate. */
+/** The delivered part of an answer: UTF-8 bytes of text, and an estimate of its tokens. */
 export interface Delivered {
   bytes: number;
   tokens: number;
 }
 
 /**
- * Reports whether the text of a whole answer has to be compared with its usage. Cheap; false only where a few tokens at most
- * are missing. `choicesBytes`: of its choices as JSON. `context`: of the model, in tokens, where it is known.
+ * Reports cheaply whether the text of a whole answer must be compared with its usage. False only if at most a few
+ * tokens are missing. `choicesBytes` is the size of the choices as JSON. `context` is that of the model in tokens, if
+ * known.
  */
 export function needsComparison(
   usage: TokenUsage,
@@ -36,7 +38,7 @@ export function needsComparison(
   return completionTokens > allowedTokens(request, context) || isFarBelow(promptTokens, request.promptTokens);
 }
 
-/** Returns the usage that was reported, corrected by what was delivered; without a report, an estimate. */
+/** Returns the reported usage, corrected by the delivered text; without a report, an estimate. */
 export function comparedUsage(
   reported: TokenUsage | undefined,
   request: AskedRequest,
@@ -50,8 +52,9 @@ export function comparedUsage(
 }
 
 /**
- * Marks a usage as `pastLimit` where the delivered text proves that it is more than the request allows: some servers ignore
- * the limit. A report of more tokens than delivered bytes is replaced by the estimate, as a token is a byte at least.
+ * Marks a usage as `pastLimit` if the delivered text proves that it exceeds the limit of the request: some servers
+ * ignore the limit. The estimate replaces a report of more tokens than delivered bytes, as a token has at least one
+ * byte.
  */
 export function provenUsage(
   usage: TokenUsage,
@@ -67,15 +70,17 @@ export function provenUsage(
   return { ...usage, completionTokens: own.tokens, estimated: true, overstated: true, pastLimit: true };
 }
 
-/** Tokens of all generations that the request, or the context of its model, allows; infinite where neither says. */
+/**
+ * Returns the tokens of all generations that the request or the model's context allows; infinite if neither sets a
+ * limit.
+ */
 function allowedTokens({ maxCompletionTokens, width }: AskedRequest, context = Number.POSITIVE_INFINITY): number {
   return Math.min(maxCompletionTokens ?? context, context) * width;
 }
 
 /**
- * The usage itself, or, where one of its figures is below what is certain, an estimate in the place of that figure; one that
- * is wrong of the prompt is not believed to know its parts.
- * `context`: of the model, in tokens, where it is known.
+ * Returns the usage, with an estimate in place of each figure below the proven minimum. If the prompt's figure is
+ * wrong, its parts are dropped as well. `context` is that of the model in tokens, if known.
  */
 function atLeastDelivered(
   usage: TokenUsage,
@@ -105,7 +110,10 @@ function withoutEcho(delivered: Delivered, request: AskedRequest): Delivered {
   return { bytes, tokens: Math.ceil((delivered.tokens * bytes) / Math.max(1, delivered.bytes)) };
 }
 
-/** What may stand before each choice: the prompt, or in a chat, as vLLM has it, the answer that was begun by the client. */
+/**
+ * Returns the bytes that may precede each choice: the prompt, or in a chat, as vLLM has it, the answer that the client
+ * began.
+ */
 function echoedBytes({ dialect, body, width }: AskedRequest): number {
   const prompt = body[dialect.promptMember];
   if (!dialect.isConversation) return (textBytes(prompt, maxTokenBytes) * width) / countTexts(prompt);
@@ -113,21 +121,22 @@ function echoedBytes({ dialect, body, width }: AskedRequest): number {
   return last?.role === "assistant" ? textBytes(last.content) * width : 0;
 }
 
-/** Reports whether a prompt that is estimated at so many tokens cannot have as few as were told. */
+/** Reports whether a prompt with this estimate cannot have as few tokens as reported. */
 export function isFarBelow(promptTokens: number, estimated: number): boolean {
   return promptTokens * maxTokenBytes < estimated * estimatedBytesPerToken;
 }
 
 /**
- * Only what the client says itself is certain to be in the prompt: templates leave out tools that the model does not know, and
- * thoughts of earlier answers. Where the prompt may not fit, servers leave out messages as well, or cut them.
+ * Returns the least tokens that the prompt certainly has. Only the user's messages count: templates leave out tools
+ * that the model does not know, and earlier reasoning. If the prompt may not fit, servers also leave out or cut
+ * messages.
  */
 function minPromptTokens(request: AskedRequest, context = smallestContext): number {
   const { dialect, body, maxCompletionTokens = 0 } = request;
   const prompt = body[dialect.promptMember];
   const bytes = dialect.isConversation ? userBytes(prompt) : textBytes(prompt);
   if (bytes === 0) return 0;
-  // These say that the server may cut it.
+  // With one of the members, the client allows the server to cut the prompt.
   const mayBeCut = ["truncate_prompt_tokens", "truncate", "transforms"].some((name) => body[name] != null);
   const fits = !mayBeCut && request.bodyBytes + maxCompletionTokens <= context;
   return fits ? Math.ceil(bytes / maxTokenBytes) : 1;
@@ -144,7 +153,7 @@ function userBytes(messages: unknown): number {
   return bytes;
 }
 
-/** Bytes of a text, a list of texts or text parts, or tokens, of which each counts as so many. */
+/** Returns the bytes of a text, or of a list of texts, text parts or tokens. Each token counts as `tokenBytes`. */
 function textBytes(value: unknown, tokenBytes = 1): number {
   if (typeof value === "string") return Buffer.byteLength(value);
   if (typeof value === "number") return tokenBytes;

@@ -1,4 +1,4 @@
-// A whole answer that is too long to be held: a list of items that goes to the client as it comes, its small members edited on the way.
+// Passes on a whole answer that is too long to be held: a list of items. Its small members are edited on the way.
 import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
 import { ByteSpan, withoutMark } from "../../base/bytes/byte-span.ts";
 import { GatewayError } from "../../base/errors.ts";
@@ -10,16 +10,19 @@ import { malformed } from "./malformed.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** The way in which answers of a format are passed on without being held. */
+/** Describes how long answers of a format are forwarded. */
 export interface LongFormat {
-  /** Items that such an answer must have; undefined if any number will do. */
+  /** Returns the number of items that an answer must have; undefined if any number fits. */
   items(request: AskedRequest): number | undefined;
   /**
    * Gives an item the encoding that the request asks for, in place, and reports whether it changed. Throws `upstream_error`.
    * Undefined if items stay as they are.
    */
   encoder(request: AskedRequest): ((item: unknown) => boolean) | undefined;
-  /** JSON in place of a member of the answer; undefined if it stays. `value` is undefined for one that is missing at the end. */
+  /**
+   * Returns JSON that replaces a member of the answer; undefined if the member stays. `value` is undefined for a member
+   * that is missing at the end.
+   */
   edited(name: string, value: unknown, request: AskedRequest, model: LongModel): string | undefined;
   usage(members: Json, items: number, request: AskedRequest, model: LongModel): TokenUsage;
 }
@@ -29,22 +32,22 @@ export interface LongModel extends Pick<Model, "id" | "context"> {
   readonly answerId: string;
 }
 
-/** Members that are read before they go on. */
+/** Members that are parsed before they are forwarded. */
 const readMembers: ReadonlySet<string> = new Set(["id", "model", "object", "usage", "error", "service_tier"]);
-/** The longest of them, and the longest name. */
+/** Maximum length of these members and of any name. */
 const maxMemberBytes = 64 * 1024;
-/** The longest item that is encoded anew: an embedding of 16,384 numbers takes half of it. */
+/** Maximum length of an item that is encoded anew: an embedding of 16,384 numbers takes half of it. */
 const maxItemBytes = 1024 * 1024;
 
 const [quote, backslash, comma, colon, space] = [0x22, 0x5c, 0x2c, 0x3a, 0x20];
 const [openBrace, closeBrace, openBracket, closeBracket] = [0x7b, 0x7d, 0x5b, 0x5d];
 
-/** The next token at the first level of the answer. */
+/** The next token at the top level of the answer. */
 type Next = "answer" | "name" | "colon" | "value" | "end of value" | "nothing";
 
 /**
- * Takes the answer as a sink and gives it as a source. Its bytes are looked at once, in whatever pieces they come. It checks what
- * it needs to find the members and the items; anything else that is wrong reaches the client.
+ * A sink for the answer's bytes and a source of the edited answer. It reads each byte once, in pieces of any size. It
+ * checks only the syntax that it needs to find members and items; other errors reach the client.
  */
 export class LongAnswer implements BodySource, BodySink {
   readonly #format: LongFormat;
@@ -55,7 +58,7 @@ export class LongAnswer implements BodySource, BodySink {
   /** The source of the rest of the answer. */
   readonly #source: BodySource;
   #sink: BodySink | undefined;
-  /** Output until somebody takes it. */
+  /** Output that waits for a sink. */
   #waiting: ByteSpan[] = [];
   #outcome: { error?: unknown } | undefined;
   #isOver = false;
@@ -66,21 +69,24 @@ export class LongAnswer implements BodySource, BodySink {
   #depth = 0;
   #isInString = false;
   #isEscaped = false;
-  /** The member of the first level whose value is at hand. */
+  /** Name of the top-level member whose value is being read. */
   #member = "";
-  /** Bytes that are collected: a name, which is passed on as well, a member that is read, or an item. */
+  /** The part being collected: a name, which is also forwarded, a member that is parsed, or an item. */
   #collecting: "name" | "member" | "item" | undefined;
   #collected: Buffer[] = [];
   #collectedBytes = 0;
   #hasList = false;
-  /** True while the value at hand is the list. */
+  /** True while the current value is the list. */
   #isList = false;
-  /** Position in the piece at hand of the first byte that is neither passed on nor collected yet. */
+  /** The position in the current piece of the first byte that is neither forwarded nor collected yet. */
   #from = 0;
   readonly #members: Record<string, unknown> = {};
   #items = 0;
 
-  /** Undefined if the beginning of the answer is not that of a list. Throws `upstream_error` if it cannot be one. */
+  /**
+   * Returns undefined if the beginning of the answer is not that of a list. Throws `upstream_error` if it cannot be
+   * one.
+   */
   static begin(
     first: ByteSpan,
     source: BodySource,
@@ -103,7 +109,7 @@ export class LongAnswer implements BodySource, BodySink {
     this.#maxBytes = maxAnswerBytes(request, model);
   }
 
-  /** The usage, as far as the answer has reported it. */
+  /** Returns the usage as far as the answer has reported it. */
   get usage(): TokenUsage {
     return this.#format.usage(this.#members, this.#items, this.#request, this.#model);
   }
@@ -172,7 +178,7 @@ export class LongAnswer implements BodySource, BodySink {
     else this.#waiting.push(piece);
   }
 
-  /** Passes on what of the piece at hand is neither passed on nor collected yet. */
+  /** Passes on the bytes of the current piece that are neither forwarded nor collected yet. */
   #passTo(buffer: Buffer, end: number): void {
     this.#pass(buffer, this.#from, end);
     this.#from = end;
@@ -209,7 +215,7 @@ export class LongAnswer implements BodySource, BodySink {
     else this.#passTo(buffer, end);
   }
 
-  /** Begins to collect where a member or an item begins that is read before it goes on. */
+  /** Starts collecting at the beginning of a member or an item that must be parsed. */
   #begins(code: number, buffer: Buffer, at: number): void {
     if (this.#next === "nothing") throw malformed("something behind the JSON");
     if (this.#next === "answer" && code !== openBrace) throw malformed("no JSON object");
@@ -254,7 +260,7 @@ export class LongAnswer implements BodySource, BodySink {
     }
   }
 
-  /** The answer ends at this brace. */
+  /** Ends the answer at its closing brace and adds the members that are missing. */
   #close(buffer: Buffer, at: number): void {
     if (this.#collecting === "member") this.#tookMember(buffer, at);
     this.#passTo(buffer, at);
@@ -296,7 +302,7 @@ export class LongAnswer implements BodySource, BodySink {
     return text;
   }
 
-  /** `at`: of the quote that ends it. */
+  /** `at` is the position of the closing quote. */
   #tookName(buffer: Buffer, at: number): void {
     const text = this.#taken(buffer, at);
     this.#passText(text);

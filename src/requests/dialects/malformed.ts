@@ -1,4 +1,4 @@
-// What a model server sent that is no answer in the format that it was asked in.
+// Errors for an answer of a model server that does not follow the requested format.
 import { GatewayError } from "../../base/errors.ts";
 
 /** `detail` is for the log. */

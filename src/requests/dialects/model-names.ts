@@ -1,10 +1,10 @@
-// Names of models as JSON: every request and answer that changes them needs the same few.
+// Caches the JSON of model names, because every request and answer that changes them needs the same few.
 
-/** Those that are served, and what upstreams call them. They change while the server runs. */
+/** Names of served models and of their upstream models. Names change while the server runs. */
 const encoded = new Map<string, Buffer>();
 const maxEncoded = 8_192;
 
-/** The UTF-8 of the name as JSON, with its quotes; it must not be changed. */
+/** Returns the name as JSON in UTF-8, with its quotes. The caller must not change the bytes. */
 export function modelNameJson(name: string): Buffer {
   let found = encoded.get(name);
   if (found === undefined) {

@@ -1,8 +1,8 @@
-// The members of requests that are known not to decide how long an answer may be.
+// Members of requests that do not decide how long an answer may be.
 
 /**
- * Model servers have limits of many names beside the one that the gateway reads, and a longer one may win. Only a request
- * whose members are all on this list, or the limits of its own format, is sure to be held to its limit.
+ * Model servers have limits of many names beside the one that the gateway reads, and a longer one may win. A request is
+ * sure to obey its limit only if all its members are on this list or are limits of its format.
  */
 export const neutralMembers: ReadonlySet<string> = new Set([
   // OpenAI: chat completions and completions.

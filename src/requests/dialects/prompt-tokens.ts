@@ -1,10 +1,10 @@
-// How many tokens a prompt has, estimated from its text before a model has seen it.
+// Estimates the tokens of a prompt from its text, before a model has counted them.
 
-/** Rough and language-dependent, but never zero; only used where an engine reports nothing. */
+/** A rough, language-dependent ratio, used only if a model server reports no usage. */
 const bytesPerToken = 4;
-/** Tokens of an image, a recording or a file: what most models make of an image of usual size. */
+/** Tokens of an image, a recording or a file: the usual count of most models for an image of common size. */
 export const mediaTokens = 1_000;
-/** Parts of a message whose text tells their tokens, and those that hold an address or data. */
+/** Types of message parts whose text decides the tokens, and types that hold an address or data. */
 const textParts: ReadonlySet<unknown> = new Set(["text", "refusal", "thinking"]);
 const mediaParts: ReadonlySet<unknown> = new Set(["image_url", "input_audio", "file", "video_url", "audio_url"]);
 
@@ -12,21 +12,21 @@ export function estimateTokens(bytes: number): number {
   return Math.ceil(bytes / bytesPerToken);
 }
 
-/** Prompt tokens estimated from all of a request that a model is shown: texts, calls, tools, schemas, media. */
+/** Estimates the tokens of everything that the model reads of a request: texts, calls, tools, schemas and media. */
 export function estimatePromptTokens(promptMember: string, request: Readonly<Record<string, unknown>>): number {
   let tokens = countTokens(request[promptMember]);
   for (const name of shownAsJson) tokens += countJson(request[name]);
   return tokens;
 }
 
-/** Members beside the prompt that are put into it. */
+/** Members beside the prompt that become part of it. */
 const shownAsJson = ["tools", "functions", "response_format", "suffix", "documents"] as const;
-/** Members of a message or of its parts that are not put into the prompt, or are in it for every message. */
+/** Members of a message or its parts that do not become part of the prompt, or do so in every message. */
 const notShown: ReadonlySet<string> = new Set(["role", "name", "tool_call_id", "type"]);
-/** Members that are put into the prompt whatever else the part holds. */
+/** Members that become part of the prompt in every kind of part. */
 const alwaysShown: ReadonlySet<string> = new Set(["tool_calls", "function_call", "refusal"]);
 
-/** Whether something of it is no text: its tokens are not told by its length. */
+/** Reports whether a part is no text, so that its length does not decide its tokens. */
 export function isMediaPart(part: unknown): boolean {
   return typeof part === "object" && part !== null && !textParts.has((part as { type?: unknown }).type);
 }
@@ -47,7 +47,10 @@ function countTokens(value: unknown): number {
   return countMembers(value as Readonly<Record<string, unknown>>);
 }
 
-/** A message, or a part of one. What is not known may be anything: text to its last byte, or an image behind an address. */
+/**
+ * Counts a message or a part of one. An unknown part may be text to its last byte, or an image behind an address, so
+ * the larger count is used.
+ */
 function countMembers(value: Readonly<Record<string, unknown>>): number {
   const { type } = value;
   const isMedia = mediaParts.has(type);

@@ -1,4 +1,4 @@
-// A whole answer that was read, and the JSON that it is made of.
+// A whole answer after reading, and helpers for its JSON.
 import type { Bytes } from "../../base/bytes/byte-span.ts";
 import { editObject, scanObject } from "../../base/text/json-text.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
@@ -19,23 +19,23 @@ export class ReadAnswer implements Answer {
   }
 }
 
-/** Throws `upstream_error` where it cannot be. */
+/** Throws `upstream_error` if the text cannot be edited. */
 export function edited(text: string, edits: Readonly<Record<string, string | null>>): string {
   try {
     return editObject(text, scanObject(text), edits);
   } catch {
-    // Its reason may quote the answer.
+    // The caught reason may quote the answer.
     throw malformed("JSON that cannot be edited: a field appears twice, or there is too much of it");
   }
 }
 
-/** Throws `upstream_error` on what is none. */
+/** Throws `upstream_error` if the text is no JSON object. */
 export function parseObject(text: string): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(text);
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
   } catch {
-    // Falls through: the same refusal for what is no JSON and what is no object.
+    // Falls through to the same error for invalid JSON and for a value that is no object.
   }
   throw malformed(`${text.length} characters that are no JSON object`);
 }

@@ -1,6 +1,6 @@
-// What was said in a request and in its answer, whatever the format: for those who show it. Where the type is unknown it may be anything.
+// Messages of a request and its answer in any format, for traces. Members of type unknown are not validated.
 
-/** At most so many messages, parts, calls and choices are given. */
+/** Maximum number of messages, of parts, of calls and of choices. */
 export const maxSaid = 256;
 
 /** A message of a prompt or of an answer. */
@@ -8,26 +8,26 @@ export interface Said {
   readonly role: unknown;
   readonly parts: readonly SaidPart[];
   readonly calls: readonly SaidCall[];
-  /** Id of the call of a tool whose result it is; undefined where it is none. */
+  /** Id of the tool call whose result this is; undefined if the message is no result. */
   readonly resultOf?: string;
-  /** Why the answer ended. */
+  /** The finish reason of the answer. */
   readonly reason?: unknown;
 }
 
-/** A text, or, where there is none, the type of what it is instead. */
+/** A text, or the type of a part without a text. */
 export interface SaidPart {
   readonly text?: string;
   readonly type?: unknown;
 }
 
-/** A call of a tool. `text`: its arguments. */
+/** A tool call. `text` holds its arguments. */
 export interface SaidCall {
   readonly id: unknown;
   readonly name: unknown;
   readonly text: unknown;
 }
 
-/** What a chunk of a stream adds to one of its answers. */
+/** The addition of one chunk to one choice of a stream. */
 export interface SaidPiece {
   readonly index: unknown;
   readonly text: unknown;
@@ -35,11 +35,11 @@ export interface SaidPiece {
   readonly reason: unknown;
 }
 
-/** What an engine told of its answer, in one chunk or in the whole of it. */
+/** Facts that a model server reports about its answer, in one chunk or in the whole answer. */
 export interface ToldAnswer {
   id?: string;
   model?: string;
-  /** Why each choice ended, by its index. */
+  /** The finish reason of each choice by its index. */
   finishReasons: Map<number, string>;
   cachedTokens?: number;
   reasoningTokens?: number;

@@ -1,10 +1,10 @@
 // Notes, while a response is scanned, whether its items, tools, `text` and `reasoning` have all members that clients need.
 import { bytes, isSame, openBrace, openBracket, quote } from "../../base/text/json-bytes.ts";
 
-/** The members of a response whose content is looked at, in the order in which `answer-scan.ts` has their names. */
+/** Members of a response whose content is examined, in the order of the names in `answer-scan.ts`. */
 const [inOutput, inTools, inText, inReasoning] = [1, 2, 3, 4];
 
-/** Names by their first byte, each with its bit: 1, 2, 4 and so on, in the order of the names. */
+/** Names by their first byte. Each name has a bit: 1, 2, 4 and so on, in the order of the names. */
 type Names = readonly (readonly { readonly name: Buffer; readonly bit: number }[] | undefined)[];
 
 const itemNames = namesOf("id", "status", "role", "content", "summary", "type", "encrypted_content");
@@ -30,7 +30,7 @@ const [messageType, reasoningType, outputTextType, functionType, schemaType] = [
 ];
 const letterN = 0x6e;
 
-/** The bits that were found in the item, the part of its content and the tool at hand, in `text`, its format and `reasoning`. */
+/** Bits found so far in the current item, content part and tool, and in `text`, its format and `reasoning`. */
 let item = 0;
 let part = 0;
 let tool = 0;
@@ -63,7 +63,7 @@ export function beginParts(): void {
   isLean = false;
 }
 
-/** Reports whether nothing was missing in the response that was noted last. */
+/** Reports whether the last response had all members. */
 export function areWholeParts(): boolean {
   endItem();
   endTool();
@@ -73,7 +73,7 @@ export function areWholeParts(): boolean {
   return !isLean;
 }
 
-/** Notes the begin of a value. `depth`: that of its container; `first`: its first byte. */
+/** Notes the beginning of a value. `depth` is that of its container and `first` its first byte. */
 export function partBegins(member: number, depth: number, first: number): void {
   if (member === inOutput) {
     if (depth === 2) endItem();
@@ -86,7 +86,7 @@ export function partBegins(member: number, depth: number, first: number): void {
   }
 }
 
-/** Notes a member of an object of this depth: its name opens at `at`, its value begins at `value`. */
+/** Notes a member of an object of this depth. Its name opens at `at` and its value begins at `value`. */
 export function notePart(member: number, depth: number, at: number, value: number): void {
   if (member === inOutput) {
     if (depth === 3) noteItem(at, value);
@@ -142,7 +142,7 @@ function endTool(): void {
   tool = 0;
 }
 
-/** The bit of the name at `at`, or that of its type where this is the type that counts. */
+/** Returns the bit of the name at `at`. For the member `type`, returns `bitOfType` if its value is `type`. */
 function typedBit(
   names: Names,
   typeBitOfNames: number,
@@ -166,7 +166,7 @@ function bitOf(names: Names, at: number): number {
   return 0;
 }
 
-/** Reports whether the string that opens at `at` is this one. */
+/** Reports whether the string that opens at `at` is this name. */
 export function isNamed(name: Buffer, at: number): boolean {
   const end = at + 1 + name.length;
   return bytes[end] === quote && isSame(name, at + 1, end);

@@ -1,23 +1,23 @@
-// Usage of a stream as far as it went.
+// Returns the usage of a stream up to its current point.
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import { partsTogether } from "../../domain/usage/usage-parts.ts";
 import type { AskedRequest, CutPart, StreamObservation } from "./answer.ts";
 import { comparedUsage, provenUsage } from "./least-usage.ts";
 import { estimateTokens } from "./prompt-tokens.ts";
 
-/** Longer pieces of a stream, on average, are no single tokens. */
+/** A higher average of bytes per piece means that pieces are not single tokens. */
 const maxTokenBytes = 12;
 
 /**
- * What was reported, else what is estimated from what was delivered. Where the stream did not come to its end, a report may
- * be of an earlier moment: then what was delivered since counts. Of an answer that other servers went on with it is the sum of
- * what each of them has read and written.
+ * Returns the reported usage, or else an estimate from the delivered text. If the stream did not complete, the report
+ * may be older than the last delivered text, so that text counts as well. For an answer that other servers continued,
+ * returns the sum of the tokens that each server read and wrote.
  */
 export function streamUsage(request: AskedRequest, observed: StreamObservation, ended: boolean): TokenUsage {
   return observed.cut ? continuedUsage(request, observed, observed.cut, ended) : ownUsage(request, observed, ended);
 }
 
-/** The same of the server alone that sends it now: what it has read and written. `ended`: left out: it did not come to its end. */
+/** Returns the usage of the current server only. `ended` is true if the stream completed. */
 export function lastPartUsage(request: AskedRequest, observed: StreamObservation, ended = false): TokenUsage {
   const { cut, context } = observed;
   const own = ownUsage(request, { ...lastPart(observed), toldPrompt: observed.toldPrompt, context }, ended);
@@ -26,7 +26,7 @@ export function lastPartUsage(request: AskedRequest, observed: StreamObservation
   return { ...own, promptTokens: observed.countedPrompts?.[cut.length] ?? own.promptTokens + before };
 }
 
-/** What came since the last of the parts that are over. */
+/** Returns the part that followed the last cut. */
 export function lastPart({ cut, reported, deliveredBytes, deliveredPieces }: StreamObservation): CutPart {
   let [bytes, pieces] = [deliveredBytes, deliveredPieces];
   for (const part of cut ?? []) {
@@ -45,14 +45,14 @@ function ownUsage(request: AskedRequest, observed: StreamObservation, ended: boo
   return usage === undefined && observed.toldPrompt ? withTold(compared, observed.toldPrompt) : compared;
 }
 
-/** Drops a prompt below the estimate, as servers may begin with figures of nothing yet. */
+/** Drops a reported prompt below the estimate, because servers may begin with zero figures. */
 function withTold(estimate: TokenUsage, told: NonNullable<StreamObservation["toldPrompt"]>): TokenUsage {
   return told.promptTokens < estimate.promptTokens ? estimate : { ...estimate, ...told };
 }
 
 /**
- * A server reads the prompt and all that was delivered before it: so the prompts of two servers, where both are known, tell how
- * many tokens the first of them had written. Else one is taken for each piece.
+ * A server reads the prompt and all text delivered before it. If the prompts of two servers are known, their difference
+ * is the number of tokens that the first wrote. Otherwise each piece counts as one token.
  */
 function continuedUsage(
   request: AskedRequest,
@@ -69,7 +69,7 @@ function continuedUsage(
     if (deliveredBytes === 0 && !reported) return 0;
     const [prompt, next] = [known[index], known[index + 1]];
     const between = prompt === undefined || next === undefined ? 0 : next - prompt;
-    // A token is a byte at least.
+    // A token has at least one byte.
     if (between > 0 && between <= deliveredBytes) return between;
     estimated = true;
     return Math.max(estimateDelivered(deliveredBytes, deliveredPieces), reported?.completionTokens ?? 0);
@@ -82,7 +82,7 @@ function continuedUsage(
   let promptTokens = 0;
   let before = request.promptTokens;
   for (const [index, prompt] of prompts.entries()) {
-    // One of which nothing came costs nothing, as where it fails before an answer.
+    // A server that sent nothing costs nothing, as when it fails before an answer.
     if (index === cut.length || hasCome(parts[index])) promptTokens += prompt ?? before;
     before = (prompt ?? before) + (written[index] ?? 0);
   }
@@ -98,7 +98,7 @@ function hasCome(part: CutPart | undefined): boolean {
   return part !== undefined && (part.deliveredBytes > 0 || part.reported !== undefined);
 }
 
-/** Most servers send one token a piece, which is exact where it holds; pieces too long for that are counted by their bytes. */
+/** Counts pieces, because most servers send one token a piece. If pieces are too long for that, their bytes count. */
 function estimateDelivered(bytes: number, pieces: number): number {
   return bytes <= pieces * maxTokenBytes ? pieces : estimateTokens(bytes);
 }

@@ -1,10 +1,10 @@
-// What model servers tell of the parts of a usage, in the words of each of them.
+// Reads the parts of a usage in the words of each vendor.
 import { nanoOfUsd } from "../../base/money.ts";
 import type { UsageDetails, UsageParts } from "../../domain/usage/usage-parts.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** What says that nothing else was served than what is usual. */
+/** Names of ordinary service, which need no record. */
 const usual: ReadonlySet<string> = new Set([
   "default",
   "standard",
@@ -20,7 +20,7 @@ export function countOf(value: unknown): number | undefined {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 }
 
-/** Names of the tier, speed and region, those that are usual left out. */
+/** Returns the names of the served tier, speed and region, without ordinary ones. */
 export function servedOf(...said: readonly unknown[]): readonly string[] | undefined {
   let told: string[] | undefined;
   for (const word of said) {
@@ -33,14 +33,16 @@ export function servedOf(...said: readonly unknown[]): readonly string[] | undef
   return told;
 }
 
-/** Nano-USD of what a vendor says that it charges: OpenRouter in USD, xAI in ticks, of which 10^10 are one. */
+/**
+ * Returns the cost that a vendor reports, in nano-USD: OpenRouter reports USD, xAI ticks of which 10^10 are one USD.
+ */
 export function billedOf({ cost, cost_in_usd_ticks: ticks }: Json): number | undefined {
   const inTicks = countOf(ticks);
   if (inTicks !== undefined) return Math.round(inTicks / 10);
   return typeof cost === "number" && cost >= 0 && cost < 9e6 ? nanoOfUsd(cost) : undefined;
 }
 
-/** Members that say something; undefined where none does. */
+/** Returns the details that are set and not zero; undefined if there are none. */
 export function detailsOf(said: UsageDetails): UsageDetails | undefined {
   let told: Record<string, unknown> | undefined;
   for (const name of Object.keys(said) as (keyof UsageDetails)[]) {
@@ -51,7 +53,7 @@ export function detailsOf(said: UsageDetails): UsageDetails | undefined {
   return told;
 }
 
-/** The parts that were told; undefined where none was. */
+/** Returns the reported parts; undefined if none was reported. */
 export function partsOf(told: {
   cachedTokens?: number | undefined;
   cacheWriteTokens?: number | undefined;
@@ -69,8 +71,8 @@ interface ToldOutput {
 }
 
 /**
- * The tokens of an answer, and those of them that were thought. Some servers count what was thought beside the answer, which
- * the total tells: xAI says how much it was, and Google does not, and leaves out the answer where there is none behind it.
+ * Returns the tokens of an answer and its reasoning tokens. Some servers count reasoning beside the answer, and only
+ * the total shows it. xAI reports that count; Google does not, and leaves out an empty answer.
  */
 export function outputOf(
   promptTokens: number | undefined,

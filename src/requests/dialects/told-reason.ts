@@ -2,7 +2,7 @@
 
 export interface ToldReason {
   readonly message?: string | undefined;
-  /** The place in the request that is at fault: `messages[0].content`. */
+  /** The faulty place in the request, such as `messages[0].content`. */
   readonly place?: string | undefined;
   readonly code?: unknown;
   readonly type?: unknown;
@@ -10,23 +10,23 @@ export interface ToldReason {
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Levels of wrapping that are looked into: no known gateway has as many. */
+/** Maximum depth of wrapped errors; no known gateway wraps as deep. */
 const maxDepth = 6;
-/** A request with one fault may break twenty rules of a server's schema. */
+/** Maximum number of reasons: one fault in a request may break twenty rules of a server's schema. */
 const maxReasons = 3;
-/** Members that hold the reason, the most telling first; `title` is RFC 9457's, `error_description` OAuth's. */
+/** Members that hold the reason, the most specific first; `title` is RFC 9457's, `error_description` OAuth's. */
 const reasonMembers = [
   ...["message", "msg", "detail", "error_description", "error_message", "errorMessage", "Message", "description"],
   ...["faultstring", "reason", "title"],
 ] as const;
 /** Members that hold the place: OpenAI's, FastAPI's, and those of JSON Schema validators and of Google. */
 const placeMembers = ["param", "loc", "field", "path", "pointer", "instancePath", "property"] as const;
-/** Beginnings of such places that are not members of the request. */
+/** First steps of such places that are not members of the request. */
 const placeRoots: ReadonlySet<unknown> = new Set(["body", "query", "$", ""]);
 const placePattern = /^[\w.[\]-]{1,128}$/;
 const eventData = /^data: ?(.+)$/m;
 
-/** `text`: JSON, an event of a stream, or plain text. Markup has no reason. */
+/** `text` is JSON, an event of a stream, or plain text. Markup has no reason. */
 export function toldReason(text: string): ToldReason {
   const body = text.trim();
   const data = /^(?:data|event):/.test(body) ? (eventData.exec(body)?.[1] ?? "").trim() : body;
@@ -42,7 +42,7 @@ function reasonIn(value: unknown, depth: number): ToldReason {
   return isObject(value) ? reasonInObject(value, depth) : {};
 }
 
-/** Some gateways tell the body of the server behind them as a text. */
+/** Reads an error inside a text: some gateways send the body of the server behind them as a text. */
 function reasonInText(text: string, depth: number): ToldReason {
   const inner = parsed(text);
   const reason = typeof inner === "object" ? reasonIn(inner, depth + 1) : {};
@@ -54,13 +54,13 @@ function reasonInObject(object: Json, depth: number): ToldReason {
   const read = (value: unknown) => reasonIn(value, depth + 1);
   const { error, errors, fault, metadata, details, fieldViolations } = object;
   const candidates = [
-    // OpenRouter's, with the words of the server behind it.
+    // OpenRouter's metadata holds the words of the server behind it.
     () => (isObject(metadata) ? read(metadata["raw"]) : {}),
     () => (typeof error === "string" ? {} : read(error)),
     () => read(fault),
     () => (isObject(errors) ? ofFields(errors, depth) : read(errors)),
     ...reasonMembers.map((name) => () => read(object[name])),
-    // Often the name of the status and no more.
+    // A plain-text error often holds only the name of the status.
     () => read(error),
     () => read(details),
     () => read(fieldViolations),
@@ -80,7 +80,7 @@ function reasonInObject(object: Json, depth: number): ToldReason {
   };
 }
 
-/** The faults by the members that they are of, as ASP.NET and Rails tell them. */
+/** Joins faults that are grouped by member, as ASP.NET and Rails send them. */
 function ofFields(fields: Json, depth: number): ToldReason {
   const whole = reasonInObject(fields, depth + 1);
   if (whole.message !== undefined) return whole;
