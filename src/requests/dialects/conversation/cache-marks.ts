@@ -1,9 +1,9 @@
-// Marks of what of a prompt is worth keeping, as clients of OpenAI's formats set them.
+// Reads cache marks in the formats of OpenAI's clients.
 import type { Cache } from "./conversation.ts";
 
 /**
- * Anthropic's own mark, which clients of LiteLLM and OpenRouter send within OpenAI's formats, or OpenAI's. Where that says how
- * long, it is for half an hour at least, of which Anthropic has an hour.
+ * Returns Anthropic's own mark, which clients of LiteLLM and OpenRouter send within OpenAI's formats, or OpenAI's
+ * converted to it. OpenAI's `ttl` is at least half an hour; Anthropic's closest value is one hour.
  */
 export function cacheOf(holder: Readonly<Record<string, unknown>>): Cache | undefined {
   const { cache_control: cache, prompt_cache_breakpoint: point } = holder;

@@ -1,4 +1,4 @@
-// Tools as an engine knows them that has functions alone and no groups of them, and the way back of its calls.
+// Names tools for a model server that has only functions and no namespaces, and maps its calls back.
 import { toolSchema } from "../../../domain/tools/tool-schema.ts";
 import type { CallNames, CallPart, Tool } from "./conversation.ts";
 import type { ReplyCall, ReplySink } from "./reply.ts";
@@ -6,7 +6,7 @@ import { UnwrappedInput, wrappedInput } from "./wrapped-input.ts";
 
 type Named = Pick<Tool, "kind" | "name" | "namespace">;
 
-/** OpenAI and most servers bound the name of a function so: letters, digits, `_` and `-`. */
+/** Maximum length of a function name at OpenAI and most servers, which allow letters, digits, `_` and `-`. */
 const maxNameLength = 64;
 const separator = "__";
 const foreign = /[^A-Za-z0-9_-]/g;
@@ -15,20 +15,20 @@ const foreign = /[^A-Za-z0-9_-]/g;
 export interface EngineFunction {
   readonly name: string;
   readonly description?: string | undefined;
-  /** A schema that `toolSchema` gives. */
+  /** A schema from `toolSchema`. */
   readonly parameters: Readonly<Record<string, unknown>>;
   readonly strict?: boolean | undefined;
 }
 
 /**
- * The tools of one request. Calls of the conversation so far are given the same names, whether their tools are still there
- * or not.
+ * The tools of one request. Earlier calls in the conversation get the same names, whether their tools still exist or
+ * not.
  */
 export class EngineTools {
   readonly #byName = new Map<string, Named>();
   readonly #names = new Map<string, string>();
   readonly #taken = new Set<string>();
-  /** The number that the next tool of a name begins to look from, so that many of one name cost no more than few. */
+  /** The next number to try for each base name, so that many tools with one name cost no more than few. */
   readonly #numbers = new Map<string, number>();
 
   constructor(tools: readonly Tool[]) {
@@ -37,7 +37,7 @@ export class EngineTools {
     for (const tool of tools) this.nameOf(tool);
   }
 
-  /** Those whose calls have to be told back under another name, or as another kind. */
+  /** Tools whose calls have another name or kind for the client. */
   get names(): CallNames {
     return this.#byName;
   }
@@ -47,7 +47,8 @@ export class EngineTools {
     const known = this.#names.get(key);
     if (known !== undefined) return known;
     const wanted = namespace === undefined ? name : `${namespace}${separator}${name}`;
-    // A function of the client's own keeps a name with characters that only some servers take: they say so themselves.
+    // A function of the client keeps a name with unusual characters, because only some servers refuse these and report
+    // that themselves.
     const isOwn = namespace === undefined && kind === "function";
     const keepsName = isOwn && name.length <= maxNameLength && !this.#taken.has(name);
     const given = keepsName ? name : this.#free(wanted);
@@ -66,15 +67,15 @@ export class EngineTools {
     return { name, description: customDescription(tool), parameters: inputSchema };
   }
 
-  /** The arguments of a call as an engine gets them: JSON text. */
+  /** Returns the arguments of a call as JSON text for the model server. */
   argumentsOf({ kind, input }: Pick<CallPart, "kind" | "input">): string {
     return kind === "custom" ? wrappedInput(input) : input;
   }
 
-  /** A name within the bounds, like the wanted one, that no other tool has. */
+  /** Returns a name like the wanted one that is within the limits and that no other tool has. */
   #free(wanted: string): string {
     const plain = wanted.replace(foreign, "_");
-    // The name itself says more than its group, which stands before it: that is what is cut.
+    // The namespace comes first and is cut first, because the name is more meaningful.
     const base = plain.slice(-maxNameLength);
     for (let number = this.#numbers.get(base) ?? 1; ; number++) {
       const end = number === 1 ? "" : `_${number}`;
@@ -93,7 +94,7 @@ const inputSchema = {
   additionalProperties: false,
 } as const;
 
-/** A model that cannot be held to a grammar is told of it. */
+/** Puts the grammar into the description for a model that cannot be constrained by it. */
 function customDescription({ description, format }: Tool): string {
   const parts = [description, "Its `input` is plain text, not JSON."];
   if (format?.["type"] === "grammar") {
@@ -102,7 +103,7 @@ function customDescription({ description, format }: Tool): string {
   return parts.filter((part) => part !== undefined && part !== "").join("\n\n");
 }
 
-/** Tells the calls of an engine to `sink` as the client knows its tools; everything else as it is. */
+/** Maps the calls of a model server to the client's tools; passes everything else on to `sink` unchanged. */
 export class ClientCalls implements ReplySink {
   readonly #sink: ReplySink;
   readonly #names: CallNames;
@@ -116,7 +117,7 @@ export class ClientCalls implements ReplySink {
 
   call(index: number, call: ReplyCall): void {
     const named = this.#names.get(call.name);
-    // What the engine calls a custom tool itself has its input as it is.
+    // If the model server itself has custom tools, their input is not wrapped.
     if (named?.kind === "custom" && call.kind === "function") this.#inputs.set(index, new UnwrappedInput());
     this.#sink.call(index, named ? { ...call, ...named } : call);
   }

@@ -1,4 +1,4 @@
-// Collects an answer as it is told: for whole answers, for records of them, and for tests.
+// Collects an answer from its pieces: for whole answers, for records, and for tests.
 import type { AnswerPart, ReasoningProof } from "./conversation.ts";
 import type { ReplyCall, ReplyEnd, ReplySink, ReplyUsage } from "./reply.ts";
 
@@ -22,19 +22,19 @@ interface OpenCall {
 
 type Open = OpenText | OpenReasoning | OpenCall;
 
-/** What is held grows with what is told: whoever tells it without bound watches `size`. */
+/** Memory grows with the answer, so callers without a limit of their own must check `size`. */
 export class CollectedReply implements ReplySink {
-  /** Characters of all that was told. */
+  /** Number of characters collected. */
   size = 0;
-  /** Undefined until it was told. */
+  /** Undefined until the answer ends. */
   ended: ReplyEnd | undefined;
-  /** The last that was told of each figure. */
+  /** The latest value of each figure. */
   used: ReplyUsage = {};
-  /** Those of all texts, one after the other, as chat completions have them. */
+  /** Log-probabilities of all texts in order, in the form of chat completions. */
   readonly logprobs: unknown[] = [];
   readonly #parts: Open[] = [];
   readonly #calls = new Map<number, OpenCall>();
-  /** The part that goes on with the next piece of its kind. */
+  /** The part that the next piece of its kind continues. */
   #last: Open | undefined;
 
   get parts(): AnswerPart[] {

@@ -1,28 +1,30 @@
-// A conversation as it is put to a model, in no format in particular: what one format reads, another writes.
+// A conversation in the neutral format: one format reads it, another writes it.
 
-/** Where a value stood in the client's request, in the words of its own format: `messages[3].content[0]`. For errors. */
+/**
+ * Path of a value in the client's request, in the client's format, such as `messages[3].content[0]`. Used in errors.
+ */
 export type Place = string;
 
 export interface Conversation {
-  /** In the order in which they were said; instructions among them. */
+  /** Turns in the order of the conversation, including instructions. */
   readonly turns: readonly ConversationMessage[];
   readonly tools: readonly Tool[];
   readonly toolChoice?: ToolChoice | undefined;
-  /** Whether one answer may hold several calls; undefined: as the model server has it. */
+  /** True if one answer may hold several calls; undefined for the model server's default. */
   readonly parallelCalls?: boolean | undefined;
   readonly output?: OutputForm | undefined;
   readonly thinking?: Thinking | undefined;
-  /** The most tokens of the answer, thinking included. */
+  /** Maximum number of tokens of the answer, thinking included. */
   readonly maxTokens?: number | undefined;
   readonly sampling: Sampling;
-  /** How many answers; undefined: one. */
+  /** Number of answers; undefined means one. */
   readonly choices?: number | undefined;
   readonly stream: boolean;
-  /** Anthropic's mark of the whole request: what of it is worth keeping its server finds itself. */
+  /** Anthropic's cache mark for the whole request; Anthropic's server then chooses the cached prefix. */
   readonly cache?: Cache | undefined;
-  /** What says something of the request and nothing to the model: it may be lost without harm. */
+  /** Members that describe the request and do not affect the answer, so that they may be lost without harm. */
   readonly hints: Hints;
-  /** Members that the format itself does not know, or that mean nothing elsewhere, by their names; `null` is left out. */
+  /** Members that the format does not know or that mean nothing in other formats, by name; `null` is left out. */
   readonly others: Readonly<Record<string, unknown>>;
 }
 
@@ -37,7 +39,7 @@ export interface InstructionTurn {
 export interface UserTurn {
   readonly role: "user";
   readonly parts: readonly Part[];
-  /** Who of several users. */
+  /** Name of the user, if the conversation has several. */
   readonly name?: string | undefined;
   readonly place: Place;
 }
@@ -46,24 +48,24 @@ export interface AssistantTurn {
   readonly role: "assistant";
   readonly parts: readonly AnswerPart[];
   readonly name?: string | undefined;
-  /** The id that the turn, or its text, had in its format. */
+  /** Id of the turn or of its text in its format. */
   readonly id?: string | undefined;
   readonly place: Place;
 }
 
-/** The result of one call of a tool. */
+/** The result of one tool call. */
 export interface ResultTurn {
   readonly role: "tool";
   readonly callId: string;
   readonly parts: readonly Part[];
   readonly kind: CallKind;
-  /** The tool failed: its parts say why. */
+  /** True if the tool failed; the parts hold the reason. */
   readonly failed?: boolean | undefined;
   readonly cache?: Cache | undefined;
   readonly place: Place;
 }
 
-/** What may be said to a model. `cache`: Anthropic's mark that the prompt up to here is worth keeping. */
+/** A part of the prompt. `cache` is Anthropic's mark: the prompt up to here should be cached. */
 export type Part = TextPart | ImagePart | AudioPart | FilePart;
 
 export interface TextPart {
@@ -75,7 +77,7 @@ export interface TextPart {
 export interface ImagePart {
   readonly type: "image";
   readonly source: MediaSource;
-  /** OpenAI's: auto, low, high. */
+  /** OpenAI's `detail`: auto, low, high. */
   readonly detail?: string | undefined;
   readonly cache?: Cache | undefined;
   readonly place: Place;
@@ -85,7 +87,7 @@ export interface AudioPart {
   readonly type: "audio";
   /** Base64. */
   readonly data: string;
-  /** `wav`, `mp3` and the like. */
+  /** The audio format, such as `wav` or `mp3`. */
   readonly format: string;
   readonly place: Place;
 }
@@ -104,13 +106,13 @@ export type MediaSource =
   | { readonly kind: "data"; readonly mediaType: string; readonly data: string }
   /** Plain text as a document. */
   | { readonly kind: "text"; readonly text: string }
-  /** An id of a file store. */
+  /** Id of a file in a file store. */
   | { readonly kind: "id"; readonly id: string };
 
-/** `{type: "ephemeral", ttl?}`, as it was sent. */
+/** `{type: "ephemeral", ttl?}`, as the client sent it. */
 export type Cache = Readonly<Record<string, unknown>>;
 
-/** What a model may say. */
+/** A part of a model's answer. */
 export type AnswerPart = TextPart | RefusalPart | ReasoningPart | CallPart;
 
 export interface RefusalPart {
@@ -120,34 +122,34 @@ export interface RefusalPart {
 
 export interface ReasoningPart {
   readonly type: "reasoning";
-  /** What it thought, as far as it is shown: the texts themselves, or summaries of them. */
+  /** Shown reasoning: the text itself, or a summary. */
   readonly text: string;
   readonly isSummary: boolean;
-  /** What its maker needs to see again, as it was sent. */
+  /** Data that the model's vendor needs to see again, unchanged. */
   readonly proof?: ReasoningProof | undefined;
   readonly id?: string | undefined;
 }
 
-/** `signature` and `redacted`: Anthropic's; `encrypted`: OpenAI's `encrypted_content`. */
+/** `signature` and `redacted` are Anthropic's; `encrypted` is OpenAI's `encrypted_content`. */
 export interface ReasoningProof {
   readonly kind: "signature" | "redacted" | "encrypted";
   readonly data: string;
 }
 
-/** How a tool is called: with JSON arguments, or with any text. */
+/** Kinds of tool calls: a function takes JSON arguments, a custom tool any text. */
 export type CallKind = "function" | "custom";
 
 export interface CallPart {
   readonly type: "call";
-  /** The id that its result names. */
+  /** The id that the call's result names. */
   readonly callId: string;
   readonly kind: CallKind;
   readonly name: string;
-  /** OpenAI's Responses: the group of tools that it is of. */
+  /** The tool's namespace in OpenAI's Responses. */
   readonly namespace?: string | undefined;
-  /** JSON text of the arguments, or, of a custom tool, the text. */
+  /** JSON text of the arguments; for a custom tool, its text. */
   readonly input: string;
-  /** The id of the item, which is another one. */
+  /** The id of the item in Responses, which differs from `callId`. */
   readonly id?: string | undefined;
   readonly cache?: Cache | undefined;
 }
@@ -157,10 +159,10 @@ export interface Tool {
   readonly name: string;
   readonly namespace?: string | undefined;
   readonly description?: string | undefined;
-  /** JSON Schema of the arguments; of a function. */
+  /** JSON Schema of a function's arguments. */
   readonly parameters?: Readonly<Record<string, unknown>> | undefined;
   readonly strict?: boolean | undefined;
-  /** What the input of a custom tool must be: `{type: "text"}` or `{type: "grammar", syntax, definition}`. */
+  /** Input format of a custom tool: `{type: "text"}` or `{type: "grammar", syntax, definition}`. */
   readonly format?: Readonly<Record<string, unknown>> | undefined;
   readonly cache?: Cache | undefined;
   readonly place: Place;
@@ -181,15 +183,15 @@ export type OutputForm =
       readonly strict?: boolean | undefined;
     };
 
-/** How much a model is to think, as far as the client says. */
+/** Amount of thinking that the client asks for. */
 export interface Thinking {
-  /** false: not at all; true: yes, as much as it wants to, unless the others say more. */
+  /** If false, the model does not think. If true, the other members may limit its thinking. */
   readonly enabled?: boolean | undefined;
-  /** none, minimal, low, medium, high, xhigh, max. */
+  /** The one of none, minimal, low, medium, high, xhigh and max. */
   readonly effort?: string | undefined;
-  /** Tokens. */
+  /** Thinking budget in tokens. */
   readonly budget?: number | undefined;
-  /** How it is to be shown: OpenAI's `summary`: auto, concise, detailed; or "omitted". */
+  /** The form of the shown thinking: OpenAI's `summary` (auto, concise, detailed) or "omitted". */
   readonly shown?: string | undefined;
 }
 
@@ -202,9 +204,9 @@ export interface Sampling {
   readonly seed?: number | undefined;
   readonly stop?: readonly string[] | undefined;
   readonly logitBias?: Readonly<Record<string, number>> | undefined;
-  /** Log-probabilities of the answer's tokens, and of so many likely others. */
+  /** Requests log-probabilities of the answer's tokens, and of this many alternatives. */
   readonly logprobs?: number | undefined;
-  /** OpenAI's: low, medium, high. */
+  /** OpenAI's `verbosity`: low, medium, high. */
   readonly verbosity?: string | undefined;
 }
 
@@ -215,15 +217,15 @@ export interface Hints {
   readonly metadata?: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** A conversation as another format says it. */
+/** A conversation written in another format. */
 export interface WrittenRequest {
   /** JSON text. */
   readonly body: string;
-  /** Names of members of the client's request that are not in it, because the format has nothing for them. */
+  /** Names of client members that the body lacks because the format cannot express them. */
   readonly leftOut: readonly string[];
-  /** What calls were renamed to: the name in the body, by which answers are told back. */
+  /** Tools by the name in the body, for mapping calls back. */
   readonly names: CallNames;
 }
 
-/** Tools by the name that the engine knows them by, where that, or their kind, is not the client's. */
+/** Tools by their name at the model server, if the client uses another name or kind. */
 export type CallNames = ReadonlyMap<string, Pick<Tool, "kind" | "name" | "namespace">>;

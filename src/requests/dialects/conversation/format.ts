@@ -1,23 +1,26 @@
-// A format in which a conversation can be had: read and written, as a request and as an answer.
+// The interface of a conversation format, which reads and writes requests and answers.
 import type { Engine } from "../../../domain/models/engine.ts";
 import type { Seal } from "../../../domain/seal.ts";
 import type { CallNames, Conversation, WrittenRequest } from "./conversation.ts";
 import type { ReplyHead, ReplyReader, ReplyWriter } from "./reply.ts";
 
-/** What keeps secrets out of an engine's own words, which only reach a client through it. */
+/** The part of an engine that removes secrets from the model server's error messages. */
 export type EngineWords = Pick<Engine, "redact">;
 
 export interface ConversationFormat {
-  /** `body` fits the format's schema. Throws `invalid_request`, naming the field, for what no other format could be told. */
+  /**
+   * `body` fits the format's schema. Throws `invalid_request`, naming the field, for members that no other format can
+   * express.
+   */
   readRequest(body: Readonly<Record<string, unknown>>, seal: Seal): Conversation;
   /**
-   * `model`: the engine's own id. Throws `invalid_request` for what the format cannot say and may not be lost, naming the
-   * field as the client does (`place`).
+   * `model` is the model server's own id. Throws `invalid_request` for members that the format cannot express and that
+   * must not be lost, naming the field as the client does (`place`).
    */
   writeRequest(conversation: Conversation, model: string): WrittenRequest;
   /**
-   * For one answer. `names`: of the request that it answers. `engine`: whose answer it is; without it a fault that the engine
-   * tells reaches the client without its words.
+   * Returns a reader for one answer. `names` comes from the request. Without `engine`, errors in the answer reach the
+   * client without the model server's words.
    */
   reader(names: CallNames, engine?: EngineWords): ReplyReader;
   writer(head: ReplyHead): ReplyWriter;

@@ -1,9 +1,9 @@
-// Brings calls and their results together, as model servers want them: clients leave results out, and send some late.
+// Joins calls with their results, as model servers require, because clients leave results out and send some late.
 import type { AssistantTurn, CallPart, ConversationMessage, ResultTurn, TextPart, UserTurn } from "./conversation.ts";
 
 const noResult: TextPart = { type: "text", text: "[no result was given]" };
 
-/** Assistant turns that follow each other, and the results of their calls. */
+/** Consecutive assistant turns, and the results of their calls. */
 interface Run {
   readonly turns: AssistantTurn[];
   readonly results: (ResultTurn | undefined)[];
@@ -16,11 +16,11 @@ interface OpenCall {
 }
 
 /**
- * The same turns, in which each run of assistant turns is followed at once by one result for each of its calls, in the
- * order of the calls. Results that came later are moved up; a call without any gets one that says so. What is the result of
- * no call, or a second one, is told as the user's words, so that nothing is lost.
+ * Returns the same turns with one result for each call directly after each run of assistant turns, in the order of the
+ * calls. Late results move up, and a call without a result gets a placeholder. A result without a call, or a second
+ * result, becomes text of the user, so that nothing is lost.
  *
- * A result belongs to the last call before it with its id that has none yet: some models use the same ids again and again.
+ * A result belongs to the last call before it that has its id and no result yet, because some models repeat ids.
  */
 export function pairedCalls(turns: readonly ConversationMessage[]): ConversationMessage[] {
   const sequence: (ConversationMessage | Run)[] = [];
@@ -49,7 +49,7 @@ export function pairedCalls(turns: readonly ConversationMessage[]): Conversation
   return sequence.flatMap((entry) => ("role" in entry ? [entry] : [...entry.turns, ...resultsOf(entry)]));
 }
 
-/** The last goes in first: of two calls with one id in a run the first result is the first one's. */
+/** Pushes the last call first, so that the first result belongs to the first of two calls with one id in a run. */
 function openCalls(run: Run, open: Map<string, OpenCall[]>): void {
   for (let position = run.calls.length - 1; position >= 0; position--) {
     const callId = run.calls[position]?.call.callId ?? "";

@@ -1,4 +1,5 @@
-// A model's answer, in no format in particular, as it comes: the reader of one format tells it, the writer of another writes it.
+// A model's answer in the neutral format, as it arrives: the reader of one format passes pieces to the writer of
+// another.
 
 import type { Seal } from "../../../domain/seal.ts";
 import type { UsageDetails } from "../../../domain/usage/usage-parts.ts";
@@ -6,20 +7,20 @@ import type { AnswerMark, OwnMembers } from "../answer.ts";
 import type { CallKind, ReasoningProof } from "./conversation.ts";
 
 /**
- * Is told of an answer piece by piece. Text, refusals, reasoning and calls come in the order in which they stand in the
- * answer; only the arguments of calls may come side by side. `end` comes once, last but for `usage`, which may come at any
- * time, and again.
+ * Receives an answer piece by piece. Text, refusals, reasoning and calls arrive in the order of the answer; only the
+ * arguments of calls may be interleaved. `end` comes once and last, except for `usage`, which may come repeatedly at
+ * any time.
  */
 export interface ReplySink {
-  /** A new block of the kind that comes next begins, though the last may have been of it as well. Need not be told. */
+  /** Begins a new block, even if the last one has the same kind. Calls are optional. */
   block(): void;
-  /** `logprobs`: as chat completions have them, for this piece. */
+  /** `logprobs` belongs to this piece, in the form of chat completions. */
   text(text: string, logprobs?: readonly unknown[]): void;
   refusal(text: string): void;
   reasoning(text: string, isSummary: boolean): void;
-  /** The reasoning so far is whole, and this is its proof. Reasoning may consist of that alone. */
+  /** Ends the reasoning so far with its proof. Reasoning may consist of a proof alone. */
   proof(proof: ReasoningProof): void;
-  /** A call begins. `index` tells it from others of this answer; its arguments follow. */
+  /** Begins a call. `index` distinguishes the call within the answer; its arguments follow. */
   call(index: number, call: ReplyCall): void;
   arguments(index: number, text: string): void;
   usage(usage: ReplyUsage): void;
@@ -31,110 +32,117 @@ export interface ReplyCall {
   readonly kind: CallKind;
   readonly name: string;
   readonly namespace?: string | undefined;
-  /** The item's own id, where the format has one. */
+  /** The item's own id, if the format has one. */
   readonly id?: string | undefined;
 }
 
 export interface ReplyEnd {
   /**
-   * stop: it said all; sequence: the stop text `sequence` came; calls: tools are to be called; length: the token limit;
-   * context: the model's context is full; filter: its content was withheld; refusal: the model would not; pause: it goes
-   * on when it is asked again.
+   * stop: the answer is complete; sequence: the stop text `sequence` came; calls: tools must be called; length: the
+   * token limit; context: the model's context is full; filter: the content was withheld; refusal: the model refused;
+   * pause: the model continues in the next request.
    */
   readonly reason: "stop" | "sequence" | "calls" | "length" | "context" | "filter" | "refusal" | "pause";
   readonly sequence?: string | undefined;
-  /** What the client is told of a quota that has ended it, and of servers that went on. */
+  /** Tells the client that a quota ended the answer, or that other servers continued it. */
   readonly mark?: AnswerMark | undefined;
 }
 
-/** Undefined: not told. */
+/** The reported figures; undefined if not reported. */
 export interface ReplyUsage {
-  /** All of the prompt, what was cached included. */
+  /** Tokens of the whole prompt, including cached ones. */
   readonly promptTokens?: number | undefined;
-  /** Those that were read from and written to the cache of prompts. */
+  /** Tokens read from and written to the prompt cache. */
   readonly cachedTokens?: number | undefined;
   readonly cacheWriteTokens?: number | undefined;
-  /** All of the answer, reasoning included. */
+  /** Tokens of the whole answer, reasoning included. */
   readonly completionTokens?: number | undefined;
   readonly reasoningTokens?: number | undefined;
-  /** What few servers tell. */
+  /** Figures that few servers report. */
   readonly details?: UsageDetails | undefined;
-  /** It is of all that there will be, also where the answer failed and has no end. */
+  /** True if the figures are final, even if the answer failed and has no end. */
   readonly isFinal?: boolean | undefined;
 }
 
 /**
- * Reads the answers of an engine. What is no answer of the format throws `upstream_error`; an error that the engine tells
- * in the stream is returned by `fault`.
+ * Reads the answers of a model server. Throws `upstream_error` for data that is no answer of the format; `fault`
+ * returns an error in the stream.
  */
 export interface ReplyReader {
   /** True if the last event of the format came. */
   readonly isOver: boolean;
-  /** The data of one event of a stream, parsed. */
+  /** Reads the parsed data of one stream event. */
   event(data: Readonly<Record<string, unknown>>, sink: ReplySink): void;
-  /** Reports whether the event is a part of an answer. A heartbeat, and an event of another format, are none. */
+  /** Reports whether the event is a part of an answer. Returns false for a heartbeat or an event of another format. */
   isPart(data: Readonly<Record<string, unknown>>): boolean;
-  /** A whole answer, parsed. */
+  /** Reads a whole answer, parsed. */
   whole(answer: Readonly<Record<string, unknown>>, sink: ReplySink): void;
   /**
-   * The stream ended as the format has it, by an event that is no JSON (`[DONE]`): tells `end` where nothing did. For formats
-   * whose servers may leave out why they ended.
+   * Handles the end of a stream by an event that is no JSON (`[DONE]`): calls `end` if nothing else did. For formats
+   * whose servers may leave out the finish reason.
    */
   done?(sink: ReplySink): void;
   /**
-   * The text of an event that tells nothing but the next piece of it, and would be read alike with any other text that is
-   * not empty in its place; undefined of all others. Left out for formats whose events have a number each.
+   * Returns the text of an event that holds only the next piece of text, and that any other text would not change.
+   * Returns undefined for all other events. Left out for formats with numbered events.
    */
   plainText?(data: Readonly<Record<string, unknown>>): string | undefined;
 }
 
-/** Names and figures that an answer begins with. */
+/** Names and figures for the beginning of an answer. */
 export interface ReplyHead {
   readonly id: string;
   /** Public id of the model that serves. */
   readonly model: string;
   /** Unix seconds. */
   readonly created: number;
-  /** Unix seconds of the moment, for formats that tell when an answer was whole; left out: it is not told. */
+  /** The current time in Unix seconds, for formats that report the completion time; left out otherwise. */
   nowSeconds?(): number;
-  /** An estimate or a count of the prompt's tokens, for formats that tell it first. */
+  /** Estimated or counted tokens of the prompt, for formats that report them first. */
   readonly promptTokens: number;
   /** The client's request, parsed: some formats repeat parts of it. */
   readonly request: Readonly<Record<string, unknown>>;
-  /** Members of the answer that the gateway answers for: see `AnswerNames`. */
+  /** Members of the answer that the gateway sets: see `AnswerNames`. */
   readonly members?: OwnMembers | undefined;
   readonly seal: Seal;
 }
 
-/** The events of further pieces of a text that is open: all that may differ stands before the piece. */
+/** Events for further pieces of an open text: only the part before a piece may differ. */
 export interface TextEvents {
-  /** What stands behind the piece, which is a JSON string without its quotes; byte text, as all that is sent. */
+  /**
+   * The end of each event, after the piece, which is a JSON string without its quotes; in byte text, like all output.
+   */
   readonly after: string;
-  /** What stands before the next piece, which is not empty. */
+  /** Returns the beginning of the next event, up to the piece, which is not empty. */
   next(): string;
-  /** Takes the text of such pieces, one behind the other; it is in memory of its own. Left out where nobody needs it again. */
+  /**
+   * Receives the concatenated text of such pieces, in memory of its own. Left out if the writer does not need the text.
+   */
   took?(text: string): void;
 }
 
 /** Writes an answer for a client. Events are the whole text of Server-Sent Events, blank line included. */
 export interface ReplyWriter extends ReplySink {
-  /** What the client gets of what was told since the last call; "" where there is nothing to send yet. */
+  /** Returns output for the pieces received since the last call; "" if there is none yet. */
   take(): string;
-  /** Undefined where no text is open, or it is not known how the next piece of it is written. To be used until anything else is told. */
+  /**
+   * Returns undefined if no text is open or the form of its next piece is unknown. The result is valid until the writer
+   * receives anything else.
+   */
   textEvents(): TextEvents | undefined;
-  /** The last events; `usage` is what counts. `end` was told before. */
+  /** Returns the last events, with `usage` as the final figures; call `end` first. */
   ending(usage: ReplyUsage): string;
   /** The last event of a stream that broke off. */
   failure(error: ReplyFault): string;
-  /** All that was told as a whole answer: for a client that asked for no stream. */
+  /** Returns a whole answer from all pieces, for a client that did not ask for a stream. */
   whole(usage: ReplyUsage): Record<string, unknown>;
 }
 
-/** An error as a client may know it. */
+/** An error as a client may see it. */
 export interface ReplyFault {
-  /** Status that it would have had before the answer began. */
+  /** Status that the error would have had before the answer began. */
   readonly status: number;
-  /** A code of ours or of an engine: `context_length_exceeded`. */
+  /** Code of the gateway or of a model server, such as `context_length_exceeded`. */
   readonly code: string;
   readonly message: string;
   readonly param?: string | undefined;

@@ -1,13 +1,13 @@
-// What was said in requests and answers that are lists of items or blocks, for those who show it.
+// Reads messages from requests and answers that are lists of items or blocks, for traces.
 import { maxSaid, type Said, type SaidCall, type SaidPart } from "../said.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Types of items and blocks that are calls of tools, and those that are their results. */
+/** Types of items and blocks that are tool calls, and types that are their results. */
 const calls: ReadonlySet<unknown> = new Set(["function_call", "custom_tool_call", "tool_use"]);
 const results: ReadonlySet<unknown> = new Set(["function_call_output", "custom_tool_call_output", "tool_result"]);
 
-/** Items or messages of a prompt, or a text that is all of it, the last first. */
+/** Returns the items or messages of a prompt, the last first; a text counts as one message. */
 export function* itemsSaid(prompt: unknown): Iterable<Said> {
   const items: readonly unknown[] = typeof prompt === "string" ? [{ role: "user", content: prompt }] : listOf(prompt);
   for (const item of items.slice(-maxSaid).toReversed()) {
@@ -15,7 +15,7 @@ export function* itemsSaid(prompt: unknown): Iterable<Said> {
   }
 }
 
-/** One item or message. */
+/** Reads one item or message. */
 export function saidIn(item: Json): Said {
   const { type, role = "assistant" } = item;
   if (results.has(type)) return resultIn(item);

@@ -1,27 +1,29 @@
-// How many tokens a model is shown of a request whose prompt is a list of items or blocks, estimated from their text.
+// Estimates the tokens that a model reads of a request whose prompt is a list of items or blocks.
 import { estimateTokens, mediaTokens } from "../prompt-tokens.ts";
 
-/** Types of parts whose data or address says nothing of their tokens. */
+/** Types of parts whose data or address does not decide their tokens. */
 export const mediaTypes: ReadonlySet<unknown> = new Set([
   ...["input_image", "input_file", "input_audio", "computer_screenshot"],
   ...["image", "document"],
-  // The name that chats and moderations have for it.
+  // Chats and moderations use the type `image_url`.
   "image_url",
 ]);
-/** Members that name and order, and are not put into the prompt; and what only the maker of an answer can read. */
+/**
+ * Members that name and order items and are not part of the prompt, and members that only the model's vendor can read.
+ */
 export const notShown: ReadonlySet<string> = new Set([
   ...["type", "role", "id", "call_id", "tool_use_id", "status", "cache_control"],
   ...["encrypted_content", "signature", "phase"],
 ]);
 
-/** The tokens of the members by these names. */
+/** Returns the tokens of the members with these names. */
 export function shownTokens(body: Readonly<Record<string, unknown>>, members: readonly string[]): number {
   let tokens = 0;
   for (const name of members) tokens += tokensOf(body[name]);
   return tokens;
 }
 
-/** Whether there is anything of which the text does not tell the tokens. */
+/** Reports whether a value contains a part whose text does not decide its tokens. */
 export function hasMediaPart(value: unknown): boolean {
   if (Array.isArray(value)) return value.some(hasMediaPart);
   if (typeof value !== "object" || value === null) return false;
@@ -48,7 +50,7 @@ function tokensOf(value: unknown): number {
   return tokens;
 }
 
-/** A document may be its text, or blocks. */
+/** A document may hold its text, or blocks. */
 function tokensOfMedia({ source }: { source?: unknown }): number {
   if (typeof source !== "object" || source === null) return mediaTokens;
   const { type, data, content } = source as { type?: unknown; data?: unknown; content?: unknown };

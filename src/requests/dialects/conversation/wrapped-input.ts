@@ -1,11 +1,12 @@
-// The input of a custom tool within the JSON arguments of the function that stands for it, unwrapped as it comes.
+// The input of a custom tool inside the JSON arguments of the function that replaces the tool, unwrapped while it
+// arrives.
 
 export function wrappedInput(input: string): string {
   return JSON.stringify({ input });
 }
 
 const begin = /^[ \t\r\n]*\{[ \t\r\n]*"input"[ \t\r\n]*:[ \t\r\n]*"/;
-/** Characters before the text begins: beyond them the arguments are taken for no wrapped input until they are whole. */
+/** Maximum length before the text begins. Longer beginnings are not unwrapped until the arguments are complete. */
 const maxBeginLength = 64;
 const [quote, backslash] = [0x22, 0x5c];
 const escapes: Readonly<Record<string, string>> = {
@@ -21,16 +22,16 @@ const escapes: Readonly<Record<string, string>> = {
 const hexDigit = /[0-9a-fA-F]/;
 
 /**
- * Gives the text of `input` as far as it is certain. What is no such object comes whole, at its end: the tool's own error
- * says more than ours would.
+ * Returns the text of `input` as soon as it is certain. Arguments in another form are returned whole at the end: the
+ * tool's own error is more helpful than one of the gateway.
  */
 export class UnwrappedInput {
   #state: "begin" | "text" | "after" | "other" = "begin";
   #held = "";
-  /** The first half of a pair of surrogates: what is sent on by itself must be whole characters. */
+  /** The first half of a surrogate pair, held because each output must consist of whole characters. */
   #half = "";
 
-  /** The next piece of the arguments; gives what it adds to the text. */
+  /** Adds the next piece of the arguments, and returns the text that the piece completes. */
   add(piece: string): string {
     if (this.#state === "after") return "";
     this.#held += piece;
@@ -38,7 +39,7 @@ export class UnwrappedInput {
     return this.#state === "text" ? this.#whole(this.#text()) : "";
   }
 
-  /** The arguments are over: gives what is left of the text. */
+  /** Ends the arguments, and returns the rest of the text. */
   end(): string {
     const isOther = this.#state === "begin" || this.#state === "other";
     const rest = isOther ? (inputOf(this.#held) ?? this.#held) : this.#half;
@@ -98,7 +99,9 @@ function nextSpecial(text: string, from: number): number {
   return text.length;
 }
 
-/** Characters of the escape at `at`; undefined where its end has not come yet. What only looks like the code of a character is two long. */
+/**
+ * Returns the length of the escape at `at`; undefined if its end has not arrived. An invalid `\u` escape has length 2.
+ */
 function escapeLength(text: string, at: number): number | undefined {
   if (at + 1 === text.length) return undefined;
   if (text[at + 1] !== "u") return 2;
@@ -109,13 +112,13 @@ function escapeLength(text: string, at: number): number | undefined {
   return 6;
 }
 
-/** What is no escape stands for itself: models write paths and patterns without doubling their backslashes. */
+/** An invalid escape stands for itself, because models write paths and patterns without doubling their backslashes. */
 function unescaped(code: string): string {
   if (code.length === 5) return String.fromCharCode(Number.parseInt(code.slice(1), 16));
   return escapes[code] ?? `\\${code}`;
 }
 
-/** From arguments in which `input` is not the first member. */
+/** Reads `input` from arguments in which it is not the first member. */
 function inputOf(text: string): string | undefined {
   try {
     const value: unknown = JSON.parse(text);

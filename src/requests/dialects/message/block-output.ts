@@ -1,11 +1,11 @@
-// Content blocks of an answer on their way to the client: as events of a stream, or kept for a whole message.
+// Writes the content blocks of an answer: as events of a stream, or collected for a whole message.
 import { inputObject, type Json } from "./json.ts";
 
 export type DeltaKind = "text" | "thinking" | "call" | "signature";
 
 /** Takes blocks one after the other. */
 export interface BlockOutput {
-  /** `block`: as it stands in `content_block_start`, with nothing in it yet. */
+  /** `block` is the empty block of `content_block_start`. */
   start(block: Json): void;
   delta(kind: DeltaKind, text: string): void;
   stop(): void;
@@ -16,7 +16,7 @@ export function namedEvent(data: Json): string {
   return `event: ${String(data["type"])}\ndata: ${JSON.stringify(data)}\n\n`;
 }
 
-/** What stands before the text of a delta: its type, and the member that has the text. */
+/** JSON that precedes the text of a delta: its type, and the member that holds the text. */
 const deltaStarts: Readonly<Record<DeltaKind, string>> = {
   text: '"text_delta","text":',
   thinking: '"thinking_delta","thinking":',
@@ -24,14 +24,14 @@ const deltaStarts: Readonly<Record<DeltaKind, string>> = {
   signature: '"signature_delta","signature":',
 };
 
-/** Events of a stream that were not taken yet. */
+/** Events of a stream that wait to be taken. */
 export class BlockEvents implements BlockOutput {
   #events = "";
   #index = -1;
-  /** All of an event of this block up to the type of its delta. */
+  /** The beginning of each event of the current block, up to the type of its delta. */
   #start = "";
 
-  /** Adds an event that is of no block. */
+  /** Adds an event that belongs to no block. */
   add(event: string): void {
     this.#events += event;
   }
@@ -42,7 +42,7 @@ export class BlockEvents implements BlockOutput {
     return events;
   }
 
-  /** All of an event of a text up to the piece that is told. */
+  /** Returns the beginning of a text event, up to the text. */
   get textStart(): string {
     return `${this.#start}${deltaStarts.text}"`;
   }
@@ -62,7 +62,7 @@ export class BlockEvents implements BlockOutput {
   }
 }
 
-/** The blocks of a whole message. */
+/** Collects the blocks of a whole message. */
 export class BlockList implements BlockOutput {
   readonly content: Json[] = [];
   #block: Json = {};

@@ -1,4 +1,4 @@
-// Puts the blocks of an answer one after the other, where a model server tells the arguments of several calls side by side.
+// Puts the blocks of an answer one after the other if a model server interleaves the arguments of several calls.
 import type { Seal } from "../../../domain/seal.ts";
 import type { ReplyCall } from "../conversation/reply.ts";
 import type { BlockOutput } from "./block-output.ts";
@@ -7,26 +7,28 @@ import { isObject, type Json, parsed } from "./json.ts";
 interface Block {
   readonly kind: "text" | "thinking" | "redacted" | "call";
   readonly start: Json;
-  /** The number by which the model server knows a call. */
+  /** Index of a call in the model server's answer. */
   readonly index: number | undefined;
-  /** What was told of it and not written yet; of a call, all of it, until it is known whether it is whole. */
+  /**
+   * Received pieces that are not written yet; of a call, all pieces, until it is known whether the call is complete.
+   */
   pieces: string[];
-  /** The proof of thinking. */
+  /** The signature of a thinking block. */
   signature: string | undefined;
-  /** More may come of a call, though another block began. */
+  /** True if more of a call may follow although another block began. */
   isUnfinished: boolean;
 }
 
 /**
- * The first block that is not over is written as it is told; those after it wait. A text is over once another block begins.
- * A call is, if its arguments are one object by then: what else would come of it could only spoil that, and is left out.
- * Else it is over at the end of the answer, and the others wait until then.
+ * Writes the first open block as it arrives; later blocks wait. A text ends when another block begins. A call ends then
+ * if its arguments are a complete object, and later pieces are dropped because they could only spoil it. Otherwise the
+ * call ends with the answer, and later blocks wait until then.
  */
 export class BlockQueue {
   readonly #out: BlockOutput;
   readonly #seal: Seal;
   readonly #omitsThinking: boolean;
-  /** The one that is being written. */
+  /** The block that is being written. */
   #live: Block | undefined;
   readonly #waiting: Block[] = [];
   readonly #calls = new Map<number, Block>();
@@ -42,7 +44,7 @@ export class BlockQueue {
     this.#startsAnew = true;
   }
 
-  /** Whether a text is being written that goes on: the common case, one text, piece by piece. */
+  /** True in the common case of a single text that is written piece by piece. */
   get isInText(): boolean {
     return this.#live?.kind === "text" && this.#waiting.length === 0 && !this.#startsAnew;
   }
@@ -57,7 +59,7 @@ export class BlockQueue {
     this.#add(this.#blockFor("thinking", emptyThinking), text);
   }
 
-  /** Thinking is over with this; undefined: with a proof of our own. */
+  /** Ends the thinking block. If `signature` is undefined, the gateway signs the block itself. */
   signature(signature: string | undefined): void {
     this.#blockFor("thinking", emptyThinking).signature = signature;
     this.#startsAnew = true;
@@ -99,7 +101,7 @@ export class BlockQueue {
       this.#begin(block);
     } else {
       this.#live.isUnfinished = true;
-      // Its arguments were looked at once, and are written: nobody needs them any more.
+      // The arguments were checked and written, so the pieces are no longer needed.
       this.#live.pieces = [];
       this.#waiting.push(block);
     }
@@ -141,7 +143,7 @@ export class BlockQueue {
 
 const emptyThinking = { type: "thinking", thinking: "", signature: "" };
 
-/** `{}` may be what a server sends before the arguments. */
+/** `{}` may be a placeholder that a server sends before the arguments. */
 function isOver({ kind, pieces }: Block): boolean {
   if (kind !== "call") return true;
   const text = pieces.join("");

@@ -4,8 +4,8 @@ import type { Cache, MediaSource, Part, Place } from "../conversation/conversati
 import { isObject, type Json, objectOf, objectsOf, textOf } from "./json.ts";
 
 /**
- * What a block of a prompt or of a tool's result says, in the order in which it says it. Throws `invalid_request` for a
- * block that is known to Anthropic alone.
+ * Returns the parts of a block in a prompt or a tool result, in order. Throws `invalid_request` for a block that only
+ * Anthropic knows.
  */
 export function partsOf(block: Json, place: Place): Part[] {
   const cache = cacheOf(block);
@@ -25,7 +25,7 @@ export function partsOf(block: Json, place: Place): Part[] {
   }
 }
 
-/** The content of a message or of a tool's result: a text, or blocks. */
+/** Returns the content of a message or a tool result, which is a text or a list of blocks, as parts. */
 export function contentParts(content: unknown, place: Place): Part[] {
   if (typeof content === "string") return [{ type: "text", text: content }];
   return objectsOf(content).flatMap((block, i) => partsOf(block, `${place}.content[${i}]`));
@@ -43,7 +43,7 @@ export function unknownBlock(block: Json, place: Place) {
   );
 }
 
-/** A document of blocks is shown as those; its title and context stand before what it says. */
+/** Writes a document of blocks as these blocks, after its title and context. */
 function documentParts(block: Json, place: Place): Part[] {
   const cache = cacheOf(block);
   const title = textOf(block["title"]);
@@ -60,7 +60,7 @@ function documentParts(block: Json, place: Place): Part[] {
   if (title) before.unshift({ type: "text", text: title });
   const parts = [...before, ...contentParts(content, `${place}.source`)];
   const last = parts.at(-1);
-  // The mark stands at the end of what is worth keeping.
+  // The cache mark belongs on the last part, so that the whole document is cached.
   return cache && last && last.type !== "audio" ? [...parts.slice(0, -1), { ...last, cache }] : parts;
 }
 

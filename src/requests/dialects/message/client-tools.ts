@@ -1,7 +1,7 @@
-// Tools that the client runs and whose input only Anthropic's models know by themselves, described for all others.
+// Describes the tools that the client runs and whose input only Anthropic's models know, for all other models.
 import type { Json } from "./json.ts";
 
-/** What a model has to be told of such a tool. */
+/** The description and schema of a client tool for a model that does not know the tool. */
 export interface ClientTool {
   readonly description: string;
   readonly parameters: Json;
@@ -11,10 +11,10 @@ const text = { type: "string" };
 const whole = { type: "integer" };
 
 /**
- * By the name of its kind and the date of its version: `bash_20250124`. Undefined for a tool that is none of these.
+ * Finds a tool by its kind and version date, such as `bash_20250124`. Returns undefined for any other tool.
  *
- * The inputs are those of platform.claude.com/docs/en/agents-and-tools/tool-use (bash-tool, text-editor-tool, memory-tool,
- * computer-use-tool), and of the schemas that @ai-sdk/anthropic 4.0.105 checks them by.
+ * The inputs are those of platform.claude.com/docs/en/agents-and-tools/tool-use (bash-tool, text-editor-tool,
+ * memory-tool, computer-use-tool), and of the schemas in @ai-sdk/anthropic 4.0.105.
  */
 export function clientToolOf(tool: Json): ClientTool | undefined {
   const [, kind, version = ""] = /^(bash|text_editor|memory|computer)_(\d{8})$/.exec(String(tool["type"])) ?? [];
@@ -52,7 +52,7 @@ const viewRange = {
   description: "Of `view`: first and last line of a file, counted from 1; -1 as the last means its end.",
 };
 
-/** The first versions could undo an edit; later ones name the text to insert `insert_text`. */
+/** The first versions could undo an edit; later versions name the text to insert `insert_text`. */
 function textEditor(version: string): ClientTool {
   const isFirst = version < "20250429";
   const inserted = isFirst ? "new_str" : "insert_text";

@@ -1,4 +1,4 @@
-// Anthropic's Messages as a format in which a conversation can be had.
+// Anthropic's Messages as a conversation format.
 import type { ConversationFormat } from "../conversation/format.ts";
 import { readRequest } from "./read-request.ts";
 import { MessageReader } from "./reply-reader.ts";

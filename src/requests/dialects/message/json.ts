@@ -1,4 +1,4 @@
-// JSON of requests and answers, taken apart without believing more of it than was checked.
+// Reads JSON of requests and answers without trusting unchecked values.
 
 export type Json = Readonly<Record<string, unknown>>;
 
@@ -6,12 +6,12 @@ export function isObject(value: unknown): value is Json {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** An empty object where it is none. */
+/** Returns an empty object for any other value. */
 export function objectOf(value: unknown): Json {
   return isObject(value) ? value : {};
 }
 
-/** The objects of a list; none where it is no list. */
+/** Returns the objects of a list; an empty list for any other value. */
 export function objectsOf(value: unknown): readonly Json[] {
   return Array.isArray(value) ? value.filter(isObject) : [];
 }
@@ -25,8 +25,8 @@ export function numberOf(value: unknown): number | undefined {
 }
 
 /**
- * The arguments of a call as the object that `tool_use.input` has to be. A model may write no arguments, or what is no JSON
- * or no object: then the object has what it wrote as its only member `input`, for the tool to say what is wrong.
+ * Returns the arguments of a call as the object that `tool_use.input` must be. If a model writes invalid JSON or no
+ * object, its text becomes the member `input`, so that the tool can report the error.
  */
 export function inputObject(text: string): Json {
   if (text.trim() === "") return {};
@@ -34,7 +34,7 @@ export function inputObject(text: string): Json {
   return isObject(value) ? value : { input: value ?? text };
 }
 
-/** Undefined where it is no JSON. */
+/** Returns undefined for invalid JSON. */
 export function parsed(text: string): unknown {
   try {
     return JSON.parse(text);

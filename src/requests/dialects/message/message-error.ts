@@ -1,8 +1,8 @@
-// Errors as clients of Messages know them.
+// Writes errors in the form of the Messages API.
 import type { ReplyFault } from "../conversation/reply.ts";
 import type { Json } from "./json.ts";
 
-/** platform.claude.com/docs/en/api/errors. */
+/** The error types by status, from platform.claude.com/docs/en/api/errors. */
 const types: Readonly<Record<number, string>> = {
   401: "authentication_error",
   402: "billing_error",
@@ -18,13 +18,13 @@ const types: Readonly<Record<number, string>> = {
 
 const tooLong = "prompt is too long";
 
-/** The body of an error, and of the event `error`. */
+/** Returns the body of an error, also used for the event `error`. */
 export function messageError(fault: ReplyFault): Json {
   const type = types[fault.status] ?? (fault.status < 500 ? "invalid_request_error" : "api_error");
   return { type: "error", error: { type, message: messageOf(fault) }, request_id: fault.requestId ?? null };
 }
 
-/** Claude Code shortens a conversation where an error says this, in these words. */
+/** Claude Code shortens a conversation if an error contains exactly these words. */
 function messageOf({ code, message }: ReplyFault): string {
   const saysSo = message.toLowerCase().includes(tooLong);
   return code === "context_length_exceeded" && !saysSo ? `${tooLong}: ${message}` : message;

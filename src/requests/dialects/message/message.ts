@@ -19,7 +19,7 @@ import { UsageReading } from "./usage.ts";
 /** Claude Code gives a stream up after minutes without a byte. */
 const ping = 'event: ping\ndata: {"type":"ping"}\n\n';
 
-/** Members that a model is shown. */
+/** Members that the model reads. */
 const shown = ["system", "messages", "tools", "output_config"];
 
 const events: PassedEvents = {
@@ -44,7 +44,7 @@ const whole: PassedWhole = {
     (found.isText("stop_reason", "end_turn") || found.isText("stop_reason", "max_tokens")) &&
     !found.holds("content", call) &&
     found.isNothing("error") &&
-    // Errors of other servers have one.
+    // Errors of other servers have `object`.
     found.isNothing("object"),
   usage: (found) => new UsageReading().add(found.parsedValueOf("usage")),
 };
@@ -98,7 +98,7 @@ export const message: Dialect = {
   readTold,
 };
 
-/** What a model is to think is a part of its answer: Anthropic refuses a limit that leaves nothing for the rest. */
+/** Anthropic counts thinking as a part of the answer and refuses a limit that leaves no token for the rest. */
 function minLimit({ thinking }: Readonly<Record<string, unknown>>): number {
   const budget = isObject(thinking) ? thinking["budget_tokens"] : undefined;
   return typeof budget === "number" ? budget + 1 : 1;
@@ -108,7 +108,7 @@ function errorEvent(rendered: string): string {
   return `event: error\ndata: ${rendered}\n\n`;
 }
 
-/** An engine's own answer, or, where that was translated, its chat completion. */
+/** Reads a Messages answer, or the chat completion that it was translated from. */
 function answered(answer: unknown): readonly Said[] {
   if (!isObject(answer) || !Array.isArray(answer["content"])) return choicesSaid(answer);
   return [{ ...saidIn(answer), role: "assistant", reason: answer["stop_reason"] }];

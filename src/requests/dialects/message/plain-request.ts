@@ -1,10 +1,10 @@
-// Whether a request of Messages is one that servers which convert it to chat completions inside understand.
+// Reports whether servers that convert Messages to chat completions internally understand a request.
 import { isObject, type Json, objectOf } from "./json.ts";
 
 /**
- * Such servers pass over what they do not know without a word: in ggml-org/llama.cpp documents, results of a search, forms of
- * the answer, the name of a tool that is to be called, and that there shall be no thinking (`tools/server/server-chat.cpp`).
- * How much a model is to think, and that a tool failed, are no reason: no more is lost of these than a hint.
+ * The such servers silently drop unknown members. In ggml-org/llama.cpp these are documents, search results, output
+ * formats, the name of a forced tool, and disabled thinking (`tools/server/server-chat.cpp`). The thinking effort and a
+ * failed tool result are ignored here, because only a hint is lost.
  */
 export function isPlain({ tools, tool_choice, mcp_servers, thinking, messages, ...body }: Json): boolean {
   const form = objectOf(body["output_config"])["format"] ?? body["output_format"];
@@ -18,7 +18,7 @@ export function isPlain({ tools, tool_choice, mcp_servers, thinking, messages, .
   );
 }
 
-/** Not those that Anthropic runs or describes, nor those that a conversation loads later. */
+/** Returns false for a tool that Anthropic runs or describes, and for one that the conversation loads later. */
 function isPlainTool({ type, defer_loading }: Json): boolean {
   return (type ?? "custom") === "custom" && defer_loading !== true;
 }
@@ -44,7 +44,7 @@ function isPlainResult({ type }: Json): boolean {
   return type === "text" || type === "image";
 }
 
-/** What is no list has nothing in it. */
+/** Returns true for any value that is no list. */
 function all(value: unknown, is: (one: Json) => boolean): boolean {
   return !Array.isArray(value) || value.every((one) => isObject(one) && is(one));
 }

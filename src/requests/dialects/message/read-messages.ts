@@ -1,4 +1,4 @@
-// The turns of a conversation as a Messages request has them: one message may hold several.
+// Reads the turns of a conversation from a Messages request; one message may hold several turns.
 import { fieldError } from "../../../base/errors.ts";
 import type { Seal } from "../../../domain/seal.ts";
 import type {
@@ -14,18 +14,19 @@ import { cacheOf, contentParts, partsOf, unknownBlock } from "./blocks.ts";
 import { isObject, type Json, objectOf, objectsOf, textOf } from "./json.ts";
 
 /**
- * Claude Code puts its version and kind of session into the first block of `system`. Anthropic takes that away before the
- * prompt is kept in its cache; shown to another model, it would make every session's prompt another one from its first words on.
+ * Claude Code puts its version and kind of session into the first block of `system`. Anthropic removes that header
+ * before it caches the prompt. For another model, the header would make the first words of every session's prompt
+ * different.
  */
 const attribution = /^x-anthropic-billing-header:[^\n]*\n*/;
 
 export interface ReadTurns {
   readonly turns: readonly ConversationMessage[];
-  /** Tools that a `tool_reference` names: of those that are not loaded at once, only they are offered. */
+  /** Tools that a `tool_reference` names. Of the tools with deferred loading, only these are offered. */
   readonly loaded: ReadonlySet<string>;
   /**
-   * Kinds of blocks that only Anthropic's own servers wrote and can read, with the place of the first of each; and members of
-   * blocks that mean nothing elsewhere.
+   * Kinds of blocks that only Anthropic's servers write and read, and members of blocks that mean nothing elsewhere.
+   * Each has the place of its first use.
    */
   readonly leftOut: Readonly<Record<string, Place>>;
 }
@@ -60,7 +61,7 @@ class TurnReading implements ReadTurns {
     else throw fieldError(`${place}.role`, "it is one of `user`, `assistant` and `system`.");
   }
 
-  /** Results stand before everything else: other formats know them as messages of their own, right after the calls. */
+  /** Results come before everything else: other formats have them as separate messages, right after the calls. */
   #user(content: unknown, place: Place): void {
     if (typeof content === "string") {
       this.turns.push({ role: "user", parts: contentParts(content, place), place });
@@ -119,7 +120,10 @@ class TurnReading implements ReadTurns {
     }
   }
 
-  /** A signature of ours proves nothing to anyone, but may hold the thinking that the client wanted omitted. */
+  /**
+   * A signature of the gateway proves nothing to a model server, but it may hold the thinking that the client wanted
+   * omitted.
+   */
   #reasoning(shown: string, signature: string | undefined): ReasoningPart {
     const reasoning = { type: "reasoning", text: shown, isSummary: false } as const;
     if (!signature) return reasoning;
@@ -128,12 +132,12 @@ class TurnReading implements ReadTurns {
     return shown === "" ? { ...reasoning, text: kept } : reasoning;
   }
 
-  /** Only Anthropic's models say which part of a document each of their words is from. */
+  /** Only Anthropic's models cite the part of a document that their words come from. */
   #noteCitations({ citations }: Json, place: Place): void {
     if (objectOf(citations)["enabled"] === true) this.leftOut[`${place}.citations`] = place;
   }
 
-  /** Whether a tool at Anthropic was called by the block, or gave it: no other server can read what it holds. */
+  /** Reports whether the block calls a tool at Anthropic or holds its result; no other server can read such a block. */
   #isServers(block: Json, place: Place): boolean {
     const type = textOf(block["type"]) ?? "";
     if (type !== "server_tool_use" && type !== "mcp_tool_use" && !/.._tool_result$/.test(type)) return false;
@@ -146,9 +150,9 @@ class TurnReading implements ReadTurns {
 }
 
 /**
- * Gives `messages` as JSON where a thought in them has a signature of ours, in place of one that its model has none for: the
- * maker of another model would refuse it as forged. The thought is left out, as the makers themselves do with thoughts of
- * turns before; what others signed is theirs, and stays.
+ * Returns `messages` as JSON without the thinking blocks that the gateway signed; undefined if there are none. The
+ * maker of another model would refuse such a signature as forged. Makers themselves drop the thinking of earlier turns.
+ * Blocks with other signatures stay.
  */
 export function openedMessages({ messages }: Json, seal: Seal): { messages: string } | undefined {
   if (!Array.isArray(messages)) return undefined;

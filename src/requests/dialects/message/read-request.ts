@@ -1,4 +1,4 @@
-// A Messages request as a conversation in no format in particular.
+// Reads a Messages request as a conversation in the neutral format.
 import { fieldError } from "../../../base/errors.ts";
 import type { Seal } from "../../../domain/seal.ts";
 import type { Conversation, OutputForm, Thinking } from "../conversation/conversation.ts";
@@ -12,10 +12,13 @@ const known: ReadonlySet<string> = new Set([
   ...["output_format", "stop_sequences", "stream", "metadata", "service_tier", "temperature", "top_p", "top_k"],
   "cache_control",
 ]);
-/** Other formats name a schema. */
+/** Name for a schema, which other formats require. */
 const schemaName = "answer";
 
-/** `body` fits `messageRequest`, or `messageCountRequest`. Throws `invalid_request` for what no other format could be told. */
+/**
+ * `body` fits `messageRequest` or `messageCountRequest`. Throws `invalid_request` for members that no other format can
+ * express.
+ */
 export function readRequest(body: Json, seal: Seal): Conversation {
   const { turns, loaded, leftOut } = readTurns(body, seal);
   const output = objectOf(body["output_config"]);
@@ -52,10 +55,10 @@ export function readRequest(body: Json, seal: Seal): Conversation {
   };
 }
 
-/** What only Anthropic knows: of the body, and of `output_config`. */
+/** Returns the members of the body and of `output_config` that only Anthropic knows. */
 function othersOf(body: Json, { effort, format: _format, ...output }: Json): Record<string, unknown> {
   const others: Record<string, unknown> = {};
-  // Elsewhere an effort is one of thinking.
+  // The in other formats the effort is a member of the thinking options.
   if (objectOf(body["thinking"])["type"] === "disabled" && effort != null) others["output_config.effort"] = effort;
   for (const [name, value] of Object.entries(body)) {
     if (!known.has(name) && value !== null) others[name] = value;
@@ -64,7 +67,7 @@ function othersOf(body: Json, { effort, format: _format, ...output }: Json): Rec
   return others;
 }
 
-/** Examples of what a tool is given, which Anthropic shows its models beside the schema. */
+/** Returns the examples of tool inputs, which Anthropic shows to its models beside the schema. */
 function examplesIn(tools: unknown): Record<string, unknown> {
   const examples = objectsOf(tools).map(
     ({ input_examples }, i) => [`tools[${i}].input_examples`, input_examples] as const,
@@ -79,7 +82,7 @@ function outputOf(format: unknown): OutputForm | undefined {
   throw fieldError("output_config.format.type", "it is `json_schema`, with the schema in `schema`.");
 }
 
-/** Thinking between calls alone is the least that Anthropic has; it leaves the effort to the client. */
+/** `between_tools` is Anthropic's lowest level of thinking; the client's effort still applies. */
 function thinkingOf(value: unknown, effort: string | undefined): Thinking | undefined {
   if (!isObject(value)) return effort === undefined ? undefined : { effort };
   const { type, budget_tokens, display } = value;

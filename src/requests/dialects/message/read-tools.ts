@@ -1,4 +1,4 @@
-// The tools of a Messages request, and which of them the model may call.
+// Reads the tools of a Messages request, and the choice among them.
 import { fieldError } from "../../../base/errors.ts";
 import type { Place, Tool, ToolChoice } from "../conversation/conversation.ts";
 import { cacheOf } from "./blocks.ts";
@@ -6,8 +6,8 @@ import { clientToolOf } from "./client-tools.ts";
 import { isObject, type Json, objectOf, objectsOf, textOf } from "./json.ts";
 
 /**
- * `loaded`: tools that the conversation loaded by their names. Throws `invalid_request` for a tool that Anthropic would
- * run, or that its models alone know.
+ * `loaded` names the tools that the conversation loaded. Throws `invalid_request` for a tool that Anthropic runs, or
+ * that only its models know.
  */
 export function readTools(body: Json, loaded: ReadonlySet<string>): Tool[] {
   const servers = body["mcp_servers"];

@@ -12,21 +12,21 @@ import { endOf } from "./stop-reasons.ts";
 import { blocksOf, CallIds, inputPiece, strictBlock } from "./strict-block.ts";
 import { UsageReading } from "./usage.ts";
 
-/** A block of which more may come. */
+/** A block that may continue. */
 interface OpenBlock {
   readonly type: string;
   readonly id: unknown;
-  /** The call that it is. */
+  /** Index of the call, if the block is a call. */
   readonly call: number;
-  /** The input that a call began with, told at its end unless it came in pieces. */
+  /** Input at the beginning of a call, used at its end unless pieces arrived. */
   readonly input: unknown;
   hasArguments: boolean;
   signature: string;
 }
 
 /**
- * For one answer. What tools at the server itself were asked and gave is left out: the text says what the model made of it.
- * `engine`: takes its own credentials out of errors; without it only the kind of an error is told.
+ * Reads one answer. Calls and results of tools at the server are left out, because the text reflects them. `engine`
+ * removes its own credentials from errors; without it, only the kind of an error is reported.
  */
 export class MessageReader implements ReplyReader {
   readonly #names: CallNames;
@@ -36,12 +36,14 @@ export class MessageReader implements ReplyReader {
   #sink: { readonly told: ReplySink; readonly calls: ReplySink } | undefined;
   readonly #ids = new CallIds();
   #calls = 0;
-  /** The content that the message began with, told at its end unless blocks came. */
+  /** Content at the beginning of the message, used at its end unless blocks arrived. */
   #firstContent: unknown;
   #hasBlocks = false;
-  /** Claude shows summaries of what it thinks; what other models have behind this format is their thinking itself. */
+  /**
+   * True for Claude, which shows summaries of its thinking; other models behind this format show the thinking itself.
+   */
   #isSummary = false;
-  /** True once the model server has said why the answer ended. */
+  /** True once the model server has reported the stop reason. */
   #hasEnded = false;
   isOver = false;
 
@@ -153,7 +155,7 @@ export class MessageReader implements ReplyReader {
     }
   }
 
-  /** A call without pieces has the input that it began with, which is empty where the tool takes none. */
+  /** A call without pieces has the input of its start event, which is empty if the tool takes none. */
   #stop(index: number, sink: ReplySink): void {
     const block = this.#blocks.get(index);
     if (!block) return;
@@ -173,7 +175,9 @@ export class MessageReader implements ReplyReader {
     if (text) sink.reasoning(text, this.#isSummary);
   }
 
-  /** The answer is over as soon as the reason is told: some servers end there, and with blocks that they did not end. */
+  /**
+   * Ends the answer as soon as the stop reason arrives, because some servers send nothing later and leave blocks open.
+   */
   #end({ stop_reason, stop_sequence, stop_details }: Json, sink: ReplySink): void {
     const reason = textOf(stop_reason);
     if (!reason || this.#hasEnded) return;
@@ -190,7 +194,7 @@ export class MessageReader implements ReplyReader {
     this.#end({ stop_reason: this.#calls > 0 ? "tool_use" : "end_turn" }, sink);
   }
 
-  /** A text or a thought may begin with its first piece. */
+  /** A text or a thinking block may begin with its first piece. */
   #blockAt(index: number, delta: Json, sink: ReplySink): OpenBlock {
     const known = this.#blocks.get(index);
     if (known) return known;
@@ -225,7 +229,7 @@ function blockOf(value: unknown): Json {
   return value;
 }
 
-/** The block that a piece belongs to; undefined of a call, whose name it does not tell. */
+/** Returns the block that a piece begins. Returns undefined for a piece of a call, because it lacks the name. */
 export function begunBy({ type }: Json): Json | undefined {
   if (type === "text_delta") return { type: "text", text: "" };
   const isThought = type === "thinking_delta" || type === "signature_delta";

@@ -1,4 +1,4 @@
-// Writes an answer as Messages has it: a stream of blocks one after the other, or one whole message.
+// Writes an answer as Messages: a stream of blocks one after the other, or one whole message.
 import type { ReasoningProof } from "../conversation/conversation.ts";
 import type {
   ReplyCall,
@@ -19,9 +19,9 @@ import { deltaUsage, messageUsage } from "./usage.ts";
 const ping = namedEvent({ type: "ping" });
 
 /**
- * Events are made of an answer to a request with `stream: true`, and the blocks of a whole message are kept of one without:
- * never both. Arguments that are no JSON object are streamed as the model wrote them; `whole` has what `inputObject` makes
- * of them. Log-probabilities are left out: Messages has none.
+ * Writes events for a request with `stream: true`, and collects the blocks of a whole message otherwise; never both.
+ * Streamed arguments are the model's text even if they are no JSON object; in `whole`, `inputObject` converts them.
+ * Log-probabilities are left out, because Messages has none.
  */
 export class MessageWriter implements ReplyWriter {
   readonly #head: ReplyHead;
@@ -62,7 +62,10 @@ export class MessageWriter implements ReplyWriter {
     if (text !== "") this.#blocks.thinking(text);
   }
 
-  /** What another maker encrypted proves nothing to a client of Messages, and comes back to nobody who can read it. */
+  /**
+   * The encrypted reasoning of another maker is dropped: a client of Messages cannot use it, and it never returns to
+   * its maker.
+   */
   proof({ kind, data }: ReasoningProof): void {
     if (!this.#hasBegun) this.#begin();
     if (kind === "signature") this.#blocks.signature(data);
@@ -72,7 +75,7 @@ export class MessageWriter implements ReplyWriter {
 
   call(index: number, call: ReplyCall): void {
     if (!this.#hasBegun) this.#begin();
-    // Some servers give several calls the same id; results are told apart by them.
+    // Several calls may have the same id at some servers, but the client finds the result of a call by its id.
     const isFree = call.callId !== "" && !this.#callIds.has(call.callId);
     const callId = isFree
       ? call.callId
@@ -124,14 +127,14 @@ export class MessageWriter implements ReplyWriter {
     };
   }
 
-  /** Anthropic's streams begin so; clients take the ping as a sign of life. */
+  /** Anthropic's streams begin in this way; clients treat the ping as a sign of life. */
   #begin(): void {
     this.#hasBegun = true;
     const message = this.#message([], { ...this.#usage, completionTokens: 0, reasoningTokens: undefined });
     this.#events?.add(namedEvent({ type: "message_start", message }) + ping);
   }
 
-  /** With all members that SDKs since 1.0 have, empty or not. */
+  /** Includes all members that SDKs since 1.0 have, empty or not. */
   #message(content: readonly Json[], usage: ReplyUsage): Record<string, unknown> {
     const { id, model, promptTokens } = this.#head;
     return {
@@ -149,7 +152,7 @@ export class MessageWriter implements ReplyWriter {
     };
   }
 
-  /** Some servers name texts of their own templates at which they stopped, which to the client are no part of anything. */
+  /** Drops stop texts that the client did not ask for: some servers report texts of their own templates. */
   #asAsked(end: ReplyEnd): ReplyEnd {
     if (end.reason !== "sequence") return end;
     const asked = this.#head.request["stop_sequences"];

@@ -1,4 +1,4 @@
-// Why an answer ended, in the words of Messages and in no format's in particular.
+// Converts stop reasons between Messages and the neutral format.
 import type { ReplyEnd } from "../conversation/reply.ts";
 
 const reasons: ReadonlyMap<string | undefined, ReplyEnd["reason"]> = new Map([
@@ -9,7 +9,7 @@ const reasons: ReadonlyMap<string | undefined, ReplyEnd["reason"]> = new Map([
   ["pause_turn", "pause"],
   ["refusal", "refusal"],
   ["model_context_window_exceeded", "context"],
-  // Words of OpenAI's API, which some servers leave as they are.
+  // OpenAI's finish reasons, which some servers send unchanged.
   ["stop", "stop"],
   ["length", "length"],
   ["tool_calls", "calls"],
@@ -27,13 +27,13 @@ const names: Readonly<Record<ReplyEnd["reason"], string>> = {
   pause: "pause_turn",
 };
 
-/** A reason that is not known ended the answer all the same. */
+/** An unknown reason counts as an ordinary stop. */
 export function endOf(stopReason: string | undefined, sequence: string | undefined): ReplyEnd {
   const reason = reasons.get(stopReason) ?? "stop";
   return reason === "sequence" ? { reason, sequence } : { reason };
 }
 
-/** Returns Anthropic's word for what a server told, or the server's own where that is not known. */
+/** Returns Anthropic's stop reason for the reported one, or the reported one if it is unknown. */
 export function strictReason(told: string | undefined, hasCalls: boolean): string {
   const reason = told ? reasons.get(told) : "stop";
   if (reason === "stop" && hasCalls) return names.calls;
@@ -41,8 +41,8 @@ export function strictReason(told: string | undefined, hasCalls: boolean): strin
 }
 
 /**
- * Servers of other formats end an answer with calls, or one that the model refused, as any other. Without a call there are
- * none to wait for, whatever the server says.
+ * Servers of other formats end an answer with calls, or a refused one, like any other, so the reason is corrected.
+ * Without a call, `tool_use` would make the client wait in vain.
  */
 export function stopReasonOf({ reason }: ReplyEnd, hasCalls: boolean, hasRefusal: boolean): string {
   if (reason === "stop" && hasRefusal) return names.refusal;

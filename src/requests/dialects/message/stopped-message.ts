@@ -1,4 +1,5 @@
-// The end of a stream of an engine's own Messages that a quota has ended: what is open is closed, as `max_tokens` would close it.
+// Ends a stream of a server's own Messages that a quota stopped: open blocks are closed, as `max_tokens` would close
+// them.
 import type { StopMark } from "../answer.ts";
 import type { ReplyUsage } from "../conversation/reply.ts";
 import type { StreamFollower } from "../translation/passed-stream.ts";
@@ -7,7 +8,7 @@ import { type Json, numberOf } from "./json.ts";
 import { deltaUsage } from "./usage.ts";
 
 export class FollowedMessage implements StreamFollower {
-  /** Places of the blocks that have begun and not ended. */
+  /** Indices of the blocks that have begun and not ended. */
   readonly #open = new Set<number>();
 
   see({ type, index }: Json): void {

@@ -1,11 +1,11 @@
 // Fills in members that a server which speaks Messages leaves out of content blocks.
 import { inputObject, isObject, type Json, textOf } from "./json.ts";
 
-/** The ids of the calls of one answer. Results are told apart by them. */
+/** The ids of the calls of one answer, which distinguish their results. */
 export class CallIds {
   readonly #given = new Set<string>();
 
-  /** Returns `told`, or a new id where that is none or another call has it. */
+  /** Returns `told`, or a new id if `told` is empty or belongs to another call. */
   take(told: unknown): string {
     const isFree = typeof told === "string" && told !== "" && !this.#given.has(told);
     const id = isFree ? told : `toolu_${crypto.randomUUID().replaceAll("-", "")}`;
@@ -14,7 +14,7 @@ export class CallIds {
   }
 }
 
-/** Returns the block with the members that clients need: the same object where none is missing. */
+/** Returns the block with the members that clients need: the same object if none is missing. */
 export function strictBlock(block: Json, ids: CallIds): Json {
   const { type } = block;
   if (type === "tool_use") {
@@ -26,13 +26,16 @@ export function strictBlock(block: Json, ids: CallIds): Json {
   return textOf(block[type]) === undefined ? { ...block, [type]: "" } : block;
 }
 
-/** Returns the content of a whole message as blocks: some servers send a text alone. Undefined where it is neither. */
+/**
+ * Returns the content of a whole message as blocks, because some servers send only a text. Returns undefined for other
+ * values.
+ */
 export function blocksOf(content: unknown): readonly unknown[] | undefined {
   if (typeof content === "string") return [{ type: "text", text: content }];
   return Array.isArray(content) ? content : undefined;
 }
 
-/** Returns a piece of a call's input: some servers send the object instead of its JSON. */
+/** Returns a piece of a call's input as JSON, because some servers send the object itself. */
 export function inputPiece(piece: unknown): string | undefined {
   return isObject(piece) ? JSON.stringify(piece) : textOf(piece);
 }

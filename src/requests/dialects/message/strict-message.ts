@@ -1,4 +1,4 @@
-// Makes the events of a server's own message strict: what the server left out is inserted, what it repeats is dropped.
+// Makes the events of a server's own message strict: missing events are inserted, repeated ones dropped.
 import type { ReplyUsage } from "../conversation/reply.ts";
 import type { StreamRepair } from "../translation/passed-stream.ts";
 import { namedEvent } from "./block-output.ts";
@@ -19,17 +19,17 @@ interface MessageHead {
 export class StrictMessage implements StreamRepair {
   readonly #head: MessageHead;
   #begun = false;
-  /** The index of the block of which more may come; undefined: there is none. */
+  /** Index of the block that may continue; undefined if no block is open. */
   #open: number | undefined;
   #openBlock: Json = {};
-  /** The indices from which on no block began. */
+  /** Lowest index that no block has used yet. */
   #next = 0;
   #hasCalls = false;
   #hasEnded = false;
   readonly #ids = new CallIds();
-  /** The indices of blocks at the server, and at the client, whose SDKs take a block by its place. */
+  /** Client indices of blocks by the server's index. The client's SDKs find a block by its position. */
   readonly #indices = new Map<unknown, number>();
-  /** The open block as its server told it. */
+  /** The open block as the server sent it. */
   #toldBlock: Json = {};
   #toldUsage: unknown;
 
@@ -37,7 +37,7 @@ export class StrictMessage implements StreamRepair {
     this.#head = head;
   }
 
-  /** Returns the event with what clients need of it: the same object where nothing is missing. */
+  /** Returns the event with all members that clients need: the same object if nothing is missing. */
   strict(event: Json): Json {
     const { type, index } = event;
     if (type === "message_start") return this.#strictStart(event);
@@ -179,7 +179,7 @@ export class StrictMessage implements StreamRepair {
   }
 }
 
-/** A whole message with what clients need of it. `usage`: what counts. */
+/** Returns a whole message with all members that clients need. `usage` is the usage that counts. */
 export function strictMessage(message: Json, usage: ReplyUsage): Json {
   const ids = new CallIds();
   const content = blocksOf(message["content"]) ?? [];

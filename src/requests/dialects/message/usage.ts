@@ -1,9 +1,9 @@
-// Token figures as Messages tells them: what was read from and written to the cache stands beside the rest of the prompt.
+// Converts token figures of Messages, which reports cached tokens beside the rest of the prompt.
 import type { ReplyUsage } from "../conversation/reply.ts";
 import { countOf, detailsOf, servedOf } from "../told-parts.ts";
 import { type Json, objectOf } from "./json.ts";
 
-/** Adds what an engine tells to what it told before: figures of a stream are of all of it so far, and `null` says nothing. */
+/** Adds reported figures to earlier ones. Figures of a stream are cumulative, and `null` changes nothing. */
 export class UsageReading {
   #input: number | undefined;
   #cacheRead: number | undefined;
@@ -23,7 +23,7 @@ export class UsageReading {
     this.#output = countOf(told["output_tokens"]) ?? this.#output;
     this.#thinking = within(told["output_tokens_details"], "thinking_tokens") ?? this.#thinking;
     this.#searches = within(told["server_tool_use"], "web_search_requests") ?? this.#searches;
-    // Told where a message begins, and not again at its end.
+    // The tier is reported at the beginning of a message, and not again at its end.
     this.#served = servedOf(told["service_tier"], told["speed"], told["inference_geo"]) ?? this.#served;
     const input = this.#input;
     return {
@@ -45,7 +45,7 @@ function within(value: unknown, name: string): number | undefined {
   return typeof value === "object" && value !== null ? countOf((value as Json)[name]) : undefined;
 }
 
-/** The figures that a stream begins with and corrects at its end. */
+/** Returns the figures that a stream reports first and corrects at its end. */
 function changing(usage: ReplyUsage, promptTokens: number): Json {
   const { cachedTokens = 0, cacheWriteTokens = 0, completionTokens = 0, reasoningTokens } = usage;
   return {
@@ -58,14 +58,14 @@ function changing(usage: ReplyUsage, promptTokens: number): Json {
   };
 }
 
-/** The usage of `message_delta`. `promptTokens`: where the engine told none. */
+/** Returns the usage of `message_delta`. `promptTokens` is used if the server reported none. */
 export function deltaUsage(usage: ReplyUsage, promptTokens: number): Json {
   return changing(usage, promptTokens);
 }
 
 /**
- * Returns the usage that a server told, with the figures of `counted` in place of those that it left out; the same object
- * where it has the figures that SDKs read. Without `counted` undefined where it lacks the tokens of the answer.
+ * Returns the reported usage with figures of `counted` in place of missing ones; the same object if it has all figures
+ * that SDKs read. Without `counted`, returns undefined if the tokens of the answer are missing.
  */
 export function strictUsage<Counted extends Json | undefined>(told: unknown, counted: Counted): Json | Counted {
   const usage = objectOf(told);
@@ -79,7 +79,7 @@ export function strictUsage<Counted extends Json | undefined>(told: unknown, cou
   };
 }
 
-/** The usage of a message. SDKs since 1.0 have all of these members, empty or not. */
+/** Returns the usage of a message. SDKs since 1.0 have all of these members, empty or not. */
 export function messageUsage(usage: ReplyUsage, promptTokens: number): Json {
   return {
     ...changing(usage, promptTokens),

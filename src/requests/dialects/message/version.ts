@@ -1,14 +1,14 @@
-// What a version of Anthropic's API takes no more of what earlier ones took.
+// Checks for members that newer versions of Anthropic's API no longer accept.
 import { fieldError, type GatewayError } from "../../../base/errors.ts";
 import { defaultMessageVersion, type MessageVersion } from "../../../domain/models/message-headers.ts";
 import { isObject, type Json, objectsOf } from "./json.ts";
 
-/** Refused even with the values that they have anyway. */
+/** Members that are refused even with their default values. */
 const sampling = ["temperature", "top_p", "top_k"];
 
 /**
- * Throws `invalid_request`, naming the field, for what a request of this version may not have
- * (platform.claude.com/docs/en/api/migration-2026-10-21): it is the same for every model, whatever serves it.
+ * Throws `invalid_request`, naming the field, for members that this version does not allow
+ * (platform.claude.com/docs/en/api/migration-2026-10-21). The rules are the same for every model and server.
  */
 export function requireVersion(body: Json, version: MessageVersion): void {
   if (version === defaultMessageVersion) return;

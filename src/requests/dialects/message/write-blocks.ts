@@ -1,4 +1,4 @@
-// Parts of a conversation as content blocks of a Messages request.
+// Writes the parts of a conversation as content blocks of a Messages request.
 import { fieldError } from "../../../base/errors.ts";
 import type { EngineTools } from "../conversation/call-names.ts";
 import type {
@@ -12,21 +12,21 @@ import type {
 } from "../conversation/conversation.ts";
 import { inputObject, type Json } from "./json.ts";
 
-/** Ids of calls as Anthropic takes them. */
+/** The pattern of call ids that Anthropic accepts. */
 const fitting = /^[a-zA-Z0-9_-]+$/;
 
 /**
- * Gives each call of a conversation an id of its own, which its result gets as well: the call's own wherever that fits. Some
- * models use the same ids again and again, and Anthropic refuses a conversation in which one comes twice.
+ * Gives each call of a conversation, and its result, a unique id; the call's own id if that fits. Some models repeat
+ * ids, and Anthropic refuses a conversation with a duplicate id.
  */
 export class CallIds {
-  /** Those of calls whose results are next, in the order of the calls. */
+  /** Ids of the calls that wait for their results, in the order of the calls. */
   readonly #waiting: string[] = [];
   readonly #given = new Set<string>();
   readonly #taken: ReadonlySet<string>;
   #changed = 0;
 
-  /** `ids`: all of the conversation, as one that fits is no other's. */
+  /** `ids` lists all call ids of the conversation, so that a generated id equals none of them. */
   constructor(ids: readonly string[]) {
     this.#taken = new Set(ids);
   }
@@ -38,7 +38,7 @@ export class CallIds {
     return given;
   }
 
-  /** The id of the first call that has no result yet. */
+  /** Returns the id of the first call that has no result yet. */
   ofResult(): string {
     return this.#waiting.shift() ?? "";
   }
@@ -52,14 +52,14 @@ export class CallIds {
   }
 }
 
-/** Anthropic refuses blanks where there is no other text. */
+/** Anthropic refuses a blank text if there is no other text. */
 export function withoutBlanks(blocks: readonly Json[]): readonly Json[] {
   const isBlank = ({ type, text }: Json) => type === "text" && String(text).trim() === "";
   const hasText = blocks.some((block) => block["type"] === "text" && !isBlank(block));
   return hasText ? blocks : blocks.filter((block) => !isBlank(block));
 }
 
-/** What a user, an instruction or a tool said; texts without a character are left out, as Anthropic refuses them. */
+/** Writes the parts of a user, an instruction or a tool. Empty texts are left out, because Anthropic refuses them. */
 export function promptBlocks(parts: readonly Part[]): Json[] {
   return parts.flatMap((part) => {
     if (part.type === "text") return part.text === "" ? [] : [textBlock(part.text, part.cache)];
@@ -76,7 +76,7 @@ export function textBlock(text: string, cache?: Cache): Json {
   return { type: "text", text, ...marked(cache) };
 }
 
-/** Reasoning goes back only with the proof that Anthropic gave it: without one it is refused. */
+/** Reasoning goes back only with Anthropic's own signature; Anthropic refuses reasoning without one. */
 export function answerBlocks(parts: readonly AnswerPart[], ids: CallIds, tools: EngineTools): Json[] {
   return parts.flatMap((part) => {
     if (part.type === "call") return [callBlock(part, ids, tools)];
@@ -119,7 +119,7 @@ function imageBlock({ source, cache, place }: ImagePart): Json {
   }
 }
 
-/** Anthropic takes PDFs and plain text. */
+/** Anthropic accepts PDFs and plain text. */
 function documentBlock({ source, name, cache, place }: FilePart): Json {
   const block = (from: Json) => ({
     type: "document",
@@ -152,7 +152,7 @@ function plainText(data: string): Json {
   return { type: "text", media_type: "text/plain", data };
 }
 
-/** A store of files belongs to an account at one maker: the id means nothing, or another one's file, elsewhere. */
+/** A file store belongs to an account at one vendor, so elsewhere the id is unknown or names another file. */
 function fileOfAnother(place: string) {
   return fieldError(place, "it names a file that the server of this model does not have; send the file itself.");
 }

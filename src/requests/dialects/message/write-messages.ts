@@ -1,4 +1,4 @@
-// The turns of a conversation as `system` and `messages`, in which users and assistants take turns.
+// Writes the turns of a conversation as `system` and `messages`, in which users and assistants alternate.
 import { fieldError } from "../../../base/errors.ts";
 import type { EngineTools } from "../conversation/call-names.ts";
 import type { Conversation, ConversationMessage, InstructionTurn, ResultTurn } from "../conversation/conversation.ts";
@@ -11,16 +11,16 @@ export interface WrittenTurns {
   readonly messages: readonly Json[];
 }
 
-/** For a server that has no other way of being held to JSON. */
+/** The instruction for a server that has no JSON mode. */
 const jsonOnly =
   "Answer with one JSON object and nothing else: no words before or after it, and no code fence around it.";
 
-/** Where a conversation begins with the assistant, as Anthropic takes none whose first message is not the user's. */
+/** First message if a conversation begins with the assistant, because Anthropic requires a user's message first. */
 const begins = "[You began this conversation:]";
 
 /**
- * Instructions before anybody spoke become `system`. Later ones stand where they were said, in a user's message and between
- * tags: Anthropic takes `role: "system"` there of its newest models alone, and other servers refuse it. Throws
+ * Writes leading instructions as `system`. Later instructions stay in place, in a user's message and between tags.
+ * Anthropic accepts `role: "system"` there only for its newest models, and other servers refuse it. Throws
  * `invalid_request` for a part that the format does not know.
  */
 export function writeTurns({ turns, output }: Conversation, tools: EngineTools): WrittenTurns {
@@ -33,14 +33,14 @@ export function writeTurns({ turns, output }: Conversation, tools: EngineTools):
   const told = withoutBlanks(system);
   const written = messages.written();
   if (written.length > 0) return { system: told.length > 0 ? joined(told) : undefined, messages: written };
-  // One message there has to be: instructions alone are what the model is to answer.
+  // Messages requires one message, so the model answers the instructions alone.
   if (told.length > 0) return { system: undefined, messages: [{ role: "user", content: shortest(told) }] };
   throw fieldError(turns[0]?.place ?? "messages", "says nothing that the model could answer; send a text.");
 }
 
 interface Message {
   readonly role: "user" | "assistant";
-  /** The results of tools that a user brings; they have to stand before everything else. */
+  /** The tool results that a user's message brings; they must come before everything else. */
   readonly results: Json[];
   readonly blocks: Json[];
 }
@@ -70,7 +70,7 @@ class Messages {
     return isInstruction(turn) ? blocks.map(reminder) : blocks;
   }
 
-  /** Messages of which nothing is left, as of reasoning without proof, are not sent: an empty one is refused. */
+  /** Empty messages are refused, so a message is dropped if nothing remains, such as reasoning without a signature. */
   written(): Json[] {
     const messages = this.#all.flatMap(({ role, results, blocks }) => {
       const content = [...results, ...withoutBlanks(blocks)];
@@ -81,7 +81,7 @@ class Messages {
 
   #of(role: Message["role"]): Message {
     const last = this.#all.at(-1);
-    // An empty message stands between no others.
+    // An empty message is dropped before the role changes.
     if (last && last.role !== role && last.blocks.length + last.results.length === 0) this.#all.pop();
     const before = this.#all.at(-1);
     if (before?.role === role) return before;
@@ -112,20 +112,20 @@ function isInstruction(turn: ConversationMessage): turn is InstructionTurn {
   return turn.role === "system" || turn.role === "developer";
 }
 
-/** Claude Code facts instructions within the words of a user so, and Claude knows them by it. */
+/** Claude Code marks instructions within a user's message with this tag, which Claude recognises. */
 function reminder(block: Json): Json {
   const text = textOf(block["text"]);
   return text === undefined ? block : { ...block, text: `<system-reminder>\n${text}\n</system-reminder>` };
 }
 
-/** One text without a mark is its own content. */
+/** Returns a single text without a cache mark as a string. */
 function shortest(blocks: readonly Json[]): string | readonly Json[] {
   const [first] = blocks;
   const text = blocks.length === 1 && first && isPlainText(first) ? textOf(first["text"]) : undefined;
   return text ?? blocks;
 }
 
-/** Texts without facts are one text: not every server takes blocks there. */
+/** Joins texts without cache marks into one text, because not every server accepts blocks in `system`. */
 function joined(system: readonly Json[]): string | readonly Json[] {
   return system.every(isPlainText) ? system.map(({ text }) => text).join("\n\n") : system;
 }

@@ -1,4 +1,4 @@
-// A conversation as the body of a Messages request, for Anthropic and for servers that speak as it does.
+// Writes a conversation as the body of a Messages request, for Anthropic and compatible servers.
 import { fieldError } from "../../../base/errors.ts";
 import { EngineTools } from "../conversation/call-names.ts";
 import type { AnswerPart, Conversation, Part, Tool, WrittenRequest } from "../conversation/conversation.ts";
@@ -8,14 +8,14 @@ import { writeTurns } from "./write-messages.ts";
 import { writeThinking } from "./write-thinking.ts";
 
 /**
- * Tokens of an answer that nobody limited, since Messages requires a limit: what Claude Code asks for, and what every model
- * that Anthropic serves can give. Where a model's context has no room for so many, whoever calls sets a limit that fits.
+ * Tokens of an answer without a limit, since Messages requires one: Claude Code's default, which every model at
+ * Anthropic supports. If a model's context is too small, the caller sets a limit that fits.
  */
 export const standardMaxTokens = 32_000;
 
 /**
- * Throws `invalid_request` for what Messages cannot say and may not be lost. Reasoning without proof is left out. A limit
- * that leaves no room beside a budget for thinking is for the engine to refuse.
+ * Throws `invalid_request` for members that Messages cannot express and that must not be lost. Reasoning without a
+ * signature is left out. The model server refuses a limit that leaves no room beside a thinking budget.
  */
 export function writeRequest(conversation: Conversation, model: string): WrittenRequest {
   refuseUnknown(conversation);
@@ -46,7 +46,7 @@ export function writeRequest(conversation: Conversation, model: string): Written
   return { body: JSON.stringify(body), leftOut: leftOutOf(conversation, isLess), names: tools.names };
 }
 
-/** OpenAI's names of tiers, and Anthropic's, as Anthropic has them. */
+/** The service tiers of OpenAI and Anthropic in Anthropic's names. */
 const tiers: ReadonlyMap<string | undefined, string> = new Map([
   ["auto", "auto"],
   ["default", "standard_only"],
@@ -84,7 +84,7 @@ function toolOf(tool: Tool, tools: EngineTools): Json {
   };
 }
 
-/** Undefined where the engine's own choice is meant. */
+/** Returns undefined for the model server's default choice. */
 function choiceOf({ tools: offered, toolChoice, parallelCalls }: Conversation, tools: EngineTools): Json | undefined {
   if (offered.length === 0) {
     if (toolChoice === undefined || toolChoice.type === "auto" || toolChoice.type === "none") return undefined;

@@ -1,17 +1,20 @@
-// How much a model is to think, as Anthropic's models are told.
+// Writes how much a model should think, in the form of Anthropic's API.
 import type { Conversation } from "../conversation/conversation.ts";
 import type { Json } from "./json.ts";
 
 /**
- * Models that know `thinking.type: "enabled"` alone; all later ones know `adaptive`, and some no other
- * (platform.claude.com/docs/en/build-with-claude/thinking, and the catalog of @ai-sdk/anthropic 4.0.105). Names of models
- * that are nobody's here are asked as Claude Code asks them: adaptively.
+ * Models that know only `thinking.type: "enabled"`; all later models know `adaptive`, and some nothing else
+ * (platform.claude.com/docs/en/build-with-claude/thinking, and the catalog of @ai-sdk/anthropic 4.0.105). Unknown
+ * models are asked adaptively, as Claude Code does.
  */
 const budgetOnly =
   /claude-(?:instant|v?2(?![\d])|3(?![\d])|(?:opus|sonnet|haiku)-4-[015](?!\d)|(?:opus|sonnet)-4[-@]\d{8})/;
-/** The only one of those that knows `output_config.effort` (platform.claude.com/docs/en/build-with-claude/effort). */
+/**
+ * The only one of these models that knows `output_config.effort`
+ * (platform.claude.com/docs/en/build-with-claude/effort).
+ */
 const firstWithEffort = /claude-opus-4-5(?!\d)/;
-/** Tokens, for models that know no effort; the least is Anthropic's own bound. */
+/** Thinking tokens by effort, for models without an effort option; the lowest value is Anthropic's own bound. */
 const budgets: ReadonlyMap<string | undefined, number> = new Map([
   ["minimal", 1024],
   ["low", 2048],
@@ -23,20 +26,25 @@ const budgets: ReadonlyMap<string | undefined, number> = new Map([
 const standardBudget = 8192;
 /** Anthropic's own bound. */
 const minBudget = 1024;
-/** Models that take no budget, and of those the ones that always think: their least is a low effort (the same catalog). */
+/**
+ * Models that take no budget, and those of them that always think: their minimum is a low effort (the same catalog).
+ */
 const adaptiveOnly = /claude-(?:fable|mythos|(?:opus|sonnet|haiku)-5-5)/;
 const alwaysThinks = /claude-(?:fable|mythos|(?:opus|sonnet)-5-5)/;
-/** OpenAI's least effort is below Anthropic's. */
+/** OpenAI's lowest effort is below Anthropic's. */
 const efforts: ReadonlyMap<string, string> = new Map([["minimal", "low"]]);
 
 export interface WrittenThinking {
   readonly thinking?: Json | undefined;
   readonly effort?: string | undefined;
-  /** Whether something of it could not be told. */
+  /** True if some of the requested thinking could not be expressed. */
   readonly isLess?: boolean | undefined;
 }
 
-/** `limit`: tokens of the answer, which a budget that the client did not give, or that is none within it, leaves half of. */
+/**
+ * `limit` is the token limit of the answer. A derived budget takes at most half of it, and so does a client's budget
+ * that exceeds it.
+ */
 export function writeThinking(conversation: Conversation, model: string, limit: number): WrittenThinking {
   const { enabled, effort, budget, shown } = conversation.thinking ?? {};
   if (enabled === false || effort === "none") {
@@ -52,7 +60,7 @@ export function writeThinking(conversation: Conversation, model: string, limit: 
     return { thinking: { type: "adaptive", ...display }, effort: told, isLess: budget !== undefined };
   }
   const half = Math.floor(limit / 2);
-  // A limit that does not leave room for all of it is refused.
+  // Anthropic refuses a budget that the limit does not leave room for.
   const isLess = budget !== undefined && budget >= limit;
   const tokens = budget === undefined || isLess ? Math.min(budgets.get(effort) ?? standardBudget, half) : budget;
   if (tokens < minBudget) return { effort: told, isLess: true };
@@ -60,8 +68,8 @@ export function writeThinking(conversation: Conversation, model: string, limit: 
 }
 
 /**
- * Anthropic refuses thinking beside a call that is forced, and of its older models after results of calls that had none
- * before them: a client of another format cannot have kept it.
+ * Anthropic refuses thinking beside a forced call. Its older models also refuse thinking after the results of calls
+ * that had none, and a client of another format cannot have kept it.
  */
 function mayThink({ turns, toolChoice }: Conversation, isOld: boolean): boolean {
   if (toolChoice?.type === "required" || toolChoice?.type === "tool") return false;

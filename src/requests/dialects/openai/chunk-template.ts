@@ -1,4 +1,4 @@
-// Takes chunks of a stream that differ from an earlier one in their text alone, and sends them on as that one was.
+// Passes on chunks of a stream that differ from an earlier one in their text only, in the form of that chunk.
 import type { ClientStream } from "../../../base/bytes/client-stream.ts";
 import { type Escapes, stringEnd } from "../../../base/text/json-string.ts";
 import type { SseReader } from "../../../base/text/sse.ts";
@@ -13,8 +13,8 @@ export class ChunkTemplate extends AlikeEvents {
   readonly #otherBytes: number;
 
   /**
-   * `keepsEscapes`: whether the text goes to the client as it was written, and not as JSON.stringify writes it.
-   * `otherBytes`: UTF-8 bytes that each such chunk delivers beside its text.
+   * If `keepsEscapes` is true, the text is sent as received and not as JSON.stringify writes it. `otherBytes` is the
+   * number of UTF-8 bytes that each such chunk delivers beside its text.
    */
   constructor(received: EventFrame, sent: EventFrame, { keepsEscapes = true, otherBytes = 0 } = {}) {
     super(received);
@@ -26,8 +26,8 @@ export class ChunkTemplate extends AlikeEvents {
   }
 
   /**
-   * Counts the event that is `bytes` from `start` to `end`, if it is one of this kind and plain ASCII; it is to be sent then.
-   * One that it does not take may still be one for `take`.
+   * Counts the event in `bytes` from `start` to `end` if it fits the template and is plain ASCII. Such an event must
+   * then be sent; a refused one may still fit `take`.
    */
   takeInPlace(bytes: Buffer, start: number, end: number, observed: StreamObservation): boolean {
     if (!this.isPlain(bytes, start, end)) return false;
@@ -37,7 +37,7 @@ export class ChunkTemplate extends AlikeEvents {
     return true;
   }
 
-  /** Sends what the client gets of an event that was taken in place; see `ClientStream.write` for what it returns. */
+  /** Sends the client's form of an event that was taken in place. Returns the result of `ClientStream.write`. */
   send(client: ClientStream, bytes: Buffer, start: number, end: number): boolean {
     if (this.#isSame) return client.writeAround("", bytes, start, end, "");
     const textStart = start + this.before.length;
@@ -45,7 +45,9 @@ export class ChunkTemplate extends AlikeEvents {
     return client.writeAround(this.#sentBefore, bytes, textStart, textEnd, this.#sentAfter);
   }
 
-  /** Takes the events of this kind that are next, and counts them. Gives what the client gets of them; `said` is told their text. */
+  /**
+   * Takes and counts the next events that fit the template, and returns their client form. `said` receives their text.
+   */
   take(reader: SseReader, observed: StreamObservation, said?: SaidListener): string {
     const { text } = reader;
     const before = this.before;

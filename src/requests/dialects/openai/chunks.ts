@@ -1,4 +1,4 @@
-// Makes of each chunk that an engine streams what the client was promised, and counts what passes.
+// Converts each chunk that a model server streams to the form that the client expects, and counts tokens.
 
 import type { ByteSpan } from "../../../base/bytes/byte-span.ts";
 import { decodeByteText, encodeByteText } from "../../../base/bytes/byte-text.ts";
@@ -31,25 +31,25 @@ interface StreamedChoice {
 interface Rendered {
   /** Text of the event for the client. */
   event: string;
-  /** Whether the choices were written anew, and not kept as the engine wrote them. */
+  /** True if the choices were rewritten, false if they stay as the model server wrote them. */
   rewritten: boolean;
 }
 
 const usageNull = ',"usage":null}';
-/** Texts that grow from chunk to chunk, where one that is not empty is the first to look for. */
+/** The pattern of texts that grow from chunk to chunk; a first text that is not empty is the template's text. */
 const growing = /"(?:content|text|reasoning_content|reasoning|arguments)": ?"(?!")/;
 const plainText = /^"(?:content|text)"/;
-/** Stand for a chunk's text while it is found out what becomes of the rest. */
+/** Texts that replace a chunk's text to find the form of the rest. */
 const probes = ["~headrace-text~", "~headrace-other-text~"] as const;
 
-/** A streamed answer of these formats. */
+/** Returns a streamed answer for OpenAI's formats. */
 export function streamChunks(request: AskedRequest, names: AnswerNames): AnswerStream {
   return new ChunkTranslator(request, names);
 }
 
 /**
- * Keeps the engine's bytes, except: the public model id, members that every client expects, the role of each choice's
- * first delta, and usage, which only a client that asked for it sees, in one last chunk.
+ * Keeps the model server's bytes, with some exceptions: the public model id, members that every client expects, and the
+ * role of each choice's first delta. Usage goes only to a client that asked for it, in one last chunk.
  */
 export class ChunkTranslator implements AnswerStream {
   reported: TokenUsage | undefined;
@@ -57,18 +57,20 @@ export class ChunkTranslator implements AnswerStream {
   deliveredPieces = 0;
   finishSeen = false;
   isOver = false;
-  /** Indices of the choices that have ended: a server may say so twice. */
+  /** Indices of the choices that have ended; a server may end a choice twice. */
   readonly #finished = new Set<unknown>();
   /** Indices of the choices that began and have not ended. */
   readonly #unfinished = new Set<unknown>();
-  /** Reasons of choices whose calls have no arguments yet, by their index: the client gets them at the end. */
+  /**
+   * The finish reasons of choices whose calls have no arguments yet, by choice index; the client gets these at the end.
+   */
   #heldReasons: Map<unknown, unknown> | undefined;
-  /** What is told of usage at the end is of all of it; not where we end it. */
+  /** True if the gateway ended the stream, so that usage reported at the end is not of the whole answer. */
   #isStopped = false;
   cut: CutPart[] | undefined;
   readonly countedPrompts: SaidListener["countedPrompts"] | undefined;
   context: number | undefined;
-  /** Whether the next chunk is the first of a server that goes on. */
+  /** True if the next chunk is the first of a continuing server. */
   #goesOn = false;
   /** Public id of the model that serves the request. */
   #model: string;
@@ -78,7 +80,7 @@ export class ChunkTranslator implements AnswerStream {
   readonly #wantsUsage: boolean;
   #hasCalls = false;
   #strict: StrictChoices | undefined;
-  /** Index of the first choice that had a delta; mostly there is no other. */
+  /** Index of the first choice with a delta; usually the only choice. */
   #firstIndex: unknown;
   #otherIndices: Set<unknown> | undefined;
   #usageText: string | undefined;
@@ -100,7 +102,7 @@ export class ChunkTranslator implements AnswerStream {
     this.context = serving.model.context;
   }
 
-  /** Another server goes on in the middle of it: to the client it is the same answer. */
+  /** Starts the part of another server; the client sees one answer. */
   goOn(serving: Serving): void {
     const part = lastPart(this);
     this.cut ??= [];
@@ -112,7 +114,7 @@ export class ChunkTranslator implements AnswerStream {
     this.#goesOn = true;
   }
 
-  /** Takes an event that is like the one before it but for its text. */
+  /** True if fewer choices have ended than the request asks for. */
   get isOpen(): boolean {
     return this.#finished.size < this.#request.width;
   }
@@ -125,7 +127,7 @@ export class ChunkTranslator implements AnswerStream {
     return template;
   }
 
-  /** Takes those that are like the one before, but for their text. */
+  /** Takes events that differ from the previous one only in their text. */
   takeAlike(reader: SseReader): string {
     const template = this.#template;
     if (!template || !reader.betweenEvents) return "";
@@ -157,9 +159,9 @@ export class ChunkTranslator implements AnswerStream {
       this.#usageText = JSON.stringify(hasTotal(said) ? said : withTotal(said, usage));
     }
     const { choices } = chunk;
-    // Chunks without a choice break clients that did not ask for usage; the one with usage is made at the end.
+    // Chunks without a choice break clients that did not ask for usage; the usage chunk is made at the end.
     if (!Array.isArray(choices) || choices.length === 0) {
-      // Some servers forget the mark behind it.
+      // The end mark after the usage is missing at some servers.
       this.isOver = usage !== undefined && !this.isOpen;
       return "";
     }
@@ -210,8 +212,8 @@ export class ChunkTranslator implements AnswerStream {
   }
 
   /**
-   * Takes out the reasons of choices whose calls have no arguments yet; reports whether there were any. Some servers give a
-   * reason with each piece, so that arguments may still come.
+   * Removes the finish reasons of choices whose calls have no arguments yet, and reports whether there were any. Some
+   * servers send a reason with each piece, so arguments may still follow.
    */
   #holdReasons(choices: readonly unknown[]): boolean {
     let areHeld = false;
@@ -230,7 +232,7 @@ export class ChunkTranslator implements AnswerStream {
   }
 
   #render(text: string, chunk: Chunk, choices: unknown[], isMended: boolean): Rendered {
-    // JSON over several data lines: one line has to do for clients that read line by line.
+    // JSON over several data lines becomes one line for clients that read line by line.
     const data = text.includes("\n") ? JSON.stringify(chunk) : this.#withoutUsageNull(text, chunk);
     const rewritten = this.#complete(choices) || isMended;
     const edits = this.#edits(chunk);
@@ -238,7 +240,7 @@ export class ChunkTranslator implements AnswerStream {
     return { event: `data: ${Object.keys(edits).length === 0 ? data : edited(data, edits)}\n\n`, rewritten };
   }
 
-  /** The usage that we asked for makes most servers end every chunk with this: the common case needs no scan. */
+  /** The requested usage makes most servers end every chunk with a null usage, which is cut without a scan. */
   #withoutUsageNull(text: string, chunk: Chunk): string {
     if (this.#wantsUsage || chunk["usage"] !== null || !text.endsWith(usageNull)) return text;
     chunk["usage"] = undefined;
@@ -246,8 +248,8 @@ export class ChunkTranslator implements AnswerStream {
   }
 
   /**
-   * Gives each choice its index and its finish_reason (null until the last), and the first delta of each its role, where
-   * the engine left them out; says whether it did.
+   * Adds a missing index and finish_reason (null until the last) to each choice, and a missing role to its first delta.
+   * Reports whether anything was added.
    */
   #complete(choices: readonly unknown[]): boolean {
     let changed = false;
@@ -274,7 +276,7 @@ export class ChunkTranslator implements AnswerStream {
     return changed;
   }
 
-  /** Whether this is the first delta of the choice. */
+  /** Reports whether this is the first delta of the choice. */
   #isFirstOf(index: unknown): boolean {
     if (this.#firstIndex === undefined) {
       this.#firstIndex = index;
@@ -287,8 +289,8 @@ export class ChunkTranslator implements AnswerStream {
   }
 
   /**
-   * Keeps what becomes of all but the text of this chunk, for those that follow. One string of the JSON is put in the
-   * place of another: where that changes how much is delivered, any other string would be delivered there as well.
+   * Learns a template for chunks like this one. One JSON string is replaced by a probe: if the delivered length changes
+   * accordingly, any other string would be delivered in the same way.
    */
   #learn(received: string, raw: string, choice: unknown): void {
     if (!this.#trials.areLeft) return;
@@ -302,7 +304,7 @@ export class ChunkTranslator implements AnswerStream {
     this.#trials.take();
     const value: unknown = JSON.parse(decodeByteText(received.slice(start - 1, end + 1)));
     const bytes = deliveredBytes({ text: value });
-    // A probe of another length than the text, or its place could not be told by what is delivered.
+    // The probe's length must differ from the text's, or the delivered length would not show its place.
     const probe = bytes === probes[0].length ? probes[1] : probes[0];
     const text = decodeByteText(received.slice(0, start) + probe + received.slice(end));
     const chunk = parseChunk(text);
@@ -310,7 +312,7 @@ export class ChunkTranslator implements AnswerStream {
     const isMended = this.#mend(choices) !== "not";
     const otherBytes = deliveredBytes(choices[0]) - probe.length;
     if (bytes + otherBytes !== deliveredBytes(choice)) return;
-    // Whoever is told what was said is told of the text that grows, as the answer.
+    // A listener must get plain text of the answer, so only such texts may use a template.
     if (this.#names.said && (otherBytes > 0 || !plainText.test(found[0]))) return;
     const { event, rewritten } = this.#render(text, chunk, choices, isMended);
     const sent = encodeByteText(event);
@@ -339,7 +341,7 @@ export class ChunkTranslator implements AnswerStream {
     return edits;
   }
 
-  /** Names and moment stay those of the first server. */
+  /** The id and time of the first server stay. */
   #keepHead(edits: Record<string, string | null>): void {
     const { id, created } = this.#head();
     edits["id"] = JSON.stringify(id);
@@ -369,14 +371,17 @@ export class ChunkTranslator implements AnswerStream {
     return `${last}${this.ending()}`;
   }
 
-  /** The reasons of choices that a server ended with the mark alone: clients take an answer without one for cut off. */
+  /**
+   * Returns finish reasons for choices that a server ended only with the end mark: clients treat an answer without one
+   * as cut off.
+   */
   #unsaidReasons(): string {
     if (this.#isStopped || this.deliveredPieces === 0) return "";
     const open = [...this.#unfinished];
     return open.length === 0 ? "" : this.#lastOf(open, this.#hasCalls ? "tool_calls" : "stop", undefined);
   }
 
-  /** The chunk that tells why these choices ended. */
+  /** Returns the chunk that ends these choices. */
   #lastOf(indices: readonly unknown[], reason: unknown, mark: StopMark | undefined): string {
     const isWhole = reason !== "length";
     const said = (index: unknown) =>
@@ -401,7 +406,7 @@ export class ChunkTranslator implements AnswerStream {
     return `data: ${JSON.stringify(head).slice(0, -1)},"usage":${usage}}\n\n`;
   }
 
-  /** What a chunk of ours begins with. */
+  /** The first members of a chunk that the gateway makes. */
   #head(): Record<string, unknown> {
     return {
       id: this.#names.ownId ? this.#names.id : (this.#lastChunk?.id ?? this.#names.id),
@@ -416,7 +421,7 @@ export class ChunkTranslator implements AnswerStream {
   }
 }
 
-/** Whoever goes on with it knows the text of the first choice alone. */
+/** Passes on only the text of the first choice, because a continuing server knows no other. */
 function tellSaid(choice: Record<string, unknown>, said: SaidListener): void {
   const { index = 0, delta, text, logprobs, finish_reason: _, ...others } = choice;
   const { role: __, content, reasoning_content, reasoning, ...beside } = (delta ?? {}) as Record<string, unknown>;
@@ -433,7 +438,7 @@ function isSaid(value: unknown): boolean {
   return value !== undefined && value !== null && value !== "" && !(Array.isArray(value) && value.length === 0);
 }
 
-/** A whole answer as the only chunk of a stream. */
+/** Writes a whole answer as the only chunk of a stream. */
 function wholeAsChunk(text: string, name: string): string {
   const { choices, object, ...rest } = JSON.parse(text) as { choices: Record<string, unknown>[]; object: string };
   const asDelta = ({ message, ...choice }: Record<string, unknown>) =>
@@ -441,7 +446,7 @@ function wholeAsChunk(text: string, name: string): string {
   return JSON.stringify({ ...rest, object: name, choices: choices.map(asDelta) });
 }
 
-/** Pieces of calls say which call they belong to; whole calls do not. */
+/** Adds indices to calls: pieces of calls have an index, whole calls do not. */
 function withIndices(message: Record<string, unknown>): Record<string, unknown> {
   const { tool_calls: calls } = message;
   if (!Array.isArray(calls)) return message;
@@ -462,7 +467,7 @@ function parseChunk(data: string): Chunk {
     const value: unknown = JSON.parse(data);
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Chunk;
   } catch {
-    // Falls through: the same refusal for what is no JSON and what is no object.
+    // Falls through to the same error for invalid JSON and for a value that is no object.
   }
   throw malformed(`${data.length} characters`);
 }
@@ -471,7 +476,7 @@ function edited(data: string, edits: Readonly<Record<string, string | null>>): s
   try {
     return editObject(data, scanObject(data), edits);
   } catch {
-    // Its reason may quote the answer.
+    // The caught reason may quote the answer.
     throw malformed("JSON that cannot be edited: a field appears twice, or there is too much of it");
   }
 }

@@ -1,7 +1,7 @@
-// What was said in requests and answers of these formats: messages, choices and their pieces.
+// Reads messages, choices and their pieces from requests and answers of OpenAI's formats, for traces.
 import { maxSaid, type Said, type SaidCall, type SaidPart, type SaidPiece, type ToldAnswer } from "../said.ts";
 
-/** More choices than anybody reads of. */
+/** Maximum number of choices that are read. */
 const maxChoices = 128;
 const maxNameLength = 256;
 
@@ -10,7 +10,7 @@ export function* messagesSaid(messages: unknown): Iterable<Said> {
   for (const message of lastFirst(messages)) yield saidIn(message);
 }
 
-/** A prompt or several, the last first; tokens are no text. */
+/** A prompt or several, the last first; token lists are left out. */
 export function* textsSaid(prompt: unknown): Iterable<Said> {
   for (const text of lastFirst(typeof prompt === "string" ? [prompt] : prompt)) {
     if (typeof text === "string") yield { role: "user", parts: [{ text }], calls: [] };
@@ -25,7 +25,7 @@ export function choicesSaid(answer: unknown): readonly Said[] {
   });
 }
 
-/** Pieces of a chunk, one for each choice in it, however many. */
+/** Pieces of a chunk, one for each choice in it, without a limit. */
 export function piecesSaid(chunk: unknown): readonly SaidPiece[] {
   return itemsOf(memberOf(chunk, "choices")).map((choice) => {
     const delta = memberOf(choice, "delta");
@@ -39,7 +39,7 @@ export function piecesSaid(chunk: unknown): readonly SaidPiece[] {
   });
 }
 
-/** Adds what `value`, a chunk or a whole answer, tells. */
+/** Adds the facts that `value`, a chunk or a whole answer, reports. */
 export function readTold(told: ToldAnswer, value: unknown): void {
   const id = textOf(value, "id");
   const model = textOf(value, "model");

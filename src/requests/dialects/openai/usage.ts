@@ -1,12 +1,12 @@
-// Token usage as answers tell it, and how much text they deliver.
+// Reads reported token usage, and counts delivered text.
 import type { TokenUsage } from "../../../domain/usage/usage.ts";
 import type { AnswerFormat } from "../answer.ts";
 import { chatUsage } from "../chat/reply-usage.ts";
 import { partsOf } from "../told-parts.ts";
 
 /**
- * The usage object of a response or chunk, or undefined where it is absent or not whole numbers. `tier`: in which the answer
- * says that it was served. `generates`: whether there is more to an answer than its prompt.
+ * Returns the usage of a response or chunk; undefined if it is absent or has no whole numbers. `tier` is the reported
+ * service tier. `generates` is false if an answer has no tokens beside the prompt.
  */
 export function reportedUsage(value: unknown, tier?: unknown, generates = true): TokenUsage | undefined {
   if (typeof value !== "object" || value === null) return undefined;
@@ -15,11 +15,12 @@ export function reportedUsage(value: unknown, tier?: unknown, generates = true):
   const told = chatUsage(generates ? found : { ...found, total_tokens: undefined }, tier);
   const { promptTokens, completionTokens = completion_tokens == null ? 0 : undefined } = told;
   if (promptTokens === undefined || completionTokens === undefined) return undefined;
-  // Said by ourselves of a whole answer that becomes a stream, or by another Headrace behind this one.
+  // Only the gateway sets `estimated`: for a whole answer that becomes a stream, or as another Headrace behind this
+  // one.
   return { promptTokens, completionTokens, estimated: estimated === true, parts: partsOf(told) };
 }
 
-/** A reported usage object with its sum, which some servers leave out; its other members stay. */
+/** Adds the sum, which some servers leave out, to a reported usage object; its other members stay. */
 export function withTotal(reported: unknown, usage: TokenUsage): Record<string, unknown> {
   return { ...(reported as object), total_tokens: usage.promptTokens + usage.completionTokens };
 }
@@ -28,7 +29,7 @@ export function hasTotal(reported: unknown): boolean {
   return typeof (reported as { total_tokens?: unknown } | null)?.total_tokens === "number";
 }
 
-/** The usage object as clients read it. */
+/** Returns the usage object as clients read it. */
 export function usageObject(
   usage: TokenUsage,
   { generates }: Pick<AnswerFormat, "generates">,
@@ -41,7 +42,9 @@ export function usageObject(
   };
 }
 
-/** UTF-8 bytes of everything that a choice delivers, in a chunk (`delta`), a whole answer (`message`) or legacy `text`. */
+/**
+ * UTF-8 bytes of everything that a choice delivers, in a chunk (`delta`), a whole answer (`message`) or legacy `text`.
+ */
 export function deliveredBytes(choice: unknown): number {
   if (typeof choice !== "object" || choice === null) return 0;
   const { text, delta, message } = choice as { text?: unknown; delta?: unknown; message?: unknown };

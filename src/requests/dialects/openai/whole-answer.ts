@@ -1,4 +1,4 @@
-// Reads a whole (not streamed) answer of an engine and makes it what the client was promised.
+// Reads a whole (not streamed) answer of a model server and converts it to the form that the client expects.
 
 import { type ByteSpan, PatchedSpan, withoutMark } from "../../../base/bytes/byte-span.ts";
 import { isDigit } from "../../../base/text/json-bytes.ts";
@@ -19,17 +19,17 @@ import { deliveredBytes, hasTotal, reportedUsage, usageObject, withTotal } from 
 const quote = 0x22;
 
 /**
- * The engine's bytes, unless something must change: the model's public id, usage that was not reported, members that
- * every client expects, the encoding of embeddings. Throws `upstream_error` on anything that is not a usable answer.
+ * Returns the model server's bytes, unless something must change: the public model id, missing usage, members that
+ * every client expects, or the encoding of embeddings. Throws `upstream_error` for an unusable answer.
  */
 export function readAnswer(all: ByteSpan, request: AskedRequest, serving: Serving, names: AnswerNames): Answer {
-  // Some servers begin with one.
+  // A byte-order mark precedes the answers of some servers.
   const bytes = withoutMark(all);
   serving.trace?.answer(bytes);
   return plainAnswer(bytes, request, serving.model, names) ?? parsedAnswer(bytes, request, serving, names);
 }
 
-/** The usual answer: nothing is to be changed but the name of the model. Undefined where there is more to it. */
+/** Returns a usual answer, in which only the model's name changes; undefined for any other answer. */
 function plainAnswer(
   bytes: ByteSpan,
   request: AskedRequest,
@@ -43,7 +43,7 @@ function plainAnswer(
   if (!found.isNothing("error") || !found.hasObjects("choices")) return undefined;
   if (found.firstByteOf("id") !== quote || !isDigit(found.firstByteOf("created"))) return undefined;
   if (!found.isText("object", dialect.answerObject)) return undefined;
-  // Calls may have to be completed, and a choice without a message is none.
+  // Calls may have to be completed, and a choice without a message is invalid.
   if (dialect.isConversation && !found.hasPlainMessages) return undefined;
   const tier = found.firstByteOf("service_tier") === quote ? found.parsedValueOf("service_tier") : undefined;
   const isPlain = found.usage && servedOf(tier) === undefined;
@@ -56,7 +56,10 @@ function plainAnswer(
   return new ReadAnswer(new PatchedSpan(bytes, start, found.endOf("model"), modelNameJson(model)), usage);
 }
 
-/** Makes choices strict in place; reports whether one changed. Throws for a choice without a message, or one that was given up. */
+/**
+ * Makes choices strict in place and reports whether one changed. Throws for a choice without a message, or one that its
+ * server gave up.
+ */
 function strictWhole(choices: readonly unknown[], engine: Serving["deployment"]["engine"], id: string): boolean {
   for (const choice of choices) {
     if (!isObject((choice as { message?: unknown }).message)) throw malformed("a chat completion without a message");
@@ -69,12 +72,12 @@ function isObject(value: unknown): boolean {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Undefined where something of it is missing. */
+/** Returns undefined if a figure is missing. */
 function wholeUsage(said: unknown, tier: unknown): TokenUsage | undefined {
   return hasTotal(said) ? reportedUsage(said, tier) : undefined;
 }
 
-/** Whatever the answer is. */
+/** Parses and checks an answer of any kind. */
 function parsedAnswer(bytes: ByteSpan, request: AskedRequest, serving: Serving, names: AnswerNames): Answer {
   const { text } = bytes;
   const body = parseObject(text);
@@ -102,7 +105,7 @@ function parsedAnswer(bytes: ByteSpan, request: AskedRequest, serving: Serving, 
   return new ReadAnswer(Object.keys(edits).length === 0 ? bytes : edited(text, edits), usage);
 }
 
-/** The JSON that a member of a long list of embeddings gets, as `parsedAnswer` gives it to a short one. */
+/** Returns JSON for a member of a long list of embeddings, with the same result as `parsedAnswer` for a short one. */
 export function editedMember(
   name: string,
   value: unknown,
@@ -121,7 +124,7 @@ export function editedMember(
   return hasTotal(value) ? undefined : JSON.stringify(withTotal(value, usage));
 }
 
-/** What was reported, as far as it can be; else an estimate. */
+/** Returns the reported usage as far as it is possible, and an estimate otherwise. */
 export function usageOf(
   reported: TokenUsage | undefined,
   request: AskedRequest,

@@ -1,4 +1,4 @@
-// A whole answer on its way through guardrails: in the place of what they find stands what may be passed on.
+// Passes a whole answer through guardrails, which replace the texts that they find.
 import type { Answer } from "../answer.ts";
 import { sayWithheld } from "./streamed-texts.ts";
 import { lookAt, type TextGuard } from "./text-guard.ts";
@@ -9,14 +9,14 @@ export async function guardedAnswer(answer: Answer, guard: TextGuard): Promise<A
   const isChanged = await lookAt(answeredTexts(parsed), guard);
   const isBlocked = guard.blockedBy !== undefined;
   if (isBlocked) withhold(parsed);
-  // After the texts: what is left out was never one of them.
+  // Removed members were never checked texts, so they are dropped after the check.
   const isLess = dropRepeated(parsed);
   if (!isChanged && !isBlocked && !isLess) return answer;
   const text = JSON.stringify(parsed);
   return { body: text, text, usage: answer.usage };
 }
 
-/** A call that was cut off in the middle is none. */
+/** Removes tool calls, because a call that was cut off is invalid. */
 function withhold(answer: Record<string, unknown>): void {
   const { choices, content, output } = answer;
   for (const choice of Array.isArray(choices) ? choices : []) {
@@ -33,12 +33,15 @@ function isCall(part: unknown): boolean {
 
 const emptied: ReadonlySet<string> = new Set(["logprobs", "words", "token_ids", "tokens"]);
 
-/** Takes out what tells the text once more, in pieces in which nothing is found. Says whether there was some. */
+/**
+ * Removes members that repeat the text in small pieces, in which guardrails find nothing. Reports whether there were
+ * any.
+ */
 function dropRepeated(value: unknown): boolean {
   if (!isHolder(value)) return false;
   let isLess = false;
   for (const [name, member] of Object.entries(value)) {
-    // What a tool is called with is its own.
+    // The input of a tool has members of its own.
     if (name === "input") continue;
     if (!emptied.has(name) || !isHolder(member)) {
       if (dropRepeated(member)) isLess = true;

@@ -1,4 +1,4 @@
-// A streamed answer on its way through guardrails: what they hold back, mask and block, in the events that the client gets.
+// Passes a streamed answer through guardrails: texts that they hold back, mask or block, within the client's events.
 
 import type { ByteSpan } from "../../../base/bytes/byte-span.ts";
 import { decodeByteText, encodeByteText } from "../../../base/bytes/byte-text.ts";
@@ -13,24 +13,24 @@ import type { TextSlot } from "./text-slots.ts";
 /** A text of the answer that has begun. */
 interface OpenText {
   readonly guarded: GuardedText;
-  /** An event with another piece of it. */
+  /** Returns an event with another piece of the text. */
   with: PieceSlot["with"];
-  /** What its engine told of it, where the format tells it again as a whole; and what of it was passed on. */
+  /** Text as the model server sent it, if the format repeats it as a whole, and text as passed on. */
   raw: string;
   given: string;
-  /** The end of what was passed on. */
+  /** The end of the text passed on so far. */
   before: string;
 }
 
-/** An event for the client, or one of its pieces, until it may leave. */
+/** An event for the client, or one of its pieces, while it is held. */
 interface Entry {
   readonly pieces: readonly { readonly open: OpenText; given: string; put(text: string): void }[];
   render(): string;
 }
 
-/** Characters that are asked about at once: from the first figure on where a sentence ends with them. */
+/** Characters that are checked at once: between the two figures, a check begins at the end of a sentence. */
 const [sentenceWindow, maxWindowLength] = [80, 400];
-/** Events that are held at most while nothing is asked: most of them have no text then. */
+/** Maximum number of events that are held without a check; most of these have no text. */
 const maxHeldEvents = 256;
 const contextLength = 400;
 const sentenceEnd = /[.!?\n。！？]\s?$/;
@@ -38,24 +38,24 @@ const noText: GuardedText = { feed: () => "", end: () => "" };
 const noMark: StopMark = { stopped_by: "quota", quota: {} };
 
 export class GuardedStream implements AnswerStream {
-  /** What its engines make of it. */
+  /** The unguarded stream. */
   readonly inner: AnswerStream;
   readonly #guard: TextGuard;
   readonly #texts = new Map<string, OpenText>();
-  /** Texts that have ended, by what their engine told of them. */
+  /** Texts that have ended, by the text that the model server sent. */
   readonly #whole = new Map<string, OpenText>();
   #held: Entry[] = [];
   #heldLength = 0;
   #heldEvents = 0;
   #isDue = false;
-  /** Characters of what is known of texts, each twice: as it came, and as it was passed on. */
+  /** Characters of remembered texts, each counted as received and as passed on. */
   #knownLength = 0;
-  /** What was asked about, and may leave; and the characters of what is being asked about, or was. */
+  /** Events whose check is complete, and characters of the events that are in or past a check. */
   #asked: Entry[] = [];
   #askedEvents = 0;
   #asking: Promise<void> | undefined;
   #number: number | undefined;
-  /** What came before what is blocked, in the same event. */
+  /** Events that came before the blocked text in the same event. */
   #last = "";
   #isCut = false;
 
@@ -113,7 +113,7 @@ export class GuardedStream implements AnswerStream {
   }
 
   servedBy({ model, deployment }: Serving): void {
-    // A trace would have what the guardrails hold back.
+    // A trace would record texts that the guardrails hold back.
     this.inner.servedBy({ model, deployment });
   }
 
@@ -129,12 +129,12 @@ export class GuardedStream implements AnswerStream {
     return this.inner.isEnd(data);
   }
 
-  /** About as much as it holds: of texts that have not ended, of events, and of what is told again at the end. */
+  /** The approximate bytes held: texts that have not ended, events, and texts that are repeated at the end. */
   get heldBytes(): number {
     return this.#texts.size * this.#guard.bytesOfText + this.#heldEvents + this.#askedEvents + 2 * this.#knownLength;
   }
 
-  /** Whether what is held has to be asked about before more is taken. */
+  /** True if held events must be checked before more are taken. */
   get isDue(): boolean {
     return this.#isDue;
   }
@@ -147,19 +147,19 @@ export class GuardedStream implements AnswerStream {
     return this.#cutWhereBlocked(this.#pass(this.inner.whole(bytes)));
   }
 
-  /** With asking, what is held has to be asked about, and taken by `taken`, before the answer ends. */
+  /** If the guard asks a service, call `ask` and `taken` for the held events before the answer ends. */
   ending(): string {
     this.#end("");
     return this.#pass(this.inner.ending());
   }
 
-  /** At the client's own limit what is held is asked about, as where an answer ends by itself. */
+  /** The at the client's own limit, held events are checked as at a regular end. */
   stopped(mark: StopMark | undefined): string {
     if (mark === undefined) {
       this.#end("");
       return this.#pass(this.inner.stopped(mark));
     }
-    // Nobody is asked any more: what is held was passed by nobody.
+    // No service is asked any more, so unchecked events are dropped.
     if (this.#guard.asks) return this.#lastOf(this.inner.stopped(mark));
     this.#end("");
     for (const event of this.inner.stopped(mark).split("\n\n")) if (event !== "") this.#add(event);
@@ -170,11 +170,11 @@ export class GuardedStream implements AnswerStream {
     if (error instanceof ContentBlocked) return this.#last + this.#lastOf(this.inner.stopped(noMark));
     if (!this.#guard.asks) this.#end("");
     const rest = this.#guard.asks ? "" : this.#release();
-    // A response that failed tells all of its texts again.
+    // A failed response repeats all of its texts.
     return rest + this.#lastOf(this.inner.errorEvent(rendered, error));
   }
 
-  /** Asks about all that is held, once nobody else is asked; settles when `taken` has what came of it. */
+  /** Checks all held events after any earlier check; settles when `taken` can return the result. */
   ask(): Promise<void> {
     const before = this.#asking;
     this.#asking = before ? before.then(() => this.#ask()) : this.#ask();
@@ -214,7 +214,7 @@ export class GuardedStream implements AnswerStream {
     });
   }
 
-  /** What was held, where it was asked about. Throws ContentBlocked where it may not be passed on. */
+  /** Returns the held events after their check. Throws ContentBlocked if these must not be passed on. */
   taken(): string {
     const asked = this.#asked;
     this.#asked = [];
@@ -230,7 +230,7 @@ export class GuardedStream implements AnswerStream {
     throw new ContentBlocked(blockedBy);
   }
 
-  /** Events as byte text, one or several. */
+  /** Adds one or several events, in byte text. */
   #pass(events: string): string {
     for (const event of events.split("\n\n")) if (event !== "") this.#add(event);
     if (this.#guard.asks && this.#heldLength > 0) {
@@ -286,7 +286,7 @@ export class GuardedStream implements AnswerStream {
     return { open, given, put };
   }
 
-  /** A text that was not told in pieces before. */
+  /** Checks a text that did not arrive in pieces before. */
   #feedWhole({ text, isJson, put }: TextSlot): Entry["pieces"][number] {
     const given = guardedWhole(this.#guard, text, isJson);
     const open: OpenText = { guarded: noText, with: () => ({}), raw: text, given: "", before: "" };
@@ -296,7 +296,7 @@ export class GuardedStream implements AnswerStream {
     return { open, given, put };
   }
 
-  /** The rest of the texts whose keys begin so. */
+  /** Ends the texts whose keys begin with `beginning`, and holds their rest as events. */
   #end(beginning: string): void {
     for (const [key, open] of this.#texts) {
       if (!key.startsWith(beginning)) continue;
@@ -345,7 +345,7 @@ export class GuardedStream implements AnswerStream {
     this.#heldEvents = 0;
   }
 
-  /** Its last events, of texts as far as they were passed on; with the reason that it has, where the rest is withheld. */
+  /** Returns the last events with the texts as passed on; if the rest is withheld, with that reason. */
   #lastOf(last: string): string {
     this.#drop();
     for (const [key, open] of this.#texts) this.#close(key, open);
@@ -367,7 +367,7 @@ export class GuardedStream implements AnswerStream {
     return events;
   }
 
-  /** Whether it has a number that is another by now. */
+  /** Reports whether the event has a sequence number, which may have changed. */
   #isRenumbered(event: Event): boolean {
     const { sequence_number: number } = event;
     if (typeof number !== "number") return false;
@@ -385,14 +385,14 @@ export class GuardedStream implements AnswerStream {
   }
 }
 
-/** The end of choices that have all ended. */
+/** Reports whether all choices have ended, so that the event is empty. */
 function isEmpty({ choices, usage }: Event): boolean {
   return Array.isArray(choices) && choices.length === 0 && (usage === undefined || usage === null);
 }
 
 const dataLine = /^data: ?(.*)$/m;
 
-/** Undefined of what has no data in JSON: a comment, or the mark of the end. */
+/** Returns undefined for an event without JSON data: a comment, or the end mark. */
 function eventOf(written: string): Event | undefined {
   const data = dataLine.exec(written)?.[1];
   return data === undefined || data === endMark ? undefined : (JSON.parse(decodeByteText(data)) as Event);

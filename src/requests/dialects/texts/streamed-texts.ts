@@ -1,20 +1,20 @@
-// Where the pieces of texts stand in the events of a stream, in each of the formats, and which of the texts an event ends.
+// Finds the pieces of texts in the events of a stream, in each of the formats, and the texts that an event ends.
 import { isHolder, isNoText, type TextSlot, textsAt, textsIn } from "./text-slots.ts";
 
 export type Event = Record<string, unknown>;
 
-/** A piece of the text that `key` tells from others of the answer. */
+/** A piece of a text; `key` identifies the text within the answer. */
 export interface PieceSlot extends TextSlot {
   readonly key: string;
-  /** An event that brings another piece of it, and nothing else. */
+  /** Returns an event that holds only another piece of the text. */
   with(text: string): Event;
 }
 
 export interface EventTexts {
   readonly pieces: readonly PieceSlot[];
-  /** Texts that are whole, most of which were told in pieces before. */
+  /** Whole texts, most of which arrived in pieces before. */
   readonly wholes: readonly TextSlot[];
-  /** What the keys of texts begin with that have ended; "": all of them. */
+  /** Beginnings of the keys of texts that have ended; "" means all texts. */
   readonly ends: readonly string[];
 }
 
@@ -40,10 +40,10 @@ export function textsOfEvent(event: Event): EventTexts {
   return ofTyped(event, type);
 }
 
-/** Members of a choice that tell its text once more. */
+/** Members of a choice that repeat its text. */
 const repeated = ["logprobs", "token_ids", "prompt_token_ids", "prompt_logprobs"] as const;
 
-/** Chat completions and completions. */
+/** Finds texts in events of chat completions and completions. */
 function ofChoices(event: Event, choices: readonly unknown[]): EventTexts {
   const pieces: PieceSlot[] = [];
   const wholes = othersIn(event, "choices");
@@ -64,14 +64,14 @@ function ofChoices(event: Event, choices: readonly unknown[]): EventTexts {
   return { pieces, wholes, ends };
 }
 
-/** Texts of members that no format has there, but some servers. */
+/** Texts of members that only some servers add. */
 function othersIn(holder: Event, ...known: readonly string[]): TextSlot[] {
   const others = Object.keys(holder).filter((name) => !known.includes(name) && !isNoText(name));
   return others.flatMap((name) => textsAt(holder, name));
 }
 
 function ofDelta(pieces: PieceSlot[], delta: Event, index: number, made: (delta: Event) => Event): void {
-  // It repeats what is told beside it.
+  // `reasoning_details` repeats the reasoning beside it.
   if ("reasoning_details" in delta) delta["reasoning_details"] = undefined;
   for (const [name, value] of Object.entries(delta)) {
     if (name === "role" || name === "id") continue;
@@ -100,10 +100,13 @@ function ofDelta(pieces: PieceSlot[], delta: Event, index: number, made: (delta:
   }
 }
 
-/** Members of a delta that are looked at by themselves, and sound, which is not. */
+/** Members of a delta that are read separately; sound has no text. */
 const ownParts: ReadonlySet<string> = new Set(["audio", "function_call", "tool_calls"]);
 
-/** Pieces of texts in parts, as some servers tell an answer or its reasoning: those at one place are one text. */
+/**
+ * Adds pieces of texts in nested parts, in which some servers send an answer or its reasoning. Pieces at one place are
+ * one text.
+ */
 function addNested(pieces: PieceSlot[], value: object, place: string, made: (changed: unknown) => Event): void {
   const first = structuredClone(value) as Event;
   textsIn(value as Event).forEach((slot, at) => {
@@ -143,7 +146,7 @@ function ofMessages(event: Event, type: string): EventTexts {
   return { pieces, wholes: nothing, ends: type === "message_delta" || type === "message_stop" ? [""] : nothing };
 }
 
-/** Responses, and tasks: each event has a type, and says where its piece belongs. */
+/** Finds texts in events of Responses and tasks, whose type and indices identify the text. */
 function ofTyped(event: Event, type: string): EventTexts {
   const { item_id: item, output_index: output, content_index: content, summary_index: summary, response } = event;
   const at = `${item ?? output ?? ""}/${content ?? summary ?? 0}/`;
@@ -181,7 +184,7 @@ function addPiece(
   pieces.push({ key, text, isJson, put, with: made });
 }
 
-/** Says of an answer, or of an event of one, that its rest was withheld, where it says why it ended. */
+/** Sets the reason that the rest was withheld, on an answer or an event that ends one. */
 export function sayWithheld(said: Event): void {
   const { choices, delta, response, type } = said;
   for (const choice of Array.isArray(choices) ? choices : []) {
@@ -197,7 +200,7 @@ export function sayWithheld(said: Event): void {
     said["status"] = "incomplete";
     said["incomplete_details"] = { reason: "content_filter" };
   }
-  // The mark of a quota: none has ended it.
+  // The mark says that a quota ended the answer, which is not the case.
   if ("headrace" in said) said["headrace"] = undefined;
 }
 

@@ -1,38 +1,41 @@
-// What looks at the texts of requests and answers, as those see it who know where the texts stand.
+// Checks the texts of requests and answers; the interface for code that knows where the texts are.
 import type { Cancellation } from "../../../base/cancellation.ts";
 import { BlamelessError } from "../../../base/errors.ts";
 import type { TextSlot } from "./text-slots.ts";
 
-/** A text that comes in pieces: what may be passed on of it. */
+/** A text that arrives in pieces. Each call returns the part that may be passed on. */
 export interface GuardedText {
   feed(piece: string): string;
-  /** The rest: nothing follows. */
+  /** Returns the rest of the text. */
   end(): string;
 }
 
-/** For one side of one request. */
+/** The guard for one side of one request. */
 export interface TextGuard {
-  /** `isJson`: the text is JSON, and stays that. */
+  /** If `isJson` is true, the text is JSON and must stay valid JSON. */
   open(isJson: boolean): GuardedText;
-  /** Name of the guardrail by which it is blocked: of the text that it was found in nothing more is given. */
+  /** Name of the guardrail that blocks; nothing more of the blocked text is returned. */
   readonly blockedBy: string | undefined;
-  /** Whether somebody else has to be asked about what `open` lets pass. */
+  /** True if a service must also check the texts that `open` lets pass. */
   readonly asks: boolean;
-  /** Characters of a whole text that are looked at before others have their turn. */
+  /** Characters of a whole text that are checked in one tick. */
   readonly pieceLength: number;
-  /** What is needed to look at one more text, beside the text: bytes. */
+  /** Bytes of memory for the check of one more text, beside the text. */
   readonly bytesOfText: number;
-  /** Asks; gives the texts as they may be passed on, or none where they may not: then it is blocked. Never rejects. */
+  /**
+   * Asks the service. Returns the texts as they may be passed on, or an empty list if the guard blocks them. Never
+   * rejects.
+   */
   ask(texts: readonly AskedText[]): Promise<readonly string[]>;
 }
 
 export interface AskedText {
   readonly text: string;
-  /** The end of what of the same text was passed on before. */
+  /** The end of the part of the same text that was passed on before. */
   readonly before: string;
 }
 
-/** An answer whose rest its client does not get. */
+/** An answer whose rest the client does not get. */
 export class ContentBlocked extends BlamelessError {
   constructor(guardrail: string) {
     super("content_blocked", `The guardrail \`${guardrail}\` of the operator does not let this answer pass.`);
@@ -40,8 +43,8 @@ export class ContentBlocked extends BlamelessError {
 }
 
 /**
- * Looks at texts that are whole, puts in their places what may be passed on, and reports whether that differs anywhere. Rejects
- * with the reason of `left` once that is cancelled.
+ * Checks whole texts, replaces each by the text that may be passed on, and reports whether any changed. Rejects with
+ * the reason of `left` after its cancellation.
  */
 export async function lookAt(slots: readonly TextSlot[], guard: TextGuard, left?: Cancellation): Promise<boolean> {
   const passed: string[] = [];

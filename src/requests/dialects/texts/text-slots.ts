@@ -1,16 +1,16 @@
-// Where texts stand in a request or an answer, whatever its format: in all that is not known to be something else.
+// Finds the texts in a request or an answer of any format: all members except those known to hold something else.
 
 /** A text, and its place. */
 export interface TextSlot {
   readonly text: string;
-  /** The arguments of a call, which are JSON as text. */
+  /** True for the arguments of a call, which are JSON text. */
   readonly isJson: boolean;
   put(text: string): void;
 }
 
 type Holder = Record<string | number, unknown>;
 
-/** Members that say what something is, where it is, or how it is to be done; and bytes as text, which no rule can read. */
+/** Members that name, locate or configure something, and bytes as text, which no rule can read. */
 const namesAndSettings: ReadonlySet<string> = new Set([
   ...["type", "role", "id", "object", "status", "model", "name", "namespace", "index", "created", "phase"],
   ...[
@@ -27,9 +27,9 @@ const namesAndSettings: ReadonlySet<string> = new Set([
   ],
   ...["finish_reason", "stop_reason", "stop_sequence", "stop", "usage", "logprobs", "annotations", "obfuscation"],
   ...["parameters", "input_schema", "schema", "cache_control", "tool_choice", "include", "truncation", "modalities"],
-  // What tools at servers of their own are given, and no model is shown.
+  // Options of tools at other servers, which the model does not read.
   ...["headers", "authorization", "authorization_token", "server_url", "server_label"],
-  // What servers say about the answer.
+  // Members that servers add about the answer.
   ...["system_fingerprint", "provider", "native_finish_reason", "content_filter_results", "content_filter_offsets"],
   ...["metadata", "user", "safety_identifier", "prompt_cache_key", "service_tier", "reasoning_effort", "effort"],
   ...[
@@ -44,7 +44,7 @@ const namesAndSettings: ReadonlySet<string> = new Set([
     "verbosity",
   ],
 ]);
-/** What of an answer is not said by the model: what it was asked, as it was asked. */
+/** Members of an answer that repeat the request and are not written by the model. */
 const repeatedMembers: ReadonlySet<string> = new Set([
   ...["instructions", "tools", "prompt", "input", "error", "incomplete_details", "reasoning", "max_tool_calls"],
   ...["prompt_logprobs", "prompt_filter_results", "words", "tokens"],
@@ -53,18 +53,18 @@ const repeatedMembers: ReadonlySet<string> = new Set([
 const callTypes: ReadonlySet<unknown> = new Set(["tool_use", "server_tool_use", "mcp_tool_use"]);
 const jsonMembers: ReadonlySet<string> = new Set(["arguments", "partial_json"]);
 
-/** All texts of a request that a model may be shown. */
+/** Returns all texts of a request that a model may read. */
 export function askedTexts(body: Holder): TextSlot[] {
   return textsIn(body);
 }
 
-/** All texts of a whole answer that a model has said. */
+/** Returns all texts of a whole answer that a model wrote. */
 export function answeredTexts(answer: Holder): TextSlot[] {
   const said = Object.keys(answer).filter((name) => !repeatedMembers.has(name) && !isNoText(name));
   return said.flatMap((name) => textsAt(answer, name));
 }
 
-/** Those of one member. */
+/** Returns the texts of one member. */
 export function textsAt(holder: Holder, name: string): TextSlot[] {
   const slots: TextSlot[] = [];
   if (holder[name] !== undefined) look(holder, name, slots);
@@ -81,7 +81,7 @@ export function isHolder(value: unknown): value is Holder {
   return typeof value === "object" && value !== null;
 }
 
-/** Whether a member is known to have no text. */
+/** Reports whether a member is known to have no text. */
 export function isNoText(name: string): boolean {
   return namesAndSettings.has(name) || name.endsWith("_id");
 }
@@ -101,7 +101,7 @@ function lookInto(value: Holder, slots: TextSlot[]): void {
   }
 }
 
-/** An object of the model's own making: names and figures in it may be texts as well. */
+/** Reads an object of the model's own making as JSON text: its names and figures may be texts as well. */
 function jsonSlot(holder: Holder, name: string): TextSlot {
   const put = (text: string) => {
     holder[name] = parsedOr(text, {});
@@ -109,7 +109,7 @@ function jsonSlot(holder: Holder, name: string): TextSlot {
   return { text: JSON.stringify(holder[name]), isJson: true, put };
 }
 
-/** A service may give back what is no JSON any more, and a text that is blocked ends anywhere. */
+/** Returns `other` for invalid JSON: a service may return such a text, and a blocked text may end anywhere. */
 function parsedOr(text: string, other: unknown): unknown {
   try {
     return JSON.parse(text);

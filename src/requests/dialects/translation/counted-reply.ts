@@ -1,4 +1,4 @@
-// Counts what of a reply is delivered, and keeps what its engine said of usage and of the end, on the way to a writer.
+// Counts the delivered part of a reply, and keeps the model server's usage and end, on the way to a writer.
 import type { TokenUsage } from "../../../domain/usage/usage.ts";
 import type { CutPart, SaidListener, StreamObservation } from "../answer.ts";
 import type { ReasoningProof } from "../conversation/conversation.ts";
@@ -11,21 +11,21 @@ export class CountedReply implements ReplySink, StreamObservation {
   deliveredPieces = 0;
   context: number | undefined;
   ended: ReplyEnd | undefined;
-  /** What was told of usage, the latest of each figure. */
+  /** The reported usage, the latest value of each figure. */
   told: ReplyUsage = {};
   cut: CutPart[] | undefined;
   readonly countedPrompts: SaidListener["countedPrompts"] | undefined;
   readonly #to: ReplySink | undefined;
   readonly #said: SaidListener | undefined;
 
-  /** `to`: gets all of it, too. `said`: is told of the text. */
+  /** `to` receives all pieces as well. `said` receives the text. */
   constructor(to?: ReplySink, said?: SaidListener) {
     this.#to = to;
     this.#said = said;
     this.countedPrompts = said?.countedPrompts;
   }
 
-  /** Another server goes on: what is told of usage from here on is of that one. */
+  /** Starts the part of another server, whose usage is reported from here on. */
   goOn(): void {
     const part = lastPart(this);
     this.cut ??= [];
@@ -34,8 +34,9 @@ export class CountedReply implements ReplySink, StreamObservation {
   }
 
   /**
-   * Undefined until the answer ended, as some servers begin with figures that are of nothing yet; but for one that told what
-   * of the prompt its cache had: that is true of a stream that is cut, too. What was told where it failed is whole as well.
+   * Returns undefined until the answer ended, because some servers begin with zero figures. An exception is a server
+   * that reported cached tokens: these hold for a cut stream, too. Figures of a failed answer count as final if the
+   * server says so.
    */
   get reported(): TokenUsage | undefined {
     return reportedOf(this.told, this.ended !== undefined || this.told.isFinal === true);
@@ -109,7 +110,7 @@ export function reportedOf(told: ReplyUsage, hasEnded: boolean): TokenUsage | un
   return { promptTokens, completionTokens, estimated: false, parts: partsOf(told) };
 }
 
-/** What is not told again stands. */
+/** Figures that are not reported again keep their values. */
 function merged(before: ReplyUsage, now: ReplyUsage): ReplyUsage {
   return {
     promptTokens: now.promptTokens ?? before.promptTokens,
@@ -122,7 +123,7 @@ function merged(before: ReplyUsage, now: ReplyUsage): ReplyUsage {
   };
 }
 
-/** The figures that count, with what the engine said of their parts, as far as that can be true of them. */
+/** Returns the counted figures, with the reported parts as far as they are consistent. */
 export function usageOf(counted: TokenUsage, told: ReplyUsage): ReplyUsage {
   const { promptTokens, completionTokens } = counted;
   const within = (part: number | undefined, whole: number) => (part === undefined ? undefined : Math.min(part, whole));

@@ -1,4 +1,5 @@
-// A whole answer of an engine that speaks the client's format: its own bytes, but for what is ours to say.
+// A whole answer of a model server that speaks the client's format: its own bytes, except for members that the gateway
+// sets.
 import { type ByteSpan, type Bytes, type Patch, patched, withoutMark } from "../../../base/bytes/byte-span.ts";
 import { editObject, scanObject } from "../../../base/text/json-text.ts";
 import type { TokenUsage } from "../../../domain/usage/usage.ts";
@@ -18,16 +19,16 @@ import { isStream, streamedAnswer, wholeUsage } from "./translated-answer.ts";
 
 const noNames: CallNames = new Map();
 
-/** What of a format a whole answer of its own depends on. */
+/** The part of a format that its own whole answers depend on. */
 export interface PassedWhole {
   readonly format: ConversationFormat;
-  /** The member that is what was said. */
+  /** The member that lists the content. */
   readonly list: AnswerMember;
-  /** Whether it is an answer of the format that came to its end, as most do. */
+  /** Reports whether this is a complete answer of the format, as most are. */
   isUsual(found: ScannedAnswer): boolean;
-  /** Returns the answer with the members that its server left out; the same object where there are none. */
+  /** Returns the answer with the members that its server left out; the same object if none is missing. */
   strict(answer: Readonly<Record<string, unknown>>, head: RepairHead): Readonly<Record<string, unknown>>;
-  /** The members that its server left out of a usual answer, and their values. Left out: there are none. */
+  /** Members that its server left out of a usual answer, and their values. Absent if the format has none. */
   readonly missing?: {
     names(found: ScannedAnswer): readonly AnswerMember[];
     values(head: RepairHead): Readonly<Record<string, unknown>>;
@@ -36,7 +37,7 @@ export interface PassedWhole {
   usage(found: ScannedAnswer): ReplyUsage | undefined;
 }
 
-/** Throws `upstream_error` on what is no usable answer. */
+/** Throws `upstream_error` for an unusable answer. */
 export function passedAnswer(
   whole: PassedWhole,
   all: ByteSpan,
@@ -69,8 +70,8 @@ const nothing: readonly never[] = [];
 const notKept = Buffer.from('"store":false,');
 
 /**
- * The usual answer: nothing of it is to be changed but the name of the model and, where the server does not say so, that it is not
- * kept. Undefined where there is more to it.
+ * Returns a usual answer, in which only the model's name, missing members and a missing `store: false` change;
+ * undefined for any other answer.
  */
 function plainAnswer(
   { list, isUsual, usage: usageIn, missing }: PassedWhole,
@@ -116,7 +117,7 @@ function plainAnswer(
   return new PlainAnswer(patched(bytes, patches), usage);
 }
 
-/** The patches that give these members these values: in the place of null, or before all others. */
+/** Returns patches that set these members: in the place of null, or before all other members. */
 function missingPatches(
   found: ScannedAnswer,
   names: readonly AnswerMember[],
@@ -158,8 +159,8 @@ function readAnswer(
 }
 
 /**
- * The public id of the model, an id of ours where it has to be found again by it, and what else is ours to say; as JSON.
- * What the engine says as well, or leaves out where there is nothing to say, stays as it is.
+ * Returns the members that the gateway sets, as JSON: the public model id, its own id if the answer can be retrieved by
+ * it, and others. A member that the server already has, or leaves out as null, stays unchanged.
  */
 export function ownMembers(
   answer: Readonly<Record<string, unknown>>,
@@ -183,7 +184,7 @@ export function edited(text: string, edits: Readonly<Record<string, string>>): s
   try {
     return editObject(text, scanObject(text), edits);
   } catch {
-    // Its reason may quote the answer.
+    // The caught reason may quote the answer.
     throw malformed("JSON that cannot be edited: a field appears twice, or there is too much of it");
   }
 }

@@ -1,4 +1,5 @@
-// A streamed answer of an engine that speaks the client's format: its own events, but for what is ours to say.
+// A streamed answer of a model server that speaks the client's format: its own events, except for members that the
+// gateway sets.
 import type { ByteSpan } from "../../../base/bytes/byte-span.ts";
 import { decodeByteText, encodeByteText } from "../../../base/bytes/byte-text.ts";
 import type { GatewayError } from "../../../base/errors.ts";
@@ -18,60 +19,63 @@ import { TranslatedStream } from "./translated-stream.ts";
 
 const noNames: CallNames = new Map();
 
-/** What of a format a stream of its own events depends on. */
+/** The part of a format that streams of its own events depend on. */
 export interface PassedEvents {
   readonly format: ConversationFormat;
-  /** The member of an event that is the answer as a whole, where it has one: there the model is named. */
+  /** The event member that holds the whole answer, with the model's name. */
   readonly holder: "response" | "message";
-  /** The types of the events that come last: nothing follows them, and the client gets them once the end is on record. */
+  /** Types of final events. Nothing follows them, and the client gets them after the request is recorded. */
   readonly last: ReadonlySet<unknown>;
-  /** The event that comes last and tells nothing, for servers that forget it; empty where the format has none. */
+  /** A final event without content, for servers that forget it; empty if the format has none. */
   readonly forgotten: string;
-  /** The event that tells an error in an open stream; `begun`: what came of it so far. */
+  /** Returns the event that reports an error in an open stream. `begun` describes the answer so far. */
   errorEvent(rendered: string, error: GatewayError, begun: BegunAnswer): string;
   repair(head: StreamHead): StreamRepair;
-  /** What knows how to end a stream anywhere. Made where a quota may do that. */
+  /** Returns a follower that can end a stream at any point; used if a quota may end the answer. */
   follower(): StreamFollower;
 }
 
-/** The values of members and events that a server leaves out of a stream, and who is told of those events. */
+/** Values for members and events that a server leaves out of a stream, and a callback for such events. */
 export interface StreamHead extends RepairHead {
-  /** Returns the answer with the members that are the gateway's to say. */
+  /** Returns the answer with the members that the gateway sets. */
   own(answer: Json): Json;
   /** Called for each event that is inserted. */
   inserted(event: Json): void;
 }
 
-/** Makes a stream strict: clients read what their own vendor sends, and few read anything else. */
+/** Makes a stream strict, because most clients read only what their own vendor sends. */
 export interface StreamRepair {
-  /** Returns the event with the members that the server left out; the same object where there are none. Comes before `before`. */
+  /**
+   * Returns the event with the members that the server left out; the same object if none is missing. Called before
+   * `before`.
+   */
   strict?(event: Json): Json;
   /**
-   * The events that the server left out before this one, as text; undefined where the event repeats an earlier one, and is
-   * dropped.
+   * Returns the events that the server left out before this one, as text. Returns undefined if the event repeats an
+   * earlier one and must be dropped.
    */
   before(event: Json): string | undefined;
   /** Returns an event whose usage was counted with the figures that its server left out. */
   counted?(event: Json): Json;
-  /** The number of the event that came last through `before`; undefined where events have none. */
+  /** The number of the last event that went through `before`; undefined if events have none. */
   readonly number?: number;
 }
 
-/** Sees all events of a stream, so that it can be ended as its format has it wherever it is. */
+/** Sees all events of a stream, so that the stream can end at any point in the way of its format. */
 export interface StreamFollower {
   see(event: Json): void;
-  /** The events that end it. `usage`: what counts. */
+  /** Returns the events that end the stream. `usage` holds the final figures. */
   stopped(begun: BegunAnswer, usage: ReplyUsage, mark: StopMark): string;
 }
 
 export interface BegunAnswer {
-  /** The answer as it was told last as a whole, with what is ours to say. */
+  /** The last state of the whole answer, with the members that the gateway sets. */
   readonly held: Json | undefined;
-  /** The events that there were, or, where the format numbers them, the number that comes next. */
+  /** Number of events so far, or, if the format numbers events, the next number. */
   readonly events: number;
 }
 
-/** What is written into the line of an event's name. */
+/** The pattern of types that may be written into the `event:` line. */
 const typePattern = /^[\w.-]{1,128}$/;
 
 export class PassedStream extends CountedReply implements AnswerStream {
@@ -83,7 +87,7 @@ export class PassedStream extends CountedReply implements AnswerStream {
   #reader: ReplyReader;
   #held: Json | undefined;
   #eventCount = 0;
-  /** The events that were inserted before the one at hand. */
+  /** Events inserted before the current one. */
   #insertedEvents: Json[] = [];
   #serving: Serving | undefined;
   /** The event that ends the stream. */
@@ -130,7 +134,7 @@ export class PassedStream extends CountedReply implements AnswerStream {
     return "";
   }
 
-  /** Some servers send the mark of chat completions in the place of the last event. */
+  /** The end mark of chat completions replaces the final event at some servers. */
   isEnd(data: string): boolean {
     return this.finishSeen && isEndMark(data);
   }
@@ -143,7 +147,7 @@ export class PassedStream extends CountedReply implements AnswerStream {
     const event = this.#repair.strict?.(told) ?? told;
     const { type } = event;
     if (typeof type !== "string" || !typePattern.test(type)) throw malformed("an event without a type");
-    // A client takes its first event for the begin of the answer.
+    // A client treats its first event as the beginning of the answer.
     const isEarly = this.#eventCount === 0 && !this.#reader.isPart(event);
     const before = isEarly ? "" : this.#repair.before(event);
     if (before === undefined) return "";
@@ -168,7 +172,7 @@ export class PassedStream extends CountedReply implements AnswerStream {
     if (isObject(held)) this.#held = held;
   }
 
-  /** Returns the JSON of the event that the client gets: the server's own text where nothing in it is to be changed. */
+  /** Returns the JSON of the event for the client: the server's own text if nothing in it changes. */
   #line(text: string, told: Json, event: Json, number: number | undefined): string {
     const isNumbered = number === undefined || number === event["sequence_number"];
     if (event !== told) {
@@ -187,7 +191,7 @@ export class PassedStream extends CountedReply implements AnswerStream {
     return { ...counted, promptTokens, completionTokens };
   }
 
-  /** JSON of the event on one line, with what is ours to say. */
+  /** Returns the event as JSON on one line, with the members that the gateway sets. */
   #own(text: string, event: Json): string {
     const line = text.includes("\n") ? JSON.stringify(event) : text;
     const held = event[this.#events.holder];
@@ -200,7 +204,7 @@ export class PassedStream extends CountedReply implements AnswerStream {
     return edited(line, { [this.#events.holder]: own });
   }
 
-  /** A server that ignores that a stream was asked for: its answer is told as if it had been one. */
+  /** Converts the answer of a server that ignores `stream` to events. */
   whole(bytes: ByteSpan): string {
     const { format } = this.#events;
     const seal = { seal: () => "", open: () => undefined };

@@ -2,7 +2,10 @@
 import type { AnswerNames, AskedRequest } from "../answer.ts";
 import type { ReplyHead, ReplyUsage } from "../conversation/reply.ts";
 
-/** The head of an answer whose server left members out. Its values are made on demand, because most answers are complete. */
+/**
+ * The head of an answer whose server left members out. Its values are made on demand, because most answers are
+ * complete.
+ */
 export interface RepairHead extends Omit<ReplyHead, "seal"> {
   nowSeconds(): number;
   /** Returns the usage of the answer so far. */

@@ -1,4 +1,4 @@
-// Translates events of an engine that differ from an earlier one in a piece of text alone, so that they need no parsing.
+// Translates stream events that differ from an earlier one in one text only, so that they are not parsed.
 import { decodeByteText, encodeByteText } from "../../../base/bytes/byte-text.ts";
 import type { ClientStream } from "../../../base/bytes/client-stream.ts";
 import { type Escapes, stringEnd } from "../../../base/text/json-string.ts";
@@ -7,12 +7,12 @@ import { AlikeEvents, dataStart, type EventFrame, frameOf, meaningOf } from "../
 import type { SaidListener, StreamObservation } from "../answer.ts";
 import type { ReplyReader, TextEvents } from "../conversation/reply.ts";
 
-/** What is looked for as the text of an event. */
+/** The pattern that finds the text of an event. */
 const content = /"content": ?"(?!")/;
-/** Stands for the text of an event while it is found out where that is. */
+/** Replaces the text of an event to find its position in the output. */
 const probe = "~headrace-text~";
 
-/** An event of which it is known that it tells nothing but `text`; its data, and all of it, as byte text. */
+/** An event that holds only `text`, with its data and its full bytes, as byte text. */
 interface ReadEvent {
   text: string;
   data: string;
@@ -28,7 +28,7 @@ export class TextTemplate extends AlikeEvents {
     this.#events = events;
   }
 
-  /** For events like this one, whose text and data these are; undefined where it is not found out where the text is. */
+  /** Returns a template for events like this one; undefined if the position of the text cannot be found. */
   static of(event: ReadEvent, reader: ReplyReader, events: TextEvents): TextTemplate | undefined {
     const { text, data, raw } = event;
     const lead = dataStart(raw, data);
@@ -42,7 +42,10 @@ export class TextTemplate extends AlikeEvents {
     return new TextTemplate(frameOf(raw, lead + start, lead + end), events);
   }
 
-  /** Counts the event that is `bytes` from `start` to `end`, if it is one of this kind and plain ASCII; it is to be sent then. */
+  /**
+   * Counts the event in `bytes` from `start` to `end` if it fits the template and is plain ASCII. Such an event must
+   * then be sent.
+   */
   takeInPlace(bytes: Buffer, start: number, end: number, observed: StreamObservation): boolean {
     const length = end - start - this.before.length - this.after.length;
     if (length <= 0 || !this.isPlain(bytes, start, end)) return false;
@@ -51,7 +54,7 @@ export class TextTemplate extends AlikeEvents {
     return true;
   }
 
-  /** Sends what an event that was taken in place becomes; see `ClientStream.write` for what it returns. */
+  /** Sends the translation of an event that was taken in place. Returns the result of `ClientStream.write`. */
   send(client: ClientStream, bytes: Buffer, start: number, end: number): boolean {
     const textStart = start + this.before.length;
     const textEnd = end - this.after.length;
@@ -60,7 +63,9 @@ export class TextTemplate extends AlikeEvents {
     return client.writeAround(events.next(), bytes, textStart, textEnd, events.after);
   }
 
-  /** Takes the events of this kind that are next, and counts them. Gives what the client gets of them; `said` is told their text. */
+  /**
+   * Takes and counts the next events that fit the template, and returns their translation. `said` receives their text.
+   */
   take(reader: SseReader, observed: StreamObservation, said?: SaidListener): string {
     const { text } = reader;
     const { before, after } = this;
@@ -81,7 +86,7 @@ export class TextTemplate extends AlikeEvents {
       observed.deliveredPieces++;
       reader.position = end + after.length;
     }
-    // Parsed, as a piece that is only cut out keeps all that came with it in memory.
+    // The parsing copies the text; a slice would keep the whole received buffer in memory.
     if (sent !== "" && (events.took || said)) {
       const meaning = meaningOf(told);
       events.took?.(meaning);

@@ -1,4 +1,4 @@
-// A whole answer in the client's format, of an engine that speaks another.
+// A whole answer in the client's format, from a model server that speaks another.
 import { type ByteSpan, withoutMark } from "../../../base/bytes/byte-span.ts";
 import { byteTextOf, decodeByteText } from "../../../base/bytes/byte-text.ts";
 import { SseReader } from "../../../base/text/sse.ts";
@@ -18,7 +18,7 @@ import { headOf, type Translation } from "./translation.ts";
 
 const openBrace = 0x7b;
 
-/** Throws `upstream_error` on what is no usable answer. */
+/** Throws `upstream_error` for an unusable answer. */
 export function translatedAnswer(
   all: ByteSpan,
   request: AskedRequest,
@@ -27,7 +27,7 @@ export function translatedAnswer(
   translation: Translation,
 ): Answer {
   const { from, to, names: calls } = translation;
-  // Some servers begin with one.
+  // A byte-order mark precedes the answers of some servers.
   const bytes = withoutMark(all);
   serving.trace?.answer(bytes);
   const writer = to.writer(headOf(request, names, serving, translation));
@@ -40,7 +40,7 @@ export function translatedAnswer(
   return { body, text: body, usage };
 }
 
-/** Puts the events of a server together that streams though a whole answer was asked for, for a client of its own format. */
+/** Joins the events of a server that streams although a whole answer was requested, for a client of the same format. */
 export function streamedAnswer(
   bytes: ByteSpan,
   request: AskedRequest,
@@ -52,7 +52,7 @@ export function streamedAnswer(
   return translatedAnswer(bytes, request, serving, names, { from: format, to: format, names: new Map(), seal });
 }
 
-/** Reports whether these are events, and not the JSON of an answer. */
+/** Reports whether the bytes are events and not the JSON of an answer. */
 export function isStream({ buffer, start, end }: ByteSpan): boolean {
   if (buffer[start] === openBrace) return false;
   return /^(?:data|event|id|retry)?:/.test(buffer.toString("latin1", start, Math.min(end, start + 8)));
@@ -79,7 +79,10 @@ function readStream(bytes: ByteSpan, reader: ReplyReader, reply: CountedReply, s
   }
 }
 
-/** What was reported, as far as it can be; else an estimate. Throws `upstream_error` where the answer did not end. */
+/**
+ * Returns the reported usage as far as it is possible, and an estimate otherwise. Throws `upstream_error` if the answer
+ * did not end.
+ */
 export function wholeUsage(reply: CountedReply, request: AskedRequest, serving: Serving): TokenUsage {
   if (!reply.ended) throw malformed("an answer that does not say why it ended");
   const bytes = reply.deliveredBytes;

@@ -1,4 +1,4 @@
-// A streamed answer in the client's format, of an engine that speaks another.
+// A streamed answer in the client's format, from a model server that speaks another.
 import type { ByteSpan } from "../../../base/bytes/byte-span.ts";
 import { decodeByteText, encodeByteText } from "../../../base/bytes/byte-text.ts";
 import type { GatewayError } from "../../../base/errors.ts";
@@ -47,7 +47,7 @@ export class TranslatedStream implements AnswerStream {
     return this.#reply.toldPrompt;
   }
 
-  /** What was told of usage, the latest of each figure. */
+  /** The reported usage, the latest value of each figure. */
   get told(): ReplyUsage {
     return this.#reply.told;
   }
@@ -86,7 +86,7 @@ export class TranslatedStream implements AnswerStream {
 
   servedBy(): void {}
 
-  /** Another server goes on in the middle of it, which is asked in a format that need not be that of the one before. */
+  /** Starts the part of another server, whose format may differ from the previous one's. */
   goOn(serving: Serving, translation: Translation): void {
     this.#serving = serving;
     this.#reader = translation.from.reader(translation.names, serving.deployment.engine);
@@ -112,20 +112,20 @@ export class TranslatedStream implements AnswerStream {
 
   isEnd(data: string): boolean {
     if (!isEndMark(data)) return false;
-    // Before any part of an answer, the mark ends none.
+    // Before any part of an answer, the mark cannot end one.
     if (!this.#hasBegun && !this.finishSeen) return true;
     this.#reader.done?.(this.#reply);
-    // The formats that do not end so have to have ended by an event: else what came is a part of an answer.
+    // The in formats without this mark, an event must have ended the answer; otherwise the data is part of the answer.
     return this.finishSeen;
   }
 
   translate(data: string, raw: string | undefined): string {
     const event = parsedAnswer(decodeByteText(data), this.#serving);
     this.#serving.trace?.chunk(event);
-    // What it knows of the writer holds until anything but text is told.
+    // The template is valid only until the writer receives anything except text.
     this.#template = undefined;
     this.#reader.event(event, this.#reply);
-    // Else the begin of an answer would be written for a heartbeat.
+    // A heartbeat must not make the writer begin the answer.
     this.#hasBegun ||= this.#reader.isPart(event);
     if (!this.#hasBegun) return "";
     const events = encodeByteText(this.#writer.take());
@@ -133,7 +133,7 @@ export class TranslatedStream implements AnswerStream {
     return events;
   }
 
-  /** For events like this one, which was just translated. */
+  /** Returns a template for events like the one just translated. */
   #templateOf(event: Json, data: string, raw: string): TextTemplate | undefined {
     const text = this.#reader.plainText?.(event);
     const pieces = this.#writer.textEvents();
@@ -154,14 +154,14 @@ export class TranslatedStream implements AnswerStream {
 
   stopped(mark: StopMark | undefined): string {
     const { cut } = this.#reply;
-    // Past what counts it: figures of the engine are still of an earlier moment.
+    // The end bypasses the count in `CountedReply`, because the server's figures are still of an earlier moment.
     this.#writer.end({ reason: "length", mark: cut ? { ...mark, continued: cut.length } : mark });
     return this.#ending(false);
   }
 
   #ending(isWhole: boolean): string {
     const counted = streamUsage(this.#request, this, isWhole);
-    // What was told is of the last server alone.
+    // The reported figures belong to the last server only.
     const told = this.#reply.cut ? { ...counted.parts, details: undefined } : this.#reply.told;
     return encodeByteText(this.#writer.ending(usageOf(counted, told)));
   }

@@ -1,4 +1,4 @@
-// How an engine is asked in a format that is not the client's, and what both sides of it are.
+// Describes how a model server is asked in a format that is not the client's.
 
 import type { Seal } from "../../../domain/seal.ts";
 import type { AnswerNames, AskedRequest, Serving } from "../answer.ts";
@@ -7,15 +7,15 @@ import type { ConversationFormat } from "../conversation/format.ts";
 import type { ReplyHead } from "../conversation/reply.ts";
 
 export interface Translation {
-  /** The engine's format, and the client's. */
+  /** The format of the model server, and the client's. */
   readonly from: ConversationFormat;
   readonly to: ConversationFormat;
-  /** The names of tools in the request that the engine got. */
+  /** The tool names in the request to the model server. */
   readonly names: CallNames;
   readonly seal: Seal;
-  /** The tokens of the prompt as the engine counts them, once it has: for answers that tell them first. */
+  /** Tokens of the prompt as counted by the model server, once known; for formats that report them first. */
   promptTokens?: number | undefined;
-  /** The event that tells an error in an open stream of the client's, where that does not depend on what came before. */
+  /** Writes the event that reports an error in an open client stream, if the event does not depend on earlier ones. */
   readonly errorEvent?: ((rendered: string) => string) | undefined;
 }
 
@@ -30,7 +30,7 @@ export function headOf(
     model: serving.model.id,
     created: names.created,
     nowSeconds: () => names.nowSeconds?.() ?? names.created,
-    // The count comes while the engine reads the prompt, mostly before its first token.
+    // The count arrives while the server reads the prompt, usually before its first token.
     get promptTokens() {
       return translation.promptTokens ?? request.promptTokens;
     },
