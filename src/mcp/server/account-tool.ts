@@ -1,9 +1,10 @@
-// The one tool of a server at which its person has no account connected: models, and clients, tell people what their tools say.
+// Defines the single tool of an MCP server where the user has no connected account. Models and clients show its text to
+// the user.
 
 import type { AccountMissing, JsonObject } from "../../domain/tools/client-session.ts";
 import type { McpServer } from "../../domain/tools/mcp-server.ts";
 
-/** No server's own is listed beside it. */
+/** While an account is missing, no tool of the server itself is listed. */
 export const accountToolName = "connect_account";
 
 export function accountTool({ name, title }: McpServer, { connectAt }: AccountMissing): JsonObject {
@@ -16,7 +17,7 @@ export function accountTool({ name, title }: McpServer, { connectAt }: AccountMi
   };
 }
 
-/** Models read the results of tools, and errors of the protocol not in all clients. */
+/** Returns a tool result rather than a protocol error, because not all clients show protocol errors to the model. */
 export function missingAnswer({ message }: AccountMissing): JsonObject {
   return { content: [{ type: "text", text: message }], isError: true };
 }

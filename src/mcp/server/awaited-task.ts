@@ -1,4 +1,5 @@
-// A tool of 2025-11-25 that is a task and nothing else, called by who has no such tasks: the gateway makes it, waits, and gives what comes of it.
+// Calls a tool of revision 2025-11-25 that requires tasks, for a client without tasks: creates the task, polls it, and
+// returns the result.
 import { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
@@ -10,16 +11,16 @@ import { isObject } from "./server-lists.ts";
 import { exchangeOf, resultOf } from "./server-requests.ts";
 import { isTellable, relatedTask, taskIn } from "./tasks.ts";
 
-/** Servers say how often they like to be asked. */
+/** Intervals between polls of a task. Servers may suggest an interval within these bounds. */
 const [defaultPollMs, minPollMs, maxPollMs] = [1_000, 100, 5_000];
 
-/** Whether a tool, as its server lists it, cannot be called but as a task. */
+/** Reports whether a listed tool can only be called as a task. */
 export function isTaskAlone({ isLegacy, capabilities }: ClientSession, { execution }: JsonObject): boolean {
   const isDeclared = isLegacy && isObject(capabilities["tasks"]);
   return isDeclared && isObject(execution) && execution["taskSupport"] === "required";
 }
 
-/** The same as `askServer`, by a task that is made for it, and called off where nobody waits for it any more. */
+/** Works as `askServer`, through a task that is created for the call. The task is cancelled if the call fails. */
 export async function askByTask(
   { server, link, params }: { server: McpServer; link: ClientSession; params: JsonObject },
   call: ClientCall,
@@ -34,13 +35,13 @@ export async function askByTask(
     return withoutTask(resultOf(await link.request("tools/call", asked, exchange), call, server.name));
   } catch (error) {
     const nobody = { memoryAccount, cancellation: new Cancellation() };
-    // The client gets the error that led here; a server that cannot be reached ends the task itself.
+    // The client gets the original error. A server that cannot be reached ends the task itself.
     if (task.id !== undefined) link.request("tasks/cancel", { taskId: task.id }, nobody).catch(() => {});
     throw error;
   }
 }
 
-/** What its result is to who knows of no task. */
+/** Removes the related task from the result, for a client without tasks. */
 function withoutTask({ _meta, ...result }: JsonObject): JsonObject {
   if (!isObject(_meta)) return result;
   const { [relatedTask]: _, ...others } = _meta;
@@ -62,7 +63,7 @@ class AwaitedTask {
     this.#untilMs = clock.monotonicMs() + maxCallMs(server);
   }
 
-  /** Undefined until it is made. */
+  /** Id of the task; undefined until the server has created the task. */
   get id(): unknown {
     return this.#id;
   }
@@ -70,12 +71,12 @@ class AwaitedTask {
   readonly next: NonNullable<ToolExchange["next"]> = async (result) => {
     if (this.#isAskedForResult) return undefined;
     const said = this.#id === undefined ? taskIn(result) : result;
-    // It gave its result at once.
+    // The server returned its result without creating a task.
     if (!said || (this.#id === undefined && !isTellable(said))) return undefined;
     this.#id ??= said["taskId"];
     const params = { taskId: this.#id };
     if (said["status"] !== "working") {
-      // What it waits for, it asks for here.
+      // The server sends its requests to the client within `tasks/result`.
       this.#isAskedForResult = true;
       return { method: "tasks/result", params };
     }
@@ -85,7 +86,7 @@ class AwaitedTask {
     return { method: "tasks/get", params };
   };
 
-  /** Rejects where its caller leaves meanwhile, or it takes longer than any call may. */
+  /** Rejects if the caller cancels meanwhile, or if the task exceeds the maximum duration of a call. */
   async #pause(ms: number): Promise<void> {
     if (this.#clock.monotonicMs() + ms > this.#untilMs) {
       const most = maxCallMs(this.#server);

@@ -1,4 +1,4 @@
-// What a client sends is bounded where it is kept, or costs more than it is long.
+// Bounds on input of clients that is kept, or that costs more than its length.
 import { describe, expect, test } from "bun:test";
 import { manualClock } from "../../../tests/support/manual-clock.ts";
 import { principalFor } from "../../../tests/support/principal.ts";
@@ -42,7 +42,7 @@ test("a search of many words is refused, and one of many tools takes no time tha
 });
 
 describe("a server of a later revision that asks back again and again", () => {
-  /** How often its client was asked until it failed. */
+  /** Returns how many requests the client answered until the call failed. */
   async function asked(entries: number, tookMs: number) {
     const one = { method: "elicitation/create", params: { message: "Who?" } };
     const inputRequests = Object.fromEntries(Array.from({ length: entries }, (_, i) => [`ask_${i}`, one]));

@@ -1,4 +1,5 @@
-// What a caller may use of the servers: their lists put together, or the one thing that clients know by a name.
+// Catalog of the tools, prompts and resources that a caller may use: merged lists of all servers, and look-up by public
+// name.
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
@@ -33,15 +34,15 @@ export interface ServerCatalogDeps {
   log: Log;
 }
 
-/** A server that is slow to say what it has does not hold up the others. */
+/** Milliseconds after which the list of a slow server is left out, so that the lists of other servers do not wait. */
 const listPatienceMs = 10_000;
 
-/** Something that a server has, by the name that it is known by here. */
+/** An item of a server's list, with the server's own name for it. */
 export interface Found {
   readonly server: McpServer;
   readonly item: JsonObject;
   readonly name: string;
-  /** Why it is, or was, the one tool in the place of all others of its server. */
+  /** Account state, if the item is the `connect_account` tool that replaces the server's tools. */
   readonly account?: AccountMissing | "connected";
 }
 
@@ -54,7 +55,10 @@ export class ServerCatalog {
     this.#lists = new ServerLists(deps.clock);
   }
 
-  /** Whoever has nothing left starts no process. `server`: in whose name a refusal is on record. */
+  /**
+   * Rejects before any process is started if the caller has no quota left. If `server` is given, the refusal is
+   * recorded under its name.
+   */
   async permit(
     { requestId, principal, trace }: ClientRequest,
     method: string,
@@ -70,20 +74,23 @@ export class ServerCatalog {
     return link;
   }
 
-  /** Those at the address that was asked, as far as they may be used. */
+  /** Returns the servers at the requested address that the principal may use. */
   serversOf(call: Pick<ClientCall, "only" | "principal">): readonly McpServer[] {
     const { only, principal } = call;
     return only === undefined ? usableServers(this.#deps.servers, principal) : [this.requireServer(only, call)];
   }
 
-  /** The server of an address of one; the same error for what is not there and for what may not be used. */
+  /** Returns the server of an address for one server. A missing and a forbidden server give the same error. */
   requireServer(name: string, { principal }: Pick<ClientCall, "principal">): McpServer {
     const server = this.#deps.servers.find(name);
     if (server && mayUseServer(server, principal)) return server;
     throw new GatewayError("not_found", "There is no such MCP server, or this key may not use it.");
   }
 
-  /** Returns the entries of a kind of all servers, in the order of their names. `isFresh`: as `ServerLists.of` has it. */
+  /**
+   * Returns the entries of a kind of all servers, in the order of the server names. `isFresh` is that of
+   * `ServerLists.of`.
+   */
   async all(kind: ListKind, call: ClientCall, isFresh = false): Promise<Found[]> {
     await this.permit(call, listKinds[kind].method, null);
     const servers = this.serversOf(call);
@@ -103,7 +110,7 @@ export class ServerCatalog {
     return lists.flat();
   }
 
-  /** By the name that clients know. Rejects where there is none, or it may not be used. */
+  /** Finds an item by its public name. Rejects if the name is unknown, or if the principal may not use the item. */
   async find(
     kind: "tools" | "prompts",
     name: unknown,
@@ -128,13 +135,15 @@ export class ServerCatalog {
       if (error instanceof AccountMissing && kind === "tools") return accountToolOf(server, error);
       throw error;
     }
-    // It was listed before they connected their account.
+    // The client listed the tool before the user connected the account.
     const isListed = kind === "tools" && server.credentials.kind === "person";
     if (!isListed || publicName(of, accountToolName) !== name) throw unknown();
     return { server, item: {}, name: accountToolName, account: "connected" };
   }
 
-  /** What of it the principal may use, and is approved; where its person has no account there, the tool that says so. */
+  /**
+   * Returns the approved items that the principal may use, or the account tool if the user has no connected account.
+   */
   async #of(server: McpServer, kind: ListKind, call: ClientCall, isFresh: boolean): Promise<Found[]> {
     const isResource = kind === "resources" || kind === "resourceTemplates";
     if (isResource && !mayUseResources(server, call.principal)) return [];
@@ -151,7 +160,7 @@ export class ServerCatalog {
     }
   }
 
-  /** What the server has of a kind, as far as it is approved: the same array while nothing changes. */
+  /** Returns the approved items of a kind. The array stays the same while nothing changes. */
   async #offered(
     server: McpServer,
     kind: ListKind,
@@ -160,7 +169,7 @@ export class ServerCatalog {
   ): Promise<{ isLegacy: boolean; items: readonly JsonObject[] }> {
     const link = await this.open(server, call);
     const { isLegacy } = link;
-    // A party of its own: who has many calls under way waits for its lists no longer than others, and others not behind its calls.
+    // Lists queue as a party of their own, so that they do not wait behind the caller's calls, or the reverse.
     const party = `lists of ${partyOf(call.principal)}`;
     const place = (cancellation: Cancellation) => this.#deps.places.take({ server, party, cancellation });
     const items = await this.#lists.of(link, kind, place, isFresh);
@@ -171,18 +180,17 @@ export class ServerCatalog {
   }
 }
 
-/** The tool in the place of all others. */
 function accountToolOf(server: McpServer, account: AccountMissing): Found {
   return { server, item: accountTool(server, account), name: accountToolName, account };
 }
 
-/** Clients refuse lists that have a name twice, and with it those of all other servers. */
+/** Drops repeated names, because clients refuse a list with a repeated name, and with it the tools of all servers. */
 function firstOfEach(all: readonly Found[], of: string | undefined): Found[] {
   const names = new Set<string>();
   return all.filter(({ name }) => names.size < names.add(publicName(of, name)).size);
 }
 
-/** Undefined where the principal may not use it. */
+/** Returns undefined if the principal may not use the item. */
 function usable(
   server: McpServer,
   item: JsonObject,
@@ -191,11 +199,11 @@ function usable(
 ): Found | undefined {
   const { name } = item;
   if (typeof name !== "string" || !mayUseTool(server, name, principal)) return undefined;
-  // Whoever asks a server of a later revision leaves out tools whose arguments nobody can tell how to send.
+  // Clients of later revisions must leave out tools whose arguments cannot be mirrored as headers.
   return isLegacy || mirroredParameters(item["inputSchema"]) !== undefined ? { server, item, name } : undefined;
 }
 
-/** What comes later is nobody's any more. */
+/** Rejects after `ms`. The result of slower work is discarded. */
 export async function within<Value>(ms: number, work: Promise<Value>): Promise<Value> {
   const { promise, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => reject(new GatewayError("upstream_timeout", `No list within ${ms} ms.`)), ms);

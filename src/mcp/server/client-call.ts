@@ -1,4 +1,4 @@
-// One request of a client of tools, whatever revision it speaks.
+// One request of an MCP client, whatever revision the client speaks.
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { Principal } from "../../domain/principal.ts";
@@ -6,50 +6,59 @@ import type { JsonObject } from "../../domain/tools/client-session.ts";
 import type { RequestTrace } from "../../domain/usage/trace.ts";
 import type { Subscriber } from "./subscriptions.ts";
 
-/** Who sent it, and where. */
+/** Sender of a request, and the address that it was sent to. */
 export interface ClientRequest {
   readonly principal: Principal;
   readonly requestId: string;
   readonly memoryAccount: MemoryAccount;
-  /** The client left. */
+  /** Cancelled when the client disconnects. */
   readonly left: Cancellation;
   readonly trace: RequestTrace | undefined;
-  /** Name of the server whose address it was sent to; undefined: that of all. */
+  /** Name of the server whose address received the request; undefined for the address of all servers. */
   readonly only: string | undefined;
-  /** Whether schemas of all tools are listed, or a tool by which they are searched for; undefined: by how many there are. */
+  /** Lists all tool schemas, or a search tool in their place; undefined: the number of tools decides. */
   readonly listing: "all" | "search" | undefined;
   /** True if the client's `Cache-Control: no-cache` asks to read a list anew from the servers. */
   readonly isFresh?: boolean | undefined;
-  /** Tells its client what servers tell beside any request; undefined: it does not listen. */
+  /** Forwards notifications of servers to the client; undefined: the client has no open stream. */
   readonly follower?: Subscriber | undefined;
 }
 
 export interface ClientCall extends ClientRequest {
-  /** Arguments as headers, where its tool has them so. */
+  /** Arguments to send as headers, if the tool declares such parameters. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** What its server says of the tool that is called. */
+  /** Definition of the called tool, as its server lists it. */
   readonly tool?: JsonObject | undefined;
-  /** Capabilities that the client told; empty where it told none. */
+  /** Capabilities that the client declared; empty if the client declared none. */
   readonly capabilities: JsonObject;
-  /** Those that its server asks for and it has not, to be told where the call fails; undefined: nobody is told. */
+  /**
+   * Collects capabilities that the server needs and the client lacks, for the error of a failed call; undefined: none
+   * are collected.
+   */
   readonly lacking?: Set<string> | undefined;
-  /** Whether the server may ask back while it works: in later revisions an answer asks, and the client repeats its request. */
+  /**
+   * True if the server may send requests during the call. In later revisions the result asks, and the client repeats
+   * its request.
+   */
   readonly isAskable: boolean;
-  /** Ends the work for it. */
+  /** Cancels the work for this call. */
   readonly cancellation: Cancellation;
   notify(method: string, params: JsonObject): void;
-  /** Only where it is askable. */
+  /** Sends a request to the client. Requires `isAskable`. */
   ask(method: string, params: JsonObject): Promise<JsonObject>;
 }
 
-/** What a session, or anything else that outlives a request, belongs to: nobody else's requests reach it. */
+/**
+ * Returns the owner of a session, or of another object that outlives its request. Requests of other owners cannot reach
+ * the object.
+ */
 export function ownerOf({ account, keys: [own], environment }: Principal): string {
   return `${account.id} ${environment} ${own.id}`;
 }
 
 /**
- * What is asked, for as long as it is kept beyond its request, which counts for it until it is over. Gives what lets go of
- * it. Throws the refusal of the key that holds too much.
+ * Counts the parameters that are kept beyond their request against the key's memory. Returns the function that releases
+ * them. Throws the refusal if the key holds too much.
  */
 export function keepAsked({ memoryAccount }: Pick<ClientRequest, "memoryAccount">, params: JsonObject): () => void {
   let bytes = Buffer.byteLength(JSON.stringify(params));

@@ -1,4 +1,4 @@
-// Elicitations by URL: which of them reach a client, from servers of either kind.
+// Elicitations by URL: which of them reach a client, from servers of earlier and later revisions.
 import { describe, expect, test } from "bun:test";
 import { principalFor } from "../../../tests/support/principal.ts";
 import { handlerFor, mcpServerFor, requestFrom, serving, TestLink } from "../../../tests/support/tool-desk.ts";
@@ -9,7 +9,7 @@ import type { ClientCall } from "./client-call.ts";
 const tools = [{ name: "ask", inputSchema: { type: "object" } }];
 const openable = { elicitation: { url: {} } };
 
-/** The questions that the client got, and the result of the call. */
+/** Returns the elicitations that the client received, and the result of the call. */
 async function asked(
   params: JsonObject,
   capabilities: JsonObject,

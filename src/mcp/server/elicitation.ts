@@ -1,15 +1,17 @@
-// Checks what MCP servers ask the people behind a client for: a page is opened only where the client opens pages, and by https.
+// Checks elicitations of MCP servers: a page is opened only by clients that support URL mode, and only over https.
 import { GatewayError } from "../../base/errors.ts";
 import type { JsonObject, ToolAnswer } from "../../domain/tools/client-session.ts";
 import { isObject } from "./server-lists.ts";
 
-/** The error of a server whose call needs a page to be opened first (2025-11-25). */
+/** Error code of a server whose call needs a page to be opened first (2025-11-25). */
 const urlElicitationRequired = -32_042;
 const loopbackHost = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/;
 
-/** Throws `upstream_error` for an elicitation by URL that the client cannot do, or whose address is no web page. */
+/**
+ * Throws `upstream_error` for an elicitation by URL that the client does not support, or whose address is no web page.
+ */
 export function requireElicitable(server: string, params: JsonObject, { elicitation }: JsonObject): void {
-  // Without a mode it is a form, which has no address.
+  // An elicitation without a mode is a form, which has no address.
   if (params["mode"] === undefined && params["url"] !== undefined) {
     throw unfit(server, "asks to open a page without the mode that says so");
   }
@@ -21,7 +23,7 @@ export function requireElicitable(server: string, params: JsonObject, { elicitat
   if (typeof url !== "string" || !isPage(url)) throw unfit(server, "asks to open an address that is no https page");
 }
 
-/** Throws as `requireElicitable` does, for what an error of the server asks for. */
+/** Throws as `requireElicitable` does, for the elicitations in an error of the server. */
 export function requireElicitableError(server: string, answer: ToolAnswer, capabilities: JsonObject): void {
   if (!("error" in answer) || answer.error.code !== urlElicitationRequired) return;
   const { elicitations } = isObject(answer.error.data) ? answer.error.data : {};

@@ -1,4 +1,4 @@
-// What clients of every revision get of several servers behind one address, by the protocol's own client.
+// Several servers behind one address, tested with the SDK's client for every revision.
 import { describe, expect, test } from "bun:test";
 import { Client, PROTOCOL_VERSION_META_KEY, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { principalFor } from "../../../tests/support/principal.ts";
@@ -149,7 +149,7 @@ describe.each([
       ((await one.ask("tools/list")) as { tools: { name: string }[] }).tools.map(({ name }) => name);
     expect(await names()).toEqual(["crm_connect_account"]);
     expect(await one.ask("prompts/list")).toMatchObject({ prompts: [] });
-    // Also a tool that was there before: models read the results of tools.
+    // Calls to a tool listed earlier also return the message as a tool result, which models read.
     for (const name of ["crm_connect_account", "crm_search"]) {
       const { content, isError } = await one.ask("tools/call", { name });
       expect([JSON.stringify(content), isError]).toEqual([
@@ -234,7 +234,7 @@ test("a session hears that lists and its own resources have changed, by their na
   await one.ask("tools/list");
   await one.ask("resources/subscribe", { uri: "headrace+one:note://a" });
   await one.ask("resources/subscribe", { uri: "headrace+one:note://a" });
-  // The stream of the session may be a moment later than its first requests.
+  // The stream of the session may open a moment after its first requests.
   while (!told.includes("notifications/tools/list_changed ")) {
     link.changed("notifications/tools/list_changed");
     await Bun.sleep(60);
@@ -269,7 +269,7 @@ test("a stream of 2026-07-28 hears of its own servers alone, until its client le
     resourceSubscriptions: ["headrace+one:note://a"],
   });
   while (!link.asked.some(({ method }) => method === "resources/subscribe")) await Bun.sleep(5);
-  // What its client sent as headers is the gateway's, be it a cookie or a key.
+  // Headers of the client, such as a cookie or a key, are for the gateway alone.
   expect(link.exchanges.map(({ headers }) => headers)).toEqual(link.exchanges.map(() => undefined));
   expect(other.followers).toBe(0);
   link.changed("notifications/tools/list_changed");

@@ -1,4 +1,4 @@
-// The endpoint of the protocol: what a client sends goes the way of its revision, by sessions or one request at a time.
+// HTTP endpoint of MCP. Clients of earlier revisions have sessions, and those of later revisions send single requests.
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import {
@@ -22,7 +22,7 @@ import { SessionRevoker, type SessionRevokerDeps } from "./session-revoker.ts";
 import { rpcFault, Sessions, whenOver } from "./sessions.ts";
 import { Subscriber } from "./subscriptions.ts";
 
-/** Those that the package answers itself, or refuses by itself, as earlier revisions alone have them. */
+/** Methods that the SDK answers or refuses by itself, because only earlier revisions have them. */
 const ownMethods = new Set([
   "server/discover",
   "subscriptions/listen",
@@ -31,10 +31,10 @@ const ownMethods = new Set([
   "logging/setLevel",
   "tasks/list",
 ]);
-/** Those whose answer depends on what the servers of the client have. */
+/** Methods whose result depends on the capabilities of the client's servers. */
 const introduced: ReadonlySet<unknown> = new Set(["server/discover", "subscriptions/listen"]);
 const headerMismatch = -32_020;
-/** Streams that listen, beside those of sessions: of one owner, of one account and in all. */
+/** Bounds of `subscriptions/listen` streams, beside those of sessions: per owner, per account and in total. */
 const { bounds } = longLived.mcpStream;
 const [maxOfOwner, maxOfAccount, maxOfAll] = [bounds.key.most, bounds.account.most, bounds.total.most];
 
@@ -43,9 +43,9 @@ export class Endpoint {
   readonly #sessions: Sessions;
   readonly #standing: SessionRevoker;
   readonly #modern: McpHttpHandler;
-  /** Who is asked for at the moment: the package asks for a server, and for its events, within the request. */
+  /** Request in progress: the SDK asks for a server and its events within the request. */
   readonly #at = new AsyncLocalStorage<{ from: ClientRequest; body: unknown }>();
-  /** Who listens, by a stream of a later revision. */
+  /** Open `subscriptions/listen` streams of later revisions. */
   readonly #listening = new Set<{ owner: string; accountId: string }>();
   #isClosed = false;
 
@@ -63,7 +63,7 @@ export class Endpoint {
       return request;
     };
     const bus: ServerEventBus = {
-      // What servers tell comes by those who follow them alone.
+      // Subscribers deliver the notifications of servers, so nothing is published here.
       publish: () => {},
       subscribe: (listener) => {
         const { from, body } = current();
@@ -71,7 +71,7 @@ export class Endpoint {
           const event = eventOf(method, params);
           if (event) listener(event);
         });
-        // A server that cannot be listened to tells no news, and its lists are read again when they are asked for.
+        // A server that cannot be subscribed to sends no notifications. Its lists are read again on request.
         void handler.listen(resourcesOf(body), { ...beforeCall(from), isAskable: true, follower }).catch(() => {});
         return () => follower.end();
       },
@@ -87,15 +87,18 @@ export class Endpoint {
     );
   }
 
-  /** Sessions that are open, for metrics. */
+  /** Number of open sessions, for metrics. */
   get sessions(): number {
     return this.#sessions.size;
   }
 
-  /** Throws `not_found` where there is no such server. `body`: of a POST, parsed; undefined for others. */
+  /**
+   * Throws `not_found` if the server of the address does not exist. `body` is the parsed body of a POST, else
+   * undefined.
+   */
   async answer(request: Request, from: ClientRequest, body: unknown): Promise<Response> {
     if (this.#isClosed) return rpcFault(503, -32_000, "The gateway is about to stop.", body);
-    // Whoever has the wrong address learns it at once, and not of each list.
+    // A wrong address fails here at once, rather than in each list.
     if (from.only !== undefined) this.#handler.requireServer(from.only, from);
     const isLegacy = !saysRevision(body) && (await isLegacyRequest(request, body));
     if (isLegacy) {
@@ -128,7 +131,7 @@ export class Endpoint {
     }
   }
 
-  /** A stream of what servers tell ends with the credential that began it; other streams end with their answer. */
+  /** Closes a notification stream when the credential that opened it ends. Other streams end with their response. */
   #watched(answer: Response, { principal, left }: ClientRequest, over: () => void): Response {
     if (!answer.body) {
       over();
@@ -142,7 +145,7 @@ export class Endpoint {
     return new Response(body, answer);
   }
 
-  /** What the package leaves to who has the tools: methods that nobody knows, and headers that are not as the arguments are. */
+  /** Returns the faults that the SDK does not check: unknown methods, and headers that differ from the arguments. */
   async #fault(request: Request, from: ClientRequest, body: unknown): Promise<Response | undefined> {
     if (!isObject(body) || typeof body["method"] !== "string" || body["id"] === undefined) return undefined;
     const { method, params } = body;
@@ -163,7 +166,10 @@ export class Endpoint {
   }
 }
 
-/** Whether it says its revision in itself, as no request of a session does: the package would check all of it to see that, and then again. */
+/**
+ * Reports whether the request states its revision itself, as requests of sessions never do. This cheap check spares the
+ * SDK's full validation, which would run twice.
+ */
 function saysRevision(body: unknown): boolean {
   if (!isObject(body) || body["method"] === "initialize") return false;
   const { params } = body;
@@ -171,7 +177,7 @@ function saysRevision(body: unknown): boolean {
   return isObject(_meta) && _meta[PROTOCOL_VERSION_META_KEY] !== undefined;
 }
 
-/** A request that is looked at before it is any call: nobody is told or asked anything. */
+/** Returns a call for work before the actual call, without notifications and without requests to the client. */
 function beforeCall(from: ClientRequest): ClientCall {
   return {
     ...from,
@@ -193,7 +199,7 @@ function eventOf(method: string, { uri }: JsonObject): ServerEvent | undefined {
   return typeof uri === "string" ? { kind: "resource_updated", uri } : undefined;
 }
 
-/** Addresses of the resources that a client wants to know of. */
+/** Returns the resource addresses that a client subscribes to. */
 function resourcesOf(body: unknown): readonly unknown[] {
   const params = isObject(body) ? body["params"] : undefined;
   const wanted = isObject(params) ? params["notifications"] : undefined;

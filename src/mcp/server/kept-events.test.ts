@@ -1,4 +1,4 @@
-// What a client gets again whose connection broke off, and how little of it is kept.
+// Replay of events after a broken connection, and the bounds of what is kept.
 import { expect, test } from "bun:test";
 import { manualClock } from "../../../tests/support/manual-clock.ts";
 import { AccountMemory, BufferedBytes } from "../../base/bytes/buffered-bytes.ts";

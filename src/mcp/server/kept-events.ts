@@ -1,9 +1,9 @@
-// Events of one session that its client may not have got: kept for a while, so that it goes on where its connection broke off.
+// Recent events of one session, kept for a while so that a client can resume after its connection broke.
 import type { EventStore } from "@modelcontextprotocol/server";
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { Clock } from "../../base/clock.ts";
 
-/** The most that one session has. What is larger is not kept, and what is older makes room. */
+/** Bounds of one session. A larger event is not kept, and older events make room for new ones. */
 const [maxEvents, maxBytes] = [256, 512 * 1024];
 const keptMs = 2 * 60_000;
 
@@ -33,10 +33,10 @@ export class KeptEvents implements EventStore {
     this.expire();
     const id = String(++this.#count);
     const text = JSON.stringify(message);
-    // What is told of a session that has ended would be held for ever.
+    // Events of an ended session would never be released.
     if (text.length > maxBytes || this.#isOver) return id;
     while (this.#kept.length >= maxEvents || this.#bytes + text.length > maxBytes) this.#drop();
-    // A client whose bytes are all in use gets its events all the same, once.
+    // If the client's memory is used up, its events are sent once and not kept.
     if (this.#memoryAccount.take("unsent", text.length)) return id;
     this.#bytes += text.length;
     this.#kept.push({ id, stream, text, atMs: this.#clock.monotonicMs() });
@@ -61,13 +61,13 @@ export class KeptEvents implements EventStore {
     return stream;
   }
 
-  /** Lets go of what is too old. */
+  /** Releases events that are too old. */
   expire(): void {
     const before = this.#clock.monotonicMs() - keptMs;
     while ((this.#kept[0]?.atMs ?? before) < before) this.#drop();
   }
 
-  /** Lets go of all, and keeps nothing more. */
+  /** Releases all events and keeps no more. */
   end(): void {
     this.#isOver = true;
     while (this.#kept.length > 0) this.#drop();

@@ -1,14 +1,14 @@
-// The names by which clients know tools and prompts of servers: short, stable, and of no two the same.
+// Public names of the tools and prompts of MCP servers: short, stable and unique.
 import { isSearchTool } from "./tool-search.ts";
 
-/** Names of models' APIs have 64, of which clients take some for a prefix of their own (`mcp__gateway__`). */
+/** Model APIs allow 64 characters, and clients use some for a prefix of their own (`mcp__gateway__`). */
 const maxNameLength = 50;
 const hashLength = 6;
 const foreign = /[^A-Za-z0-9_-]/g;
 
 /**
- * `server`: where several are behind one address; undefined: it is this one's alone, and a name that fits stays as it is.
- * What is cut, replaced or the gateway's own ends with a piece of a hash, so that names which differ stay different.
+ * Returns the public name. Without `server`, the address is that of one server and a valid name stays unchanged. A name
+ * that is cut, replaced or reserved ends with a piece of a hash, so that different names stay different.
  */
 export function publicName(server: string | undefined, name: string): string {
   const wanted = server === undefined ? name : `${server}_${name}`;
@@ -21,10 +21,10 @@ export function publicName(server: string | undefined, name: string): string {
 
 type Named = Readonly<Record<string, unknown>>;
 
-/** What is in a list, by the names that it is known by; made once for each list and address. */
+/** Items of a list by public name; built once for each list and address. */
 const indexes = new WeakMap<readonly Named[], Map<string | undefined, Map<string, Named>>>();
 
-/** What of a server's list clients know by a name. `server`: as for `publicName`. */
+/** Returns the item of a server's list with this public name. `server` is that of `publicName`. */
 export function itemOf<Item extends Named>(
   items: readonly Item[],
   server: string | undefined,
@@ -45,23 +45,25 @@ export function itemOf<Item extends Named>(
   return byName.get(name);
 }
 
-/** The server that a name is of, where several are behind one address: names of servers have no underscore. */
+/** Returns the server part of a public name. Server names have no underscore. */
 export function serverOfName(name: string): string {
   const at = name.indexOf("_");
   return at < 0 ? name : name.slice(0, at);
 }
 
-/** Characters: those that a client subscribes to are kept for as long as its session lasts. */
+/** Maximum characters. Subscribed addresses are kept for as long as the session lasts. */
 export const maxUriLength = 8_192;
 
-/** Two servers may have a resource at the same address: it is told apart by its scheme, behind which it stands unchanged. */
+/**
+ * Two servers may have a resource at the same address. The scheme names the server, and the unchanged address follows.
+ */
 const scheme = "headrace+";
 
 export function publicUri(server: string, uri: string): string {
   return `${scheme}${server}:${uri}`;
 }
 
-/** Undefined where it is none of `publicUri`. */
+/** Returns undefined for an address that is not from `publicUri`. */
 export function partsOfUri(uri: string): { server: string; uri: string } | undefined {
   const colon = uri.indexOf(":");
   if (!uri.startsWith(scheme) || colon < 0) return undefined;

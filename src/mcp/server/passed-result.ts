@@ -1,4 +1,4 @@
-// A result of a server as the client of all servers reads it: whatever it names leads back to the same server.
+// Rewrites the result of a server for clients of all servers: addresses and task ids lead back to the same server.
 
 import type { JsonObject } from "../../domain/tools/client-session.ts";
 import type { McpServer } from "../../domain/tools/mcp-server.ts";
@@ -14,7 +14,7 @@ export function toldResult(
 ): JsonObject {
   const { only, isAskable } = call;
   const { resultType, ttlMs: _, cacheScope: __, ...plain } = result;
-  // Earlier revisions know neither.
+  // The members `resultType`, `ttlMs` and `cacheScope` do not exist in earlier revisions.
   const told = isAskable && resultType !== "input_required" ? plain : result;
   if (only !== undefined) return told;
   const { name } = server;

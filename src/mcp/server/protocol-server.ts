@@ -1,4 +1,5 @@
-// A server of the protocol's own package for one connection: what it is asked goes to the handler as it came, and back.
+// Wraps the SDK's server for one client connection. Requests go to the request handler unchanged, and results go back
+// unchanged.
 import { CLIENT_CAPABILITIES_META_KEY, Server, type ServerContext } from "@modelcontextprotocol/server";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { JsonObject } from "../../domain/tools/client-session.ts";
@@ -10,14 +11,14 @@ import { isObject } from "./server-lists.ts";
 
 export const serverInfo = { name: "headrace", title: "Headrace", version: "1" } as const;
 
-/** What passes through is checked by whoever made it, and read by whoever gets it: not in between. */
+/** Accepts any value: the sender and the receiver check the messages, so the gateway does not. */
 const anything = {
   "~standard": { version: 1, vendor: "headrace", validate: (value: unknown) => ({ value }) },
 } as const;
-/** A client may think about a form, or what a model shall say, for so long. */
+/** Time that a client has to fill in a form or to sample a model. */
 const askedMs = 5 * 60_000;
 
-/** `requestOf`: who sent the request at hand. */
+/** Creates the server. `requestOf` returns the sender of the current request. */
 export function protocolServer(
   handler: RequestHandler,
   isLegacy: boolean,
@@ -42,7 +43,7 @@ export function protocolServer(
     if (isLegacy) endIfCancelled(server, context);
     return answer(request.method, request.params, context);
   };
-  // Later revisions have them by an extension, which the package gives to no fallback.
+  // Later revisions have tasks as an extension, which the SDK does not pass to the fallback handler.
   if (!isLegacy) {
     for (const method of ["tasks/get", "tasks/cancel"]) {
       server.setRequestHandler(method, { params: anything }, (params, context) => answer(method, params, context));
@@ -52,17 +53,20 @@ export function protocolServer(
 }
 
 /**
- * The package answers nothing to a request that its client cancelled: its stream would stay open, and its id taken, for as
- * long as the session lasts.
+ * Answers a request that its client cancelled. The SDK sends no response, so the stream would stay open and the id
+ * taken while the session lasts.
  */
 function endIfCancelled(server: Server, { mcpReq: { id, signal } }: ServerContext): void {
   const error = { code: refused, message: "Its client cancelled the request." };
-  // The client may have left as well.
+  // The client may have disconnected as well.
   const end = () => void server.transport?.send({ jsonrpc: "2.0", id, error }).catch(() => {});
   signal.addEventListener("abort", end, { once: true });
 }
 
-/** A client with a session may come back for the answer. Until it is there, what was asked counts for its key. */
+/**
+ * Counts the parameters against the key after the client disconnects, because a client with a session may return for
+ * the result.
+ */
 function keptBeyondClient(call: ClientCall, asked: JsonObject): () => void {
   let letGo = () => {};
   const left = () => {
@@ -79,7 +83,7 @@ function keptBeyondClient(call: ClientCall, asked: JsonObject): () => void {
   };
 }
 
-/** The package takes out of the parameters what its own handlers are given beside them. */
+/** Restores parameters that the SDK removes and passes to its own handlers separately. */
 function restored(params: unknown, { mcpReq }: ServerContext): JsonObject {
   const plain = isObject(params) ? params : {};
   const { inputResponses } = mcpReq;
@@ -105,7 +109,7 @@ function callOf(server: Server, isLegacy: boolean, request: ClientRequest, conte
     isAskable: isLegacy,
     cancellation,
     notify(method, params) {
-      // Nobody waits for what is told on the way, and a client that has left is told nothing.
+      // Notifications are not awaited, and fail silently if the client has disconnected.
       if (method === "notifications/message") void log(context, params).catch(() => {});
       else void mcpReq.notify({ method, params: { ...params } }).catch(() => {});
     },
@@ -118,7 +122,7 @@ function callOf(server: Server, isLegacy: boolean, request: ClientRequest, conte
 
 type Level = Parameters<ServerContext["mcpReq"]["log"]>[0];
 
-/** The package tells it only to a client that asked for lines of that level. */
+/** Sends a log message. The SDK drops it unless the client asked for that level. */
 async function log({ mcpReq }: ServerContext, { level, data, logger }: JsonObject): Promise<void> {
   await mcpReq.log(String(level) as Level, data, typeof logger === "string" ? logger : undefined);
 }

@@ -1,4 +1,4 @@
-// Answers what clients of tools ask: out of the lists of all servers that they may use, or by the one that has what they name.
+// Handles requests of MCP clients: from the merged lists of all permitted servers, or by the server of the named item.
 import { GatewayError } from "../../base/errors.ts";
 import { AccountMissing, type JsonObject } from "../../domain/tools/client-session.ts";
 import type { McpServer } from "../../domain/tools/mcp-server.ts";
@@ -19,17 +19,17 @@ export interface RequestHandlerDeps extends ServerCatalogDeps, ServerCallsDeps {
   servers: ServerCatalogDeps["servers"];
   clock: ServerCatalogDeps["clock"];
   uses: ToolUses;
-  /** Calls `listener` after each change of servers and of what is approved of them; gives what ends that. */
+  /** Calls `listener` after each change of servers or approvals. Returns the function that stops the calls. */
   onChange(listener: () => void): () => void;
-  /** With more tools than this, all servers together offer a search in place of their schemas. */
+  /** Number of tools above which a search replaces the schemas of all servers. */
   searchFrom(): number;
 }
 
-/** What a server that is slower has is told as if it had everything. */
+/** A server that is slower is presented as if it had every capability. */
 const introductionPatienceMs = 3_000;
 const pageSize = 1_000;
 
-/** Methods that it answers, but for lists. */
+/** Handled methods, except lists. */
 const methods = [
   ...["tools/call", "prompts/get", "resources/read", "resources/subscribe", "resources/unsubscribe"],
   ...["completion/complete", "tasks/get", "tasks/update", "tasks/result", "tasks/cancel"],
@@ -39,7 +39,7 @@ const listMethods: ReadonlyMap<string, ListKind> = new Map(
   Object.entries(listKinds).map(([kind, { method }]) => [method, kind as ListKind]),
 );
 
-/** Those that there are for clients of any revision; what others mean, nobody here knows. */
+/** Methods that exist for clients of any revision. */
 export const handledMethods: ReadonlySet<string> = new Set([...methods, ...listMethods.keys()]);
 
 export class RequestHandler {
@@ -59,7 +59,7 @@ export class RequestHandler {
     return this.#deps.onChange;
   }
 
-  /** The result of a request. Rejects with an RpcError. */
+  /** Returns the result of a request. Rejects with an RpcError. */
   async answer(method: string, params: JsonObject, call: ClientCall): Promise<JsonObject> {
     try {
       return await this.result(method, params, call);
@@ -70,7 +70,10 @@ export class RequestHandler {
     }
   }
 
-  /** The same for who is no client of the protocol. Rejects with a GatewayError, or with the RpcError of a server. */
+  /**
+   * Returns the result for callers that are no MCP clients. Rejects with a GatewayError, or with the RpcError of a
+   * server.
+   */
   async result(method: string, params: JsonObject, call: ClientCall): Promise<JsonObject> {
     const kind = listMethods.get(method);
     if (kind) return this.#list(kind, params, call);
@@ -95,12 +98,15 @@ export class RequestHandler {
     }
   }
 
-  /** Nobody can come for what is under way any more. */
+  /** Cancels suspended calls and tasks, as their clients cannot return. */
   async close(): Promise<void> {
     await this.#calls.close();
   }
 
-  /** What of the headers of a call is not as its arguments are; of what may not be called, nothing is told here. */
+  /**
+   * Returns how the headers of a call differ from its arguments. Returns undefined for a tool that the caller may not
+   * use.
+   */
   async parameterFault(
     { name, arguments: args }: JsonObject,
     call: ClientCall,
@@ -110,17 +116,17 @@ export class RequestHandler {
     return found && parameterFault(mirroredParameters(found.item["inputSchema"]) ?? [], args, headers);
   }
 
-  /** The server of an address of one; the same error for what is not there and for what may not be used. */
+  /** Returns the server of an address for one server. A missing and a forbidden server give the same error. */
   requireServer(name: string, call: Pick<ClientCall, "principal">): McpServer {
     return this.#offers.requireServer(name, call);
   }
 
-  /** Follows all servers of a client that listens, and these of their resources. */
+  /** Subscribes to all servers of a client that listens, and to these resources. */
   listen(uris: readonly unknown[], call: ClientCall): Promise<void> {
     return this.#resources.listen(uris, call);
   }
 
-  /** What a client is told at the beginning, of the servers that it may use. */
+  /** Returns capabilities and instructions of the permitted servers, for the initialization of a client. */
   async introduction(from: ClientRequest, isLegacy: boolean): Promise<ServerInfo> {
     const { links, definitions } = this.#deps;
     const isPermitted = await this.#offers.permit(from, "initialize", null).then(
@@ -132,7 +138,7 @@ export class RequestHandler {
       const link = await opened.catch(() => undefined);
       if (!link) return { server, link, instructions: undefined };
       const name = "instructions";
-      // What it says later is later than when it was first seen, also where it says nothing now.
+      // Empty instructions are recorded too, so that later instructions count as a change.
       const listed = link.instructions ? [{ name, description: link.instructions }] : [];
       const [offered] = await definitions.offered(server, name, listed).catch(() => []);
       return { server, link, instructions: offered && link.instructions };
@@ -141,7 +147,7 @@ export class RequestHandler {
   }
 
   async #list(kind: ListKind, { cursor }: JsonObject, call: ClientCall): Promise<JsonObject> {
-    // Pages that follow are of the list that the first one is of.
+    // Later pages belong to the same list as the first page.
     const all = await this.#offers.all(kind, call, call.isFresh === true && cursor === undefined);
     if (kind === "tools" && call.only === undefined && this.#isSearched(all.length, call)) {
       return { tools: searchTools(all.length) };
@@ -182,7 +188,7 @@ export class RequestHandler {
     if (account) return missingAnswer(account);
     const headers = parameterHeaders(mirroredParameters(item["inputSchema"]) ?? [], params["arguments"]);
     const { task, ...plain } = params;
-    // In later revisions the server alone decides whether it makes one.
+    // In later revisions the server alone decides whether it creates a task.
     const asked = call.isAskable && task !== undefined ? { ...plain, task } : plain;
     try {
       return await this.#calls.use(
@@ -218,7 +224,7 @@ export class RequestHandler {
   }
 }
 
-/** The item with the names that clients know at the address which they ask. */
+/** Returns the item under the public name of the requested address. */
 function shown(kind: ListKind, { server, item, name }: Found, { only }: ClientCall): JsonObject {
   const of = only === undefined ? server.name : undefined;
   if (kind === "tools" || kind === "prompts") return { ...item, name: publicName(of, name) };

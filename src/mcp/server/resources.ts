@@ -1,4 +1,4 @@
-// Resources of servers, by the addresses that clients know: read, and followed for as long as a client listens.
+// Resources of MCP servers, by their public addresses: read, and subscribed to while a client listens.
 
 import type { JsonObject } from "../../domain/tools/client-session.ts";
 import type { McpServer, McpServers } from "../../domain/tools/mcp-server.ts";
@@ -20,7 +20,7 @@ export class Resources {
     this.#calls = calls;
   }
 
-  /** Reads one, or begins or ends that its client hears of its changes. */
+  /** Reads a resource, or starts or ends a subscription of the client to its updates. */
   async ask(method: string, params: JsonObject, call: ClientCall): Promise<JsonObject> {
     const resumed = this.#calls.resumed(method, params["uri"], params, call);
     if (resumed) return await resumed;
@@ -41,7 +41,7 @@ export class Resources {
     }
   }
 
-  /** Follows all servers of a client that listens, and these of their resources. */
+  /** Subscribes to all servers of a client that listens, and to these resources. */
   async listen(uris: readonly unknown[], call: ClientCall): Promise<void> {
     await this.#offers.permit(call, "subscriptions/listen", null);
     const servers = this.#offers.serversOf(call);
@@ -49,7 +49,10 @@ export class Resources {
     await Promise.allSettled(uris.map((uri) => this.ask("resources/subscribe", { uri }, call)));
   }
 
-  /** Its server, and its address there. Throws where it may not be used; whether it is there, the server says. */
+  /**
+   * Returns the server and the server's own address of a resource. Throws if the principal may not use resources there.
+   * Only the server knows whether the resource exists.
+   */
   find(asked: unknown, { only, principal }: ClientCall): { server: McpServer; uri: string } {
     if (typeof asked !== "string" || asked.length > maxUriLength) {
       throw new RpcError(invalidParams, `uri must be a text of at most ${maxUriLength} characters.`);

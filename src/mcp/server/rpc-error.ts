@@ -1,7 +1,7 @@
-// Errors as clients of the protocol read them (JSON-RPC 2.0, 5.1).
+// Errors in the form that MCP clients read (JSON-RPC 2.0, 5.1).
 import { GatewayError } from "../../base/errors.ts";
 
-/** The packages of the protocol send code, message and data of whatever is thrown. */
+/** Error whose code, message and data the SDK sends to the client. */
 export class RpcError extends Error {
   override readonly name = "RpcError";
   readonly code: number;
@@ -16,13 +16,13 @@ export class RpcError extends Error {
 
 export const methodNotFound = -32_601;
 export const invalidParams = -32_602;
-/** The client does not say that it can what the request takes (2026-07-28). */
+/** Error code for a request that needs a capability the client did not declare (2026-07-28). */
 export const missingCapability = -32_021;
 const internal = -32_603;
-/** The first of those that are free for servers: the gateway's own refusals, and what became of a server. */
+/** First error code that is free for servers. Used for refusals of the gateway and for failed servers. */
 export const refused = -32_000;
 
-/** Nothing of what went wrong inside is told. */
+/** Converts an error for the client. Internal errors disclose no detail. */
 export function rpcErrorOf(error: unknown): RpcError {
   if (error instanceof RpcError) return error;
   if (!(error instanceof GatewayError)) return new RpcError(internal, "The gateway failed at this request.");

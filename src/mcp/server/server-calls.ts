@@ -1,4 +1,5 @@
-// One request at a server: resumed where it is held, else admitted, asked, and on record until it has ended, or its task has.
+// Runs one request at a server: resumes a suspended call, or admits the request, sends it, and records it until it or
+// its task has ended.
 import { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
@@ -24,12 +25,12 @@ export interface ServerCallsDeps {
   clock: Pick<Clock, "monotonicMs">;
 }
 
-/** What a server is asked. */
+/** Request to a server. */
 interface Asked {
   readonly server: McpServer;
   readonly link: ClientSession;
   readonly method: string;
-  /** The server's own name of it; null: it has none. */
+  /** Name of the tool, prompt or resource at the server; null for requests without one. */
   readonly name: string | null;
   readonly params: JsonObject;
 }
@@ -45,7 +46,7 @@ export class ServerCalls {
     this.#offers = offers;
   }
 
-  /** What the server answers, as the client reads it. */
+  /** Returns the server's result in the form for the client. */
   async use(
     method: string,
     server: McpServer,
@@ -62,8 +63,8 @@ export class ServerCalls {
   }
 
   /**
-   * What comes of a call whose client brings what its server asked for, also where that takes no new calls any more; undefined:
-   * it brings nothing of the kind. `asked`: the name or address by which the client knows what it is of.
+   * Returns the result of a suspended call whose client brings responses, even while new calls are refused. Undefined:
+   * the request brings no responses. `asked` is the public name or address.
    */
   resumed(
     method: string,
@@ -82,7 +83,7 @@ export class ServerCalls {
     });
   }
 
-  /** At a task that a call of the same owner was made; its id says of which server. */
+  /** Runs a task request for a task that a call of the same owner created. The task id names the server. */
   async atTask(method: string, params: JsonObject, call: ClientCall): Promise<JsonObject> {
     const { taskId } = params;
     if (!call.isAskable && !hasTasksExtension(call.capabilities)) {
@@ -105,13 +106,16 @@ export class ServerCalls {
     return told;
   }
 
-  /** Nobody can come for what is under way any more. */
+  /** Cancels suspended calls and tasks, as their clients cannot return. */
   async close(): Promise<void> {
     this.#held.close();
     await this.#tasks.close();
   }
 
-  /** `one`: the call as its server is to see it, which may be held beyond the request that `call` came with. */
+  /**
+   * Records the request from its start to its end. `one` is the call for the server, which may be suspended beyond the
+   * request of `call`.
+   */
   async #onRecord(asked: Asked, call: ClientCall, one: ClientCall): Promise<JsonObject> {
     const { server, link, method, name, params } = asked;
     const { principal, requestId, cancellation, trace } = call;
@@ -132,7 +136,7 @@ export class ServerCalls {
         return toldResult(result, server, one);
       }
       const isError = result["isError"] === true;
-      // A server may answer to a client that has left.
+      // The server may answer although the client has disconnected.
       const outcome = one.cancellation.cancelled ? "cancelled" : "completed";
       await use.ended({ outcome, code: null, isError, content: () => JSON.stringify(result) });
       return toldResult(result, server, one);
@@ -146,8 +150,8 @@ export class ServerCalls {
   }
 
   /**
-   * Gives what lets go of what it was asked with. Throws where the client did not ask for one, or has too many: its server has
-   * nobody to work for then.
+   * Returns the function that releases the kept parameters. Throws if the client did not ask for a task or has too
+   * many, and cancels the task.
    */
   #takeTask(made: JsonObject, { link, params }: Asked, call: ClientCall): () => void {
     try {
@@ -155,7 +159,7 @@ export class ServerCalls {
       return keepAsked(call, params);
     } catch (error) {
       const nobody = { memoryAccount: call.memoryAccount, cancellation: new Cancellation() };
-      // The client gets the error that led here; a server that cannot be reached ends the task itself.
+      // The client gets the original error. A server that cannot be reached ends the task itself.
       link.request("tasks/cancel", { taskId: made["taskId"] }, nobody).catch(() => {});
       throw error;
     }

@@ -1,4 +1,4 @@
-// What clients are told at the beginning of the servers that they may use.
+// Capabilities and instructions at the initialization of a client.
 import { expect, test } from "bun:test";
 import { principalFor } from "../../../tests/support/principal.ts";
 import { handlerFor, mcpServerFor, requestFrom, serving, TestLink } from "../../../tests/support/tool-desk.ts";

@@ -1,11 +1,11 @@
-// What a client is told at the beginning: what the servers that it may use have, and what they say of how they are to be used.
+// Builds capabilities and instructions for the initialization of a client, from the servers that it may use.
 import type { ServerCapabilities } from "@modelcontextprotocol/server";
 import type { ClientSession, JsonObject } from "../../domain/tools/client-session.ts";
 import type { McpServer } from "../../domain/tools/mcp-server.ts";
 import { isObject } from "./server-lists.ts";
 import { hasTasksExtension, tasksExtension } from "./tasks.ts";
 
-/** Characters of what one server says, and of all together: models read it with each conversation. */
+/** Maximum characters of the instructions of one server, and of all together. Models read them in each conversation. */
 const [maxLengthOfServer, maxLengthOfAll] = [4_000, 16_000];
 
 export interface ServerInfo {
@@ -13,16 +13,15 @@ export interface ServerInfo {
   readonly instructions?: string;
 }
 
-/** A server of the client. */
 export interface Met {
   readonly server: McpServer;
-  /** Undefined where it could not be reached: what it has shows later. */
+  /** Session of the server; undefined if it could not be reached and its capabilities are unknown yet. */
   readonly link: Pick<ClientSession, "capabilities" | "isLegacy"> | undefined;
-  /** What it says of itself, as far as that is approved. */
+  /** Approved instructions of the server. */
   readonly instructions: string | undefined;
 }
 
-/** For a request in which nothing of it is told. */
+/** Capabilities for requests whose response contains no server information. */
 export const unintroduced: ServerInfo = {
   capabilities: {
     tools: { listChanged: true },
@@ -33,7 +32,10 @@ export const unintroduced: ServerInfo = {
   },
 };
 
-/** `only`: at the address of one server, whose own words stand by themselves. */
+/**
+ * Merges the information of servers. With `only`, the address is that of one server, and its instructions stay without
+ * a heading.
+ */
 export function serverInfoOf(met: readonly Met[], isLegacy: boolean, only: string | undefined): ServerInfo {
   const has = (capability: string) =>
     met.some(({ link }) => link === undefined || link.capabilities[capability] !== undefined);
@@ -47,7 +49,7 @@ export function serverInfoOf(met: readonly Met[], isLegacy: boolean, only: strin
   const instructions = cut(texts.join("\n\n"), maxLengthOfAll);
   return {
     capabilities: {
-      // There are those of the gateway itself.
+      // The gateway always has tools of its own.
       tools: { listChanged: true },
       ...(has("prompts") && { prompts }),
       ...(has("resources") && { resources }),
@@ -60,7 +62,7 @@ export function serverInfoOf(met: readonly Met[], isLegacy: boolean, only: strin
   };
 }
 
-/** Tasks of earlier revisions are others, which are not translated. */
+/** Reports whether the server's tasks are usable. Tasks of earlier revisions differ and are not translated. */
 function taskable(capabilities: JsonObject, isLegacy: boolean): boolean {
   if (!isLegacy) return hasTasksExtension(capabilities);
   const { tasks } = capabilities;
@@ -69,7 +71,7 @@ function taskable(capabilities: JsonObject, isLegacy: boolean): boolean {
   return isObject(tools) && tools["call"] !== undefined;
 }
 
-/** Each line is quoted, so that nobody's words look as if they were another server's, or ours. */
+/** Quotes each line, so that the text of one server cannot pass for that of another server or of the gateway. */
 function headed({ name, title }: McpServer, text: string): string {
   return `# ${plainText(title ?? name)} (tools ${name}_…)\n\n${text.replace(/^/gm, "> ")}`;
 }

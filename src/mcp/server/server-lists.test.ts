@@ -1,4 +1,4 @@
-// Lists of servers as they are kept: for all who use a link, within bounds, and on nobody's account in particular.
+// Caching of server lists: shared by all users of a session, bounded, and counted on no caller's account.
 import { expect, test } from "bun:test";
 import { serving, TestLink } from "../../../tests/support/tool-desk.ts";
 import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";

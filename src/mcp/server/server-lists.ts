@@ -1,4 +1,4 @@
-// What servers list, as it was when they were last asked: paged through, bounded, and kept for a short time beside each link.
+// Reads the lists of MCP servers, page by page and within bounds, and caches each list briefly beside its session.
 import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -18,16 +18,19 @@ export const listKinds = {
 export type ListKind = keyof typeof listKinds;
 
 const [maxPages, maxItems] = [64, 5_000];
-/** Characters of one list, and of all that are kept. */
+/** Maximum characters of one list, and of all cached lists. */
 const [maxListLength, maxKept] = [8 * 1024 * 1024, 64 * 1024 * 1024];
-/** A server that tells of changes need not be asked sooner; others may say how long a list is good. */
+/** Servers that notify changes need no earlier read. Other servers may state how long a list is valid. */
 const [defaultMs, maxMs] = [60_000, 600_000];
-/** Whatever is deeper is left out: not all clients can read it, and they would read none of the others either. */
+/**
+ * Maximum depth of an item. A deeper item is left out, because some clients cannot parse it and would reject the whole
+ * list.
+ */
 const deepest = 100;
 const sweepMs = 30_000;
-/** A client that asks for fresh lists gets those of this time, so that it cannot make a server list all the time. */
+/** A client that asks for a fresh list gets one of at most this age, so that it cannot keep a server busy. */
 const freshMs = 1_000;
-/** All pages of a list together. */
+/** Timeout for all pages of a list together. */
 const readMs = 60_000;
 
 interface ReadList {
@@ -41,20 +44,20 @@ interface Kept {
   length: number;
   readMs: number;
   untilMs: number;
-  /** A fresh read of the same, while it is under way. */
+  /** A fresh read of the same list, while it is under way. */
   renewal?: Promise<readonly JsonObject[]> | undefined;
 }
 
-/** Rejects where none is free in time. */
+/** Takes a request slot of the server. Rejects if no slot becomes free in time. */
 type TakePlace = (cancellation: Cancellation) => Promise<() => void>;
 
-/** For a link that nobody else has. */
+/** Takes no slot, for a session that is not shared. */
 const atOnce: TakePlace = async () => () => {};
 
 export class ServerLists {
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #kept = new WeakMap<ClientSession, Map<ListKind, Kept>>();
-  /** What is kept in all, the oldest first, and how to let go of it. */
+  /** Cached lists, the oldest first, each with the function that drops it. */
   readonly #all = new Map<Kept, () => void>();
   #length = 0;
 
@@ -63,9 +66,8 @@ export class ServerLists {
   }
 
   /**
-   * All who ask at once share what comes; one that failed is asked anew. `place`: waits for one at the server, for each page;
-   * gives what gives it back. `isFresh`: takes no list that was read more than a second ago;
-   * others have the old one until the new one is there.
+   * Returns a list. Concurrent callers share one read, and a failed read is repeated. `place` takes a slot for each
+   * page. With `isFresh`, a list older than a second is read anew; other callers get the old list meanwhile.
    */
   of(link: ClientSession, kind: ListKind, place: TakePlace = atOnce, isFresh = false): Promise<readonly JsonObject[]> {
     const kept = this.#of(link);
@@ -80,7 +82,7 @@ export class ServerLists {
     return this.#read(link, kind, place, kept);
   }
 
-  /** `known`: a list that is kept until the read succeeds. */
+  /** Reads a list. `known` is an older list that stays until the read succeeds. */
   #read(
     link: ClientSession,
     kind: ListKind,
@@ -96,7 +98,7 @@ export class ServerLists {
       ({ goodMs, length }) => {
         fresh.readMs = this.#clock.monotonicMs();
         fresh.untilMs = fresh.readMs + Math.min(goodMs, maxMs);
-        // It may have changed while it was read.
+        // The list may have changed while it was read.
         if (kept.get(kind) !== (known ?? fresh)) return;
         if (known) this.#drop(kept, kind);
         kept.set(kind, fresh);
@@ -138,7 +140,7 @@ export class ServerLists {
       for (const [kind, { changed }] of Object.entries(listKinds))
         if (changed === method) this.#drop(kept, kind as ListKind);
     });
-    // A link that is listened to counts as used: without an end no process would ever be idle.
+    // A session with a listener counts as used, so an unused listener must end for the process to become idle.
     const timer = setInterval(() => {
       const now = this.#clock.monotonicMs();
       for (const [kind, { untilMs }] of kept) if (untilMs <= now) this.#drop(kept, kind);
@@ -152,7 +154,10 @@ export class ServerLists {
   }
 }
 
-/** Goes on where who asked first leaves: others wait for the same, so it is asked as nobody in particular. */
+/**
+ * Continues when the first caller disconnects, because others share the read. The read counts on no caller's memory
+ * account.
+ */
 async function inTime(link: ClientSession, kind: ListKind, place: TakePlace): Promise<ReadList> {
   const cancellation = new Cancellation();
   const late = () => cancellation.cancel(listFault(`${listKinds[kind].method} took more than ${readMs} ms`));
@@ -184,7 +189,7 @@ async function readList(
     if ("error" in answer) throw listFault(`${method}: ${answer.error.code} ${answer.error.message}`);
     const page = answer.result[kind];
     if (page !== undefined && !Array.isArray(page)) throw listFault(`${method}: what it gave is no list`);
-    // Not spread: there may be more of them than a function takes.
+    // Items are not spread, as a list may be longer than the maximum number of arguments.
     for (const item of page ?? []) {
       if (!isObject(item) || !isShallow(item, deepest)) continue;
       length += JSON.stringify(item).length;
@@ -194,7 +199,7 @@ async function readList(
     const { nextCursor, ttlMs } = answer.result;
     if (typeof ttlMs === "number" && ttlMs > 0) goodMs = Math.min(goodMs, ttlMs);
     cursor = typeof nextCursor === "string" && nextCursor !== "" ? nextCursor : undefined;
-    // A cursor that comes back leads to pages that were read: the list is whole, but for repetitions.
+    // A repeated cursor leads to pages that were read already: the list is whole, except for repeated items.
     if (cursor !== undefined && cursors.has(cursor)) return { items: withoutRepetitions(items), length, goodMs };
     if ((cursor !== undefined && cursors.size >= maxPages) || items.length > maxItems) {
       throw listFault(`${method} does not end: ${cursors.size + 1} pages, ${items.length} items`);

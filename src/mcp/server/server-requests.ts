@@ -1,4 +1,5 @@
-// Asks a server, and answers what it asks back meanwhile: by its client, or by a model of the gateway where that cannot.
+// Sends a request to a server, and answers the server's requests meanwhile: by the client, or by a model of the
+// gateway.
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import {
@@ -17,10 +18,10 @@ import { methodNotFound, missingCapability, RpcError } from "./rpc-error.ts";
 import { isObject } from "./server-lists.ts";
 import { withoutTasksExtension } from "./tasks.ts";
 
-/** Characters of what a server says of a call that failed, in the error in its place. */
+/** Maximum characters of a server's text in the error of a failed call. */
 const maxSaidLength = 1_000;
 
-/** The result, which asks in its turn where the client of a later revision is to answer. Rejects with the error of the server. */
+/** Returns the result, which may ask the client of a later revision for input. Rejects with the error of the server. */
 export async function askServer(
   { server, link, method, params }: { server: McpServer; link: ClientSession; method: string; params: JsonObject },
   call: ClientCall,
@@ -34,10 +35,10 @@ export async function askServer(
     if (!isObject(inputRequests)) return undefined;
     const wants = Object.entries(inputRequests);
     for (const [, one] of wants) requireFit(server.name, one, call);
-    // A task asks by its state.
+    // A task asks for input by its status.
     if (resultType !== "input_required") return undefined;
     if (!call.isAskable && !wants.every(([, one]) => isOurs(one, call))) return undefined;
-    // To ask for nothing is a round as well.
+    // An empty request for input counts as a round as well.
     asked += Math.max(1, wants.length);
     if (asked > maxAskedBack) throw asksTooOften(server.name);
     const inputResponses: Record<string, JsonObject> = {};
@@ -61,7 +62,7 @@ function requireFit(server: string, asked: unknown, { capabilities }: ClientCall
   requireElicitable(server, isObject(asked["params"]) ? asked["params"] : {}, capabilities);
 }
 
-/** `server`: its name, for errors. */
+/** Returns the exchange options of a call. `server` is the server's name, for errors. */
 export function exchangeOf(
   call: ClientCall,
   { _meta }: JsonObject,
@@ -73,7 +74,7 @@ export function exchangeOf(
   const samples = call.principal.scopes.has("chat:write") ? { sampling: {} } : {};
   return {
     ...{ memoryAccount, cancellation, headers },
-    // Tasks of earlier revisions are others.
+    // Tasks of earlier revisions differ from the extension.
     clientCapabilities: { ...samples, ...(call.isAskable ? withoutTasksExtension(capabilities) : capabilities) },
     notified: (method, params) => {
       if (method !== "notifications/progress") call.notify(method, params);
@@ -104,7 +105,7 @@ async function answerAsked(
   return await call.ask(method, params);
 }
 
-/** Whether the gateway answers it in the place of a client that cannot: by one of its own models. */
+/** Reports whether a model of the gateway answers, in place of a client without sampling. */
 function isOurs(asked: unknown, { capabilities }: ClientCall): boolean {
   return isObject(asked) && asked["method"] === "sampling/createMessage" && capabilities["sampling"] === undefined;
 }
@@ -115,7 +116,7 @@ function neededCapability(method: string): string | undefined {
   return method === "roots/list" ? "roots" : undefined;
 }
 
-/** `server`: its name, for errors. */
+/** Returns the result, or throws the server's error. `server` is the server's name, for errors. */
 export function resultOf(answer: ToolAnswer, { lacking, capabilities }: ClientCall, server: string): JsonObject {
   requireElicitableError(server, answer, capabilities);
   const isFailed = "error" in answer || answer.result["isError"] === true;
@@ -125,7 +126,10 @@ export function resultOf(answer: ToolAnswer, { lacking, capabilities }: ClientCa
   throw new RpcError(code, message, data);
 }
 
-/** A server of an earlier revision learns only when it asks what a client cannot, and says that it failed as it likes. */
+/**
+ * Returns the error for missing capabilities. A server of an earlier revision learns of them only when its request
+ * fails, and reports that in its own words.
+ */
 function lackOf(lacking: ReadonlySet<string>, answer: ToolAnswer): RpcError {
   const requiredCapabilities = Object.fromEntries([...lacking].map((name) => [name, {}]));
   const what = `The server asked for what this client does not say that it can: ${[...lacking].join(", ")}.`;

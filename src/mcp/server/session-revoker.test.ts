@@ -1,4 +1,4 @@
-// What outlives its request ends once its principal may not have it any more.
+// Sessions and streams end when their principal loses its rights.
 import { afterEach, expect, test } from "bun:test";
 import { callerOf } from "../../../tests/support/link-world.ts";
 import { manualClock } from "../../../tests/support/manual-clock.ts";
@@ -12,7 +12,7 @@ let standing: SessionRevoker;
 
 afterEach(() => standing.close());
 
-/** Whether what began with `caller` has ended, now that this stands behind its credential. */
+/** Reports whether an entry of `caller` has ended, if its credential now has these rights. */
 async function hasEnded(now: Principal | GatewayError): Promise<boolean> {
   let isOver = false;
   const still = async (asked: Principal) => {

@@ -1,11 +1,11 @@
-// Ends what outlives its request, sessions and streams, once whoever it belongs to may not have it any more.
+// Closes sessions and streams when their credential or its rights end.
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { Principal } from "../../domain/principal.ts";
 
 export interface SessionRevokerDeps {
   clock: Pick<Clock, "nowSeconds">;
-  /** Returns the principal as it is now. Rejects with `invalid_api_key` where its credential has ended. */
+  /** Returns the principal as it is now. Rejects with `invalid_api_key` if its credential has ended. */
   still(principal: Principal): Promise<Principal>;
 }
 
@@ -13,7 +13,7 @@ const pollMs = 5_000;
 
 interface Entry {
   readonly principal: Principal;
-  /** Unix seconds at which it ends by itself; undefined: with its credential alone. */
+  /** Unix seconds at which the entry ends; undefined: it ends with its credential alone. */
   readonly untilSeconds: number | undefined;
   readonly end: () => void;
 }
@@ -27,7 +27,7 @@ export class SessionRevoker {
     this.#deps = deps;
   }
 
-  /** Calls `end` once it is over. Gives what to call where it is over by itself. */
+  /** Calls `end` when the credential ends. Returns the function to call when the session or stream ends by itself. */
   add(principal: Principal, untilSeconds: number | undefined, end: () => void): () => void {
     const entry: Entry = { principal, untilSeconds, end };
     this.#entries.add(entry);
@@ -44,7 +44,7 @@ export class SessionRevoker {
     this.#timer = undefined;
   }
 
-  /** Never rejects. */
+  /** Checks all entries. Never rejects. */
   async look(): Promise<void> {
     const asked = new Map<Principal, Promise<Principal | undefined>>();
     const entries = [...this.#entries];
@@ -62,12 +62,15 @@ export class SessionRevoker {
   #holds({ principal, untilSeconds }: Entry, now: Principal | undefined): boolean {
     if (untilSeconds !== undefined && untilSeconds <= this.#deps.clock.nowSeconds()) return false;
     if (!now?.scopes.has("tools:use")) return false;
-    // What it follows was chosen by what it might use then.
+    // The servers of a session were chosen by the rights of that time.
     const nowLocal = now.reach?.neverLeaves === true && principal.reach?.neverLeaves !== true;
     return !nowLocal && Bun.deepEquals(now.tools, principal.tools);
   }
 
-  /** Undefined where it has ended; as it was, where that cannot be found out at the moment. */
+  /**
+   * Returns the current principal, or undefined if its credential has ended. While the store is unavailable, returns
+   * the earlier principal.
+   */
   async #still(before: Principal): Promise<Principal | undefined> {
     try {
       return await this.#deps.still(before);

@@ -1,4 +1,4 @@
-// What sessions hold, and give back, whatever their clients do.
+// Memory and slots that sessions hold, and their release whatever the clients do.
 import { expect, jest, test } from "bun:test";
 import { manualClock } from "../../../tests/support/manual-clock.ts";
 import { accountFor, principalFor } from "../../../tests/support/principal.ts";
@@ -60,7 +60,7 @@ test("a request that its client cancels is over: its stream ends, and makes room
   const begun = await one.send(initialize);
   await begun.text();
   const session = begun.headers.get("mcp-session-id") ?? "";
-  // More than may be under way in one session.
+  // The batch has more requests than a session may have under way.
   for (let id = 1; id <= 70; id++) {
     const call = { jsonrpc: "2.0", id, method: "tools/call", params: { name: "one_slow", arguments: {} } };
     const answer = await one.send(call, undefined, session);

@@ -1,4 +1,4 @@
-// Sessions of clients that speak earlier revisions: each of one principal, bounded in number, and ended once nobody uses it.
+// Sessions of clients that speak earlier revisions: each belongs to one principal, and unused sessions end.
 import { type ServerContext, WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/server";
 import type { Clock } from "../../base/clock.ts";
 import { longLived } from "../../base/long-lived.ts";
@@ -9,11 +9,11 @@ import type { RequestHandler } from "./request-handler.ts";
 import type { SessionRevoker } from "./session-revoker.ts";
 import { Subscriber } from "./subscriptions.ts";
 
-/** A client that went away without a word is let go of. */
+/** Sessions of clients that disappeared silently end after this idle time. */
 const { idleMs, bounds } = longLived.mcpSession;
 const sweepMs = 30_000;
 const [maxOfOwner, maxOfAll] = [bounds.key.most, bounds.total.most];
-/** Requests of one session at a time. */
+/** Maximum concurrent requests of one session. */
 const maxOpen = 64;
 
 interface Session {
@@ -24,9 +24,9 @@ interface Session {
   readonly transport: WebStandardStreamableHTTPServerTransport;
   readonly follower: Subscriber;
   readonly events: KeptEvents;
-  /** Ids of requests that are under way: two with the same would get each other's answers. */
+  /** Ids of requests under way. Two requests with the same id would get each other's responses. */
   readonly open: Set<string>;
-  /** Streams and requests of it. */
+  /** Number of open streams and requests of the session. */
   busy: number;
   usedMs: number;
 }
@@ -51,12 +51,12 @@ export class Sessions {
     return this.#byId.size;
   }
 
-  /** `body`: of a POST, as JSON; undefined for others. */
+  /** `body` is the parsed JSON of a POST, else undefined. */
   async answer(request: Request, from: ClientRequest, body: unknown): Promise<Response> {
     const id = request.headers.get("mcp-session-id");
     if (id === null) return await this.#begin(request, from, body);
     const session = this.#byId.get(id);
-    // Whose it is, is told to nobody.
+    // The error does not disclose whether the session belongs to another owner.
     if (!session || session.owner !== ownerOf(from.principal) || session.only !== from.only) {
       return rpcFault(404, -32_001, "There is no such session. Begin a new one with initialize.", body);
     }
@@ -64,12 +64,12 @@ export class Sessions {
     return await this.#within(session, request, body);
   }
 
-  /** Ends all. */
+  /** Ends all sessions. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
     const all = [...this.#byId.values()];
     this.#byId.clear();
-    // The server stops: a client that has left already is no fault.
+    // A client that has already disconnected is no fault while the server stops.
     await Promise.all(all.map(({ transport }) => transport.close().catch(() => {})));
   }
 
@@ -83,7 +83,7 @@ export class Sessions {
     let forget = () => {};
     const events = new KeptEvents(from.memoryAccount, this.#clock);
     const follower = new Subscriber(from, this.#handler.onChange, (method, params) => {
-      // Nobody may listen at the moment.
+      // The client may have no open stream at the moment.
       void server.notification({ method, params: { ...params } }).catch(() => {});
     });
     this.#requests.set(request, { ...from, follower });
@@ -97,10 +97,10 @@ export class Sessions {
           ...{ transport, follower, events, open: new Set(), busy: 0, usedMs: this.#clock.monotonicMs() },
         };
         begun = session;
-        // Not before: others of the same owner may begin while servers are asked what they have.
+        // Other sessions of the same owner may begin during initialization, so room is made only now.
         this.#makeRoom(session);
         this.#byId.set(id, session);
-        // A token may be renewed meanwhile, and its session goes on.
+        // A renewed token continues the session, so the session has no end time of its own.
         forget = this.#standing.add(from.principal, undefined, () => this.#end(session));
       },
     });
@@ -150,7 +150,7 @@ export class Sessions {
     return request;
   }
 
-  /** Ends one of the same owner, or else of the account that has the most, which nobody has used for longest. */
+  /** Ends the least recently used session of the same owner, or else of the account with the most sessions. */
   #makeRoom({ owner }: Session): void {
     const all = [...this.#byId.values()];
     const own = all.filter((session) => session.owner === owner);
@@ -169,7 +169,7 @@ export class Sessions {
 
   #end(session: Session): void {
     this.#byId.delete(session.id);
-    // The session is over, also where its client has left already.
+    // Errors are ignored, because the client may have disconnected already.
     session.transport.close().catch(() => {});
   }
 }
@@ -184,7 +184,7 @@ function isInitialize(body: unknown): boolean {
   return typeof body === "object" && body !== null && "method" in body && body.method === "initialize";
 }
 
-/** Ids of the requests in a body; of answers and notifications there are none. */
+/** Returns the ids of the requests in a body. Responses and notifications have none. */
 function idsOf(body: unknown): string[] {
   const messages: unknown[] = Array.isArray(body) ? body : [body];
   return messages.flatMap((message) =>
@@ -204,7 +204,7 @@ function done(answer: Response, over: () => void): Response {
   return answer;
 }
 
-/** The same stream; `over` is called once, when it has ended or nobody reads it any more. */
+/** Returns the same stream. Calls `over` once, when the stream has ended or was cancelled. */
 export function whenOver(body: ReadableStream<Uint8Array>, over: () => void): ReadableStream<Uint8Array> {
   const reader = body.getReader();
   return new ReadableStream({

@@ -1,4 +1,4 @@
-// What servers tell beside any request, on its way to one client that listens: that lists or resources have changed.
+// Forwards notifications of MCP servers to one listening client: changes of lists and resources.
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { ClientSession, JsonObject } from "../../domain/tools/client-session.ts";
@@ -7,11 +7,14 @@ import { listKinds } from "./server-lists.ts";
 
 const listChanges: ReadonlySet<string> = new Set(Object.values(listKinds).map(({ changed }) => changed));
 const updated = "notifications/resources/updated";
-/** What comes within this time is told once: a server that tells of each of its changes is not passed on as often. */
+/** Repeated notifications within this time are sent once, so that a busy server does not flood its clients. */
 const gatherMs = 50;
 const maxResources = 100;
 
-/** Who hears of a resource of a link; the server is told of the first and of the last one, as others share the link. */
+/**
+ * Subscribers of each resource of a session. Only the first and the last reach the server, because subscribers share
+ * the session.
+ */
 const listeners = new WeakMap<ClientSession, Map<string, Set<Subscriber>>>();
 
 interface Followed {
@@ -21,7 +24,7 @@ interface Followed {
   readonly uris: Set<string>;
 }
 
-/** Who listens: at the address of all servers, or of one alone. */
+/** A listening client, at the address of all servers or of one server. */
 export interface Listening {
   readonly only: string | undefined;
   readonly memoryAccount: MemoryAccount;
@@ -31,13 +34,13 @@ export class Subscriber {
   readonly #from: Listening;
   readonly #tell: (method: string, params: JsonObject) => void;
   readonly #followed = new Map<string, Followed>();
-  /** What is to be told next, once each. */
+  /** Notifications to send next, without repetitions. */
   readonly #waiting = new Map<string, { method: string; params: JsonObject }>();
   #timer: ReturnType<typeof setTimeout> | undefined;
   readonly #unlisten: () => void;
   #isOver = false;
 
-  /** `onChange`: of what there is at all, servers and what is approved of them. */
+  /** Creates a subscriber. `onChange` reports changes of servers and approvals. */
   constructor(
     from: Listening,
     onChange: (listener: () => void) => () => void,
@@ -50,7 +53,7 @@ export class Subscriber {
     });
   }
 
-  /** Tells what the server tells from now on; in place of a link to it that was followed before. */
+  /** Forwards notifications of the server from now on. Replaces an earlier session of the same server. */
   follow(server: string, link: ClientSession): void {
     const known = this.#followed.get(server);
     if (this.#isOver || known?.link === link) return;
@@ -59,14 +62,14 @@ export class Subscriber {
     this.#followed.set(server, { link, stop, uris: new Set() });
   }
 
-  /** Whether it may have one more; the server was asked for it, or is told of it already. */
+  /** Reports whether the client may subscribe to another resource. */
   get hasRoom(): boolean {
     let count = 0;
     for (const { uris } of this.#followed.values()) count += uris.size;
     return count < maxResources;
   }
 
-  /** The client wants to know of a resource; false: the server is told of that already, for somebody else. */
+  /** Adds a subscription of the client. Returns false if another client's subscription already exists at the server. */
   add(server: string, uri: string): boolean {
     const followed = this.#followed.get(server);
     if (!followed) return true;
@@ -78,7 +81,7 @@ export class Subscriber {
     return others.size === 1;
   }
 
-  /** It wants to know of it no more; false: somebody else does. */
+  /** Removes a subscription of the client. Returns false if another client still subscribes to the resource. */
   remove(server: string, uri: string): boolean {
     const followed = this.#followed.get(server);
     if (!followed) return true;
@@ -86,7 +89,7 @@ export class Subscriber {
     return letGo(this, followed.link, uri);
   }
 
-  /** The client is gone. */
+  /** Ends all subscriptions of a client that has disconnected. */
   end(): void {
     this.#isOver = true;
     this.#unlisten();
@@ -99,7 +102,7 @@ export class Subscriber {
     stop();
     const exchange = { memoryAccount: this.#from.memoryAccount, cancellation: new Cancellation() };
     for (const uri of uris) {
-      // A server that is away has forgotten the subscription.
+      // A server that was restarted has forgotten the subscription.
       if (letGo(this, link, uri)) link.request("resources/unsubscribe", { uri }, exchange).catch(() => {});
     }
   }
@@ -108,10 +111,10 @@ export class Subscriber {
     if (listChanges.has(method)) this.#gather(method, method, {});
     const { uri } = params;
     if (method !== updated || typeof uri !== "string" || uri.length > maxUriLength) return;
-    // A part of a resource may have changed that somebody wants to know of.
+    // An update may concern a part of a resource that the client subscribes to.
     const isWanted = [...(this.#followed.get(server)?.uris ?? [])].some((one) => uri.startsWith(one));
     const told = this.#from.only === undefined ? publicUri(server, uri) : uri;
-    // Whatever else a server says there waits for each client that listens, without a bound.
+    // The bound keeps a server from filling memory with notifications.
     if (isWanted && this.#waiting.size < maxResources) this.#gather(`${method} ${told}`, method, { uri: told });
   }
 
@@ -127,7 +130,7 @@ export class Subscriber {
   }
 }
 
-/** Whether nobody is left who wants to know of it. */
+/** Removes a subscriber. Returns true if the resource has no subscriber left. */
 function letGo(follower: Subscriber, link: ClientSession, uri: string): boolean {
   const all = listeners.get(link);
   const others = all?.get(uri);

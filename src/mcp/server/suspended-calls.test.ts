@@ -1,4 +1,4 @@
-// Calls that wait for their client: whose they are, what they hold, and that each ends once.
+// The owners of suspended calls, the memory that suspended calls hold, and how each call ends once.
 import { expect, jest, test } from "bun:test";
 import { principalFor } from "../../../tests/support/principal.ts";
 import { handlerFor, mcpServerFor, requestFrom, serving, TestLink } from "../../../tests/support/tool-desk.ts";
@@ -17,7 +17,7 @@ function callFrom(changes: Partial<ClientCall> = {}): ClientCall {
   };
 }
 
-/** Asks once, and ends with the answer. */
+/** Sends one request to the client, and ends with the response. */
 const asking = async (call: ClientCall): Promise<JsonObject> => ({ got: await call.ask("elicitation/create", {}) });
 
 const subject = { server: "one", method: "tools/call", name: "look" };
@@ -35,7 +35,7 @@ test("a request that comes twice, as over a bad connection, gets its answer twic
   jest.useFakeTimers();
   const held = new SuspendedCalls();
   const resume = await begun(held);
-  // Both are told what is asked; the wait for an answer is one.
+  // Both requests are sent to the client, and only one waits for the response.
   const both = await Promise.all([resume(callFrom()), resume(callFrom())]);
   expect(both.map((told) => told?.["resultType"])).toEqual(["input_required", "input_required"]);
   jest.advanceTimersByTime(4 * 60_000);
@@ -60,7 +60,7 @@ test("what a call was asked with counts as its key's until the call has ended, h
   const fails = (call: ClientCall) => Promise.race([failed.promise, asking(call)]);
   await held.begin(callFrom({ memoryAccount }), subject, params, fails);
   expect(memoryAccount.held).toBeWithin(20_000, 22_000);
-  // Its server is gone, while nobody waits for it.
+  // The server fails while no client waits.
   failed.reject(new Error("gone"));
   await Bun.sleep(1);
   expect(memoryAccount.held).toBeWithin(10_000, 11_000);
@@ -157,7 +157,7 @@ test("a call that failed once its client could not be asked says what it takes; 
     data: { requiredCapabilities: { elicitation: {} } },
   });
   expect(ended).toEqual(["one tools/call sign failed upstream_error false"]);
-  // A client of an earlier revision knows no such error.
+  // A client of an earlier revision does not know this error.
   expect(await sign(callFrom({ isAskable: true }))).toMatchObject({ isError: true });
   isNeeded = false;
   expect(await sign(callFrom())).toMatchObject({ isError: false });

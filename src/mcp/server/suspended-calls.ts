@@ -1,4 +1,5 @@
-// Calls whose servers ask back on their own connection, for clients that are asked by an answer and repeat their request.
+// Suspends calls whose servers send requests on their own connection, for clients that answer by repeating their
+// request.
 import { Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { longLived } from "../../base/long-lived.ts";
@@ -7,11 +8,11 @@ import { type ClientCall, keepAsked, ownerOf } from "./client-call.ts";
 import { invalidParams, RpcError } from "./rpc-error.ts";
 import { isObject } from "./server-lists.ts";
 
-/** Somebody may have to look something up before they answer. */
+/** The user may need time to find an answer. */
 const { idleMs: patienceMs, bounds } = longLived.mcpHeldCall;
 const [maxOfOwner, maxOfAccount, maxOfAll] = [bounds.key.most, bounds.account.most, bounds.total.most];
 
-/** The request that the call is of, as its server knows it. */
+/** Request of a suspended call, as the server knows it. */
 export interface SuspendedSubject {
   readonly server: string;
   readonly method: string;
@@ -30,10 +31,10 @@ class Held {
   readonly subject: SuspendedSubject;
   readonly asked = new Map<string, Asked>();
   readonly cancellation = new Cancellation();
-  /** Whose connection hears of progress. */
+  /** Client whose connection receives progress notifications. */
   client: ClientCall;
   result: Promise<JsonObject> | undefined;
-  /** By which it is known; undefined: it has asked nothing yet. */
+  /** The id of the suspended call; undefined until the server has sent a request. */
   id: string | undefined;
   timer: ReturnType<typeof setTimeout> | undefined;
   letGo = () => {};
@@ -47,7 +48,7 @@ class Held {
     this.subject = subject;
   }
 
-  /** Rejects once the call has ended: a server that waits for the answer by itself would wait for ever. */
+  /** Rejects when the call ends, because a server that awaits the response would wait forever. */
   ask(method: string, params: JsonObject): Promise<JsonObject> {
     const { promise, resolve, reject } = Promise.withResolvers<JsonObject>();
     const { cancellation } = this;
@@ -63,18 +64,18 @@ class Held {
     return promise;
   }
 
-  /** By which its client comes back: another one, each time that more was asked. */
+  /** Returns the request state with which the client comes back. Each new request of the server changes the state. */
   get state(): string {
     return `${this.id}.${this.#asks}`;
   }
 
-  /** Whether its client was given that at some time: a request may come twice. */
+  /** Reports whether the client once got this state, because a client may repeat a request. */
   wasGiven(state: string): boolean {
     const asks = Number(state.slice(state.indexOf(".") + 1));
     return state === `${this.id}.${asks}` && asks > 0 && asks <= this.#asks;
   }
 
-  /** Resolves once something is asked. */
+  /** Resolves when the server has sent a request. */
   whenAsked(): Promise<void> {
     if (this.asked.size > 0) return Promise.resolve();
     this.#told ??= Promise.withResolvers();
@@ -85,7 +86,9 @@ class Held {
 export class SuspendedCalls {
   readonly #held = new Map<string, Held>();
 
-  /** Runs `work` with a call that can be asked. `params`: with what it is asked, which is held for as long as it goes on. */
+  /**
+   * Runs `work` with a call that accepts server requests. `params` are kept and counted while the call is suspended.
+   */
   async begin(
     client: ClientCall,
     subject: SuspendedSubject,
@@ -108,12 +111,15 @@ export class SuspendedCalls {
         return held.ask(method, asked);
       },
     });
-    // Whoever waits for it later sees that it failed.
+    // The waiting caller handles the failure.
     held.result.catch(() => {}).then(() => this.#end(held));
     return await this.#wait(held, client);
   }
 
-  /** Undefined where the state is none of these. Rejects where it is somebody else's, or of a request that is not `isSame`. */
+  /**
+   * Resumes the call of a state; undefined if `state` is none of a suspended call. Rejects if it belongs to another
+   * owner, or if `isSame` rejects its request.
+   */
   resume(
     client: ClientCall,
     state: unknown,
@@ -138,7 +144,7 @@ export class SuspendedCalls {
     return this.#wait(held, client);
   }
 
-  /** Nobody can come back any more. */
+  /** Cancels all suspended calls, as their clients cannot return. */
   close(): void {
     const error = new GatewayError("service_unavailable", "The gateway is about to stop.", { retryAfterSeconds: 5 });
     for (const held of this.#held.values()) {
@@ -147,10 +153,10 @@ export class SuspendedCalls {
     }
   }
 
-  /** Until it has ended, or asks. */
+  /** Waits until the call has ended, or until the server sends a request. */
   async #wait(held: Held, client: ClientCall): Promise<JsonObject> {
     clearTimeout(held.timer);
-    // Whoever came back meanwhile waits for the same.
+    // A client that has returned since then waits for the same call, which must go on.
     const leave = () => {
       if (held.client === client) held.cancellation.cancel(client.cancellation.reason);
     };
@@ -162,7 +168,7 @@ export class SuspendedCalls {
     }
   }
 
-  /** Throws where there is no room for it. */
+  /** Throws if too many calls are suspended. */
   #keep(held: Held, params: JsonObject): string {
     const ofAccount = [...this.#held.values()].filter(({ accountId }) => accountId === held.accountId);
     const own = ofAccount.filter(({ owner }) => owner === held.owner);

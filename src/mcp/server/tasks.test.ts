@@ -1,4 +1,4 @@
-// Tasks of calls, as the handler keeps them: for whom, for how long, and on which record.
+// Tasks of calls, as the request handler keeps them: their owners, lifetimes and records.
 import { expect, jest, test } from "bun:test";
 import { until } from "../../../tests/support/headrace.ts";
 import { accountFor, principalFor } from "../../../tests/support/principal.ts";
@@ -24,7 +24,7 @@ function callOf(changes: Partial<ClientCall> = {}, principal: Principal = someon
   };
 }
 
-/** A server that makes a task of each call, numbered, and says of each what `says` has. */
+/** Server that creates a numbered task for each call, and reports the status that `says` has. */
 function tasking(says: JsonObject = { status: "working" }, isLegacy = false) {
   let made = 0;
   const answer = (method: string, params: JsonObject): ToolAnswer => {

@@ -1,4 +1,5 @@
-// Tasks that servers made of calls: each belongs to whoever called, is known for a bounded time, and is on record until it ends.
+// Tasks that servers created for calls. Each task belongs to its caller, is kept for a bounded time, and is recorded
+// until it ends.
 import { longLived } from "../../base/long-lived.ts";
 import type { ClientSession, JsonObject } from "../../domain/tools/client-session.ts";
 import { type McpServer, maxCallMs } from "../../domain/tools/mcp-server.ts";
@@ -6,29 +7,29 @@ import type { OpenToolUse } from "../../domain/tools/tool-use.ts";
 import { type ClientCall, ownerOf } from "./client-call.ts";
 import { isObject } from "./server-lists.ts";
 
-/** Since 2026-07-28 tasks are an extension (SEP-2663), which client and server both have to name. */
+/** Since 2026-07-28 tasks are an extension (SEP-2663), which client and server both have to declare. */
 export const tasksExtension = "io.modelcontextprotocol/tasks";
-/** Where earlier revisions say of a result which task it is of. */
+/** Member of `_meta` in which results of earlier revisions name their task. */
 export const relatedTask = "io.modelcontextprotocol/related-task";
 const { bounds, maxMs } = longLived.mcpTask;
 const [maxOfOwner, maxOfAccount, maxOfAll] = [bounds.key.most, bounds.account.most, bounds.total.most];
-/** Servers say for how long they keep one, and its client may come for the result for so long. */
+/** Lifetime of a task, within which the client may ask for the result. Servers may state it. */
 const [defaultKeptMs, maxKeptMs] = [3_600_000, maxMs];
 const maxIdLength = 512;
-/** Servers tell of a task beside any request by these. */
+/** Methods of the notifications about the status of a task. */
 const statusNews: ReadonlySet<unknown> = new Set(["notifications/tasks", "notifications/tasks/status"]);
 
 type End = Parameters<OpenToolUse["ended"]>[0];
 
 export interface MadeTask {
   readonly server: McpServer;
-  /** The server's own name of the tool. */
+  /** Name of the tool at the server. */
   readonly tool: string;
   readonly link: Pick<ClientSession, "onChange">;
   readonly use: OpenToolUse;
-  /** What the server said of it. */
+  /** Task, as the server created it. */
   readonly made: JsonObject;
-  /** What it was asked with is held until it has ended. */
+  /** Releases the kept parameters when the task has ended. */
   readonly letGo: () => void;
 }
 
@@ -50,19 +51,19 @@ export class Task {
     this.#id = taskId;
     this.#use = use;
     this.#letGo = letGo;
-    // Whoever listens to a process keeps it: else it would be ended in the middle of its task.
+    // A listener keeps the process in use, so that it is not stopped in the middle of its task.
     this.#stop = link.onChange((method, params) => {
       if (statusNews.has(method)) void this.heard(method, params);
     });
-    // No call is on record for longer, whatever its server goes on to do.
+    // A call is recorded for no longer than its maximum duration, even if the server continues.
     this.#timer = setTimeout(() => void this.end("completed"), maxCallMs(server));
     use.rest();
   }
 
-  /** What the server says of it by now; it is off the record once it has ended. */
+  /** Updates the task from a response or notification of the server, and ends its record when it has ended. */
   async heard(method: string, said: JsonObject): Promise<void> {
     if (method === "tasks/result") return await this.end("completed", said);
-    // Since 2026-07-28 this says no more than that it was heard.
+    // Since 2026-07-28 this response only acknowledges the cancellation.
     if (method === "tasks/cancel" && said["status"] === undefined) return await this.end("cancelled");
     const { taskId, status, result } = said;
     if (taskId !== this.#id) return;
@@ -88,7 +89,7 @@ export class Task {
 export class Tasks {
   readonly #tasks = new Map<string, { task: Task; timer: ReturnType<typeof setTimeout> }>();
 
-  /** Whether whoever calls may have one more. */
+  /** Reports whether the owner may have another task. */
   hasRoom({ principal }: Pick<ClientCall, "principal">): boolean {
     const owner = ownerOf(principal);
     let [own, ofAccount] = [0, 0];
@@ -99,7 +100,7 @@ export class Tasks {
     return own < maxOfOwner && ofAccount < maxOfAccount && this.#tasks.size < maxOfAll;
   }
 
-  /** Takes over the use of the call. */
+  /** Adds a task, which takes over the recorded use of the call. */
   add({ principal }: Pick<ClientCall, "principal">, made: MadeTask): void {
     const owner = ownerOf(principal);
     const key = keyOf(owner, made.server.name, String(made.made["taskId"]));
@@ -111,12 +112,12 @@ export class Tasks {
     this.#tasks.set(key, { task: new Task(owner, principal.account.id, made), timer });
   }
 
-  /** Undefined where it is nobody's, or somebody else's. `id`: as its server knows it. */
+  /** Finds a task of the same owner by `id`, the server's own task id. */
   find({ principal }: Pick<ClientCall, "principal">, server: McpServer, id: string): Task | undefined {
     return this.#tasks.get(keyOf(ownerOf(principal), server.name, id))?.task;
   }
 
-  /** Ends all of them: nobody can come for them any more. */
+  /** Ends all tasks, as their clients cannot return. */
   async close(): Promise<void> {
     await Promise.all([...this.#tasks.keys()].map((key) => this.#drop(key)));
   }
@@ -130,23 +131,23 @@ export class Tasks {
   }
 }
 
-/** What the server says of a task that it made of a call; undefined: it made none. */
+/** Returns the task in a result; undefined if the server created none. */
 export function taskIn({ resultType, task, ...rest }: JsonObject): JsonObject | undefined {
   const made = resultType === "task" ? rest : task;
   return isObject(made) && typeof made["taskId"] === "string" ? made : undefined;
 }
 
-/** Whether it can be told to a client, and asked for again. */
+/** Reports whether the task id can be passed to a client. */
 export function isTellable({ taskId }: JsonObject): boolean {
   return typeof taskId === "string" && taskId !== "" && taskId.length <= maxIdLength && /^[\x21-\x7e]+$/.test(taskId);
 }
 
-/** Whether the client, or the server, that has these capabilities knows tasks as the extension has them. */
+/** Reports whether these capabilities, of a client or a server, declare the tasks extension. */
 export function hasTasksExtension({ extensions }: JsonObject): boolean {
   return isObject(extensions) && isObject(extensions[tasksExtension]);
 }
 
-/** The same without it. */
+/** Returns the capabilities without the tasks extension. */
 export function withoutTasksExtension(capabilities: JsonObject): JsonObject {
   const { extensions } = capabilities;
   if (!isObject(extensions)) return capabilities;

@@ -1,15 +1,15 @@
-// Two tools in the place of many: one finds tools by words, the other calls what was found.
+// Two tools that replace many: one finds tools by words, the other calls a found tool.
 import type { JsonObject } from "../../domain/tools/client-session.ts";
 import { invalidParams, RpcError } from "./rpc-error.ts";
 import { isObject } from "./server-lists.ts";
 
-/** No server's tool has one of these: see `publicName`. */
+/** Reserved names, which no tool of a server has; see `publicName`. */
 export const searchToolNames = { search: "search_tools", call: "call_tool" } as const;
 const [defaultFound, maxFound] = [10, 50];
 const maxQueryLength = 1_000;
-/** Characters of a description that are looked through: each search reads those of all tools. */
+/** Characters of a description that are searched. Each search reads the descriptions of all tools. */
 const maxToldLength = 4_000;
-/** A shorter word would begin too many others. */
+/** Minimum length of a word that also matches as a prefix. A shorter word would match too much. */
 const shortestBeginning = 3;
 
 export function isSearchTool(name: string): boolean {
@@ -52,7 +52,7 @@ export function searchTools(count: number): JsonObject[] {
   ];
 }
 
-/** `tools`: as the client may see them. */
+/** Searches the visible `tools` of the client. */
 export function searchToolsAnswer(tools: readonly JsonObject[], args: unknown): JsonObject {
   const { query, limit = defaultFound } = isObject(args) ? args : {};
   if (typeof query !== "string" || query.trim() === "" || query.length > maxQueryLength) {
@@ -76,7 +76,7 @@ export function searchToolsAnswer(tools: readonly JsonObject[], args: unknown): 
   return { content: [{ type: "text", text: JSON.stringify({ tools: found }) }], structuredContent: { tools: found } };
 }
 
-/** The name and arguments of the call that is meant. */
+/** Returns the name and arguments of the inner call. */
 export function callTool(args: unknown): { name: string; arguments: JsonObject } {
   const { name, arguments: inner = {} } = isObject(args) ? args : {};
   if (typeof name !== "string" || isSearchTool(name))
@@ -85,14 +85,14 @@ export function callTool(args: unknown): { name: string; arguments: JsonObject }
   return { name, arguments: inner };
 }
 
-/** A word in the name says more than one in what is said of the tool. */
+/** Scores a tool. A word in the name counts more than a word in the description. */
 function scoreOf({ name, title, description }: JsonObject, words: ReadonlySet<string>): number {
   const named = `${String(name)} ${typeof title === "string" ? title : ""}`;
   const told = typeof description === "string" ? description : "";
   return 3 * countIn(named.slice(0, maxToldLength), words) + countIn(told.slice(0, maxToldLength), words);
 }
 
-/** How many of the words the text has, or has words that begin with them. */
+/** Counts the words that the text contains, whole or as a prefix. */
 function countIn(text: string, words: ReadonlySet<string>): number {
   const lengths = new Set([...words].map(({ length }) => length).filter((length) => length >= shortestBeginning));
   const found = new Set<string>();

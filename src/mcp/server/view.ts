@@ -1,10 +1,10 @@
-// What one principal sees: the servers that it may use, and which of their tools.
+// The view of one principal: usable servers, and the tools of each server that the principal may use.
 import type { Principal } from "../../domain/principal.ts";
 import { type McpServer, type McpServers, offersTool } from "../../domain/tools/mcp-server.ts";
 import { reachesAllOf, reachesTool } from "../../domain/tools/tool-access.ts";
 import { mayUseServer } from "../../domain/tools/usable-server.ts";
 
-/** In the order of their names. */
+/** Returns the usable servers, sorted by name. */
 export function usableServers(servers: Pick<McpServers, "all">, principal: Principal): McpServer[] {
   return servers
     .all()
@@ -12,12 +12,15 @@ export function usableServers(servers: Pick<McpServers, "all">, principal: Princ
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** `name`: the server's own, of a tool or prompt. */
+/** Reports whether the principal may use the tool or prompt `name`, which is the server's own name. */
 export function mayUseTool(server: McpServer, name: string, { tools }: Principal): boolean {
   return offersTool(server, name) && reachesTool(tools, server.name, name);
 }
 
-/** Lists of tools say nothing of resources: who may use some of the tools alone gets none of these. */
+/**
+ * Reports whether the principal may use resources. A principal with access to only some tools gets none, because tool
+ * lists do not cover resources.
+ */
 export function mayUseResources(server: McpServer, principal: Principal): boolean {
   return mayUseServer(server, principal) && reachesAllOf(principal.tools, server.name);
 }
