@@ -34,8 +34,8 @@ const unpaidKinds: ReadonlySet<unknown> = new Set([
   ...["insufficient_balance", "billing_hard_limit_reached", "billing_not_active", "billing_error"],
 ]);
 /**
- * Anthropic has neither for it: the error is a bad request. The whole message has to be this one, because an error about a
- * member quotes its name or value: a client must not be able to put a deployment to rest.
+ * Anthropic has neither a code nor a type for missing credit: the error is a bad request. The whole message must match,
+ * because an error about a member quotes its name or value, and a client must not be able to suspend a deployment.
  */
 const unpaidWords = /^your credit balance is too low\b[^:'"`]*$/i;
 /** Endpoints in the message of a 404: the path or the model's support for it is missing, not the model. */

@@ -1,4 +1,4 @@
-// Chat completions: a conversation goes on.
+// Chat completions: the model continues a conversation.
 
 import { generates } from "../../../domain/models/operation.ts";
 import { chatRequest } from "../../../wire/chat.ts";
@@ -37,7 +37,7 @@ export const chat: Dialect = {
   isConversation: true,
   generates: generates.chat,
   knowsNewerLimit: true,
-  // Old vLLM generates so many of a chat as well.
+  // Old vLLM also generates `best_of` answers for a chat.
   width: (choices, bestOf) => Math.max(choices, bestOf),
   hasMedia,
 

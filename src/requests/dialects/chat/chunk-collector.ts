@@ -1,4 +1,4 @@
-// Makes of the chunks of a streamed chat completion the completion that they amount to.
+// Collects the chunks of a streamed chat completion into the whole completion.
 import type { TokenUsage } from "../../../domain/usage/usage.ts";
 import type { AnswerCollector } from "../answer.ts";
 import { usageObject } from "../openai/usage.ts";
@@ -24,15 +24,15 @@ interface CollectedChoice {
   functionCall: { name: string; arguments: string } | undefined;
   logprobs: Map<string, unknown[]>;
   finishReason: unknown;
-  /** Other members of the deltas and of the choices: the last that was said. */
+  /** The other members of the deltas and of the choices, with their last value. */
   message: Map<string, unknown>;
   choice: Map<string, unknown>;
 }
 
 const pieceNames = ["content", "refusal", "reasoning_content", "reasoning"];
-/** Made anew, or of the stream and not of the completion: `obfuscation` is padding. */
+/** Members that are made anew or belong only to a stream: `obfuscation` is padding. */
 const chunkOnly = new Set(["object", "choices", "usage", "obfuscation"]);
-/** A choice or a call counts as this many characters at least. */
+/** The minimum number of characters that a choice or a call counts. */
 const entrySize = 200;
 
 export class ChunkCollector implements AnswerCollector {
@@ -108,7 +108,7 @@ export class ChunkCollector implements AnswerCollector {
     return choice;
   }
 
-  /** A call's name and the like come whole, its text in pieces. */
+  /** A call's name and other members arrive whole, its text in pieces. */
   #addCall(choice: CollectedChoice, { index, id, type, function: called, custom, ...others }: Json): void {
     const given = isObject(called) ? called : isObject(custom) ? custom : {};
     const call = this.#callAt(choice, index, id, given["name"]);
@@ -127,7 +127,7 @@ export class ChunkCollector implements AnswerCollector {
     this.#addOthers(call.rest, others);
   }
 
-  /** Some servers give no index: then an id or a name begins a call, and what has neither goes on with the last. */
+  /** If a server sends no index, an id or a name begins a call, and a piece without either continues the last call. */
   #callAt(choice: CollectedChoice, index: unknown, id: unknown, name: unknown): CollectedCall {
     const { calls, callIndexes, callIds } = choice;
     const known = isSaid(index)
@@ -163,7 +163,7 @@ export class ChunkCollector implements AnswerCollector {
     }
   }
 
-  /** Lists grow, anything else is replaced. */
+  /** Joins lists, and replaces other values. */
   #addOthers(target: Map<string, unknown>, others: Json): void {
     for (const [name, value] of Object.entries(others)) {
       if (!isSaid(value)) continue;
@@ -175,7 +175,7 @@ export class ChunkCollector implements AnswerCollector {
   }
 }
 
-/** The end of the stream says that a choice without a reason ended as it should. */
+/** A choice without a finish reason ended regularly, because the stream reached its end. */
 function choiceToWire(index: unknown, choice: CollectedChoice): Json {
   const { texts, calls, functionCall, logprobs } = choice;
   return {

@@ -1,4 +1,4 @@
-// Chat completions as a format of conversations: what other formats say is written in it, and what it says is read.
+// Chat completions as a conversation format.
 import type { ConversationFormat } from "../conversation/format.ts";
 import { readChatRequest } from "./read-request.ts";
 import { ChatReplyReader } from "./reply-reader.ts";

@@ -1,4 +1,4 @@
-// Values of parsed JSON whose types are not known.
+// Reads values of parsed JSON whose types are unknown.
 
 export type Json = Readonly<Record<string, unknown>>;
 
@@ -6,17 +6,17 @@ export function isObject(value: unknown): value is Json {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** An empty object where the value is none. */
+/** Returns an empty object if the value is no object. */
 export function objectOf(value: unknown): Json {
   return isObject(value) ? value : {};
 }
 
-/** An empty list where the value is none. */
+/** Returns an empty list if the value is no list. */
 export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** A text that says something; undefined where it is empty or none. */
+/** Returns a text that is not empty; undefined for any other value. */
 export function textOf(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }

@@ -1,4 +1,4 @@
-// Reads the messages of a chat request: the turns of a conversation.
+// Reads the messages of a chat request as the turns of a conversation.
 import { fieldError } from "../../../base/errors.ts";
 import { cacheOf } from "../conversation/cache-marks.ts";
 import { CollectedReply } from "../conversation/collected-reply.ts";
@@ -18,10 +18,10 @@ import { isObject, type Json, listOf, objectOf, textOf } from "./json-value.ts";
 import { tellReasoning, thinkingText, wholeReasoning } from "./reasoning.ts";
 
 const dataUrl = /^data:([^;,]*)(?:;[^;,]*)*;base64,/i;
-/** A part in a message of the assistant that holds its thought, as Mistral and LiteLLM have it. */
+/** Types of parts that hold reasoning in an assistant's message, as Mistral and LiteLLM write them. */
 const thoughtTypes = new Set(["thinking", "redacted_thinking"]);
 
-/** Throws `invalid_request` for roles and parts that nobody knows, naming them. */
+/** Throws `invalid_request` for unknown roles and parts, naming them. */
 export function readMessages(messages: readonly unknown[]): ConversationMessage[] {
   const reader = new MessageReader();
   return messages.map((message, index) => reader.read(objectOf(message), `messages[${index}]`));
@@ -29,7 +29,7 @@ export function readMessages(messages: readonly unknown[]): ConversationMessage[
 
 class MessageReader {
   readonly #kinds = new Map<string, CallKind>();
-  /** Calls of the `function_call` of old, which have no id, by their function's name. */
+  /** Legacy calls by `function_call`, which have no id, by the function's name. */
   readonly #olderCalls = new Map<string, string>();
 
   read(message: Json, place: Place): ConversationMessage {
@@ -115,7 +115,7 @@ class MessageReader {
   }
 }
 
-/** Thoughts among the parts of the content, for those who look for them beside it. */
+/** Returns the reasoning parts of the content as `thinking_blocks`, where `wholeReasoning` reads them. */
 function thoughtsOf({ content, thinking_blocks }: Json): Json {
   const blocks = listOf(content).filter((part) => isObject(part) && thoughtTypes.has(String(part["type"])));
   if (blocks.length === 0 || listOf(thinking_blocks).length > 0) return {};
@@ -145,7 +145,7 @@ function answerTexts(message: Json, place: Place): AnswerPart[] {
   );
 }
 
-/** The content of a message; a mark of its own holds for all of it. */
+/** Reads the content of a message; a cache mark on the message applies to all of its content. */
 function readContent(message: Json, place: Place): Part[] {
   const { content } = message;
   const parts: Part[] =
@@ -194,7 +194,7 @@ function readFile({ file_data, file_id, filename }: Json, place: Place): FilePar
   return { type: "file", source, ...(name === undefined ? {} : { name }), place };
 }
 
-/** A data URL as its data; base64 alone, which some clients send for a file, is of an unknown type. */
+/** Returns the data of a data URL. Bare base64, which some clients send for a file, has an unknown media type. */
 function urlSource(url: string): MediaSource {
   const found = dataUrl.exec(url.slice(0, 1_000));
   if (found) return { kind: "data", mediaType: found[1] || "text/plain", data: url.slice(found[0].length) };

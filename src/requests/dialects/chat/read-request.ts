@@ -6,7 +6,7 @@ import { booleanOf, isObject, type Json, listOf, numberOf, objectOf, textOf } fr
 import { readMessages } from "./read-messages.ts";
 import { readToolUse } from "./read-tools.ts";
 
-/** Members that are read here, or that are the gateway's own matter. */
+/** Members that this file reads, or that only the gateway handles. */
 const known = new Set([
   ...["model", "messages", "stream", "stream_options", "store", "n"],
   ...["tools", "tool_choice", "parallel_tool_calls", "functions", "function_call"],
@@ -18,8 +18,8 @@ const known = new Set([
 ]);
 
 /**
- * `body` fits `chatRequest` of `src/wire/chat.ts`. Throws `invalid_request`, naming the field, for what changes the answer
- * and could be told in no other format: sound as an answer, a search of the web, unknown roles, parts and tools.
+ * `body` fits `chatRequest` of `src/wire/chat.ts`. Throws `invalid_request`, naming the field, for members that change
+ * the answer and that no other format can express: sound output, web search, unknown roles, parts and tools.
  */
 export function readChatRequest(body: Json): Conversation {
   refuseOwnOutput(body);
@@ -84,8 +84,8 @@ function readOutput(format: unknown): OutputForm | undefined {
 }
 
 /**
- * `reasoning_effort` is OpenAI's; `reasoning` OpenRouter's, `thinking` DeepSeek's and LiteLLM's after Anthropic's, and
- * `enable_thinking` is what templates of vLLM, SGLang and llama-server are told.
+ * `reasoning_effort` is OpenAI's; `reasoning` OpenRouter's, `thinking` DeepSeek's and LiteLLM's after Anthropic's.
+ * `enable_thinking` is an argument for the chat templates of vLLM, SGLang and llama-server.
  */
 function readThinking(body: Json): Thinking | undefined {
   const reasoning = objectOf(body["reasoning"]);
@@ -105,7 +105,7 @@ function readThinking(body: Json): Thinking | undefined {
   return Object.keys(thinking).length === 0 ? undefined : thinking;
 }
 
-/** LM Studio and llama.cpp take -1 for no limit. */
+/** LM Studio and llama.cpp accept -1 for no limit. */
 function limitOf(value: unknown): number | undefined {
   const limit = numberOf(value);
   return limit !== undefined && limit > 0 ? limit : undefined;
@@ -116,7 +116,7 @@ function readSampling(body: Json): Sampling {
   const stops = (typeof stop === "string" ? [stop] : listOf(stop)).filter(
     (one) => textOf(one) !== undefined,
   ) as string[];
-  // Some servers take the number of likely others in `logprobs` itself, as legacy completions do.
+  // The in some servers, `logprobs` itself is the number of alternatives, as in legacy completions.
   const shown = logprobs === true ? (numberOf(body["top_logprobs"]) ?? 0) : numberOf(logprobs);
   const told: Sampling = {
     temperature: numberOf(body["temperature"]),
@@ -143,7 +143,7 @@ function readHints(body: Json): Hints {
   });
 }
 
-/** What was said and what was asked for with its usual value is not named as lost. */
+/** Returns unread members, which are reported as lost. Members with their usual value are left out. */
 function othersOf(body: Json): Record<string, unknown> {
   const others: [string, unknown][] = [];
   for (const [name, value] of Object.entries(body)) {

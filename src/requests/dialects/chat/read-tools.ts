@@ -1,4 +1,4 @@
-// Reads the tools of a chat request, and which of them are to be called; the `functions` of old as well.
+// Reads the tools of a chat request and the choice among them, including the legacy `functions`.
 import { fieldError } from "../../../base/errors.ts";
 import { cacheOf } from "../conversation/cache-marks.ts";
 import type { CallKind, Tool, ToolChoice } from "../conversation/conversation.ts";
@@ -10,7 +10,7 @@ export interface ToolUse {
   readonly parallelCalls?: boolean | undefined;
 }
 
-/** Throws `invalid_request`, naming the field, for tools and choices that nobody knows. */
+/** Throws `invalid_request`, naming the field, for unknown tools and choices. */
 export function readToolUse(body: Json): ToolUse {
   const all = listOf(body["tools"]).map((tool, index) => readTool(objectOf(tool), `tools[${index}]`));
   const parallelCalls = booleanOf(body["parallel_tool_calls"]);
@@ -59,7 +59,7 @@ function functionOf(described: Json, place: string): Tool {
 function customOf(described: Json, place: string): Tool {
   const description = textOf(described["description"]);
   const { format } = described;
-  // Chat completions have the grammar in an object of its own, Responses beside the type.
+  // Chat completions put the grammar into an object of its own, Responses beside the type.
   const flat = isObject(format) && isObject(format["grammar"]) ? { type: "grammar", ...format["grammar"] } : format;
   return {
     kind: "custom",
@@ -83,7 +83,7 @@ function keyOfAllowed(tool: Json): string {
 
 function readChoice(choice: unknown): ToolChoice {
   if (choice === "auto" || choice === "none" || choice === "required") return { type: choice };
-  // Mistral's word.
+  // `any` is Mistral's word for `required`.
   if (choice === "any") return { type: "required" };
   const { type } = objectOf(choice);
   if (type === "function" || type === "custom") {
@@ -96,7 +96,7 @@ function readChoice(choice: unknown): ToolChoice {
   );
 }
 
-/** Models of old called one function at a time. */
+/** Legacy models called one function at a time. */
 function readOlder(body: Json): ToolUse {
   const tools = listOf(body["functions"]).map((one, index) => functionOf(objectOf(one), `functions[${index}]`));
   const choice = body["function_call"];

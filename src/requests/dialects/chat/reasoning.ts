@@ -1,27 +1,31 @@
-// How a message of chat completions has its reasoning: OpenAI's format has none, so servers and clients each brought theirs.
+// Reads and writes reasoning in messages of chat completions. OpenAI's format has none, so servers and clients each
+// added members.
 import type { ReasoningPart, ReasoningProof } from "../conversation/conversation.ts";
 import { isObject, type Json, listOf, objectOf, textOf } from "./json-value.ts";
 
-/** A part of what was thought, or a proof of what was said of it so far, or both. */
+/** A piece of reasoning, a proof of the reasoning so far, or both. */
 export interface ReasoningPiece {
   readonly text: string;
   readonly isSummary: boolean;
   readonly proof?: ReasoningProof | undefined;
 }
 
-/** OpenRouter's names of whose proofs they are. Others (Gemini's belong to calls) could not be told back as they are. */
+/**
+ * OpenRouter's names for the vendors of proofs. Proofs of other vendors cannot be returned to them (Gemini's belong to
+ * calls).
+ */
 const anthropicFormat = "anthropic-claude-v1";
 const openaiFormat = "openai-responses-v1";
 
 /**
- * The text of `reasoning_content` (DeepSeek, llama-server, SGLang) or `reasoning` (vLLM, Ollama, OpenRouter, Groq,
- * Cerebras); some send both, with the same text.
+ * Returns the text of `reasoning_content` (DeepSeek, llama-server, SGLang) or `reasoning` (vLLM, Ollama, OpenRouter,
+ * Groq, Cerebras). Some servers send both with the same text.
  */
 export function plainReasoning(message: Json): string | undefined {
   return textOf(message["reasoning_content"]) ?? textOf(message["reasoning"]);
 }
 
-/** What `reasoning_details` (OpenRouter) or `thinking_blocks` (LiteLLM) say. */
+/** Returns the pieces in `reasoning_details` (OpenRouter) or `thinking_blocks` (LiteLLM). */
 export function reasoningDetails(message: Json): ReasoningPiece[] {
   const { reasoning_details: details, thinking_blocks: blocks } = message;
   if (!Array.isArray(details) && !Array.isArray(blocks)) return [];
@@ -29,7 +33,10 @@ export function reasoningDetails(message: Json): ReasoningPiece[] {
   return pieces.length > 0 ? pieces : listOf(blocks).flatMap((block) => pieceOfBlock(objectOf(block)));
 }
 
-/** The reasoning of a whole message: detailed, where that has the text, since proofs hold for a text as it was. */
+/**
+ * Returns the reasoning of a whole message. Details with text take precedence, because proofs hold only for an
+ * unchanged text.
+ */
 export function wholeReasoning(message: Json): ReasoningPiece[] {
   const details = reasoningDetails(message);
   const plain = plainReasoning(message);
@@ -37,7 +44,7 @@ export function wholeReasoning(message: Json): ReasoningPiece[] {
   return [{ text: plain, isSummary: false }, ...details];
 }
 
-/** The sinks' calls for a piece. */
+/** The methods of a sink that a reasoning piece needs. */
 export interface ReasoningSink {
   block(): void;
   reasoning(text: string, isSummary: boolean): void;
@@ -46,12 +53,12 @@ export interface ReasoningSink {
 
 export function tellReasoning({ text, isSummary, proof }: ReasoningPiece, sink: ReasoningSink): void {
   if (text !== "") sink.reasoning(text, isSummary);
-  // What was redacted is a thought of its own, and no proof of the one before it.
+  // The redacted reasoning is a block of its own, not the proof of the previous block.
   if (proof?.kind === "redacted") sink.block();
   if (proof) sink.proof(proof);
 }
 
-/** The entries of `reasoning_details` for a thought, the first of which gets this index. */
+/** Returns the entries of `reasoning_details` for a reasoning block; the first entry gets this index. */
 export function detailsOf({ text, isSummary, proof }: ReasoningPiece, index: number): Json[] {
   const format = proof?.kind === "encrypted" ? openaiFormat : proof ? anthropicFormat : "unknown";
   const entries: Json[] = [];
@@ -63,7 +70,7 @@ export function detailsOf({ text, isSummary, proof }: ReasoningPiece, index: num
   return entries;
 }
 
-/** The members of a message for all of its thoughts; the details only where there is a proof, for which they are made. */
+/** Returns the members of a message for all of its reasoning. Details are included only if there is a proof. */
 export function reasoningMembers(parts: readonly ReasoningPart[], names: readonly string[]): Json {
   const text = parts
     .map((part) => part.text)

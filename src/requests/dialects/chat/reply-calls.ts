@@ -1,4 +1,4 @@
-// Puts together the calls of tools that an engine streams, in all the ways in which servers tell which piece belongs to which.
+// Collects streamed tool calls, for all the ways in which servers assign pieces to calls.
 import type { ReplySink } from "../conversation/reply.ts";
 import { isObject, type Json, objectOf, textOf } from "./json-value.ts";
 
@@ -8,12 +8,12 @@ interface Call {
   kind: "function" | "custom" | undefined;
   name: string | undefined;
   told: boolean;
-  /** Arguments that came before the name. */
+  /** Arguments that arrived before the name. */
   readonly held: string[];
 }
 
 export class ReplyCalls {
-  /** Those that were told. */
+  /** Number of calls passed on. */
   count = 0;
   readonly #calls: Call[] = [];
   /** The last call of each index, and of each id. */
@@ -21,7 +21,7 @@ export class ReplyCalls {
   readonly #byId = new Map<string, Call>();
   #older: Call | undefined;
 
-  /** A piece of a stream. Names and ids come whole, arguments in pieces. */
+  /** Adds a piece of a stream. Names and ids arrive whole, arguments in pieces. */
   add(piece: Json, sink: ReplySink): void {
     const called = calledBy(piece);
     const id = textOf(piece["id"]);
@@ -31,7 +31,7 @@ export class ReplyCalls {
     this.#go(call, id, name, called, sink);
   }
 
-  /** A call of a whole answer. */
+  /** Adds a call of a whole answer. */
   addWhole(piece: Json, sink: ReplySink): void {
     const called = calledBy(piece);
     const call = this.#begin();
@@ -39,13 +39,16 @@ export class ReplyCalls {
     this.#go(call, textOf(piece["id"]), textOf(called["name"]), called, sink);
   }
 
-  /** A piece of the one `function_call` of old. */
+  /** Adds a piece of the single legacy `function_call`. */
   addOlder(piece: Json, sink: ReplySink): void {
     this.#older ??= this.#begin();
     this.#go(this.#older, undefined, textOf(piece["name"]), piece, sink);
   }
 
-  /** Tells calls that never got a name, so that their arguments are not lost; what says nothing is no call. */
+  /**
+   * Passes on calls that never got a name, so that their arguments are not lost. A piece without name and arguments is
+   * no call.
+   */
   end(sink: ReplySink): void {
     for (const call of this.#calls) if (!call.told && call.held.length > 0) this.#tell(call, sink);
   }
@@ -62,8 +65,9 @@ export class ReplyCalls {
   }
 
   /**
-   * Most servers count the calls. Where an index comes again with another id and a name, it is another call: old Ollama gave
-   * all of them the same. Where there is no index, an id or a name begins a call, and what has neither goes on with the last.
+   * Returns the call of a piece. Most servers number the calls. An index that repeats with another id and a name is
+   * another call: old Ollama gave all calls the same index. Without an index, an id or a name begins a call, and a
+   * piece without either continues the last call.
    */
   #callOf(index: unknown, id: string | undefined, name: string | undefined): Call {
     const isCounted = index !== undefined && index !== null;
@@ -113,7 +117,7 @@ function calledBy({ function: called, custom }: Json): Json {
   return isObject(custom) ? custom : objectOf(called);
 }
 
-/** Some servers send the arguments of a whole call as an object. */
+/** Converts arguments that some servers send as an object to JSON text. */
 function argumentText(value: unknown): string {
   if (typeof value === "string") return value;
   return isObject(value) ? JSON.stringify(value) : "";

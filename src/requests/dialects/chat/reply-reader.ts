@@ -1,4 +1,4 @@
-// Reads the answers of engines that speak chat completions: chunks of a stream, and whole answers.
+// Reads the answers of model servers that speak chat completions: chunks of a stream, and whole answers.
 import { ClientCalls } from "../conversation/call-names.ts";
 import type { CallNames } from "../conversation/conversation.ts";
 import type { EngineWords } from "../conversation/format.ts";
@@ -11,7 +11,7 @@ import { ReplyCalls } from "./reply-calls.ts";
 import { readUsage } from "./reply-usage.ts";
 import { failedMidway, requireNoFailure } from "./strict-choices.ts";
 
-/** Why an answer ended, in the words of OpenAI and of servers that have their own. */
+/** The finish reasons of OpenAI and of servers that have their own. */
 const reasons: Readonly<Record<string, ReplyEnd["reason"]>> = {
   length: "length",
   max_tokens: "length",
@@ -21,10 +21,10 @@ const reasons: Readonly<Record<string, ReplyEnd["reason"]>> = {
   tool_use: "calls",
   content_filter: "filter",
 };
-/** An answer that was cut, or withheld, did not end with its calls, though it may have some. */
+/** An answer that was cut or withheld did not end with its calls, even if it has some. */
 const cutReasons = new Set<ReplyEnd["reason"]>(["length", "context", "filter"]);
 
-/** For one answer. Only its first choice is read: conversations have no others. */
+/** Reads one answer. Only the first choice is read, because conversations have no other choices. */
 export class ChatReplyReader implements ReplyReader {
   readonly #names: CallNames;
   readonly #engine: EngineWords | undefined;
@@ -34,7 +34,7 @@ export class ChatReplyReader implements ReplyReader {
   #refused = false;
   #ended = false;
   isOver = false;
-  /** Whether a member of plain text tells the thought that goes on: then its details repeat it. */
+  /** True if a plain member holds the current reasoning, so that its details repeat the text. */
   #plainThought = false;
 
   constructor(names: CallNames, engine: EngineWords | undefined) {
@@ -47,12 +47,12 @@ export class ChatReplyReader implements ReplyReader {
     this.#refuseFault(data);
     const choice = firstChoice(data);
     readUsage(data, choice, sink);
-    // Usage in a chunk of its own comes last.
+    // A chunk that holds only usage is the last one.
     this.isOver = this.#ended && !choice && isObject(data["usage"]);
-    // Some servers repeat the end. What they say behind it would come after the answer that was told.
+    // Chunks after the end are ignored: some servers repeat the end, and further text would follow a complete answer.
     if (!choice || this.#ended) return;
     const { delta, message } = choice;
-    // Some servers send a stream of one chunk that is a whole answer.
+    // A stream may be one chunk that is a whole answer.
     if (isObject(delta)) this.#delta(delta, choice, sink);
     else if (isObject(message)) this.#message(message, choice, sink);
     const reason = textOf(choice["finish_reason"]);
@@ -111,7 +111,7 @@ export class ChatReplyReader implements ReplyReader {
     if (isObject(older)) this.#calls.addOlder(older, sink);
   }
 
-  /** Text of a delta's details counts only where no plain member tells the same. */
+  /** Uses the text of a delta's details only if no plain member holds the same text. */
   #reasoning(delta: Json, sink: ReplySink): void {
     const details = reasoningDetails(delta);
     const plain = plainReasoning(delta);
@@ -154,7 +154,7 @@ export class ChatReplyReader implements ReplyReader {
     if (cutReasons.has(reason)) return { reason };
     if (this.#calls.count > 0) return { reason: "calls" };
     if (this.#refused) return { reason: "refusal" };
-    // vLLM and SGLang tell the text that they stopped at.
+    // vLLM and SGLang report the stop text.
     const sequence = textOf(choice["stop_reason"]) ?? textOf(choice["matched_stop"]);
     return sequence === undefined ? { reason: "stop" } : { reason: "sequence", sequence };
   }
@@ -169,7 +169,7 @@ function isTold(value: unknown): boolean {
   return value !== undefined && value !== null && !(Array.isArray(value) && value.length === 0);
 }
 
-/** Undefined in chunks of usage alone, and of other choices. */
+/** Returns undefined for chunks that hold only usage or other choices. */
 function firstChoice({ choices }: Json): Json | undefined {
   if (choices === undefined || choices === null) return undefined;
   if (!Array.isArray(choices)) throw malformed("choices that are no list");
@@ -180,7 +180,7 @@ function firstChoice({ choices }: Json): Json | undefined {
   return undefined;
 }
 
-/** Mistral tells thoughts as parts of the content. */
+/** Mistral sends reasoning as parts of the content. */
 function contentPart(part: Json, sink: ReplySink): void {
   const { type } = part;
   if (type === "thinking") tellReasoning({ text: thinkingText(part["thinking"]), isSummary: false }, sink);

@@ -1,9 +1,9 @@
-// Reads what engines tell of the tokens of an answer, and writes it for clients.
+// Reads the token usage that model servers report, and writes usage for clients.
 import type { ReplySink, ReplyUsage } from "../conversation/reply.ts";
 import { billedOf, countOf, detailsOf, outputOf, servedOf } from "../told-parts.ts";
 import { isObject, type Json, objectOf } from "./json-value.ts";
 
-/** Tells the usage of a chunk or a whole answer, wherever it stands: Groq's is in `x_groq`, Moonshot's in the choice. */
+/** Passes on the usage of a chunk or a whole answer: Groq's is in `x_groq`, Moonshot's in the choice. */
 export function readUsage(data: Json, choice: Json | undefined, sink: ReplySink): void {
   const found = data["usage"] ?? objectOf(data["x_groq"])["usage"] ?? choice?.["usage"];
   if (!isObject(found)) return;
@@ -11,7 +11,7 @@ export function readUsage(data: Json, choice: Json | undefined, sink: ReplySink)
   if (usage.promptTokens !== undefined || usage.completionTokens !== undefined) sink.usage(usage);
 }
 
-/** `tier`: in which the answer says that it was served. */
+/** `tier` is the service tier that the answer reports. */
 export function chatUsage(found: Json, tier: unknown): ReplyUsage {
   const prompt = objectOf(found["prompt_tokens_details"]);
   const completion = objectOf(found["completion_tokens_details"]);
@@ -22,14 +22,14 @@ export function chatUsage(found: Json, tier: unknown): ReplyUsage {
   };
   return {
     promptTokens,
-    // The second is DeepSeek's, the third Moonshot's, the fourth LiteLLM's.
+    // The second name is DeepSeek's, the third Moonshot's, the fourth LiteLLM's.
     cachedTokens: countOf(
       prompt["cached_tokens"] ??
         found["prompt_cache_hit_tokens"] ??
         found["cached_tokens"] ??
         found["cache_read_input_tokens"],
     ),
-    // OpenAI's and OpenRouter's, and LiteLLM's.
+    // The first name is OpenAI's and OpenRouter's, the second LiteLLM's.
     cacheWriteTokens: countOf(prompt["cache_write_tokens"] ?? found["cache_creation_input_tokens"]),
     ...outputOf(promptTokens, output, countOf(found["total_tokens"])),
     details: detailsOf({
@@ -37,14 +37,14 @@ export function chatUsage(found: Json, tier: unknown): ReplyUsage {
       inputImageTokens: countOf(prompt["image_tokens"]),
       outputAudioTokens: countOf(completion["audio_tokens"]),
       outputImageTokens: countOf(completion["image_tokens"]),
-      // The second is Mistral's.
+      // `service_tier` inside the usage is Mistral's.
       served: servedOf(tier, found["service_tier"]),
       billedNanoUsd: billedOf(found),
     }),
   };
 }
 
-/** The usage object of an answer. */
+/** Returns the usage object of an answer. */
 export function usageObject(usage: ReplyUsage): Json {
   const { promptTokens = 0, completionTokens = 0, cachedTokens, cacheWriteTokens, reasoningTokens } = usage;
   const cached = cachedTokens === undefined ? {} : { cached_tokens: cachedTokens };

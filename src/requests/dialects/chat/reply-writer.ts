@@ -1,4 +1,4 @@
-// Writes an answer as chat completions: for clients whose model is served in another format.
+// Writes an answer as chat completions, for clients whose model is served in another format.
 import { CollectedReply } from "../conversation/collected-reply.ts";
 import type { AnswerPart, CallPart, ReasoningPart, ReasoningProof } from "../conversation/conversation.ts";
 import type {
@@ -14,16 +14,16 @@ import { type Json, listOf, objectOf } from "./json-value.ts";
 import { detailsOf, reasoningMembers } from "./reasoning.ts";
 import { usageObject } from "./reply-usage.ts";
 
-/** Clients of DeepSeek, the AI SDK and LiteLLM look for thoughts here. */
+/** Clients of DeepSeek, the AI SDK and LiteLLM read reasoning from this member. */
 const reasoningNames = ["reasoning_content"];
 const endEvent = "data: [DONE]\n\n";
 
-/** Whether the client knows only the calls of old, by `functions`. */
+/** Reports whether the client knows only legacy function calls, by `functions`. */
 function isOlder({ functions, tools }: Json): boolean {
   return listOf(functions).length > 0 && listOf(tools).length === 0;
 }
 
-/** Writes a stream where the client's request asks for one, and holds the answer for `whole` where it does not. */
+/** Writes a stream if the client's request asks for one, and otherwise collects the answer for `whole`. */
 export function chatReplyWriter(head: ReplyHead): ReplyWriter {
   return new ChatReplyWriter(head);
 }
@@ -81,7 +81,7 @@ class ChatReplyWriter implements ReplyWriter {
     return this.#chunks?.take() ?? "";
   }
 
-  /** Servers of the formats that this is written of number their events, or tell more in them than a piece of text. */
+  /** Returns undefined, because the source formats number their events or hold more in them than a piece of text. */
   textEvents(): undefined {}
 
   ending(usage: ReplyUsage): string {
@@ -110,7 +110,7 @@ class ChatReplyWriter implements ReplyWriter {
   }
 }
 
-/** Events are put together as text: a token costs one short `JSON.stringify`, not an object tree. */
+/** Writes events as text: a token costs one short `JSON.stringify`, not an object tree. */
 class ChunkWriter implements ReplySink {
   readonly #begin: string;
   readonly #afterDelta: string;
@@ -122,9 +122,9 @@ class ChunkWriter implements ReplySink {
   #out = "";
   #begun = false;
   #refused = false;
-  /** The place of each call among the calls, and whether it has arguments. */
+  /** The position and kind of each call, and whether the call has no arguments yet. */
   readonly #calls = new Map<number, { place: number; kind: ReplyCall["kind"]; isEmpty: boolean }>();
-  /** The thought that goes on: its proof comes with all of it. */
+  /** The current reasoning block, whose proof comes with its whole text. */
   #thought: { pieces: string[]; isSummary: boolean } = { pieces: [], isSummary: false };
   #thoughts = 0;
   #details = 0;
@@ -172,7 +172,7 @@ class ChunkWriter implements ReplySink {
 
   reasoning(text: string, isSummary: boolean): void {
     if (text === "") return;
-    // Each thought is a paragraph, as in the whole answer.
+    // Each reasoning block is a paragraph, as in the whole answer.
     const goesOn = this.#thought.pieces.length > 0 && this.#thought.isSummary === isSummary;
     if (!goesOn) this.#thought = { pieces: [], isSummary };
     const parting = !goesOn && this.#thoughts++ > 0 ? "\n\n" : "";
@@ -213,7 +213,7 @@ class ChunkWriter implements ReplySink {
   }
 
   usage(): void {
-    // The stream ends with what counts.
+    // The stream ends with the final usage, so earlier figures are not written.
   }
 
   end({ reason, mark }: ReplyEnd): void {
@@ -279,14 +279,14 @@ function finishReason(reason: ReplyEnd["reason"], { refused, older }: { refused:
     case "filter":
       return "content_filter";
     case "refusal":
-      // A refusal in words ends as any answer; without them the client would take it for an empty one.
+      // A refusal with text ends like any answer; without text, the client would see an empty answer.
       return refused ? "stop" : "content_filter";
     default:
       return "stop";
   }
 }
 
-/** The gateway's own types of errors by their status, as far as an answer that has begun can fail. */
+/** Returns the gateway's error type for a status, as far as an answer that has begun can fail. */
 function typeOf(status: number): string {
   if (status === 429) return "rate_limit_error";
   if (status === 503) return "overloaded_error";

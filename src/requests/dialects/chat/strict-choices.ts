@@ -1,4 +1,4 @@
-// Makes the choices of a server's own chat completion strict: what clients of OpenAI's format need is filled in, repeats go.
+// Makes the choices of a server's own chat completion strict: missing members are filled in, repeated ones dropped.
 import type { EngineWords } from "../conversation/format.ts";
 import { toldFault } from "../engine-fault.ts";
 import { textOf } from "./json-value.ts";
@@ -8,28 +8,28 @@ type Json = Record<string, unknown>;
 
 interface Call {
   readonly index: number;
-  /** The id that its server told: the client got one of ours where another call had it before. */
+  /** The id that the server sent; the client gets a generated id if an earlier call had the same. */
   readonly toldId: string | undefined;
   readonly name: string | undefined;
   hasArguments: boolean;
 }
 
-/** Ends of a server that gave up: OpenRouter, vLLM, DeepSeek. */
+/** The finish reasons of a server that gave up: OpenRouter, vLLM, DeepSeek. */
 const failures: ReadonlySet<unknown> = new Set(["error", "abort", "insufficient_system_resource"]);
-/** Ends in other servers' words: Anthropic's, Gemini's and TGI's. */
+/** The finish reasons of other servers: Anthropic's, Gemini's and TGI's. */
 const ends: Readonly<Record<string, string>> = {
   ...{ end_turn: "stop", eos_token: "stop", stop_sequence: "stop", max_tokens: "length", tool_use: "tool_calls" },
 };
-/** Ends behind which the arguments of a call may be missing. */
+/** The finish reasons after which the arguments of a call may be missing. */
 const cutEnds: ReadonlySet<unknown> = new Set(["length", "content_filter"]);
 
 /**
- * What was done to a chunk: nothing, or something. `once`: it depends on the chunks before it, so that what becomes of it says
- * nothing of others like it.
+ * The kind of a change to a chunk. `once` means that the change depends on earlier chunks, so that similar chunks may
+ * change in another way.
  */
 export type Mended = "not" | "alike" | "once";
 
-/** Throws the fault of a choice that its server gave up, in the words that the choice has for it. */
+/** Throws the error of a choice that its server gave up, in the words of the choice. */
 export function requireNoFailure(choice: unknown, engine: EngineWords | undefined): void {
   if (!isRecord(choice) || !failures.has(choice["finish_reason"])) return;
   const said = JSON.stringify({ error: choice["error"] });
@@ -38,7 +38,7 @@ export function requireNoFailure(choice: unknown, engine: EngineWords | undefine
 
 export const failedMidway = "The model server failed in the middle of the answer.";
 
-/** Gives ids to calls that have none of their own: the same for the same place in the same answer. */
+/** Gives ids to calls without a unique id. The same position in the same answer gets the same id. */
 class CallIds {
   readonly #answerId: string;
   readonly #given = new Set<string>();
@@ -66,7 +66,7 @@ export class StrictChoices {
   #ids: CallIds | undefined;
   #calls: Map<unknown, StrictCalls> | undefined;
 
-  /** `answerId`: unique, as ids of calls are made of it. */
+  /** `answerId` must be unique, because ids of calls contain it. */
   constructor(answerId: string) {
     this.#answerId = answerId;
   }
@@ -91,12 +91,15 @@ export class StrictChoices {
     return mended;
   }
 
-  /** Returns whether a choice that ended by this has calls that should have got arguments, and did not. */
+  /** Reports whether a choice with this finish reason has calls that lack their arguments. */
   lacksArguments(index: unknown, end: unknown): boolean {
     return !cutEnds.has(end) && this.#calls?.get(index)?.lacksArguments === true;
   }
 
-  /** The calls of a choice that got no arguments, with empty ones, for its last delta; undefined: there are none. */
+  /**
+   * Returns the calls of a choice without arguments, with empty arguments, for its last delta; undefined if there are
+   * none.
+   */
   unsaidArguments(index: unknown): Json | undefined {
     return this.#calls?.get(index)?.unsaid();
   }
@@ -148,7 +151,7 @@ function needsLook({ delta, finish_reason: end }: Json): boolean {
   return isRecord(delta) && (Array.isArray(delta["tool_calls"]) || Array.isArray(delta["content"]));
 }
 
-/** OpenAI's word for why a choice ended; an empty one is none. */
+/** Replaces a finish reason by OpenAI's word; an empty one becomes null. */
 function mendEnd(choice: Json): boolean {
   const end = choice["finish_reason"];
   if (typeof end !== "string") return false;
@@ -162,7 +165,7 @@ function isOpenAIs(word: string): boolean {
   return word === "stop" || word === "length" || word === "tool_calls" || word === "content_filter";
 }
 
-/** Mistral tells texts and thoughts as parts. */
+/** Mistral sends texts and reasoning as parts. */
 function mendContent(message: Json): boolean {
   const { content } = message;
   if (!Array.isArray(content)) return false;
@@ -192,7 +195,7 @@ function mendHead(call: Json, ids: CallIds): boolean {
   return !hasId || !hasType;
 }
 
-/** Some servers send the arguments as an object. `none`: in place of what is no text, or of none. */
+/** Converts arguments that some servers send as an object. `none` replaces missing or invalid arguments. */
 function mendArguments(called: Json, none: string): boolean {
   const told = called["arguments"];
   const text = isRecord(told) ? JSON.stringify(told) : (textOf(told) ?? none);
@@ -201,8 +204,8 @@ function mendArguments(called: Json, none: string): boolean {
 }
 
 /**
- * The calls of one choice, in all the ways in which servers tell which piece belongs to which; see `ReplyCalls`, which has the
- * same rules for clients of other formats.
+ * The calls of one choice, for all the ways in which servers assign pieces to calls. `ReplyCalls` has the same rules
+ * for clients of other formats.
  */
 class StrictCalls {
   readonly #ids: CallIds;
@@ -240,7 +243,7 @@ class StrictCalls {
     let isMended = piece["index"] !== call.index;
     piece["index"] = call.index;
     if (known && textOf(piece["id"]) !== undefined) {
-      // Clients put the pieces of a text together, and some those of an id.
+      // Clients concatenate the pieces of a text, and some clients those of an id.
       delete piece["id"];
       isMended = true;
     }

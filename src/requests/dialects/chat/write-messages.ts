@@ -1,4 +1,4 @@
-// Writes the turns of a conversation as messages that the templates of local models take as well.
+// Writes the turns of a conversation as messages that the templates of local models accept as well.
 import { fieldError } from "../../../base/errors.ts";
 import type { EngineTools } from "../conversation/call-names.ts";
 import type {
@@ -18,15 +18,15 @@ import { isObject, type Json } from "./json-value.ts";
 import { reasoningMembers } from "./reasoning.ts";
 
 /**
- * vLLM since 0.16, Ollama and Cerebras read `reasoning` alone; llama-server, SGLang, DeepSeek and the built-in engine
- * `reasoning_content` (vllm-project/vllm#38488, ollama/ollama#18536). DeepSeek refuses calls that come without it.
+ * vLLM since 0.16, Ollama and Cerebras read only `reasoning`; llama-server, SGLang, DeepSeek and the built-in engine
+ * `reasoning_content` (vllm-project/vllm#38488, ollama/ollama#18536). DeepSeek refuses calls without it.
  */
 const reasoningNames = ["reasoning_content", "reasoning"];
 
 /**
- * Templates refuse two system messages, and one that comes late: those at the beginning are one message, later ones are told
- * in the words of the next user. Users that follow each other are one message, as many templates want the roles to take
- * turns. Throws `invalid_request`, naming the place, for files that cannot be sent along.
+ * Joins leading system messages into one message, and puts later ones into the next user message, because templates
+ * refuse a second or late system message. Consecutive user messages also become one, because many templates require
+ * alternating roles. Throws `invalid_request`, naming the place, for files that cannot be sent.
  */
 export function writeMessages(turns: readonly ConversationMessage[], tools: EngineTools): Json[] {
   const leading = turns.findIndex(({ role }) => role !== "system" && role !== "developer");
@@ -40,7 +40,7 @@ export function writeMessages(turns: readonly ConversationMessage[], tools: Engi
 class MessageWriter {
   readonly #tools: EngineTools;
   readonly #messages: Json[] = [];
-  /** Turns that become one message together, and what the user's message begins with. */
+  /** Assistant turns that become one message, and the beginning of the next user message. */
   #assistant: AssistantTurn[] = [];
   #user: { parts: Part[]; name: string | undefined } | undefined;
 
@@ -85,13 +85,13 @@ class MessageWriter {
     const { parts: all } = this.#user;
     const isBesideText = all.at(-1)?.type === "text";
     for (const [index, part] of parts.entries()) {
-      // Templates write parts one right after the other; what was a message of its own is a paragraph of its own.
+      // Templates concatenate parts, so a former message becomes a paragraph of its own.
       const begins = index === 0 && isBesideText && part.type === "text";
       all.push(begins ? { ...part, text: `\n\n${part.text}` } : part);
     }
   }
 
-  /** Results follow each other at once; what they have beside text comes behind all of them. */
+  /** Writes results directly after each other; their media follow in a user message. */
   #result({ callId, parts, failed }: ResultTurn): void {
     const texts: string[] = [];
     const media: Part[] = [];
@@ -160,7 +160,7 @@ function instructionText({ parts, place }: InstructionTurn): string {
     .join("\n\n");
 }
 
-/** Texts that stand side by side are one that was cut; what stood between others is a paragraph of its own. */
+/** Joins adjacent texts, which are one text that was cut. Texts with other parts between them become paragraphs. */
 function answerText({ parts }: AssistantTurn): string {
   const paragraphs: string[] = [];
   let goesOn = false;
@@ -173,13 +173,16 @@ function answerText({ parts }: AssistantTurn): string {
   return paragraphs.filter((paragraph) => paragraph !== "").join("\n\n");
 }
 
-/** Templates and servers read the arguments of earlier calls, and stop at what is no object; a model may have failed to write one. */
+/**
+ * Wraps arguments that are no JSON object, because templates and servers fail on them. A model may have written invalid
+ * ones.
+ */
 function objectText(text: string): string {
   if (text.trim() === "") return "{}";
   try {
     if (isObject(JSON.parse(text))) return text;
   } catch {
-    // Falls through: the same for what is no JSON and what is no object.
+    // Falls through to the same result for invalid JSON and for a value that is no object.
   }
   return JSON.stringify({ invalid_arguments: text });
 }
@@ -204,7 +207,7 @@ function imageOf({ source, detail, place }: ImagePart): Json {
   return { type: "image_url", image_url: { url, ...(detail === undefined ? {} : { detail }) } };
 }
 
-/** What is text is sent as text: few servers read files. */
+/** Sends text files as text, because few servers read files. */
 function fileOf({ source, name, place }: FilePart): Json {
   if (source.kind === "id") throw fileIdError(place);
   if (source.kind === "url") {

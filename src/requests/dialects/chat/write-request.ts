@@ -12,23 +12,25 @@ import type {
 import type { Json } from "./json-value.ts";
 import { writeMessages } from "./write-messages.ts";
 
-/** Models of OpenAI that think: they refuse `max_tokens`, which is the only name that Ollama, LM Studio, Mistral and DeepSeek know. */
+/**
+ * OpenAI's reasoning models, which refuse `max_tokens`. Ollama, LM Studio, Mistral and DeepSeek know only that name.
+ */
 const openaiThinker = /^(?:openai\/)?(?:o[1-9]|gpt-[5-9])(?![0-9])/;
-/** Models of OpenAI that cannot think: they refuse to be told how much, and that they shall not. */
+/** OpenAI's models without reasoning, which refuse every reasoning option. */
 const neverThinks = /^(?:openai\/)?(?:chatgpt-|gpt-[34](?![0-9]))/;
-/** OpenAI's open models, which cannot but think. */
+/** OpenAI's open models, which always think. */
 const alwaysThinks = /gpt-oss/i;
-/** The least budgets in tokens for which more than a low, and more than a medium effort is asked. */
+/** The minimum token budgets that are written as a medium and as a high effort. */
 const [mediumBudget, highBudget] = [4_096, 16_384];
 
-/** Whether a model wants `max_completion_tokens`, and not by its older name. */
+/** Reports whether a model requires `max_completion_tokens` and refuses the older name. */
 export function refusesOlderLimit(model: string): boolean {
   return openaiThinker.test(model);
 }
 
 /**
- * Writes what most servers take, as nothing is known of the one that it is for. Throws `invalid_request`, naming the place,
- * for files that cannot be sent along, and for tools that must be called but are not there.
+ * Writes members that most servers accept, as the server is unknown. Throws `invalid_request`, naming the place, for
+ * files that cannot be sent, and for a forced call without tools.
  */
 export function writeChatRequest(conversation: Conversation, model: string): WrittenRequest {
   const { turns, sampling, stream, maxTokens, choices, output } = conversation;
@@ -81,8 +83,8 @@ function formatOf(output: OutputForm): Json | undefined {
 }
 
 /**
- * Ollama, LM Studio and the built-in engine are told by `reasoning_effort` not to think; vLLM, SGLang and llama-server by
- * what their templates are told. OpenAI refuses members that it does not know.
+ * Ollama, LM Studio and the built-in engine read `reasoning_effort` to disable thinking; vLLM, SGLang and llama-server
+ * read template arguments. OpenAI refuses unknown members.
  */
 function thinkingMembers(thinking: Thinking | undefined, model: string): Json {
   if (!thinking || neverThinks.test(model)) return {};
@@ -98,7 +100,7 @@ function thinkingMembers(thinking: Thinking | undefined, model: string): Json {
   return { reasoning_effort: budget < mediumBudget ? "low" : budget < highBudget ? "medium" : "high" };
 }
 
-/** The three that every server knows which knows efforts: Ollama and LM Studio refuse the others. */
+/** Returns one of the three efforts that every server with efforts knows: Ollama and LM Studio refuse the others. */
 function commonEffort(effort: string): string {
   if (effort === "minimal") return "low";
   return effort === "xhigh" || effort === "max" ? "high" : effort;
@@ -120,7 +122,7 @@ function samplingMembers(sampling: Sampling): Json {
   };
 }
 
-/** Cloud servers refuse members that they do not know, and hints are not worth that. */
+/** Hints are left out, because cloud servers refuse unknown members. */
 function leftOut({ cache, hints, others, sampling, thinking }: Conversation, model: string): string[] {
   const names = Object.keys(others);
   const { effort, budget } = thinking ?? {};

@@ -1,4 +1,4 @@
-// Completions: a text, or each of several, goes on.
+// Completions: the model continues one or more texts.
 
 import { generates } from "../../../domain/models/operation.ts";
 import { completionRequest } from "../../../wire/completion.ts";

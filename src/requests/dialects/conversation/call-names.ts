@@ -32,7 +32,7 @@ export class EngineTools {
   readonly #numbers = new Map<string, number>();
 
   constructor(tools: readonly Tool[]) {
-    // Functions that keep their names go first, so that no other tool takes one.
+    // Functions that keep their names go first, so that no renamed tool takes such a name.
     for (const tool of tools) if (tool.namespace === undefined && tool.kind === "function") this.nameOf(tool);
     for (const tool of tools) this.nameOf(tool);
   }

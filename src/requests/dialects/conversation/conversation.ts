@@ -1,4 +1,4 @@
-// A conversation in the neutral format: one format reads it, another writes it.
+// A conversation in the neutral format, which the dialects read and write.
 
 /**
  * Path of a value in the client's request, in the client's format, such as `messages[3].content[0]`. Used in errors.
@@ -183,7 +183,7 @@ export type OutputForm =
       readonly strict?: boolean | undefined;
     };
 
-/** Amount of thinking that the client asks for. */
+/** The amount of thinking that the client asks for. */
 export interface Thinking {
   /** If false, the model does not think. If true, the other members may limit its thinking. */
   readonly enabled?: boolean | undefined;

@@ -1,4 +1,4 @@
-// Embeddings: each of some texts becomes a list of numbers.
+// Embeddings: each text becomes a list of numbers.
 
 import { generates } from "../../../domain/models/operation.ts";
 import { decodeEmbedding, embeddingRequest, encodeEmbedding } from "../../../wire/embedding.ts";
@@ -73,9 +73,9 @@ function hasObjects(input: unknown): boolean {
 }
 
 /**
- * Both encodings work whatever the engine returned; another that it knows is its own. Changes the items in place; says
- * whether it did. An embedding that is missing or no list of numbers would reach the client as a wrong vector, so it is
- * refused. How many there are of inputs that are no texts is for the engine to say.
+ * Gives the items the requested encoding in place, whatever the model server returned, and reports whether an item
+ * changed. An encoding that only the server knows is left to it. Refuses a missing or invalid embedding, which would
+ * reach the client as a wrong vector. The number of embeddings is not checked for inputs that are no texts.
  */
 function encodeAsAsked(items: unknown[], request: AskedRequest): boolean {
   const encode = encoderFor(request);
@@ -87,7 +87,9 @@ function encodeAsAsked(items: unknown[], request: AskedRequest): boolean {
   return changed;
 }
 
-/** Gives one item the encoding that the request asks for; undefined if the encoding is one that only the engine knows. */
+/**
+ * Returns a function that gives one item the requested encoding; undefined if only the model server knows the encoding.
+ */
 function encoderFor({ body }: AskedRequest): ((item: unknown) => boolean) | undefined {
   const { encoding_format: encoding } = body;
   if (encoding === "base64") return asBase64;

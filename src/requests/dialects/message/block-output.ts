@@ -3,7 +3,7 @@ import { inputObject, type Json } from "./json.ts";
 
 export type DeltaKind = "text" | "thinking" | "call" | "signature";
 
-/** Takes blocks one after the other. */
+/** Takes blocks in order, each after the end of the previous block. */
 export interface BlockOutput {
   /** `block` is the empty block of `content_block_start`. */
   start(block: Json): void;

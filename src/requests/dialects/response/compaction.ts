@@ -1,9 +1,9 @@
-// How a conversation is made short: what a model is asked for, and the item that its summary becomes.
+// Shortens a conversation: the prompt for a summary, and the item that the summary becomes.
 import type { Seal } from "../../../domain/seal.ts";
 import type { UserTurn } from "../conversation/conversation.ts";
 import { isObject, type Json } from "./json.ts";
 
-/** What the model is asked at the end of the conversation. */
+/** The last user message of a conversation that is compacted. */
 export const compactionPrompt = `Sum up our conversation so far, for somebody who goes on with it and sees nothing of it but your summary.
 
 Say, in this order and without an introduction:
@@ -15,20 +15,20 @@ Say, in this order and without an introduction:
 Quote names, paths, figures and short pieces of code exactly. Leave out what no longer matters.`;
 
 /**
- * Whether the answer is to be a compaction: the last item of the input says so. Codex sends such a one where its provider is
- * OpenAI, also with a base URL of its own, and takes exactly one compaction for an answer.
+ * Reports whether the answer must be a compaction, which the last item of the input requests. Codex sends such an item
+ * if its provider is OpenAI, also with another base URL, and expects exactly one compaction in the answer.
  */
 export function isToCompact({ input }: Json): boolean {
   const last: unknown = Array.isArray(input) ? input.at(-1) : undefined;
   return isObject(last) && last["type"] === "compaction_trigger";
 }
 
-/** The question that stands in the place of that item. */
+/** Returns the prompt that replaces the trigger item. */
 export function compactionTurn(place: string): UserTurn {
   return { role: "user", parts: [{ type: "text", text: compactionPrompt }], place };
 }
 
-/** The item that stands for all that was said before it. Only this gateway opens it, for the same account. */
+/** Returns the item that replaces the conversation so far. Only this gateway can open it, for the same account. */
 export function compactionItem(id: string, summary: string, seal: Seal): Json {
   return { type: "compaction", id, encrypted_content: seal.seal(summary) };
 }

@@ -1,4 +1,4 @@
-// OpenAI's Responses, as a format in which a conversation can be had.
+// OpenAI's Responses as a conversation format.
 import type { ConversationFormat } from "../conversation/format.ts";
 import { readRequest } from "./read-request.ts";
 import { ResponseReader } from "./reply-reader.ts";

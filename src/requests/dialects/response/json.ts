@@ -1,4 +1,4 @@
-// Looks into JSON of which no shape is certain.
+// Reads JSON whose shape is uncertain.
 
 export type Json = Readonly<Record<string, unknown>>;
 

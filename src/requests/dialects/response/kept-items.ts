@@ -1,9 +1,9 @@
-// Items that are kept, and those of a request that name them: what is put in their place, and what goes to an engine of them.
+// Converts stored items, and finds references to them in a request.
 import { newItemId } from "../../../domain/models/item-id.ts";
 import type { StoredItem } from "../../../domain/models/stored-response.ts";
 import { isObject, type Json, objectsOf, textOf } from "./json.ts";
 
-/** Whether a request names what is kept here: a response, a conversation, or an item of either. */
+/** Reports whether a request refers to a stored response, a conversation, or an item of either. */
 export function namesKept({ previous_response_id: previous, conversation, input }: Json): boolean {
   if (isNamed(previous) || isNamed(conversation)) return true;
   return Array.isArray(input) && input.some((item) => isObject(item) && isReference(item));
@@ -13,12 +13,14 @@ function isNamed(value: unknown): boolean {
   return value !== undefined && value !== null;
 }
 
-/** An item that stands for a kept one; clients may leave out its type. */
+/** Reports whether an item refers to a stored one; clients may leave out its type. */
 export function isReference({ type, role }: Json): boolean {
   return type === "item_reference" || (!isNamed(type) && !isNamed(role));
 }
 
-/** The items of a request's own input as they are kept: each with an id, a message with its type and parts. */
+/**
+ * Returns the items of a request's own input in their stored form: each with an id, a message with its type and parts.
+ */
 export function ownItems(input: unknown): StoredItem[] {
   if (typeof input === "string") return [keptItem({ role: "user", content: input })];
   return objectsOf(input).map(keptItem);
@@ -34,7 +36,7 @@ function keptItem(item: Json): StoredItem {
   return { status: "completed", ...item, id, type, content: parts };
 }
 
-/** What an engine gets of kept items: it keeps nothing itself, so it could not look anything up by an id. */
+/** Returns stored items for a model server. The server stores nothing, so it cannot resolve ids. */
 export function itemsForEngine(items: readonly StoredItem[]): Json[] {
   return items.flatMap((item) => {
     const { type, role, id: _id, status: _status, ...rest } = item;
@@ -46,8 +48,8 @@ export function itemsForEngine(items: readonly StoredItem[]): Json[] {
 }
 
 /**
- * OpenAI looks for reasoning by its id where it does not come encrypted, and refuses what it does not find. What has
- * neither text nor that says nothing to anybody.
+ * Returns reasoning that OpenAI accepts. Unless reasoning is encrypted, OpenAI looks it up by id and refuses an unknown
+ * id. Reasoning with neither text nor encryption is dropped.
  */
 function reasoningForEngine(item: Json): Json[] {
   const { id: _id, ...rest } = item;

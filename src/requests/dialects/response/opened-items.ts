@@ -1,9 +1,11 @@
-// The items of a request without the gateway's seals, for a server that speaks Responses itself: it cannot open them.
+// Removes the gateway's seals from the items of a request, for a server that speaks Responses and cannot open them.
 import type { Seal } from "../../../domain/seal.ts";
 import { isObject, type Json, textOf } from "./json.ts";
 import { openReasoning } from "./sealed-reasoning.ts";
 
-/** Gives `input` as JSON where an item of it is sealed by us; what others sealed is theirs, and stays. */
+/**
+ * Returns `input` as JSON if the gateway sealed one of its items; otherwise undefined. Items that others sealed stay.
+ */
 export function openedInput({ input }: Json, seal: Seal): { input: string } | undefined {
   if (!Array.isArray(input)) return undefined;
   let isChanged = false;
@@ -15,7 +17,7 @@ export function openedInput({ input }: Json, seal: Seal): { input: string } | un
   return isChanged ? { input: JSON.stringify(items) } : undefined;
 }
 
-/** Undefined where it has no seal of ours. */
+/** Returns undefined for an item without the gateway's seal. */
 function openedItem(item: Json, seal: Seal): Json | undefined {
   const { type, encrypted_content: content, ...members } = item;
   const sealed = textOf(content) || undefined;
@@ -26,7 +28,7 @@ function openedItem(item: Json, seal: Seal): Json | undefined {
   }
   const ours = type === "reasoning" ? openReasoning(seal, sealed) : undefined;
   if (!ours) return undefined;
-  // What another server had encrypted itself goes back to it as it was.
+  // Content that another server encrypted goes back to it unchanged.
   if (ours.proof?.kind === "encrypted") return { type, ...members, encrypted_content: ours.proof.data };
   return { type, ...members, content: [{ type: "reasoning_text", text: ours.text }] };
 }

@@ -1,4 +1,4 @@
-// The items of a response as they grow: each knows its events, and what it is once it is done.
+// The items of a response while they grow: each writes its events and its final form.
 
 import type { Seal } from "../../../domain/seal.ts";
 import type { ReasoningProof } from "../conversation/conversation.ts";
@@ -12,7 +12,7 @@ export interface EventSink {
 }
 
 interface ItemPlace {
-  /** The id of the item, and its place in the output. */
+  /** The id of the item, and its index in the output. */
   id: string;
   index: number;
 }
@@ -30,15 +30,15 @@ export abstract class OpenItem {
     this.events = events;
   }
 
-  /** Its place in the output. */
+  /** Index of the item in the output. */
   get index(): number {
     return this.place.index;
   }
 
-  /** Ends it; gives what it became. `isWhole`: the answer was not cut off in it. */
+  /** Ends the item and returns its final form. `isWhole` is false if the answer was cut off inside the item. */
   abstract done(isWhole?: boolean): Json;
 
-  /** What there is of it, where nothing more comes and it is no item to act upon. */
+  /** Returns the item so far, if nothing more follows and clients must not act on it. */
   abstract cut(): Json;
 
   protected added(item: Json): void {
@@ -54,7 +54,7 @@ export abstract class OpenItem {
   }
 }
 
-/** What is there at once, as it is of no use in parts. */
+/** An item that is complete at once, because parts of it are useless. */
 export class WholeItem extends OpenItem {
   readonly #item: Json;
 
@@ -83,7 +83,7 @@ export class OpenMessage extends OpenItem {
   #kind: PartKind | undefined;
   #text = "";
   #logprobs: unknown[] = [];
-  /** What the events of the part at hand begin with. */
+  /** First members of the current part's events. */
   #at = "";
 
   constructor(place: ItemPlace, events: EventSink) {
@@ -100,12 +100,12 @@ export class OpenMessage extends OpenItem {
     this.events.event(textDelta, `${this.#at},"delta":${JSON.stringify(text)},"logprobs":${told}`);
   }
 
-  /** What the events of its text begin with, where a text is open. */
+  /** First members of the text's events, if a text is open. */
   get openText(): string | undefined {
     return this.#kind === "output_text" ? this.#at : undefined;
   }
 
-  /** A piece of the open text whose event somebody else tells. */
+  /** Adds a piece of the open text whose event the caller writes. */
   takeText(text: string): void {
     this.#text += text;
   }
@@ -116,7 +116,7 @@ export class OpenMessage extends OpenItem {
     this.events.event("response.refusal.delta", `${this.#at},"delta":${JSON.stringify(text)}`);
   }
 
-  /** What comes next is a part of its own. */
+  /** Ends the current part; the next text begins a new one. */
   endPart(): void {
     if (this.#kind === undefined) return;
     const text = JSON.stringify(this.#text);
@@ -161,7 +161,7 @@ export class OpenMessage extends OpenItem {
   }
 }
 
-/** Servers of chat completions may leave out what clients of Responses are promised. */
+/** Adds members that servers of chat completions may leave out and clients of Responses require. */
 function logprobToWire(value: unknown): unknown {
   if (!isObject(value)) return value;
   const { bytes, top_logprobs: top } = value;
@@ -174,15 +174,17 @@ function likelyTokenToWire(value: unknown): unknown {
 }
 
 export interface ReasoningOptions {
-  /** Whether it is told as a summary, which clients show that ask for one; else as the thoughts themselves. */
+  /**
+   * True if reasoning is sent as a summary, which clients show if they ask for one; otherwise as the reasoning itself.
+   */
   asSummary: boolean;
-  /** Whether the client keeps it sealed. */
+  /** True if the client keeps the reasoning in sealed form. */
   isSealed: boolean;
   seal: Seal;
 }
 
 export class OpenReasoning extends OpenItem {
-  /** Whether the model server tells it as a summary. */
+  /** True if the model server sends the reasoning as a summary. */
   readonly isSummary: boolean;
   readonly #options: ReasoningOptions;
   readonly #at: string;
@@ -227,8 +229,8 @@ export class OpenReasoning extends OpenItem {
   }
 
   /**
-   * What a maker wants to see again goes along in any case: without it the conversation could not go on there. What OpenAI
-   * encrypted is sealed already, and needs no text beside it.
+   * Seals the proof of a vendor in any case, because the conversation could not continue without it. OpenAI's encrypted
+   * reasoning is sealed already and needs no text.
    */
   #sealed(): string {
     const { isSealed, seal } = this.#options;
@@ -275,7 +277,7 @@ export class OpenCall extends OpenItem {
   }
 
   input(text: string): void {
-    // What comes behind whole arguments could only spoil them.
+    // Text after complete arguments could only spoil them.
     if (this.isDone) return;
     this.#input += text;
     const type = this.#isCustom ? "response.custom_tool_call_input.delta" : "response.function_call_arguments.delta";
@@ -283,14 +285,14 @@ export class OpenCall extends OpenItem {
   }
 
   /**
-   * Whether its arguments are an object, and nothing can come but what would spoil that. `{}` may be what a server sends
-   * before the arguments.
+   * Reports whether the arguments are a complete object, which more text could only spoil. `{}` may be a placeholder
+   * that a server sends before the arguments.
    */
   isOver(): boolean {
     return !this.#isCustom && this.#input.trimEnd().endsWith("}") && isFilledObject(this.#input);
   }
 
-  /** Clients read the arguments as JSON, and those of a call without any as well. */
+  /** Clients parse the arguments as JSON, so a call without any gets an empty object. */
   done(isWhole = true): Json {
     if (isWhole && this.#input === "" && !this.#isCustom) this.input("{}");
     this.isDone = true;
@@ -336,7 +338,7 @@ function isFilledObject(text: string): boolean {
   }
 }
 
-/** Beginnings of ids, which clients tell kinds of items by. */
+/** Beginnings of ids, by which clients tell kinds of items apart. */
 export const idPrefixes = {
   message: "msg",
   reasoning: "rs",

@@ -1,4 +1,4 @@
-// The items of a conversation as Responses has them, as its turns.
+// Reads the items of a Responses request as the turns of a conversation.
 import { fieldError } from "../../../base/errors.ts";
 import type { Seal } from "../../../domain/seal.ts";
 import { cacheOf } from "../conversation/cache-marks.ts";
@@ -9,7 +9,7 @@ import { isObject, type Json, objectsOf, textOf } from "./json.ts";
 import { partTypes, readParts } from "./read-parts.ts";
 import { openReasoning } from "./sealed-reasoning.ts";
 
-/** Calls of tools of the vendor's own that are run by the client: each is one of a function of this name. */
+/** Calls of the vendor's own tools that the client runs; each becomes a call of a function with this name. */
 const ownCalls: ReadonlyMap<unknown, { name: string; input: string }> = new Map([
   ["local_shell_call", { name: "local_shell", input: "action" }],
   ["shell_call", { name: "shell", input: "action" }],
@@ -23,9 +23,9 @@ const outputs: ReadonlySet<unknown> = new Set([
 
 export interface ReadItems {
   turns: ConversationMessage[];
-  /** Tools that came among the items. */
+  /** Tools among the items. */
   tools: readonly { tools: unknown; place: string }[];
-  /** Places of items that say nothing to another model, such as what a hosted tool did. */
+  /** Places of items that mean nothing to another model, such as the result of a hosted tool. */
   leftOut: string[];
 }
 
@@ -51,7 +51,7 @@ class ItemReader {
   readonly #turns: ConversationMessage[] = [];
   readonly #tools: { tools: unknown; place: string }[] = [];
   readonly #leftOut: string[] = [];
-  /** What the assistant said and called since anybody else spoke: all of it is one turn. */
+  /** Parts of the current assistant turn: all text and calls until another role speaks. */
   #said: AnswerPart[] = [];
   #saidAt = "";
   #saidId: string | undefined;
@@ -107,7 +107,7 @@ class ItemReader {
     const sealed = textOf(item["encrypted_content"]) || undefined;
     const ours = sealed === undefined ? undefined : openReasoning(this.#seal, sealed);
     const id = textOf(item["id"]);
-    // What is ours holds the thoughts themselves, whatever of them was shown.
+    // The gateway's own seal holds the whole reasoning, even if less was shown.
     if (ours && ours.text !== "") {
       this.#say({ type: "reasoning", text: ours.text, isSummary: false, proof: ours.proof, id }, place);
       return;
@@ -197,7 +197,7 @@ function resultOf(item: Json, place: string): ResultTurn {
   return { role: "tool", callId: callIdOf(item), parts, kind, cache: cacheOf(item), place };
 }
 
-/** Some servers name a call by the id of its item alone. */
+/** Returns the call's id, or the item's: some servers name a call only by its item. */
 function callIdOf(item: Json): string {
   return textOf(item["call_id"]) ?? textOf(item["id"]) ?? "";
 }

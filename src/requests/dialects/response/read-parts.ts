@@ -1,15 +1,15 @@
-// Parts of messages, and of what tools gave back, as Responses has them.
+// Reads the parts of messages and tool results in a Responses request.
 import { fieldError } from "../../../base/errors.ts";
 import { cacheOf } from "../conversation/cache-marks.ts";
 import type { MediaSource, Part } from "../conversation/conversation.ts";
 import { isObject, type Json, textOf } from "./json.ts";
 
-/** Types of parts that are read below. */
+/** Types of parts that this file reads. */
 export const partTypes: ReadonlySet<unknown> = new Set([
   ...["input_text", "output_text", "text", "refusal", "input_image", "input_file", "input_audio"],
 ]);
 
-/** Throws `invalid_request` for a part that no other format could be told. */
+/** Throws `invalid_request` for a part that no other format can express. */
 export function readParts(content: unknown, place: string): Part[] {
   if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: content }];
   if (!Array.isArray(content)) return [];
@@ -45,7 +45,7 @@ function readPart(part: Json, place: string): Part {
   }
 }
 
-/** `auto` is what it is where nothing is said, too. */
+/** `auto` equals an absent value. */
 function detailOf(detail: unknown): string | undefined {
   return detail === "auto" ? undefined : textOf(detail);
 }
@@ -58,7 +58,7 @@ function readAudio(part: Json, place: string): Part {
   return { type: "audio", data, format, place };
 }
 
-/** An address, data in one, or the id of a file. */
+/** Reads an address, a data URL, or the id of a file. */
 function sourceOf(part: Json, member: string, place: string): MediaSource {
   const url = textOf(part[member]);
   const id = textOf(part["file_id"]);
@@ -70,7 +70,7 @@ function sourceOf(part: Json, member: string, place: string): MediaSource {
 function fileSource(part: Json, place: string): MediaSource {
   const data = textOf(part["file_data"]);
   if (data === undefined) return sourceOf(part, "file_url", place);
-  // The bare base64 of before is a PDF.
+  // The bare base64, an older form, is a PDF.
   return data.startsWith("data:") ? urlSource(data) : { kind: "data", mediaType: "application/pdf", data };
 }
 

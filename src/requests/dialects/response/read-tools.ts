@@ -1,10 +1,10 @@
-// Tools, and which of them the model is to call, as Responses has them.
+// Reads the tools of a Responses request, and the choice among them.
 import { fieldError } from "../../../base/errors.ts";
 import { cacheOf } from "../conversation/cache-marks.ts";
 import type { CallKind, Tool, ToolChoice } from "../conversation/conversation.ts";
 import { isObject, type Json, objectsOf, textOf } from "./json.ts";
 
-/** Tools of the vendor's own that are run by the client, as functions with the arguments that its models give them. */
+/** The vendor's own tools that the client runs, as functions with the arguments of the vendor's models. */
 const ownTools: ReadonlyMap<string, Json> = new Map([
   [
     "local_shell",
@@ -24,7 +24,7 @@ const ownTools: ReadonlyMap<string, Json> = new Map([
 
 export interface ReadTools {
   tools: Tool[];
-  /** Places of tools that are offered, and that only their maker runs. */
+  /** Places of offered tools that only their vendor runs. */
   leftOut: string[];
 }
 
@@ -65,7 +65,7 @@ function functionMembers(tool: Json): Pick<Tool, "parameters" | "strict"> {
   return { parameters, strict: typeof tool["strict"] === "boolean" ? tool["strict"] : undefined };
 }
 
-/** The choice, and the tools that are left of those that are offered. Throws where it demands one that is not run here. */
+/** Returns the choice, and the tools that it allows. Throws if the choice demands a tool that only its vendor runs. */
 export function readChoice(
   choice: unknown,
   tools: readonly Tool[],

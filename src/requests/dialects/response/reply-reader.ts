@@ -13,12 +13,15 @@ export class ResponseReader implements ReplyReader {
   readonly #names: CallNames;
   readonly #engine: EngineWords | undefined;
   #sink: ClientCalls | undefined;
-  /** Places of items that began, with what tells the item; and of those that were told piece by piece: what comes of them whole is known. */
+  /**
+   * Begun items by place, with the id of each, and places whose text arrived in pieces, so that the whole item adds
+   * nothing.
+   */
   readonly #begun = new Map<number, unknown>();
   readonly #told = new Set<number>();
-  /** Places of items whose texts so far came without deltas, each at its end. */
+  /** Places of items whose texts so far arrived only at their end, without deltas. */
   readonly #toldAtEnd = new Set<number>();
-  /** Places whose last item came whole. */
+  /** Places whose last item is complete. */
   readonly #over = new Set<number>();
   readonly #callIds = new Set<string>();
   #itemCount = 0;
@@ -26,7 +29,7 @@ export class ResponseReader implements ReplyReader {
   #hasRefusal = false;
   isOver = false;
 
-  /** `engine`: keeps secrets out of its words, which do not reach the client without it. */
+  /** `engine` removes secrets from the server's error messages; without it, the client does not get them. */
   constructor(names: CallNames, engine?: EngineWords) {
     this.#names = names;
     this.#engine = engine;
@@ -38,10 +41,10 @@ export class ResponseReader implements ReplyReader {
     const { type, delta, item } = data;
     const index = placeOf(data);
     if (type === "error") throw this.#fault(data);
-    // Nothing follows the end.
+    // The nothing follows the end.
     if (this.isOver) return;
     if (typeof delta === "string") {
-      // A call that did not begin has no name yet: its item tells all of it.
+      // A call that did not begin has no name yet; its item holds the whole call.
       if (type === "response.function_call_arguments.delta" && !this.#begun.has(index)) return;
       if (delta !== "") this.#told.add(index);
       this.#toldAtEnd.delete(index);
@@ -73,7 +76,7 @@ export class ResponseReader implements ReplyReader {
     this.#end(answer, undefined, sink);
   }
 
-  /** Tells the items that the stream left out. Some servers tell all of them in the last event alone. */
+  /** Reads the items that the stream left out. Some servers send all items only in the last event. */
   #finishItems({ output }: Json, sink: ReplySink): void {
     const items = objectsOf(output);
     // The last event may give an item another id, so items count as left out only if more items end than began.
@@ -97,7 +100,7 @@ export class ResponseReader implements ReplyReader {
     return undefined;
   }
 
-  /** Tells a text or arguments of which no delta came, only the event that ends them. */
+  /** Reads a text or arguments without deltas, from the event that ends them. */
   #tellAtEnd(type: string, data: Json, sink: ReplySink): void {
     const index = placeOf(data);
     const [delta, member] = wholeTexts[type] ?? [];
@@ -109,7 +112,7 @@ export class ResponseReader implements ReplyReader {
     this.#delta(delta, text, data, sink);
   }
 
-  /** Each part of a message is a text of its own; those of reasoning are paragraphs. */
+  /** Begins a new text for each part of a message, and a new paragraph for each part of reasoning. */
   #partAdded({ part, content_index: index }: Json, sink: ReplySink): void {
     if (!isLater(index)) return;
     if (isObject(part) && part["type"] === "reasoning_text") sink.reasoning(parting, false);
@@ -146,7 +149,7 @@ export class ResponseReader implements ReplyReader {
     const { type } = item;
     const id = idOf(item);
     if (id !== undefined && this.#begun.get(index) === id) return;
-    // The server may give all items the same place.
+    // A server may give all items the same place.
     if (this.#begun.has(index)) for (const places of [this.#told, this.#toldAtEnd, this.#over]) places.delete(index);
     this.#begun.set(index, id);
     this.#itemCount++;
@@ -162,7 +165,7 @@ export class ResponseReader implements ReplyReader {
     });
   }
 
-  /** Returns an id that no other call of the answer has: clients tell results apart by these ids. */
+  /** Returns an id that no other call of the answer has, because clients match results by these ids. */
   #callIdOf({ call_id: told, id }: Json): string {
     const own = textOf(told) || textOf(id);
     const callId = own && !this.#callIds.has(own) ? own : `call_${crypto.randomUUID().replaceAll("-", "")}`;
@@ -185,7 +188,7 @@ export class ResponseReader implements ReplyReader {
     const { type, content, summary } = item;
     if (isCall(item)) {
       const { arguments: values, input = values } = item;
-      // Some servers send the arguments as an object.
+      // Arguments are an object at some servers.
       const text = isObject(input) ? JSON.stringify(input) : textOf(input);
       if (text) sink.arguments(index, text);
       return;
@@ -209,12 +212,12 @@ export class ResponseReader implements ReplyReader {
     }
   }
 
-  /** `event`: the type of the last event, which some servers contradict in the status, or leave the status out. */
+  /** `event` is the type of the last event. Some servers contradict it in the status, or leave the status out. */
   #end(response: Json, event: unknown, sink: ReplySink): void {
     const { usage, incomplete_details: details, error } = response;
     const status = statusOf(response, event);
     const isFailed = status === "failed" || status === "cancelled";
-    // What failed is charged for as well.
+    // A failed response is charged as well.
     const told = usageOf(usage, response);
     if (told) sink.usage(isFailed ? { ...told, isFinal: true } : told);
     if (isFailed) throw this.#fault({ error });
@@ -229,7 +232,7 @@ export class ResponseReader implements ReplyReader {
   }
 }
 
-/** The events that end a text or arguments, the event of its pieces, and the member that has all of it. */
+/** Events that end a text or arguments, with the event of the pieces and the member that holds the whole. */
 const wholeTexts: Readonly<Record<string, readonly [delta: string, member: string]>> = {
   "response.output_text.done": ["response.output_text.delta", "text"],
   "response.refusal.done": ["response.refusal.delta", "refusal"],
@@ -248,7 +251,10 @@ function isCall({ type }: Json): boolean {
   return type === "function_call" || type === "custom_tool_call";
 }
 
-/** Returns the status of a response. `event`: the type of a stream's last event, which some servers contradict there. */
+/**
+ * Returns the status of a response. `event` is the type of a stream's last event, which some servers contradict in the
+ * status.
+ */
 export function statusOf({ status, incomplete_details: details }: Json, event: unknown): unknown {
   if (status === "failed" || status === "cancelled") return status;
   if (event === "response.failed") return "failed";
@@ -258,19 +264,21 @@ export function statusOf({ status, incomplete_details: details }: Json, event: u
   return isObject(details) && textOf(details["reason"]) ? "incomplete" : "completed";
 }
 
-/** Between parts of what was thought. */
+/** The separator between parts of reasoning. */
 const parting = "\n\n";
 
 function isLater(index: unknown): boolean {
   return typeof index === "number" && index > 0;
 }
 
-/** Pages that were opened or looked through are items of the same type, and are not charged for. */
+/** Reports whether an item is a search. Opened or searched pages have the same type and are not charged. */
 function isSearch({ type, action }: Json): boolean {
   return type === "web_search_call" && (!isObject(action) || (action["type"] ?? "search") === "search");
 }
 
-/** Tools that the model server ran are items of its output. Undefined where no usage is told. */
+/**
+ * Returns the reported usage; undefined if there is none. Tools that the model server ran are counted from the output.
+ */
 export function usageOf(usage: unknown, { service_tier: tier, output: items }: Json): ReplyUsage | undefined {
   if (!isObject(usage)) return undefined;
   const input = detailsIn(usage["input_tokens_details"]);

@@ -24,11 +24,11 @@ import {
 } from "./output-items.ts";
 import { type ResponseState, responseBase, responseState } from "./response-object.ts";
 
-/** Codes of a failed response that Codex acts upon; all others it takes for a fault that may pass. */
+/** Codes of a failed response that Codex acts upon; Codex treats all others as temporary. */
 const knownCodes: ReadonlySet<string> = new Set([
   ...["context_length_exceeded", "insufficient_quota", "rate_limit_exceeded", "invalid_prompt", "server_is_overloaded"],
 ]);
-/** What asking again does not help is `invalid_prompt`, with which it gives up. */
+/** Errors that a retry does not help become `invalid_prompt`, on which Codex gives up. */
 const ownCodes: ReadonlyMap<string, string> = new Map([
   ["service_unavailable", "server_is_overloaded"],
   ...[
@@ -37,25 +37,25 @@ const ownCodes: ReadonlyMap<string, string> = new Map([
   ].map((code) => [code, "invalid_prompt"] as const),
 ]);
 
-/** The code of a failed response that says what one of ours says. */
+/** Returns the code of a failed response for a code of the gateway. */
 export function failureCode(code: string): string {
   return ownCodes.get(code) ?? (knownCodes.has(code) ? code : "server_error");
 }
 
 /**
- * Events are made of an answer to a request with `stream: true`. Calls stay open while others begin, as their arguments may
- * come side by side; all else is over once another item begins.
+ * Writes events for a request with `stream: true`. Calls stay open while others begin, because their arguments may be
+ * interleaved. Any other item ends when the next one begins.
  */
 export class ResponseWriter implements ReplyWriter, EventSink {
   readonly #head: ReplyHead;
   readonly #base: Json;
   readonly #reasoningOptions: ReasoningOptions;
   readonly #output: Json[] = [];
-  /** The items that are not done: one that is said, or the calls of tools, by their index. */
+  /** Open items: a message, reasoning, or calls by their index. */
   #message: OpenMessage | undefined;
   #reasoning: OpenReasoning | undefined;
   readonly #calls = new Map<number, OpenCall>();
-  /** Those of which it was not looked whether they are over. */
+  /** Open calls that were not yet checked for their end. */
   #newCalls: OpenCall[] = [];
   readonly #callIds = new Set<string>();
   readonly #isStream: boolean;
@@ -64,7 +64,7 @@ export class ResponseWriter implements ReplyWriter, EventSink {
   #events = "";
   #ended: ReplyEnd | undefined;
   #hasRefusal = false;
-  /** Where the answer is to be a compaction, what was said of it: it is one item at the end. */
+  /** Text so far of a compaction, which becomes one item at the end; undefined for other answers. */
   #summary: string | undefined;
 
   constructor(head: ReplyHead) {
@@ -97,7 +97,7 @@ export class ResponseWriter implements ReplyWriter, EventSink {
       this.#summary += text;
       return;
     }
-    // Half a character has no text yet, and a probability.
+    // Half a character has no text yet, but it has a probability.
     if (text !== "" || (logprobs && logprobs.length > 0)) this.#openMessage().text(text, logprobs);
   }
 
@@ -126,7 +126,7 @@ export class ResponseWriter implements ReplyWriter, EventSink {
     const before = this.#calls.get(index);
     if (before && !before.isDone) this.#end(before);
     const place = this.#place(call.kind);
-    // Some servers give no ids, or the same to several calls; results are told apart by them.
+    // Calls may lack an id or share one at some servers, but the client finds the result of a call by its id.
     const isFree = call.callId !== "" && !this.#callIds.has(call.callId);
     const callId = isFree ? call.callId : place.id.replace(/^[a-z]+/, "call");
     this.#callIds.add(callId);
@@ -172,7 +172,7 @@ export class ResponseWriter implements ReplyWriter, EventSink {
   }
 
   failure({ code, message }: ReplyFault): string {
-    // Clients act upon items that are done: what was cut off in the middle is none.
+    // Clients act on finished items, so an item that was cut off is marked incomplete.
     for (const item of this.#openItems()) this.#output[item.index] = item.cut();
     const state: ResponseState = {
       status: "failed",
@@ -193,7 +193,7 @@ export class ResponseWriter implements ReplyWriter, EventSink {
     const output = this.#output;
     if (reason === "length" || reason === "context")
       return { status: "incomplete", incomplete: "max_output_tokens", output, usage, mark };
-    // A refusal without words would be taken for an empty answer.
+    // A refusal without text would look like an empty answer.
     if (reason === "filter" || (reason === "refusal" && !this.#hasRefusal))
       return { status: "incomplete", incomplete: "content_filter", output, usage, mark };
     return { status: "completed", output, usage, mark, completedAt: this.#head.nowSeconds?.() };
@@ -250,11 +250,11 @@ export class ResponseWriter implements ReplyWriter, EventSink {
     this.#newCalls = [];
   }
 
-  /** The last item of an answer that was cut off is not whole. */
+  /** Ends all items. The last item of an answer that was cut off is incomplete. */
   #endAll(): void {
     const reason = this.#ended?.reason;
     const isCut = reason === "length" || reason === "context" || reason === "filter";
-    // Half a summary would lose the other half for good.
+    // A partial summary would lose the rest of the conversation.
     if (this.#summary && !isCut) {
       const place = this.#place("compaction");
       this.#end(new WholeItem(place, this, compactionItem(place.id, this.#summary, this.#head.seal)));
@@ -266,7 +266,7 @@ export class ResponseWriter implements ReplyWriter, EventSink {
     this.#calls.clear();
   }
 
-  /** The items that may go on, in the order of the output. */
+  /** Returns the open items, in the order of the output. */
   #openItems(): OpenItem[] {
     const calls = [...this.#calls.values()].filter((call) => !call.isDone);
     const items = [...calls, this.#message, this.#reasoning].filter((item) => item !== undefined);

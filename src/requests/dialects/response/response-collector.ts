@@ -1,8 +1,8 @@
-// Takes the response out of the last event of its stream, which has it as a whole.
+// Collects a response from the last event of its stream, which holds the whole response.
 import type { AnswerCollector } from "../answer.ts";
 import { isObject, type Json } from "./json.ts";
 
-/** Position of the data of the last event: a line of its own, as data has no line breaks. */
+/** Finds the beginning of the last event's data, which is one line because its JSON has no line breaks. */
 export const lastEvent = /(?:^|\n)event: response\.(?:completed|incomplete|failed)\ndata: /;
 
 export class ResponseCollector implements AnswerCollector {

@@ -1,9 +1,9 @@
-// The response object: what it repeats of its request, and what there is of its answer.
+// Builds the response object: members repeated from the request, and the state of the answer.
 import type { AnswerMark } from "../answer.ts";
 import type { ReplyHead, ReplyUsage } from "../conversation/reply.ts";
 import { isObject, type Json } from "./json.ts";
 
-/** Members that a response repeats of its request, with what they are where the request does not say. */
+/** Members that a response repeats from its request, with their defaults. */
 const repeated: Readonly<Record<string, unknown>> = {
   background: false,
   frequency_penalty: 0,
@@ -24,7 +24,7 @@ const repeated: Readonly<Record<string, unknown>> = {
   user: null,
 };
 
-/** Those that say what is kept of it, where nothing is. */
+/** The storage members of a response that is not stored. */
 const notKept = { store: false, previous_response_id: null, conversation: null };
 
 export interface ResponseState {
@@ -38,7 +38,7 @@ export interface ResponseState {
   error?: { code: string; message: string } | undefined;
 }
 
-/** What does not change in the course of an answer. */
+/** Returns the members that stay the same during an answer. */
 export function responseBase({
   id,
   model,
@@ -59,7 +59,9 @@ export function responseBase({
   return Object.assign(base, notKept, members);
 }
 
-/** With the members that the document of Open Responses demands, empty or not. Nobody reads a credential out of an answer. */
+/**
+ * Adds the members that the document of Open Responses requires, empty or not. Credentials are removed from the answer.
+ */
 export function toolToWire(tool: Json): Json {
   if (tool["type"] === "mcp") {
     const { authorization: _, ...shown } = tool;

@@ -24,7 +24,7 @@ import { isWholeUsage, leftOut, requiredMembers } from "./strict-members.ts";
 import { StrictResponse, strictResponse } from "./strict-response.ts";
 import { unkeptResponse } from "./unkept-response.ts";
 
-/** Members that a model is shown. */
+/** Members that the model reads. */
 const shown = ["instructions", "input", "tools", "text"];
 
 const events: PassedEvents = {
@@ -48,12 +48,12 @@ const whole: PassedWhole = {
     found.isText("object", "response") &&
     found.isText("status", "completed") &&
     found.isNothing("error") &&
-    // Errors have one.
+    // Errors have a `type`.
     found.isNothing("type") &&
     found.hasWholeParts &&
     !found.holds("output", call),
   missing: { names: leftOut, values: (head) => requiredMembers(head, "completed") },
-  // Searches are charged for, and counted among what was said.
+  // Searches are charged, and counted in the output.
   usage: (found) => {
     if (found.holds("output", search)) return undefined;
     const usage = found.parsedValueOf("usage");
@@ -99,7 +99,7 @@ export const response: Dialect = {
   stream: (request, names): AnswerStream => new PassedStream(events, request, names),
   tellsPromptFirst: false,
   keepAlive: comment,
-  // What it depends on is what was told before: a failed response repeats what there was of it.
+  // The error event depends on earlier events: a failed response repeats its output so far.
   errorEvent: undefined,
   kept: {
     as: "response",
@@ -117,8 +117,8 @@ export const response: Dialect = {
 };
 
 /**
- * In a stream of an engine's own events. Codex reads of a fault in a failed response, and takes a stream without one for a
- * connection that broke; before a response began there is none that could fail.
+ * Writes an error into a stream of a server's own events. Codex expects a failed response and treats a stream without
+ * one as a broken connection. Before a response began, none can fail.
  */
 function errorEvent(rendered: string, fault: GatewayError, { held, events: number }: BegunAnswer): string {
   const { error } = JSON.parse(rendered) as { error: { code: string; message: string; param?: string } };
@@ -129,7 +129,7 @@ function errorEvent(rendered: string, fault: GatewayError, { held, events: numbe
         sequence_number: number,
         response: { ...held, status: "failed", error: { code: failureCode(toldCode(fault)), message } },
       }
-    : // OpenAI's clients read the members of the event, those of Open Responses its `error`.
+    : // OpenAI's clients read the members of the event, clients of Open Responses its `error`.
       { type: "error", sequence_number: number, code: error.code, message, param: param ?? null, error };
   return `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
 }
@@ -143,11 +143,11 @@ function ownMembers(isKept: boolean, from: GoesOnFrom | undefined): OwnMembers {
   };
 }
 
-/** Servers that convert to chat completions inside know functions, and what was said. */
+/** Servers that convert to chat completions internally know only functions and messages. */
 function isPlain({ tools, tool_choice: choice, input, text }: Readonly<Record<string, unknown>>): boolean {
   const plainTools = listOf(tools).every((tool) => isObject(tool) && tool["type"] === "function");
   const plainChoice = !isObject(choice) || choice["type"] === "function";
-  // llama-server passes over a form of the answer without a word.
+  // llama-server silently ignores an output format.
   const form = isObject(text) && isObject(text["format"]) ? text["format"]["type"] : "text";
   return (
     plainTools && plainChoice && form === "text" && listOf(input).every((item) => isObject(item) && isPlainItem(item))
@@ -162,7 +162,7 @@ function isPlainItem({ type, role, content, output }: Readonly<Record<string, un
   return plainItems.has(type) && (type !== undefined || role !== undefined) && !hasFile;
 }
 
-/** An engine's own answer, or, where that was translated, its chat completion. */
+/** Reads a Responses answer, or the chat completion that it was translated from. */
 function answered(answer: unknown): readonly Said[] {
   if (!isObject(answer) || !Array.isArray(answer["output"])) return choicesSaid(answer);
   return answer["output"].filter(isObject).map((item) => ({ ...saidIn(item), role: "assistant" }));

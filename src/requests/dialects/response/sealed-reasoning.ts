@@ -1,4 +1,4 @@
-// The thoughts of a model as a client keeps them for us, sealed: the text, and what its maker needs to see again.
+// Seals reasoning that a client keeps for the gateway: its text, and the proof that its vendor needs again.
 
 import type { Seal } from "../../../domain/seal.ts";
 import type { ReasoningProof } from "../conversation/conversation.ts";
@@ -13,7 +13,7 @@ export function sealReasoning(seal: Seal, { text, proof }: SealedReasoning): str
   return seal.seal(JSON.stringify({ text, ...(proof ? { proof } : {}) }));
 }
 
-/** Undefined where it is not ours. What we sealed for clients of Messages is the text alone. */
+/** Returns undefined for text without the gateway's seal. Seals for clients of Messages hold only the text. */
 export function openReasoning(seal: Seal, sealed: string): SealedReasoning | undefined {
   const opened = seal.open(sealed);
   if (opened === undefined) return undefined;

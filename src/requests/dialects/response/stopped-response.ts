@@ -1,4 +1,4 @@
-// The end of a stream of an engine's own response that a quota has ended: the response as far as it was told, `incomplete`.
+// Ends a stream of a server's own response that a quota stopped: the response so far becomes `incomplete`.
 import type { StopMark } from "../answer.ts";
 import type { ReplyUsage } from "../conversation/reply.ts";
 import type { BegunAnswer, StreamFollower } from "../translation/passed-stream.ts";
@@ -7,7 +7,7 @@ import { usageToWire } from "./response-object.ts";
 
 type Open = Record<string, unknown>;
 
-/** What each delta adds to: a member of its item, or a list of parts in it, by the member of the part. */
+/** Targets of deltas: a member of the item, or a list of parts and the member of the part. */
 const ofItem: Readonly<Record<string, string>> = {
   "response.function_call_arguments.delta": "arguments",
   "response.mcp_call_arguments.delta": "arguments",
@@ -19,11 +19,11 @@ const ofPart: Readonly<Record<string, readonly [list: "content" | "summary", mem
   "response.reasoning_text.delta": ["content", "text"],
   "response.reasoning_summary_text.delta": ["summary", "text"],
 };
-/** A longer answer is followed, and told at its end, no further than that. */
+/** Maximum number of characters that are collected and repeated at the end of an answer. */
 const maxCharacters = 8 * 1024 * 1024;
 
 export class FollowedResponse implements StreamFollower {
-  /** By its place in the output. */
+  /** Items by their index in the output. */
   readonly #items: Open[] = [];
   readonly #done = new Set<number>();
   #characters = 0;
@@ -31,7 +31,7 @@ export class FollowedResponse implements StreamFollower {
   see(event: Json): void {
     const place = numberOf(event["output_index"]);
     const type = textOf(event["type"]) ?? "";
-    // No answer has as many items as that; a server may err or lie.
+    // A server may send a false index; items must follow each other.
     if (place === undefined || place < 0 || place > this.#items.length) return;
     if (type === "response.output_item.added" || type === "response.output_item.done") {
       if (isObject(event["item"])) this.#items[place] = structuredClone(event["item"]) as Open;
@@ -74,7 +74,7 @@ export class FollowedResponse implements StreamFollower {
     return text;
   }
 
-  /** Clients act upon calls that are done: one that was cut off in the middle is none, and is in the response alone. */
+  /** Ends an open item. Clients act on finished calls, so a call that was cut off appears only in the response. */
   #end(item: Open, index: number, tell: (event: Json) => void): void {
     if ("status" in item) item["status"] = "incomplete";
     if (item["type"] !== "message") return;

@@ -1,4 +1,4 @@
-// The events of a response's stream that tell a piece of an item, and where their pieces belong.
+// Describes the stream events that hold a piece of a response's item, and the place of each piece.
 
 export type PartList = "content" | "summary";
 
@@ -48,7 +48,7 @@ export const inputKinds: Readonly<Record<string, { readonly event: string; reado
 
 export interface PieceEvent {
   readonly step: "added" | "delta" | "done" | "note";
-  /** The type of the item; undefined: a message or a thought. */
+  /** The type of the item; undefined for a message or reasoning. */
   readonly item: string | undefined;
   /** Undefined for the input of a call. */
   readonly list: PartList | undefined;
@@ -61,7 +61,7 @@ export interface PieceEvent {
 /** The events that belong to an item, by type. */
 export const pieceEvents: ReadonlyMap<unknown, PieceEvent> = new Map([
   ...Object.values(partKinds).flatMap((kind) => textEvents(kind, kind.textEvent)),
-  // The document of Open Responses calls a thought's text so.
+  // The document of Open Responses uses this name for the text of reasoning.
   ...textEvents(partKinds["reasoning_text"] as PartKind, "response.reasoning"),
   ...partEvents("response.content_part", undefined, "content"),
   ...partEvents("response.reasoning_summary_part", "reasoning", "summary"),

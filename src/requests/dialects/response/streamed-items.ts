@@ -1,10 +1,10 @@
-// The items of a streamed response: which of them an event is about, whatever its server leaves out of ids and places.
+// Finds the item that a stream event belongs to, even if its server leaves out ids and indices.
 import { isObject, type Json, textOf } from "./json.ts";
 import { inputKinds, type PartKind, type PartList, type PieceEvent, partKinds } from "./stream-pieces.ts";
 
-/** No answer has as many items, and no item as many parts: a server may err or lie. */
+/** Maximum number of items, and of parts in an item. A server that sends more errs or lies. */
 export const maxPlaces = 4_096;
-/** A longer answer is put together no further than that. */
+/** Maximum number of characters that are collected from pieces. */
 const maxCharacters = 8 * 1024 * 1024;
 
 export interface OpenPart {
@@ -16,11 +16,11 @@ export interface OpenPart {
 }
 
 export interface OpenItem {
-  /** The id that the client knows, and that of the server. */
+  /** The id for the client, and the server's id. */
   readonly id: string | undefined;
   readonly toldId: string | undefined;
   readonly begun: Json;
-  /** Set if the server left out members, so that the item may have to be put together from its pieces. */
+  /** True if the server left out members, so that the item may have to be built from its pieces. */
   readonly isLean: boolean;
   readonly content: (OpenPart | undefined)[];
   readonly summary: (OpenPart | undefined)[];
@@ -28,7 +28,7 @@ export interface OpenItem {
   hasInput: boolean;
   isInputDone: boolean;
   isDone: boolean;
-  /** The item as its server ended it, and as the client got that. */
+  /** The final item from its server, and the final item for the client. */
   told?: Json;
   whole?: Json;
 }
@@ -40,7 +40,7 @@ export class StreamedItems {
   #characters = 0;
   #itemCharacters = 0;
 
-  /** Adds an item. `toldIndex`: the item's index in the server's events. */
+  /** Adds an item. `toldIndex` is the item's index in the server's events. */
   add(place: number, toldIndex: number | undefined, item: Json, toldId: string | undefined, isLean: boolean): OpenItem {
     const open: OpenItem = {
       ...{ id: textOf(item["id"]), toldId, begun: item, isLean, content: [], summary: [] },
@@ -52,7 +52,7 @@ export class StreamedItems {
     return open;
   }
 
-  /** Returns where an item stands that begins, or begins again. */
+  /** Returns the place of an item that begins, or begins again. */
   placeOfAdded(index: number | undefined, item: Json): number {
     const id = idOf(item);
     const known = this.#knownPlace(index, id);
@@ -63,7 +63,7 @@ export class StreamedItems {
     return isKnown ? known : this.all.length;
   }
 
-  /** Returns where an item stands that ends, or ends again. */
+  /** Returns the place of an item that ends, or ends again. */
   placeOfDone(index: number | undefined, item: Json): number {
     const id = idOf(item);
     if (index !== undefined || id !== undefined) {
@@ -82,7 +82,7 @@ export class StreamedItems {
     return this.all[last] && isRepeat(this.all[last] as OpenItem, item) ? last : this.all.length;
   }
 
-  /** Returns where the item of a piece stands. */
+  /** Returns the place of the item that a piece belongs to. */
   placeOfPiece(index: number | undefined, id: string | undefined, type: string | undefined): number {
     const known = this.#knownPlace(index, id);
     if (known === undefined) return this.#free(index);
@@ -93,7 +93,7 @@ export class StreamedItems {
     return this.#byId(id) ?? this.all.length;
   }
 
-  /** Returns where each of the items stands that the last event has; those that nothing told before come behind all others. */
+  /** Returns the places of the items in the last event. Items that are new there follow all others. */
   placesOf(items: readonly Json[]): number[] {
     const used = new Set<number>();
     let next = this.all.length;
@@ -112,7 +112,7 @@ export class StreamedItems {
     });
   }
 
-  /** Takes a piece of a text, for items that may have to be put together. */
+  /** Keeps a piece of a text, for items that may have to be built from pieces. */
   keep(part: OpenPart, delta: unknown): void {
     if (typeof delta === "string" && this.#counts(delta)) part.text += delta;
   }
@@ -121,7 +121,7 @@ export class StreamedItems {
     if (typeof delta === "string" && this.#counts(delta)) open.input += delta;
   }
 
-  /** Ends an item, and keeps it while all kept items are short: pictures have megabytes. */
+  /** Ends an item. The item is kept only while all kept items are short, because pictures have megabytes. */
   end(open: OpenItem, told: Json, whole: Json): void {
     open.isDone = true;
     const characters = JSON.stringify(whole).length;
@@ -131,7 +131,7 @@ export class StreamedItems {
     open.whole = whole;
   }
 
-  /** Returns the items as the client knows them, for servers that leave them out of the last event. */
+  /** Returns the items as sent to the client, for servers that leave them out of the last event. */
   output(status: unknown): Json[] {
     const items = this.all.map((open) => open?.whole ?? (open?.isLean ? putTogether(open, status) : undefined));
     return items.filter(isObject);
@@ -158,7 +158,7 @@ export class StreamedItems {
   }
 }
 
-/** The id that tells an item from others. */
+/** Returns the id that identifies an item. */
 export function idOf(item: Json): string | undefined {
   return textOf(item["id"]) || textOf(item["call_id"]) || undefined;
 }
@@ -179,7 +179,7 @@ function isRepeat({ told }: OpenItem, item: Json): boolean {
   return told !== undefined && JSON.stringify(told) === JSON.stringify(item);
 }
 
-/** An item of which only pieces came. */
+/** Builds an item from its pieces. */
 function putTogether({ begun, content, summary, input, hasInput }: OpenItem, status: unknown): Json {
   const own: Record<string, unknown> = { ...begun };
   if ("status" in own) own["status"] = status === "incomplete" ? "incomplete" : "completed";
@@ -193,7 +193,7 @@ function putTogether({ begun, content, summary, input, hasInput }: OpenItem, sta
   return own;
 }
 
-/** The kind of the part that an event of a part is about. */
+/** Returns the kind of the part that an event belongs to. */
 export function kindOf(piece: PieceEvent, event: Json, open: OpenItem | undefined): PartKind {
   if (piece.part) return piece.part;
   const { part } = event;

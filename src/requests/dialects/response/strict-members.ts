@@ -6,7 +6,7 @@ import { isObject, type Json, numberOf, objectsOf, textOf } from "./json.ts";
 import { idPrefixes } from "./output-items.ts";
 import { formatToWire, responseBase, toolToWire, usageToWire } from "./response-object.ts";
 
-/** Members that a response has in the document of Open Responses, beside those that all servers send. */
+/** Members that the document of Open Responses requires, beside those that all servers send. */
 const neverNull = [
   ...(["object", "created_at", "status", "tools", "tool_choice", "truncation", "parallel_tool_calls", "text"] as const),
   ...(["temperature", "top_p", "presence_penalty", "frequency_penalty", "top_logprobs"] as const),
@@ -38,8 +38,8 @@ export function requiredMembers(head: RepairHead, status: unknown): Json {
 }
 
 /**
- * Returns the response with all required members, except for `output` and `usage`; the same object where none is missing.
- * `status`: the one that counts.
+ * Returns the response with all required members, except for `output` and `usage`; the same object if none is missing.
+ * `status` is the effective status.
  */
 export function withRequired(response: Json, status: unknown, head: RepairHead): Json {
   let own: Record<string, unknown> | undefined;
@@ -89,7 +89,7 @@ function strictReasoning(reasoning: unknown): unknown {
   return isWhole ? reasoning : { effort: null, summary: null, ...reasoning };
 }
 
-/** Reports whether a response that has ended tells all figures of its usage. */
+/** Reports whether the usage of an ended response has all figures. */
 export function isWholeUsage(usage: unknown): boolean {
   if (!isObject(usage)) return false;
   const { input_tokens_details: input, output_tokens_details: output } = usage;
@@ -104,7 +104,9 @@ export function isWholeUsage(usage: unknown): boolean {
   );
 }
 
-/** Returns the usage of a response that has ended with all of its figures. `counted`: those that count where the server tells none. */
+/**
+ * Returns the usage of an ended response with all figures. `counted` replaces figures that the server does not report.
+ */
 export function strictUsage(usage: unknown, counted: ReplyUsage): Json {
   const own = usageToWire(counted);
   if (!isObject(usage)) return own;
@@ -125,7 +127,7 @@ function missingCount(details: unknown, name: string): Json {
   return isObject(details) && typeof details[name] === "number" ? {} : { [name]: 0 };
 }
 
-/** Types of items that are given an id, and the beginnings of their ids. */
+/** Types of items that get an id, and the prefixes of their ids. */
 const prefixes: Readonly<Record<string, string>> = {
   message: idPrefixes.message,
   reasoning: idPrefixes.reasoning,
@@ -133,7 +135,7 @@ const prefixes: Readonly<Record<string, string>> = {
   custom_tool_call: idPrefixes.custom,
 };
 
-/** Returns the id of an item whose server gives it none: the same for the same place in the same answer. */
+/** Returns an id for an item whose server gives it none. The same place in the same answer gets the same id. */
 export function itemIdAt(answerId: string, type: unknown, index: number): string | undefined {
   const prefix = prefixes[String(type)];
   return prefix && `${prefix}_${answerId.replace(/^resp_/, "")}_${index}`;
@@ -143,14 +145,14 @@ export interface StrictPlace {
   /** The id of the answer, and the item's place in its output. */
   readonly answerId: string;
   readonly index: number;
-  /** The id that the client knows the item by already. */
+  /** Id that the client already got for the item. */
   readonly id?: string | undefined;
   readonly status: "in_progress" | "completed" | "incomplete";
-  /** Reports whether the item is complete: then a call without arguments takes none. */
+  /** True if the item is complete, so that a call without arguments takes none. */
   readonly isWhole: boolean;
 }
 
-/** Returns the item with the members that clients need: the same object where none is missing. */
+/** Returns the item with the members that clients need: the same object if none is missing. */
 export function strictItem(item: Json, place: StrictPlace): Json {
   const { type } = item;
   const id = place.id ?? (textOf(item["id"]) || itemIdAt(place.answerId, type, place.index));
@@ -178,7 +180,7 @@ function strictContent(content: unknown): unknown {
   return parts.every((part, index) => part === content[index]) ? content : parts;
 }
 
-/** Returns a part of a message's content with the members that clients need: the same object where none is missing. */
+/** Returns a part of a message's content with the members that clients need: the same object if none is missing. */
 export function strictPart(part: unknown): unknown {
   if (!isObject(part)) return part;
   const { type, text, annotations, refusal } = part;
@@ -187,7 +189,7 @@ export function strictPart(part: unknown): unknown {
   return { ...part, text: textOf(text) ?? "", annotations: Array.isArray(annotations) ? annotations : [] };
 }
 
-/** Arguments of a call that takes none are an empty object, once the call is whole. `toldId`: the server's id of the item. */
+/** Gives a complete call without arguments an empty object. `toldId` is the server's id of the item. */
 function strictCall(item: Json, { answerId, index, isWhole, status: expected }: StrictPlace, toldId?: string): Json {
   const { arguments: told, call_id: callId } = item;
   const status = textOf(item["status"]) ?? expected;
@@ -198,7 +200,7 @@ function strictCall(item: Json, { answerId, index, isWhole, status: expected }: 
   return { ...item, call_id: own, arguments: values, status };
 }
 
-/** Members of a thought that are left out rather than null. */
+/** Members of reasoning that are left out rather than null. */
 const neverNullOfReasoning = ["content", "encrypted_content", "status"] as const;
 
 function strictReasoningItem(item: Json): Json {
@@ -211,8 +213,8 @@ function strictReasoningItem(item: Json): Json {
 }
 
 /**
- * Returns the output of a response that has ended, with the members that clients need: the same list where none is missing.
- * `placeOf` tells where an item stands for the client, and by which id the client knows it.
+ * Returns the output of an ended response with the members that clients need: the same list if none is missing.
+ * `placeOf` returns an item's index for the client, and its id if the client already got one.
  */
 export function strictOutput(
   output: unknown,
@@ -225,7 +227,7 @@ export function strictOutput(
   const strict = items.map((item, position) => {
     const own = strictItem(item, {
       ...placeOf(item, position),
-      // An answer that was cut off was cut off in its last item.
+      // An answer that was cut off ends inside its last item.
       status: status === "incomplete" && position === last ? "incomplete" : "completed",
     });
     isStrict &&= own === item;

@@ -1,4 +1,4 @@
-// Makes the events of a server's own response strict: what the server left out is inserted, what it repeats is dropped.
+// Makes the events of a server's own response strict: missing events are inserted, repeated ones dropped.
 import type { StreamHead, StreamRepair } from "../translation/passed-stream.ts";
 import type { RepairHead } from "../translation/repair-head.ts";
 import { isObject, type Json, numberOf, objectsOf, textOf } from "./json.ts";
@@ -23,25 +23,25 @@ const [itemAdded, itemDone] = ["response.output_item.added", "response.output_it
 const justBegun = { output: [], usage: null, completed_at: null, incomplete_details: null, error: null };
 
 export class StrictResponse implements StreamRepair {
-  /** The number of the event at hand. */
+  /** The sequence number of the current event. */
   number = 0;
   readonly #head: StreamHead;
   readonly #items = new StreamedItems();
-  /** The id of a response that the server did not begin itself, and the one that the server told first. */
+  /** Id of a response that the server did not begin, and the first id that the server sent. */
   #ownId: string | undefined;
   #toldId: string | undefined;
   /** The response as it began. */
   #begun: Json | undefined;
   #isInProgress = false;
-  /** The events that are to be inserted before the one at hand. */
+  /** Events to insert before the current one. */
   #inserted = "";
   #next = 0;
-  /** Added to the numbers of the server's events, as events were inserted or dropped before them. */
+  /** The difference to the server's sequence numbers, caused by inserted and dropped events. */
   #shift = 0;
   #isNumbered = false;
   #isCounting = false;
   #lastTold: Json | undefined;
-  /** The place of the event's item as its server says it, and where the items of the last event stand. */
+  /** Output index in the server's event, and the places of the items in the last event. */
   #toldIndex: number | undefined;
   #piece: PieceEvent | undefined;
   #finalPlaces: readonly number[] = [];
@@ -50,7 +50,10 @@ export class StrictResponse implements StreamRepair {
     this.#head = head;
   }
 
-  /** Returns the event with what clients need of its item or its response: the same object where nothing is missing. */
+  /**
+   * Returns the event with the members that clients need in its item or response: the same object if nothing is
+   * missing.
+   */
   strict(event: Json): Json {
     const { type, item, response } = event;
     this.#piece = undefined;
@@ -69,7 +72,7 @@ export class StrictResponse implements StreamRepair {
     return piece ? this.#strictPiece(event, piece, index) : event;
   }
 
-  /** Returns the last event with the usage that counts, where its server tells less. */
+  /** Returns the last event with complete usage, if its server reports less. */
   counted(event: Json): Json {
     const { type, response } = event;
     if (!isObject(response) || !ends.has(type) || isWholeUsage(response["usage"])) return event;
@@ -90,7 +93,7 @@ export class StrictResponse implements StreamRepair {
     return inserted;
   }
 
-  /** Reports whether the event repeats the event before, number included. */
+  /** Reports whether the event repeats the previous event, number included. */
   #isTwice(event: Json, told: number | undefined): boolean {
     if (told === undefined) return false;
     const last = this.#lastTold;
@@ -270,7 +273,7 @@ export class StrictResponse implements StreamRepair {
     this.#insert({ type: "response.created", response: this.#begun });
   }
 
-  /** A response of which the server has told nothing. */
+  /** Returns a response of which the server has sent nothing. */
   #withoutServer(): Json {
     return { ...requiredMembers(this.#head, "in_progress"), ...justBegun };
   }
@@ -293,7 +296,7 @@ export class StrictResponse implements StreamRepair {
     return state;
   }
 
-  /** Ends the items of the whole response that did not end, and tells those that were not told. */
+  /** Ends the items of the whole response that did not end, and inserts those that are missing. */
   #finishItems(items: readonly Json[]): void {
     this.#toldIndex = undefined;
     for (const [position, item] of items.slice(0, maxPlaces).entries()) {
@@ -383,7 +386,7 @@ function newPart(kind: PartKind): OpenPart {
   return { kind, text: "", hasText: false, isTextDone: false, isDone: false };
 }
 
-/** Returns where the part of an event stands that does not say so. */
+/** Returns the index of a part whose event has none. */
 function partPlace(parts: readonly (OpenPart | undefined)[], step: PieceEvent["step"], kind: PartKind): number {
   const last = parts.at(-1);
   if (!last) return 0;
@@ -412,7 +415,7 @@ function emptied(item: Json): Json {
   return input ? { ...begun, [input.member]: "" } : begun;
 }
 
-/** Returns a whole response with the members that clients need: the same object where none is missing. */
+/** Returns a whole response with the members that clients need: the same object if none is missing. */
 export function strictResponse(response: Json, head: RepairHead): Json {
   const status = statusOf(response, undefined);
   const own = withRequired(response, status, head);

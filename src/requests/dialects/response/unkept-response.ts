@@ -1,8 +1,8 @@
-// Takes back what a finished response says about being kept, where the store did not take it.
+// Changes a finished response that claims to be stored, if the store did not accept it.
 import { editObject, scanObject } from "../../../base/text/json-text.ts";
 import { lastEvent } from "./response-collector.ts";
 
-/** `answer`: a whole response, or the last events of its stream. Text without a response is returned as it is. */
+/** `answer` is a whole response, or the last events of its stream. Text without a response is returned as it is. */
 export function unkeptResponse(answer: string): string {
   const found = lastEvent.exec(answer);
   if (!found) return answer.trimStart().startsWith("{") ? unkept(answer) : answer;

@@ -1,4 +1,4 @@
-// A conversation as a request for a response, for a model server that speaks Responses.
+// Writes a conversation as a Responses request, for a model server that speaks Responses.
 
 import { fieldError } from "../../../base/errors.ts";
 import { toolSchema } from "../../../domain/tools/tool-schema.ts";
@@ -21,7 +21,7 @@ import type { Json } from "./json.ts";
 
 const noNames: WrittenRequest["names"] = new Map();
 
-/** Nothing is kept by the server: what a model thought goes along sealed by its maker. */
+/** The server stores nothing, so reasoning is included in the vendor's encrypted form. */
 export function writeRequest(conversation: Conversation, model: string): WrittenRequest {
   const { turns, tools, toolChoice, parallelCalls, output, thinking, maxTokens, sampling, stream, hints } =
     conversation;
@@ -50,13 +50,13 @@ export function writeRequest(conversation: Conversation, model: string): Written
   return { body: JSON.stringify(body), leftOut: leftOutOf(conversation), names: noNames };
 }
 
-/** OpenAI's names of tiers, and Anthropic's, as OpenAI has them. */
+/** The service tiers of OpenAI and Anthropic in OpenAI's names. */
 const tiers: ReadonlyMap<string | undefined, string> = new Map([
   ...["auto", "default", "flex", "scale", "priority"].map((tier) => [tier, tier] as const),
   ["standard_only", "default"],
 ]);
 
-/** OpenAI refuses longer ids and keys; those of Claude Code are. */
+/** OpenAI refuses longer ids and keys, such as those of Claude Code. */
 function isShort(hint: string | undefined): boolean {
   return hint === undefined || hint.length <= 64;
 }
@@ -73,7 +73,7 @@ function leftOutOf({ turns, cache, hints, others }: Conversation): string[] {
   return [...names.flatMap(([name, isLeftOut]) => (isLeftOut ? [name] : [])), ...Object.keys(others)];
 }
 
-/** Throws for what the format has nothing for and may not be lost. */
+/** Throws for members that the format cannot express and that must not be lost. */
 function requireSayable({ sampling, choices }: Conversation): void {
   if (choices !== undefined && choices !== 1) {
     throw fieldError("n", "must be 1: the model's server speaks Responses, which has one answer to a request.");
@@ -107,7 +107,7 @@ function itemsOf(turn: ConversationMessage): Json[] {
   }
 }
 
-/** Texts that follow each other are one message; a call, and what was thought, is an item of its own. */
+/** Joins adjacent texts into one message; a call or reasoning is an item of its own. */
 function saidItems(parts: readonly AnswerPart[]): Json[] {
   const items: Json[] = [];
   let content: Json[] | undefined;
@@ -135,7 +135,7 @@ function callItem({ kind, callId, name, namespace, input }: Extract<AnswerPart, 
   return { ...own, call_id: callId, name, ...(namespace === undefined ? {} : { namespace }) };
 }
 
-/** What another maker proved means nothing to this one, which then gets the text alone. */
+/** Returns reasoning without the proof of another vendor, which this server cannot use. */
 function reasoningItem({ text, isSummary, proof }: Extract<AnswerPart, { type: "reasoning" }>): Json | undefined {
   const sealed = proof?.kind === "encrypted" ? { encrypted_content: proof.data } : {};
   if (text === "" && proof?.kind !== "encrypted") return undefined;
@@ -214,7 +214,7 @@ function toolsToWire(tools: readonly Tool[]): Json[] {
 
 function toolToWire({ kind, name, description, parameters, strict, format }: Tool): Json {
   if (kind === "custom") return { type: "custom", name, description, format };
-  // Left out, it would be true here, which many a schema does not fit.
+  // OpenAI's default for `strict` is true, which many schemas do not fit.
   return { type: "function", name, description, parameters: toolSchema(parameters, strict), strict: strict ?? false };
 }
 

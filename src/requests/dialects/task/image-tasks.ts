@@ -1,4 +1,4 @@
-// Tasks of images: one is made of a text, or of others.
+// The image tasks: an image is made from a text, or from other images.
 import {
   imageEditRequest,
   imageEvent,
@@ -10,7 +10,7 @@ import { usageOf } from "../response/reply-reader.ts";
 import { countOf } from "../told-parts.ts";
 import { type Json, jsonTask, type Task, type TaskEvents } from "./task.ts";
 
-/** A large image without loss, in base64. */
+/** Bytes of a large lossless image in base64. */
 const bytesOfImage = 24 * 1024 * 1024;
 
 const drawing = {
@@ -39,11 +39,11 @@ function eventsOf(kind: "image_generation" | "image_edit"): TaskEvents {
     isAsked: ({ stream }) => stream === true,
     last,
     delivered: { [last]: "b64_json", [part]: "b64_json" },
-    // One that is seen on its way is as good as made.
+    // An image with a partial result counts as made.
     units: (_, complete, begun) => ({ images: complete + (begun ? 1 : 0) }),
     ofWhole({ data, usage, created, ...others }) {
       const items = Array.isArray(data) ? (data as Json[]) : [];
-      // The usage is of all of them.
+      // The usage covers all images of the answer.
       return items.map((item, i) => ({
         ...{ type: last, created_at: created, ...others, ...item },
         ...(i === items.length - 1 && usage !== undefined ? { usage } : {}),

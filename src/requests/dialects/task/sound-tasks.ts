@@ -1,4 +1,4 @@
-// Tasks of sound: a text is spoken, and what was spoken becomes text.
+// Sound tasks: a text is spoken, or speech becomes text.
 import {
   speechEvent,
   speechRequest,
@@ -103,7 +103,7 @@ export const translation: Task = {
   schema: translationRequest,
 };
 
-/** Code points: half a character is none. */
+/** Counts code points, because half a surrogate pair is no character. */
 function charactersOf(text: unknown): number {
   if (typeof text !== "string") return 0;
   let characters = 0;
@@ -117,7 +117,7 @@ function wholeSeconds(seconds: unknown): number | undefined {
   return Math.min(Math.max(1, Math.round(seconds)), Number.MAX_SAFE_INTEGER);
 }
 
-/** Where it is counted in tokens there are no seconds, and the other way about. */
+/** Usage in tokens excludes seconds, and the other way round. */
 function heardUsage({ usage, duration }: Json): ReplyUsage | undefined {
   const told = (typeof usage === "object" && usage !== null ? usage : {}) as Json;
   const input = (told["input_token_details"] ?? told["input_tokens_details"] ?? {}) as Json;

@@ -1,4 +1,4 @@
-// Reads the answer to a task: it reaches the client as its server wrote it, but for the name of the model.
+// Reads the answer to a task: the client gets the server's text, except for the model's name and added members.
 import { type ByteSpan, withoutMark } from "../../../base/bytes/byte-span.ts";
 import type { Answer, AskedRequest, Serving } from "../answer.ts";
 import { toldFault } from "../engine-fault.ts";
@@ -8,9 +8,9 @@ import { edited, parseObject, ReadAnswer } from "../read-answer.ts";
 import type { Json, Task } from "./task.ts";
 import { usageOfTask } from "./task-usage.ts";
 
-/** Throws `upstream_error` on what is no usable answer. */
+/** Throws `upstream_error` for an unusable answer. */
 export function readTaskAnswer(task: Task, all: ByteSpan, request: AskedRequest, serving: Serving): Answer {
-  // Some servers begin with one.
+  // A byte-order mark precedes the answers of some servers.
   const bytes = withoutMark(all);
   serving.trace?.answer(bytes);
   const { text } = bytes;
@@ -23,12 +23,12 @@ export function readTaskAnswer(task: Task, all: ByteSpan, request: AskedRequest,
   return new ReadAnswer(edited(text, { ...completed, ...(isNamed ? {} : { model: JSON.stringify(id) }) }), usage);
 }
 
-/** The text of a transcript; its tokens are no part of an estimate, as sound is counted in seconds. */
+/** Returns the text of a transcript. Its tokens are not estimated, because sound is counted in seconds. */
 function heardIn({ text }: Json, { saysText }: Task): Delivered {
   return { bytes: saysText === true && typeof text === "string" ? Buffer.byteLength(text) : 0, tokens: 0 };
 }
 
-/** The answer in this text. Throws `upstream_error` on what is none. */
+/** Returns the answer in this text. Throws `upstream_error` for an invalid one. */
 export function requireAnswer(task: Task, text: string, serving: Serving): Json {
   const answer = parseObject(text);
   if (answer["error"] !== undefined && answer["error"] !== null) {

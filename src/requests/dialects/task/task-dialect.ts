@@ -1,4 +1,4 @@
-// The dialect of a task, in which all but what its entry says is the same for each.
+// The dialect of a task: everything except the members of its entry is the same for each task.
 import { generates } from "../../../domain/models/operation.ts";
 import { hasMediaPart, shownTokens } from "../conversation/shown-tokens.ts";
 import type { Dialect } from "../dialect.ts";
@@ -10,7 +10,7 @@ import { readTaskAnswer } from "./task-answer.ts";
 import { TaskStream } from "./task-stream.ts";
 import { usageOfTask } from "./task-usage.ts";
 
-/** The members in the order of all dialects: what reads them stays monomorphic. */
+/** Members have the order of all dialects, so that property reads stay monomorphic. */
 export function taskDialect(task: Task): Dialect {
   const { operation, endpoint, capability, schema, promptMember, shownMembers } = task;
   return {
@@ -38,7 +38,7 @@ export function taskDialect(task: Task): Dialect {
     generates: generates[operation],
     knowsNewerLimit: true,
     width: () => 1,
-    // What is in files no text tells.
+    // Token counts do not follow from the text if the task has files.
     hasMedia: task.form ? () => true : hasMediaPart,
 
     answerList: Object.keys(task.answerMembers)[0] ?? "",
@@ -63,7 +63,7 @@ export function taskDialect(task: Task): Dialect {
   };
 }
 
-/** Images alone are long; what other tasks answer is completed with all of it at hand. */
+/** Only images are long; other answers are completed as a whole. */
 function longFormat(task: Task): LongFormat | undefined {
   if (task.itemBytes === 0) return undefined;
   return {

@@ -1,4 +1,4 @@
-// The stream of events of a task: each goes to the client as its server wrote it, and what is counted of it is watched.
+// The event stream of a task: each event goes to the client as its server wrote it, and usage is counted on the way.
 import { type ByteSpan, withoutMark } from "../../../base/bytes/byte-span.ts";
 import { decodeByteText, encodeByteText } from "../../../base/bytes/byte-text.ts";
 import { GatewayError } from "../../../base/errors.ts";
@@ -24,18 +24,18 @@ export class TaskStream implements AnswerStream {
   readonly #events: TaskEvents;
   readonly #request: AskedRequest;
   #serving: Serving | undefined;
-  /** What the last events told, all of them together. */
+  /** The sum of the usage that the final events reported. */
   #told: ReplyUsage | undefined;
-  /** UTF-8 bytes of text that a client can count; those of sound and images say nothing of tokens. */
+  /** UTF-8 bytes of delivered text; those of sound and images say nothing about tokens. */
   #textBytes = 0;
-  /** Items that are complete, and whether some of one more was seen. */
+  /** Number of complete items, and whether a part of one more arrived. */
   #complete = 0;
   #begun = false;
   #hasEndMark = false;
-  /** Items that were asked for. */
+  /** Number of requested items. */
   readonly #expected: number;
 
-  /** Throws where the task has no events. */
+  /** Throws if the task has no events. */
   constructor(task: Task, request: AskedRequest) {
     if (!task.events) throw new GatewayError("internal_error", `There is no stream of ${task.endpoint}.`);
     this.#task = task;
@@ -85,7 +85,7 @@ export class TaskStream implements AnswerStream {
   }
 
   isEnd(data: string): boolean {
-    // Some servers end with the mark of chat completions.
+    // The end mark of chat completions ends the streams of some servers.
     if (!isEndMark(data)) return false;
     this.#hasEndMark = true;
     return true;
@@ -101,7 +101,7 @@ export class TaskStream implements AnswerStream {
     const { type } = event;
     if (typeof type !== "string" || !typePattern.test(type)) throw malformed("an event without a type");
     this.#observe(type, event);
-    // JSON over several data lines: one line has to do for clients that read line by line.
+    // JSON over several data lines becomes one line for clients that read line by line.
     const data = received.includes("\n") ? encodeByteText(JSON.stringify(event)) : received;
     return `event: ${type}\ndata: ${data}\n\n`;
   }
@@ -129,7 +129,7 @@ export class TaskStream implements AnswerStream {
     const serving = this.#serving as Serving;
     const answer = requireAnswer(this.#task, withoutMark(bytes).text, serving);
     const events = this.#events.ofWhole(answer).map((event) => this.translate(encodeByteText(JSON.stringify(event))));
-    // The events tell what stands in them alone.
+    // Usage of the whole answer applies only if the events reported none.
     this.#told ??= this.#task.usage(answer);
     return events.join("");
   }
@@ -147,7 +147,7 @@ export class TaskStream implements AnswerStream {
   }
 }
 
-/** Each image tells its own. */
+/** Adds the usage of one more image, because each image reports its own. */
 function added(one: ReplyUsage, other: ReplyUsage): ReplyUsage {
   const sum = (a: number | undefined, b: number | undefined) =>
     a === undefined && b === undefined ? undefined : (a ?? 0) + (b ?? 0);

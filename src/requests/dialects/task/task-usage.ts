@@ -1,4 +1,5 @@
-// What a task used: what was told counts; tokens that nobody told are estimated, and other units counted in the request.
+// Returns the usage of a task: reported figures, with estimated tokens and requested units where the server reports
+// none.
 import type { TokenUsage } from "../../../domain/usage/usage.ts";
 import type { UsageUnits } from "../../../domain/usage/usage-parts.ts";
 import type { AskedRequest } from "../answer.ts";
@@ -6,16 +7,25 @@ import type { ReplyUsage } from "../conversation/reply.ts";
 import { type Delivered, isFarBelow } from "../least-usage.ts";
 import { detailsOf, partsOf } from "../told-parts.ts";
 
-/** More than so many times what the request tells is no account of it: sound that is packed most is about a hundredth of others. */
+/**
+ * A report above this multiple of the request's figure is not believed: the most compressed sound has about a hundredth
+ * of the usual bytes.
+ */
 const maxTimes = 1_000;
-/** Fewer seconds than this part of what the request tells are none either: an estimate from bytes is at most some times too long. */
+/**
+ * Fewer seconds than this part of the request's estimate are not believed: an estimate from bytes is at most a few
+ * times too long.
+ */
 const leastPart = 1 / 10;
-/** UTF-8 bytes of text that are said in a second at most, the times of subtitles included: fast speech has some 30. */
+/** Maximum UTF-8 bytes of text per spoken second, subtitle times included: fast speech has some 30. */
 const spokenBytesPerSecond = 80;
-/** Tokens of a second of sound: those that listen have 10 to 50. Far fewer are no account of it. */
+/** Tokens per second of sound, of which transcription models have 10 to 50, and the least number that is believed. */
 const [soundTokensPerSecond, minSoundTokensPerSecond] = [10, 0.1];
 
-/** `units`: as the request tells. `delivered`: text of the answer; its tokens are an estimate, 0 where they are not to be counted. */
+/**
+ * `asked` holds the units of the request. `delivered` is the text of the answer; its token count is an estimate, or 0
+ * if its tokens are not counted.
+ */
 export function usageOfTask(
   told: ReplyUsage | undefined,
   asked: UsageUnits | undefined,
@@ -40,7 +50,7 @@ export function usageOfTask(
   return { promptTokens: tokens, completionTokens, estimated: !isBelieved, parts: partsOf({ ...told, details }) };
 }
 
-/** A text that was heard takes its time, however short the file seems to be. */
+/** A transcript takes time to speak, so its length sets a minimum for the seconds, however short the file seems. */
 function withSpoken(units: UsageUnits, bytes: number): UsageUnits {
   const { seconds } = units;
   return seconds === undefined

@@ -1,4 +1,5 @@
-// A task: a model is asked once, by JSON or a form, and answers as a whole, by events or with bytes. A new one is an entry of tasks.ts, and its path in domain/models/operation.ts.
+// A task: a model is asked once, by JSON or a form, and answers as a whole, by events or with bytes. A new task needs
+// an entry in tasks.ts, and its path in domain/models/operation.ts.
 import type { z } from "zod";
 import type { CapabilityName } from "../../../domain/models/capabilities.ts";
 import type { Operation } from "../../../domain/models/operation.ts";
@@ -12,45 +13,45 @@ export interface Task {
   /** The endpoint in words, as part of a sentence. */
   readonly endpoint: string;
   readonly capability: CapabilityName;
-  /** The path or paths by which clients ask for it. */
+  /** Paths of the endpoint for clients. */
   readonly paths: readonly string[];
   readonly doc: TaskDoc;
-  /** The body of a request; of a form, as the JSON that says the same. */
+  /** Schema of the request body; for a form, of the equivalent JSON. */
   readonly schema: z.ZodType;
   readonly answer: z.ZodType;
-  /** Undefined: it is sent as JSON alone. */
+  /** The description of the form; undefined if the task accepts only JSON. */
   readonly form: TaskForm | undefined;
-  /** Undefined: it is answered as a whole. */
+  /** The description of the events; undefined if the answer is always whole. */
   readonly events: TaskEvents | undefined;
-  /** Whether the answer to such a request, where it is no stream of events, is bytes that go to the client as they come. */
+  /** Reports whether a whole answer to such a request is bytes that are forwarded as they arrive. */
   answersBytes(body: Json): boolean;
-  /** Whether what it answers is text, whatever its form. */
+  /** True if the answer is text, whatever its format. */
   readonly saysText: boolean;
-  /** Throws `invalid_request` for what the schema cannot say. */
+  /** Throws `invalid_request` for faults that the schema cannot express. */
   check(body: Json): void;
-  /** Members that a server gets beside the client's, as JSON: what was said in other words than it may know. */
+  /** Returns members, as JSON, that a server gets beside the client's, in case the server knows only another name. */
   added(body: Json): Readonly<Record<string, string>> | undefined;
-  /** The member that is asked about, and all whose text a model reads. */
+  /** The member that holds the prompt, and all members whose text a model reads. */
   readonly promptMember: string;
   readonly shownMembers: readonly string[];
-  /** How often a model reads what stands there once: a query once for each document. At least 1. */
+  /** Returns how often a model reads the repeated members: a query once for each document. At least 1. */
   readings(body: Json): number;
-  /** Members that are read so often; the others are read once. */
+  /** Members that are read repeatedly; the others are read once. */
   readonly repeated: readonly string[];
-  /** The most tokens that the answer has by its server's account; 0 where answers have none; undefined: nobody knows. */
+  /** Maximum tokens of the answer as its server counts them; 0 if answers have none, undefined if unknown. */
   answerTokens(body: Json): number | undefined;
-  /** Counted beside tokens, as far as the request tells; undefined: nothing is. */
+  /** Units that are counted beside tokens, as far as the request determines them; undefined if there are none. */
   units(body: Json): UsageUnits | undefined;
-  /** Members of which an answer has to have one. `items`: a list with items, none of which is null. */
+  /** Members of which an answer must have at least one. `items` is a list with items, none of which is null. */
   readonly answerMembers: Readonly<Record<string, "items" | "list" | "text">>;
-  /** Bytes of one item of an answer, of which there are as many as the prompt has, or as `n` says. */
+  /** Bytes of one item of an answer. The prompt or `n` sets the number of items. */
   readonly itemBytes: number;
   /**
-   * Members that the client gets beside the server's, as JSON. Throws `upstream_error` for an answer to something else than
-   * was asked. `context`: tokens of the model, where they are known.
+   * Returns members, as JSON, that the client gets beside the server's. Throws `upstream_error` for an answer to
+   * another question. `context` is that of the model in tokens, if known.
    */
   completed(answer: Json, body: Json, context: number | undefined): Readonly<Record<string, string>> | undefined;
-  /** What an answer, or the last event of one, tells of its usage; undefined where it tells nothing. */
+  /** Returns the usage that an answer, or its last event, reports; undefined if there is none. */
   usage(answer: Json): ReplyUsage | undefined;
 }
 
@@ -58,36 +59,39 @@ export interface TaskDoc {
   readonly operationId: string;
   readonly summary: string;
   readonly description?: string;
-  /** Left out: it is sent as a form. */
+  /** The example of a JSON request; left out for a form. */
   readonly example?: Json;
   readonly told: string;
 }
 
-/** How it is sent as a form (multipart/form-data). */
+/** Describes the form of a task (multipart/form-data). */
 export interface TaskForm {
-  /** The fields that are files: the first has to be there. */
+  /** Names of the file fields; the first is required. */
   readonly files: readonly [string, ...string[]];
-  /** Whether clients send it as JSON as well. */
+  /** True if clients may send JSON instead. */
   readonly orJson: boolean;
 }
 
-/** How it is answered by a stream of events. */
+/** Describes the event stream of a task. */
 export interface TaskEvents {
-  /** One event, for the reference. */
+  /** Schema of one event, for the reference. */
   readonly shape: z.ZodType;
-  /** Whether the request asks for one. */
+  /** Reports whether the request asks for a stream. */
   isAsked(body: Json): boolean;
-  /** The type of the event with which the answer, or one item of it, is complete; it may tell usage. */
+  /** The type of the event that completes the answer or one item of it; such an event may report usage. */
   readonly last: string;
-  /** Members of events that hold some of the answer, by the type of the event. */
+  /** Members of events that hold a part of the answer, by the type of the event. */
   readonly delivered: Readonly<Record<string, string>>;
-  /** Counted beside tokens of one that ended early, with so many items complete and, where `begun`, one more on its way. */
+  /**
+   * Returns the units of a stream that ended early, after this many complete items. If `begun` is true, a part of one
+   * more item arrived.
+   */
   units?(units: UsageUnits, complete: number, begun: boolean): UsageUnits;
-  /** The events of an answer that came whole. */
+  /** Returns the events for an answer that arrived whole. */
   ofWhole(answer: Json): readonly Json[];
 }
 
-/** What holds of a task that is asked by JSON, in the same words everywhere, and answers with JSON as a whole. */
+/** Values for a task with JSON requests, the same names everywhere, and whole JSON answers. */
 export const jsonTask = {
   form: undefined,
   events: undefined,

@@ -1,4 +1,4 @@
-// The tasks, one entry each: what is asked and answered, and what is counted of it. Those with files and streams are in entries of their own.
+// The tasks, one entry each: request, answer and usage. Tasks with files and streams have files of their own.
 import { decision, decisionRequest } from "../../../wire/tasks/decision.ts";
 import { moderationRequest, moderationResult } from "../../../wire/tasks/moderation.ts";
 import { rerankRequest, rerankResult, scoreRequest, scoreResult } from "../../../wire/tasks/rerank.ts";
@@ -10,7 +10,7 @@ import { type Json, jsonTask, type Task } from "./task.ts";
 import { detokenize, tokenize } from "./tokens.ts";
 
 const nothing: Json = {};
-/** What a question's answer may take by its server's account: names, values and their probabilities. */
+/** Maximum tokens of the answer to one question: names, values and their probabilities. */
 const tokensOfAnswer = 256;
 /** Documents that one search unit covers (Cohere, "How does pricing work for Rerank?"). */
 const documentsOfUnit = 100;
@@ -124,7 +124,7 @@ const decisions: Task = {
   answer: decision,
   promptMember: "input",
   shownMembers: ["input", "questions"],
-  // Whether a server reads the input once for all of its questions is its own affair: what it tells counts.
+  // A server may read the input once for all questions; its reported usage counts then.
   repeated: ["input"],
   readings: ({ questions }) => itemsIn(questions),
   answerTokens: ({ questions }) => tokensOfAnswer * itemsIn(questions),
@@ -140,7 +140,7 @@ export const tasks: readonly Task[] = [
   ...[tokenize, detokenize],
 ];
 
-/** Jina and vLLM tell the total alone, where there is nothing but a prompt. */
+/** Jina and vLLM report only the total, which is the prompt. */
 function promptUsage(answer: Json): number | undefined {
   const told = memberOf(answer, "usage");
   return countOf(told["prompt_tokens"]) ?? countOf(told["total_tokens"]) ?? countOf(told["input_tokens"]);
@@ -154,7 +154,7 @@ function itemsIn(value: unknown): number {
   return Array.isArray(value) ? Math.max(1, value.length) : 1;
 }
 
-/** The items of the first of these members that is there. */
+/** Returns the number of items in the first of these members that is present. */
 function itemsOf(body: Json, names: readonly string[]): number {
   const name = names.find((one) => body[one] !== undefined);
   return name === undefined ? 1 : itemsIn(body[name]);

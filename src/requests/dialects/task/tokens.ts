@@ -1,10 +1,11 @@
-// Tokens of a text, and the text of tokens: a server that knows them by vLLM's words or by llama-server's is told both, and so is the client.
+// Converts a text to tokens and tokens to text. Names of vLLM and of llama-server are both sent to the server and
+// returned to the client.
 import { fieldError } from "../../../base/errors.ts";
 import { detokenizeRequest, detokenizeResult, tokenizeRequest, tokenizeResult } from "../../../wire/tasks/tokens.ts";
 import { malformed } from "../malformed.ts";
 import { jsonTask, type Task } from "./task.ts";
 
-/** No model reads what is only cut into tokens, or put together: nothing is counted, and nothing charged. */
+/** No model reads a text that is only split into tokens or joined, so nothing is counted or charged. */
 const uncounted = {
   ...jsonTask,
   capability: "tokenize",
@@ -63,7 +64,7 @@ export const tokenize: Task = {
   completed(answer, body, context) {
     const { tokens, count, max_model_len: most } = answer;
     const isCounted = typeof count === "number";
-    // llama-server takes a request without a text for one with an empty text.
+    // llama-server treats a request without a text as one with an empty text.
     if (body["messages"] !== undefined && !isCounted) {
       throw malformed("no count: this server makes no tokens of messages");
     }
@@ -92,7 +93,7 @@ export const detokenize: Task = {
   promptMember: "tokens",
   answerMembers: { prompt: "text", content: "text", text: "text" },
   completed(answer) {
-    // SGLang calls it text.
+    // SGLang names the member `text`.
     const { prompt, content, text } = answer;
     const said = JSON.stringify(prompt ?? content ?? text);
     return addedTo({

@@ -1,8 +1,8 @@
-// MCP servers that a request for a response names (`tools: [{type: "mcp"}]`), whose tools are run for it.
+// Reads the MCP servers that a Responses request names (`tools: [{type: "mcp"}]`), whose tools the gateway runs.
 import { fieldError } from "../../../../base/errors.ts";
 import { isObject, type Json, objectsOf, textOf } from "../json.ts";
 
-/** Which tools are meant: by name, and by whether they change nothing. Undefined members bound nothing. */
+/** A filter of tools by name, and by whether they only read. An undefined member matches every tool. */
 export interface ToolFilter {
   readonly names: ReadonlySet<string> | undefined;
   readonly readOnly: boolean | undefined;
@@ -10,22 +10,22 @@ export interface ToolFilter {
 
 export interface AskedServer {
   readonly label: string;
-  /** Where the client says it is, or which connector of the vendor's it is; undefined: it can only be one of the gateway's. */
+  /** The server's address, or the vendor's connector; undefined for a server that the gateway configures. */
   readonly url: string | undefined;
-  /** Undefined: all. */
+  /** Allowed tools; undefined allows all. */
   readonly allowed: ToolFilter | undefined;
-  /** Those of whose calls the client wants to be asked first, and those of which it does not. */
+  /** Tools whose calls need the client's approval, and tools whose calls do not. */
   readonly approval:
     | { readonly always: ToolFilter | undefined; readonly never: ToolFilter | undefined }
     | "always"
     | "never";
-  /** Whether it brings a credential for it. */
+  /** True if the client sends a credential for the server. */
   readonly hasCredential: boolean;
-  /** Where it stands in the request. */
+  /** Path of the server's entry in the request. */
   readonly place: string;
 }
 
-/** What a server says of one of its tools. */
+/** A tool as its server describes it. */
 export interface HostedTool {
   readonly name: string;
   readonly description?: string | undefined;
@@ -34,7 +34,7 @@ export interface HostedTool {
 }
 
 const hostedType = "mcp";
-/** Each is listed, at once. */
+/** Maximum number of servers, because the tools of all are listed at once. */
 const maxServers = 32;
 
 export function namesServers({ tools }: Json): boolean {
@@ -45,7 +45,7 @@ export function isHosted({ type }: Json): boolean {
   return type === hostedType;
 }
 
-/** Throws `invalid_request` for what cannot be meant. */
+/** Throws `invalid_request` for invalid entries. */
 export function askedServers({ tools }: Json): AskedServer[] {
   if (!Array.isArray(tools)) return [];
   const labels = new Set<string>();
@@ -89,7 +89,7 @@ function filterOf(value: unknown, place: string): ToolFilter | undefined {
   if (value === undefined || value === null) return undefined;
   if (Array.isArray(value)) return { names: namesOf(value, place), readOnly: undefined };
   const { tool_names: names, read_only: readOnly } = isObject(value) ? value : {};
-  // One that is misspelt must not be one that bounds nothing.
+  // A misspelt filter must not select every tool.
   if (!isSet(names) && !isSet(readOnly))
     throw fieldError(place, "must be a list of names, or an object with `tool_names` or `read_only`.");
   if (isSet(readOnly) && typeof readOnly !== "boolean")
@@ -107,7 +107,7 @@ function namesOf(value: unknown, place: string): ReadonlySet<string> {
 }
 
 function approvalOf(value: unknown, place: string): AskedServer["approval"] {
-  // The API asks unless it is told otherwise.
+  // The API requires approval by default.
   if (value === undefined || value === null || value === "always") return "always";
   if (value === "never") return "never";
   if (!isObject(value)) throw fieldError(place, "must be `always`, `never`, or an object with either.");
@@ -115,12 +115,14 @@ function approvalOf(value: unknown, place: string): AskedServer["approval"] {
   return { always: of("always"), never: of("never") };
 }
 
-/** Whether it is one that the client wants of its server: no others are listed. */
+/** Reports whether the client allows this tool of its server; other tools are not listed. */
 export function isAllowed({ allowed }: AskedServer, tool: HostedTool): boolean {
   return !allowed || fits(allowed, tool);
 }
 
-/** Whether what was listed for an earlier request has all that this one names: that may have wanted others. */
+/**
+ * Reports whether an earlier list has all tools that this request names. The earlier request may have allowed others.
+ */
 export function hasAllowed({ allowed }: AskedServer, listed: readonly HostedTool[]): boolean {
   const names = new Set(listed.map(({ name }) => name));
   return [...(allowed?.names ?? [])].every((name) => names.has(name));
@@ -131,7 +133,7 @@ function fits(filter: ToolFilter, { name, isReadOnly }: Pick<HostedTool, "name" 
   return filter.readOnly === undefined || filter.readOnly === isReadOnly;
 }
 
-/** Whether the client wants to be asked before it is called. */
+/** Reports whether a call of the tool needs the client's approval. */
 export function needsApproval({ approval }: AskedServer, tool: HostedTool): boolean {
   if (approval === "always" || approval === "never") return approval === "always";
   if (approval.always && fits(approval.always, tool)) return true;

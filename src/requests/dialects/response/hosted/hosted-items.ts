@@ -1,4 +1,4 @@
-// Items of a response that tell of tools which were run for it, and what a model is told in their place.
+// Reads and writes response items about tools that the gateway ran, and converts them to function calls for the model.
 import { fieldError } from "../../../../base/errors.ts";
 import { shown } from "../../../../base/text/shown.ts";
 import { newItemId } from "../../../../domain/models/item-id.ts";
@@ -6,13 +6,13 @@ import { isObject, type Json, objectsOf, textOf } from "../json.ts";
 import type { HostedTool } from "./asked-servers.ts";
 import { functionName } from "./offered-tools.ts";
 
-/** JSON-RPC 2.0, 5.1. */
+/** JSON-RPC 2.0, section 5.1. */
 const invalidParams = -32_602;
 
-/** Each is a call, and a row in the database: more than any model asks for at once. */
+/** Maximum number of approved calls. Each is a call and a database row; no model asks for as many at once. */
 const maxApproved = 256;
 
-/** How a call ended, as the API has it. */
+/** The error of a call, in the API's form. */
 export type CallError =
   | { readonly type: "mcp_protocol_error"; readonly code: number; readonly message: string }
   | { readonly type: "mcp_tool_execution_error"; readonly content: readonly unknown[] }
@@ -21,12 +21,12 @@ export type CallError =
 const callErrors = new Set<unknown>(["mcp_protocol_error", "mcp_tool_execution_error", "http_error"]);
 
 export interface CallResult {
-  /** What the model reads. */
+  /** Text that the model reads. */
   readonly output: string;
   readonly error: CallError | undefined;
 }
 
-/** The result of a call that its server was not asked for. */
+/** Returns the result of a call that was not sent to its server. */
 export function notCalled(message: string): CallResult {
   return { output: message, error: { type: "mcp_protocol_error", code: invalidParams, message } };
 }
@@ -42,7 +42,7 @@ export function listItem(label: string, tools: readonly HostedTool[]): Json {
   };
 }
 
-/** `call`: as the model made it. */
+/** `call` holds the model's arguments and the approval. */
 export function callItem(label: string, name: string, call: { arguments: string; approvedBy: string | null }): Json {
   return {
     ...{ id: newItemId("mcp_call"), type: "mcp_call", status: "in_progress", server_label: label, name },
@@ -56,7 +56,10 @@ export function endedCall(item: Json, { output, error }: CallResult): Json {
     : { ...item, status: "completed", output, error: null };
 }
 
-/** What is told of a call that another response took, by its item where that is kept: clients ask again for lost answers. */
+/**
+ * Returns the result of a call that another response took, from its stored item if there is one: clients retry after
+ * lost answers.
+ */
 export function takenCall(responseId: string, item: Json | undefined): CallResult {
   const { status, output, error } = item ?? {};
   if (status === "completed") return { output: textOf(output) ?? "", error: undefined };
@@ -75,7 +78,7 @@ export function approvalItem(label: string, name: string, args: string): Json {
   return { id: newItemId(type), type, server_label: label, name, arguments: args };
 }
 
-/** A call that a client has approved, and that was not made yet. */
+/** A call that the client has approved and that was not made yet. */
 export interface Decided {
   readonly requestId: string;
   readonly label: string;
@@ -84,15 +87,18 @@ export interface Decided {
 }
 
 export interface ReadItems {
-  /** What the model is told, the items of servers in the form of calls of functions. */
+  /** Items for the model, with server items as function calls. */
   readonly items: readonly Json[];
-  /** Calls that are to be made now, and come behind all that. */
+  /** Calls to make now; their results follow the items. */
   readonly decided: readonly Decided[];
-  /** What servers had listed before, by label: they are not asked again. */
+  /** Earlier tool lists by label; these servers are not asked again. */
   readonly lists: ReadonlyMap<string, readonly HostedTool[]>;
 }
 
-/** The items of a request, `input` as it stands in its body. Throws `invalid_request` for an answer that decides nothing, and for too many. */
+/**
+ * Reads the items of a request's `input`. Throws `invalid_request` for an approval that answers no request, and for too
+ * many approvals.
+ */
 export function readHostedItems(input: unknown): ReadItems {
   if (typeof input === "string") return { items: [{ role: "user", content: input }], decided: [], lists: new Map() };
   const items: Json[] = [];
@@ -111,7 +117,7 @@ export function readHostedItems(input: unknown): ReadItems {
     } else if (type === "mcp_approval_request") asked.set(id, item);
     else if (type === "mcp_approval_response") {
       const { request, isApproved } = decisionOf(item, asked);
-      // Clients that send all of a conversation may send it twice.
+      // Clients that send a whole conversation may send an answer twice.
       if (approved.has(request["id"]) && approved.get(request["id"]) !== isApproved)
         throw fieldError("input", `has two answers to the approval request \`${shown(String(request["id"]))}\`.`);
       if (!isApproved && !approved.has(request["id"])) items.push(...refusedCall(request, item));
@@ -127,7 +133,7 @@ export function readHostedItems(input: unknown): ReadItems {
   return { items, decided, lists };
 }
 
-/** What it answers to. */
+/** Returns the approval request that the item answers, and the decision. */
 function decisionOf(item: Json, asked: ReadonlyMap<unknown, Json>): { request: Json; isApproved: boolean } {
   const { approval_request_id: id, approve } = item;
   const request = typeof id === "string" ? asked.get(id) : undefined;
@@ -147,10 +153,10 @@ function listedIn(item: Json): HostedTool[] {
   });
 }
 
-/** What is told of a call that its response did not see the end of. */
+/** The output of a call whose response did not see its end. */
 export const notKnown = "Whether this call was made, and what came of it, is not known.";
 
-/** What a tool of a server was called with and gave, as a call of a function. */
+/** Returns the call of a server's tool, and its output, as a function call. */
 export function callAndOutput(item: Json): Json[] {
   const { id, server_label: label, name, arguments: args, output, error } = item;
   const text = textOf(output) ?? (isObject(error) ? JSON.stringify(error) : textOf(error)) ?? notKnown;
@@ -160,7 +166,7 @@ export function callAndOutput(item: Json): Json[] {
   });
 }
 
-/** A call of a function, and what came of it. */
+/** Returns a function call and its output. */
 export function calledFunction(call: { callId: string; name: string; arguments: string; output: string }): Json[] {
   const { callId, name, arguments: args, output } = call;
   return [

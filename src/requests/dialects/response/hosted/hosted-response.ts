@@ -1,4 +1,5 @@
-// One response over several turns of a model, between which tools of servers are run: its output, and its events.
+// Joins several model turns, between which the gateway runs MCP tools, into one response with one output and one stream
+// of events.
 import { isObject, type Json, numberOf, objectsOf, textOf } from "../json.ts";
 import { toolToWire } from "../response-object.ts";
 import { approvalItem, type CallResult, callItem, endedCall, notCalled } from "./hosted-items.ts";
@@ -8,20 +9,20 @@ export interface HostedResponseOptions {
   readonly offered: OfferedTools;
   /** The body of the client's request. */
   readonly request: Json;
-  /** Members that are ours to say: whether it is kept, and what it goes on from. */
+  /** Members that the gateway sets, such as `store` and `previous_response_id`. */
   readonly members: Json;
-  /** The response before a model was asked, for the end of one of which no turn began. */
+  /** The response before the first turn, used if no turn began. */
   readonly begun: Json;
 }
 
-/** A call of a tool of a server, as the model made it. */
+/** A call of an MCP tool, as the model made it. */
 export interface HostedCall {
   readonly callId: string;
-  /** Name of the function by which the model knows the tool. */
+  /** Name of the function that represents the tool for the model. */
   readonly functionName: string;
   readonly arguments: string;
   readonly offered: OfferedTool;
-  /** Its item, and where that stands in the output. */
+  /** The item of the call, and its index in the output. */
   readonly item: Json;
   readonly index: number;
 }
@@ -30,7 +31,7 @@ const beginnings = new Set(["response.created", "response.in_progress", "respons
 const ends = new Set(["response.completed", "response.incomplete", "response.failed"]);
 const added = "response.output_item.added";
 const done = "response.output_item.done";
-/** What only the client can run. */
+/** Types of calls that only the client can run. */
 const clientCalls = new Set<unknown>(
   ["function", "custom_tool", "local_shell", "shell", "apply_patch", "computer", "tool_search"].map(
     (name) => `${name}_call`,
@@ -45,19 +46,19 @@ export class HostedResponse {
   readonly #members: Json;
   readonly #begun: Json;
   readonly #echo: Json;
-  /** Whether what a model thought may be given back sealed: for the next turn it is asked for in any case. */
+  /** True if the client gets sealed reasoning; the next turn needs it in any case. */
   readonly #showsSealed: boolean;
   readonly #output: Json[] = [];
   #sequence = 0;
   /** The response as the first turn began it. */
   #head: Json | undefined;
-  /** Events of what comes before anything of the model. */
+  /** Events that precede the output of the model. */
   #first: Json[] = [];
   #usage: Json | undefined;
   #turns = 0;
-  /** The end of the turn at hand, as its model's answer told it. */
+  /** The final response of the current turn. */
   #ended: Json | undefined;
-  /** Where items of the turn at hand stand in the whole output, by their place in the turn. */
+  /** Indices in the whole output by index in the current turn. */
   #places = new Map<number, number>();
   #hidden = new Set<number>();
   #calls: HostedCall[] = [];
@@ -75,22 +76,22 @@ export class HostedResponse {
     this.#showsSealed = Array.isArray(include) && include.includes(sealed);
   }
 
-  /** Whether the turn at hand ended as its model wanted. */
+  /** True if the current turn completed. */
   get isCompleted(): boolean {
     return this.#ended?.["status"] === "completed";
   }
 
-  /** What the model said in the turn at hand. */
+  /** Output of the model in the current turn. */
   get turnOutput(): unknown {
     return this.#ended?.["output"];
   }
 
-  /** Whether the turn at hand came to an end that its model's answer told of. */
+  /** True if the model's answer reported the end of the current turn. */
   get hasEnded(): boolean {
     return this.#ended !== undefined;
   }
 
-  /** What the model has said in all turns so far. */
+  /** Output tokens of all turns so far. */
   get outputTokens(): number {
     return numberOf(this.#usage?.["output_tokens"]) ?? 0;
   }
@@ -99,12 +100,12 @@ export class HostedResponse {
     return this.#calls;
   }
 
-  /** Whether the client has to answer before the model can go on: it approves calls, or runs functions of its own. */
+  /** True if the client must act before the next turn: it approves calls, or runs functions of its own. */
   get waitsForClient(): boolean {
     return this.#waits;
   }
 
-  /** What servers listed. */
+  /** Adds a list of tools. */
   tellList(item: Json): void {
     const index = this.#add(item);
     const { tools: _, ...listing } = item;
@@ -117,7 +118,7 @@ export class HostedResponse {
     );
   }
 
-  /** A call that the client had approved, and that has ended. */
+  /** Adds an approved call that has ended. */
   tellApproved(item: Json, result: CallResult): void {
     const index = this.#add(item);
     this.#first.push(...callBegin(item, index), ...this.#callEnd(item, index, result));
@@ -132,7 +133,7 @@ export class HostedResponse {
     this.#waits = false;
   }
 
-  /** An event of the turn at hand; gives the text of what the client gets. */
+  /** Takes an event of the current turn, and returns text for the client. */
   take(event: Json): string {
     const type = textOf(event["type"]) ?? "";
     if (beginnings.has(type)) return this.#takeBegin(event);
@@ -140,7 +141,7 @@ export class HostedResponse {
       this.#takeEnd(event["response"]);
       return "";
     }
-    // To its client it is the response that fails, which began long before.
+    // The for the client, the response fails as a whole, because it began earlier.
     if (type === "error" && this.#head) {
       this.fail(textOf(event["code"]) ?? "server_error", textOf(event["message"]) ?? "The model's answer broke off.");
       return "";
@@ -151,7 +152,7 @@ export class HostedResponse {
     return before + this.#takeOfItem(event, type, place);
   }
 
-  /** An answer that came whole, as its events would have told it. */
+  /** Takes a whole answer like the events of a stream. */
   takeWhole(response: Json): void {
     const { output, ...rest } = response;
     this.take({ type: "response.created", response: { ...rest, ...inProgress, output: [] } });
@@ -162,31 +163,31 @@ export class HostedResponse {
     this.#takeEnd(response);
   }
 
-  /** A call of the turn at hand has ended. */
+  /** Ends a call of the current turn. */
   endCall({ item, index }: HostedCall, result: CallResult): string {
     return this.#callEnd(item, index, result)
       .map((event) => this.#tell(event))
       .join("");
   }
 
-  /** All of it, once it has ended. */
+  /** Returns the whole response after its end. */
   get whole(): Json {
-    // What never came whole has a place, and nothing there.
+    // An item that never completed leaves an empty place.
     const output = this.#output.filter(({ type }) => type !== undefined);
     return { ...this.#ended, ...this.#own(), output, usage: this.#usage ?? null };
   }
 
-  /** It ends with what there is of it. */
+  /** Ends the response with its output so far. */
   stop(reason: string): void {
     this.#ended = { ...this.#ended, status: "incomplete", incomplete_details: { reason } };
   }
 
-  /** It breaks off: the next that is told is its end. */
+  /** Marks the response as failed; its end is the next event. */
   fail(code: string, message: string): void {
     this.#ended = { ...(this.#head ?? this.#begun), status: "failed", error: { code, message } };
   }
 
-  /** The last events. */
+  /** Returns the last events. */
   end(): string {
     const response = { ...this.#begun, ...inProgress };
     const begin = this.#head ? "" : this.#takeBegin({ type: "response.created", response });
@@ -197,7 +198,7 @@ export class HostedResponse {
   }
 
   #takeBegin(event: Json): string {
-    // Later turns are the same response.
+    // Later turns belong to the same response.
     if (this.#turns > 1) return "";
     const { response } = event;
     if (isObject(response)) this.#head ??= response;
@@ -239,7 +240,7 @@ export class HostedResponse {
     return index;
   }
 
-  /** The model wants a tool to be called. */
+  /** Handles a call that the model requests. */
   #asked(item: Json, offered: OfferedTool, index: number): string {
     const { label } = offered.server;
     const { name } = offered.tool;
@@ -280,10 +281,10 @@ export class HostedResponse {
     return rest;
   }
 
-  /** What of the response does not change with its turns. */
+  /** Returns the members that are the same in all turns. */
   #own(): Json {
     const { created_at: createdAt, model } = this.#head ?? {};
-    // A server of Responses has ids of its own, which others may have had before.
+    // A Responses server has ids of its own, which may repeat ids of other servers.
     const { id } = this.#begun;
     return { ...this.#echo, ...this.#members, id, created_at: createdAt, model };
   }
@@ -305,7 +306,7 @@ function callBegin(item: Json, index: number): Json[] {
   ];
 }
 
-/** Figures of several turns, member by member. */
+/** Adds the figures of several turns, member by member. */
 function summed(sum: Json | undefined, more: unknown): Json | undefined {
   if (!isObject(more)) return sum;
   const all: Record<string, unknown> = { ...sum };

@@ -1,18 +1,18 @@
-// The tools of servers as functions, which every model knows, and the way back from a call to its server.
+// Offers MCP tools as functions, which every model knows, and finds the tool of a function call.
 
 import { fieldError } from "../../../../base/errors.ts";
 import { toolSchema } from "../../../../domain/tools/tool-schema.ts";
 import { type Json, objectsOf, textOf } from "../json.ts";
 import { type AskedServer, type HostedTool, isAllowed, isHosted, needsApproval } from "./asked-servers.ts";
 
-/** A tool that the model is offered, and whose it is. */
+/** An MCP tool that the model may call, with its server. */
 export interface OfferedTool {
   readonly server: AskedServer;
   readonly tool: HostedTool;
   readonly needsApproval: boolean;
 }
 
-/** Most servers bound the name of a function so. */
+/** Maximum length of a function name at most servers. */
 const maxNameLength = 64;
 const hashLength = 6;
 
@@ -20,10 +20,13 @@ export class OfferedTools {
   readonly #byFunction = new Map<string, OfferedTool>();
   readonly #functions = new Map<string, string>();
   readonly #servers: readonly AskedServer[];
-  /** Names of the client's own. */
+  /** The function names of the client's own tools. */
   readonly #others: ReadonlySet<unknown>;
 
-  /** `lists`: what each server listed. `others`: tools of the client's own. Throws where one of them has the name of one of these. */
+  /**
+   * `lists` holds the tools of each server, and `others` the client's own tools. Throws if a client tool has the
+   * function name of an MCP tool.
+   */
   constructor(lists: readonly (readonly [AskedServer, readonly HostedTool[]])[], others: readonly Json[]) {
     const taken = new Set(others.map(({ name }) => textOf(name)));
     this.#servers = lists.map(([server]) => server);
@@ -34,7 +37,7 @@ export class OfferedTools {
         const name = functionName(server.label, tool.name);
         if (taken.has(name))
           throw fieldError("tools", `has a function \`${name}\`, which is the name of a tool of \`${server.label}\`.`);
-        // A server that names its tools like those of another gets nothing that is meant for that.
+        // A server whose tool names equal those of another must not get calls for the other.
         if (this.#byFunction.has(name)) continue;
         this.#byFunction.set(name, { server, tool, needsApproval: needsApproval(server, tool) });
         this.#functions.set(`${server.label} ${tool.name}`, name);
@@ -46,13 +49,16 @@ export class OfferedTools {
     return this.#byFunction.size;
   }
 
-  /** The tool that is meant by the name of a function, offered or not; undefined: it is one of the client's own. */
+  /** Returns the MCP tool of a function name, offered or not; undefined for a function of the client. */
   find(functionName: unknown): OfferedTool | undefined {
     if (typeof functionName !== "string") return undefined;
     return this.#byFunction.get(functionName) ?? this.#madeUp(functionName);
   }
 
-  /** A tool that its server does not have, or that is not offered: no client could run it. */
+  /**
+   * Returns a placeholder for a tool that its server lacks or that is not offered, because the client cannot run it
+   * either.
+   */
   #madeUp(functionName: string): OfferedTool | undefined {
     const server = this.#servers.find(({ label }) => functionName.startsWith(`${label}__`));
     if (!server || this.#others.has(functionName)) return undefined;
@@ -60,17 +66,20 @@ export class OfferedTools {
     return { server, tool: { name, inputSchema: {}, isReadOnly: false }, needsApproval: false };
   }
 
-  /** Whether the model was offered a function of this name: the name of a tool by itself is past what it needs approval for. */
+  /**
+   * Reports whether the model has a function of this name. A bare tool name would bypass the approval that the tool
+   * needs.
+   */
   has(functionName: string): boolean {
     return this.#byFunction.has(functionName);
   }
 
-  /** Undefined where it is not offered. */
+  /** Returns undefined for a tool that is not offered. */
   named(label: string, tool: string): OfferedTool | undefined {
     return this.#byFunction.get(this.#functions.get(`${label} ${tool}`) ?? "");
   }
 
-  /** The tools of a request with those of servers as functions. */
+  /** Returns the tools of a request, with MCP tools as functions. */
   asFunctions(tools: readonly Json[]): Json[] {
     const functions = [...this.#byFunction].map(([name, { tool }]) => ({
       ...{ type: "function", name, strict: false, parameters: toolSchema(tool.inputSchema) },
@@ -79,7 +88,7 @@ export class OfferedTools {
     return [...tools.filter((tool) => !isHosted(tool)), ...functions];
   }
 
-  /** What a choice of tools means where those of servers are functions. */
+  /** Converts a tool choice to one in which MCP tools are functions. */
   asChoice(choice: Json): unknown {
     if (choice["type"] === "allowed_tools") {
       const tools = objectsOf(choice["tools"]).flatMap((tool) => (isHosted(tool) ? this.#functionsOf(tool) : [tool]));
@@ -92,7 +101,7 @@ export class OfferedTools {
     return functions.length === 1 ? only : { type: "allowed_tools", mode: "required", tools: functions };
   }
 
-  /** Those that a choice of a server, or of one of its tools, means. */
+  /** Returns the functions of a server, or of one of its tools. */
   #functionsOf({ server_label: label, name }: Json): Json[] {
     return [...this.#byFunction].flatMap(([functionName, { server, tool }]) =>
       server.label === label && (name === undefined || name === null || name === tool.name)
@@ -102,11 +111,11 @@ export class OfferedTools {
   }
 }
 
-/** Stable, and of no two tools the same. */
+/** Returns a stable function name that is different for every tool. */
 export function functionName(label: string, tool: string): string {
   const wanted = `${label}__${tool}`;
   const plain = wanted.replace(/[^A-Za-z0-9_-]/g, "_");
-  // Else `a` and `b__c` would be what `a__b` and `c` are.
+  // Without this check, `a` with `b__c` and `a__b` with `c` would share a name.
   const isClear = !`${label}_`.includes("__");
   if (isClear && plain === wanted && plain.length <= maxNameLength) return plain;
   const hash = new Bun.CryptoHasher("sha256").update(`${label} ${tool}`).digest("hex").slice(0, hashLength);
