@@ -1,4 +1,4 @@
-// Runs one of the gateway's own models for a server that asks for a sample: a chat request of whoever called the tool.
+// Runs a model of the gateway for a server's sampling request, as a chat request of the tool's caller.
 
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
@@ -21,18 +21,18 @@ export interface ModelSamplerOptions {
   inference: InferenceDeps;
   catalog: Pick<Catalog, "list">;
   openRequests: Pick<OpenRequests, "enter">;
-  /** What is left by now of the rights with which a call was admitted. Rejects with a GatewayError where nothing is. */
+  /** Returns the caller's current rights. Rejects with a GatewayError if none are left. */
   still(principal: Principal): Promise<Principal>;
-  /** The model for servers that name none which the principal may use; undefined: there is none. */
+  /** Returns the model for servers that name no usable model; undefined: there is none. */
   defaultModel(): string | undefined;
-  /** The bounds of a client's request, which a sampled chat keeps as well. */
+  /** Returns the limits of client requests, which also apply to sampled chats. */
   requestLimits(): RequestLimits;
   renderError(error: GatewayError): string;
-  /** Notes one that was refused before it was on the ledger. */
+  /** Records a request that was refused before the ledger recorded it. */
   noteRefused(request: { requestId: string; model: string; principal: Principal }, error: GatewayError): void;
 }
 
-/** Within one call of a tool: a server that loops must not spend what its caller has. */
+/** Maximum sampling requests within one tool call, so that a looping server does not spend the caller's budget. */
 const maxOfCall = 16;
 const maxAtOnce = 4;
 
@@ -43,7 +43,7 @@ interface Asked {
 
 export class ModelSampler implements ToolSampler {
   readonly #options: ModelSamplerOptions;
-  /** What was asked within each call. */
+  /** Sampling requests of each tool call. */
   readonly #asked = new WeakMap<AbortSignal, Asked>();
 
   constructor(options: ModelSamplerOptions) {
@@ -51,7 +51,7 @@ export class ModelSampler implements ToolSampler {
   }
 
   async sample(caller: Principal, params: Json, signal: AbortSignal): Promise<Json> {
-    // A call of a tool may take long: what was taken from its caller meanwhile, no server spends.
+    // Rights are read again, because a tool call may take long and the caller's rights may have been revoked.
     const principal = await this.#options.still(caller);
     requireScope(principal, "chat:write");
     const asked = this.#admit(signal);
@@ -96,7 +96,7 @@ export class ModelSampler implements ToolSampler {
       signal.throwIfAborted();
       const request = decodeRequest("chat", ByteSpan.of(text), requestLimits());
       call = new SampleCall({ requestId, principal, request, memoryAccount }, left, renderError);
-      // The server is given the answer, and nobody keeps it.
+      // Sampled chats are not stored, because only the server needs the response.
       const { chatWriter, responseKeeper } = keepsNothing;
       return await run(call, { ...inference, chatWriter, responseKeeper });
     } catch (error) {
@@ -109,7 +109,10 @@ export class ModelSampler implements ToolSampler {
     }
   }
 
-  /** The id of the first model that a hint names, or is a part of; else of the default. Rejects with `model_not_found`. */
+  /**
+   * Returns the id of the first model that matches a hint by name or part of a name, else of the default model. Rejects
+   * with `model_not_found`.
+   */
   async #modelFor(principal: Principal, params: Json): Promise<string> {
     const { inference, catalog, defaultModel } = this.#options;
     await inference.catalog.whenComplete();

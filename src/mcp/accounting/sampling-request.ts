@@ -1,4 +1,4 @@
-// What a server asks a model (`sampling/createMessage`) as a chat request, and its answer as the result that the server gets.
+// Converts sampling requests (`sampling/createMessage`) to chat requests, and chat completions to sampling results.
 
 import { fieldError, GatewayError } from "../../base/errors.ts";
 import { shown } from "../../base/text/shown.ts";
@@ -6,9 +6,9 @@ import { toolSchema } from "../../domain/tools/tool-schema.ts";
 
 export type Json = Readonly<Record<string, unknown>>;
 
-/** Bytes of a base64 text and the like are bounded by whoever reads the server; these bound how much is gone through. */
+/** Maximum numbers of entries. The reader of the server's messages bounds their bytes. */
 const [maxMessages, maxTools, maxHints] = [2_048, 128, 16];
-/** The names of audio formats where they are not those of their types. */
+/** Audio formats whose names differ from their media types. */
 const audioFormats: Readonly<Record<string, string>> = {
   "audio/mpeg": "mp3",
   "audio/x-wav": "wav",
@@ -17,7 +17,7 @@ const audioFormats: Readonly<Record<string, string>> = {
 const stopReasons: Readonly<Record<string, string>> = { stop: "endTurn", length: "maxTokens", tool_calls: "toolUse" };
 const toolChoices: ReadonlySet<unknown> = new Set(["auto", "required", "none"]);
 
-/** Names of models that it would like, best first; each may be a part of a name. */
+/** Returns the model names that the server prefers, best first. Each may be a part of a name. */
 export function hintsOf({ modelPreferences }: Json): string[] {
   const hints = isJson(modelPreferences) ? modelPreferences["hints"] : undefined;
   if (!Array.isArray(hints)) return [];
@@ -26,7 +26,7 @@ export function hintsOf({ modelPreferences }: Json): string[] {
     .flatMap((hint) => (isJson(hint) && typeof hint["name"] === "string" && hint["name"] ? [hint["name"]] : []));
 }
 
-/** The body of the chat request. Throws `invalid_request`. What is asked of context and cost is left aside: it is a wish. */
+/** Builds the body of the chat request. Throws `invalid_request`. Preferences for context and cost are ignored. */
 export function chatBodyOf(params: Json, model: string): Json {
   const { messages, systemPrompt, temperature, maxTokens, stopSequences, tools, toolChoice } = params;
   if (!Array.isArray(messages) || messages.length === 0 || messages.length > maxMessages) {
@@ -46,7 +46,7 @@ export function chatBodyOf(params: Json, model: string): Json {
     ...(typeof temperature === "number" && { temperature }),
     ...(Array.isArray(stopSequences) && stopSequences.length > 0 && { stop: stopSequences }),
     ...(Array.isArray(tools) && tools.length > 0 && { tools: chatTools(tools), ...chosen(toolChoice) }),
-    // It is no chat of the principal's.
+    // Sampled chats are not stored as chats of the principal.
     store: false,
   };
 }
@@ -68,7 +68,7 @@ function chosen(toolChoice: unknown): Json {
   throw fieldError("toolChoice.mode", "must be `auto`, `required` or `none`.");
 }
 
-/** Results of tools become messages of their own, before what else the message says. */
+/** Converts a message. Tool results become separate messages before its other content. */
 function chatMessages(message: unknown, at: string): Json[] {
   const { role, content } = isJson(message) ? message : {};
   if (role !== "user" && role !== "assistant") throw fieldError(`${at}.role`, "must be `user` or `assistant`.");
@@ -102,7 +102,7 @@ function chatPart(block: Json, at: string): Json {
   );
 }
 
-/** All that an assistant's message, or a result, says in words. */
+/** Joins the texts of an assistant message or tool result. */
 function textsOf(blocks: readonly unknown[], at: string): string {
   const texts = blocks.map((block) => {
     if (isJson(block) && block["type"] === "text" && typeof block["text"] === "string") return block["text"];
@@ -125,7 +125,7 @@ function resultMessage({ toolUseId, content, structuredContent }: Json, at: stri
   return { role: "tool", tool_call_id: toolUseId, content: text };
 }
 
-/** The result for the server. `completion`: the JSON of the whole chat completion. Throws `upstream_error`. */
+/** Builds the sampling result from `completion`, the JSON of the whole chat completion. Throws `upstream_error`. */
 export function samplingResultOf(completion: string, model: string): Json {
   const { choices } = JSON.parse(completion) as { choices?: readonly { message?: Json; finish_reason?: string }[] };
   const { message = {}, finish_reason: reason = "stop" } = choices?.[0] ?? {};
@@ -133,7 +133,7 @@ export function samplingResultOf(completion: string, model: string): Json {
   const uses = Array.isArray(calls) ? calls.map(toolUse) : [];
   const text = { type: "text", text: typeof content === "string" ? content : "" };
   const blocks = text.text === "" && uses.length > 0 ? uses : [text, ...uses];
-  // Only servers that offered tools know of lists.
+  // Servers that offered no tools expect a single block, not a list.
   return {
     role: "assistant",
     content: uses.length === 0 ? text : blocks,
@@ -153,7 +153,7 @@ function inputOf(said: unknown): Json {
     const input: unknown = JSON.parse(typeof said === "string" && said !== "" ? said : "{}");
     if (isJson(input)) return input;
   } catch {
-    // Told below.
+    // Invalid JSON falls through to the error below.
   }
   throw new GatewayError("upstream_error", "The model called a tool with arguments that are no JSON object.");
 }

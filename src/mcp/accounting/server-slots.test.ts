@@ -1,4 +1,4 @@
-// Places at MCP servers: never more than there are, in turn for all who wait, and nothing kept of servers at rest.
+// Bounds and fairness of server slots, and the removal of idle servers.
 import { expect, test } from "bun:test";
 import { seeded } from "../../../tests/support/seeded.ts";
 import { Cancellation } from "../../base/cancellation.ts";
@@ -14,7 +14,7 @@ test("whoever asks for much leaves the last quarter of the places to others, and
   const order: string[] = [];
   const held = await Promise.all(greedy.slice(0, 6));
   const waiting = greedy.slice(6).map((one, i) => one.then(() => order.push(`greedy ${i}`)));
-  // Two places are left, though fourteen wait.
+  // Two slots stay free although fourteen calls wait.
   const one = await places.take({ server: of, party: "one" });
   await places.take({ server: of, party: "two" });
   void places.take({ server: of, party: "three" }).then(() => order.push("three"));
@@ -23,7 +23,7 @@ test("whoever asks for much leaves the last quarter of the places to others, and
   expect(order).toEqual(["three"]);
   for (const release of held.slice(0, 4)) release();
   await Bun.sleep(0);
-  // With two others there are six again: two places stay free.
+  // With two other calls six run again, and two slots stay free.
   expect(order).toEqual(["three", "greedy 0", "greedy 1"]);
   cancellation.cancel();
   await Promise.allSettled(waiting);
@@ -47,7 +47,7 @@ test("at any order of calls, ends, leaves and timeouts there are never more than
         await Bun.sleep(random() * 5);
         running--;
         release();
-        // A second time gives nothing back.
+        // A second release has no effect.
         release();
         return "done";
       } catch (error) {

@@ -1,9 +1,9 @@
-// The bound on concurrent requests of each MCP server: waiting requests get a place in turn, within a bounded time.
+// Bounds the concurrent requests of each MCP server. Waiting requests get a slot in turn, within a bounded time.
 import { GatewayError } from "../../base/errors.ts";
 import type { McpServerSlots, SlotWanted } from "../../domain/tools/mcp-server-slots.ts";
 
 interface Waiter {
-  /** Gets the place. */
+  /** Takes the slot. */
   enter(): void;
 }
 
@@ -11,21 +11,21 @@ interface Slots {
   running: number;
   /** Running calls of each party. */
   readonly held: Map<string, number>;
-  /** Those that wait, by party; the party whose turn it is comes first. */
+  /** Waiting calls by party; the party whose turn is next comes first. */
   readonly waiting: Map<string, Waiter[]>;
   waitingCount: number;
-  /** Calls at a time, by the server as it was when it was last asked for. */
+  /** Maximum concurrent calls, from the latest configuration of the server. */
   most: number;
 }
 
-/** Calls that wait for one server, and those of one party among them. */
+/** Maximum waiting calls of one server, and of one party at that server. */
 const [maxWaiting, maxOfParty] = [256, 64];
 const maxWaitMs = 10_000;
 
 export class ServerSlots implements McpServerSlots {
   readonly #servers = new Map<string, Slots>();
 
-  /** Servers of which something runs or waits. */
+  /** Number of servers with running or waiting calls. */
   get tracked(): number {
     return this.#servers.size;
   }
@@ -87,13 +87,16 @@ export class ServerSlots implements McpServerSlots {
     const held = (places.held.get(party) ?? 0) - 1;
     if (held > 0) places.held.set(party, held);
     else places.held.delete(party);
-    // A raised bound makes room for several at once.
+    // A raised bound can free several slots at once.
     while (letNextIn(places));
     if (places.running === 0 && places.waitingCount === 0) this.#servers.delete(name);
   }
 }
 
-/** The last quarter of the places is for parties that have none: who asks for much does not keep others out. */
+/**
+ * Reserves the last quarter of the slots for parties without running calls, so that a busy party does not keep others
+ * out.
+ */
 function mayEnter({ running, held, most }: Slots, party: string): boolean {
   return running < (held.has(party) ? most - Math.floor(most / 4) : most);
 }
@@ -103,12 +106,12 @@ function enter(places: Slots, party: string): void {
   places.held.set(party, (places.held.get(party) ?? 0) + 1);
 }
 
-/** Whether there was one for whom there is a place. */
+/** Lets the next waiting call in. Returns false if no waiting call may enter. */
 function letNextIn(places: Slots): boolean {
   for (const [party, [next]] of places.waiting) {
     if (!next || !mayEnter(places, party)) continue;
     leaveQueue(places, party, next);
-    // Its next one comes behind all others.
+    // The party moves behind all other parties.
     const rest = places.waiting.get(party);
     if (rest) {
       places.waiting.delete(party);

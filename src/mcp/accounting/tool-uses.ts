@@ -1,4 +1,4 @@
-// Admits each call of a tool, puts it on the ledger as any request is, and settles it once, however it ends.
+// Admits each tool call, records it on the ledger like any request, and settles it once, however it ends.
 
 import type { Clock } from "../../base/clock.ts";
 import type { MaybePromise } from "../../base/deferred.ts";
@@ -24,9 +24,9 @@ export interface MeteredUsesOptions {
   throttle: Pick<Throttle, "require">;
   ledger: Pick<Ledger, "begin">;
   refusalCounts: Pick<RefusalCounts, "count">;
-  /** Notes a call that was refused, as those for models are; `model`: the server and the tool. */
+  /** Records a refused call as refused model requests are. `model` names the server and the tool. */
   noteRefused(use: ToolUse, model: string, error: GatewayError, durationMs: number): void;
-  /** Told of each call that has settled: what its limits have left is looked at later. */
+  /** Notified of each settled call, to check later what its limits have left. */
   quotaWatch: { used(principal: Principal): void };
   observer: ToolObserver;
   places: McpServerSlots;
@@ -37,16 +37,16 @@ export interface MeteredUsesOptions {
 
 type End = Parameters<OpenToolUse["ended"]>[0];
 
-/** No call has tokens; its price is that of the call. */
+/** Calls have no tokens; each call has a fixed price. */
 const nothingUsed: TokenUsage = { promptTokens: 0, completionTokens: 0, estimated: false };
-/** Characters of what is kept; somebody looks at it, and a whole file is no help. */
+/** Maximum characters of stored content, which is for people to inspect. */
 const maxKeptLength = 65_536;
 const daySeconds = 86_400;
 const noLimitsTold = { onLimits: () => {} };
 
 export class MeteredUses implements ToolUses {
   readonly #options: MeteredUsesOptions;
-  /** What is worked out of a price is kept beside it. */
+  /** Derived prices, kept beside each server. */
   readonly #prices = new WeakMap<McpServer, Price>();
 
   constructor(options: MeteredUsesOptions) {
@@ -78,7 +78,7 @@ export class MeteredUses implements ToolUses {
     }
   }
 
-  /** Lists and the like cost nothing, and have a bound of their own, to which they are held before. */
+  /** Runs a free request, such as a list. A separate rate limit has been checked before. */
   async #ask(use: ToolUse, startedMs: number): Promise<OpenToolUse> {
     const release = await this.#place(use);
     const told = this.#traced(use, startedMs);
@@ -103,7 +103,7 @@ export class MeteredUses implements ToolUses {
       release = await this.#place(use);
       const queueMs = clock.monotonicMs() - startedMs;
       const entry = await this.#onLedger(use, model.id, startedMs);
-      // The server may be asked from here on: what a death of the process leaves undone is charged as well.
+      // Charges the call from here on even if the process crashes, because the server may be asked.
       if (nanoUsd > 0) entry.progress(nothingUsed, nanoUsd);
       const told = this.#traced(use, startedMs);
       const booked = { use, entry, lease, nanoUsd, startedMs, queueMs };
@@ -115,7 +115,7 @@ export class MeteredUses implements ToolUses {
     }
   }
 
-  /** Limits set aside what a call costs as they do for a model that has a price for each request. */
+  /** Returns the price of a call, which limits reserve as they do for a model with a price for each request. */
   #priceOf(server: McpServer): Price | undefined {
     const nanoUsd = server.nanoUsdPerCall ?? 0;
     if (nanoUsd === 0) return undefined;
@@ -136,7 +136,7 @@ export class MeteredUses implements ToolUses {
     }
   }
 
-  /** Rejects where the ledger cannot promise to keep it. */
+  /** Rejects if the ledger cannot store the entry. */
   async #onLedger({ principal, requestId }: ToolUse, model: string, startedMs: number): Promise<LedgerEntry> {
     const { ledger, clock } = this.#options;
     const begin: UsageBegin = {
@@ -156,7 +156,7 @@ export class MeteredUses implements ToolUses {
     return entry;
   }
 
-  /** It goes to its server; gives what tells of its end. */
+  /** Starts the trace of a call. Returns the function that reports its end. */
   #traced(use: ToolUse, startedMs: number): (end: End) => void {
     const { observer, clock } = this.#options;
     const { server, method, trace } = use;
@@ -172,7 +172,7 @@ export class MeteredUses implements ToolUses {
     const { use, entry, lease, startedMs, queueMs } = booked;
     const { clock, quotaWatch } = this.#options;
     for (const tell of others) tell();
-    // Whoever got no answer pays nothing; who left while the server worked does.
+    // Failed calls cost nothing. Calls that the client cancelled while the server worked are charged.
     const nanoUsd = end.outcome === "failed" ? 0 : booked.nanoUsd;
     lease.settle(0, nanoUsd);
     const [bytesIn, bytesOut] = [Buffer.byteLength(use.content()), Buffer.byteLength(end.content())];
@@ -229,7 +229,7 @@ interface BookedUse {
   queueMs: number;
 }
 
-/** Neither with credentials in it nor endless; PostgreSQL keeps no half characters. */
+/** Cuts long text and redacts credentials. PostgreSQL rejects lone surrogates. */
 function keptText(text: string): string {
   const cut = text.length > maxKeptLength ? `${text.slice(0, maxKeptLength)}…` : text;
   return redactCredentials(cut.toWellFormed());

@@ -1,12 +1,12 @@
-// The calls of MCP servers that the ledger records, and their names in usage and limits.
+// Decides which calls of MCP servers the ledger records, and their names in usage and limits.
 import type { ToolUse } from "../../domain/tools/tool-use.ts";
 
-/** Longer ones are cut: they are labels of reports. */
+/** Maximum length of a name. Reports use names as labels, so longer names are cut. */
 const maxNameLength = 128;
 
 /**
- * What a server works for. Lists, completion while somebody types, and polls of what is booked already are not among it.
- * `tools/call` needs no prefix, so that a tool is named as in allow lists; addresses of resources may be any, and are not told.
+ * Name prefixes of recorded methods. Lists, completion and task polls are not recorded. `tools/call` has no prefix, so
+ * that a tool is named as in allow lists. Resource addresses can be anything and are not reported.
  */
 const prefixes: Readonly<Record<string, string | null>> = {
   "tools/call": "",
@@ -18,15 +18,15 @@ export function isBooked(method: string): boolean {
   return Object.hasOwn(prefixes, method);
 }
 
-/** The tool or prompt as it is told; null where there is none to tell. */
+/** Returns the reported name of the tool or prompt; null if there is none. */
 export function toldName({ method, name }: Pick<ToolUse, "method" | "name">): string | null {
   if (name === null || typeof prefixes[method] !== "string") return null;
   const whole = name.length <= maxNameLength ? name : `${name.slice(0, maxNameLength - 1)}…`;
-  // What cannot be seen, or turns the direction of what follows, would make one tool look like another.
+  // Invisible characters, and those that change the text direction, could make one tool look like another.
   return whole.toWellFormed().replace(/\p{C}/gu, "\ufffd");
 }
 
-/** In the place of a model's id: `github/search`, `github/prompts/get/review`, `github/resources/read`. */
+/** Returns the name in place of a model's id: `github/search`, `github/prompts/get/review`, `github/resources/read`. */
 export function bookedName(use: Pick<ToolUse, "server" | "method" | "name">): string {
   const name = toldName(use);
   return `${use.server.name}/${name === null ? use.method : `${prefixes[use.method] ?? ""}${name}`}`;

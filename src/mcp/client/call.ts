@@ -1,4 +1,4 @@
-// A request under way at an MCP server: its deadlines, the bytes that are held for it, and its single end.
+// A request in progress at an MCP server: its deadlines, its buffered bytes, and its single end.
 import { AsyncLocalStorage } from "node:async_hooks";
 import { GatewayError } from "../../base/errors.ts";
 import type { ToolAnswer, ToolExchange } from "../../domain/tools/client-session.ts";
@@ -15,15 +15,15 @@ export class Call {
   readonly answered: Promise<ToolAnswer>;
   readonly bounds: CallBounds;
   readonly hardMs: number;
-  /** How long its server may say nothing. */
+  /** Milliseconds for which the server may be silent. */
   readonly #silenceMs: number;
-  /** What the client would like to hear of progress by. */
+  /** Progress token of the client. */
   readonly progressToken: unknown;
-  /** Questions of the server that the client has not answered yet. */
+  /** Number of server requests that the client has not answered yet. */
   asking = 0;
-  /** All that it asked. */
+  /** Number of all server requests. */
   asked = 0;
-  /** The answer comes in a stream of events. */
+  /** True if the response is a stream of events. */
   isStreamed = false;
   readonly #settled = Promise.withResolvers<ToolAnswer>();
   readonly #onEnd: (isAnswered: boolean) => void;
@@ -32,7 +32,7 @@ export class Call {
   #held = 0;
   #isOver = false;
 
-  /** `onEnd` is called once. */
+  /** Calls `onEnd` once. */
   constructor(
     exchange: ToolExchange,
     bounds: CallBounds,
@@ -45,7 +45,7 @@ export class Call {
     this.answered = this.#settled.promise;
     this.#onEnd = onEnd;
     this.hardMs = maxCallMs(bounds);
-    // By the protocol it is answered once the task has ended, whenever that is.
+    // The protocol answers `tasks/result` only when the task has ended, which may take until the hard deadline.
     this.#silenceMs = method === "tasks/result" ? this.hardMs : bounds.timeoutMs;
     this.#hardTimer = setTimeout(this.#late, this.hardMs);
     this.prolong();
@@ -56,14 +56,14 @@ export class Call {
     return this.#isOver;
   }
 
-  /** It is being worked on: the wait begins anew. */
+  /** Restarts the silence timeout after a sign of work. */
   prolong(): void {
     clearTimeout(this.#timer);
-    // While a person thinks, the server has no time to keep.
+    // The timeout is paused while a user answers the server's request.
     if (!this.#isOver && this.asking === 0) this.#timer = setTimeout(this.#late, this.#silenceMs);
   }
 
-  /** Takes bytes of its answer, until it is over. Gives the refusal where that is too much. */
+  /** Counts bytes of the response until the call ends. Returns the refusal if the bytes exceed the memory account. */
   hold(bytes: number): GatewayError | undefined {
     if (this.#isOver) return undefined;
     const refusal = this.exchange.memoryAccount.take("answers", bytes);
@@ -98,5 +98,5 @@ export class Call {
   }
 }
 
-/** The call on whose stream something comes: the protocol itself does not say to which one a question of a server belongs. */
+/** The call whose stream delivered the current message. MCP does not state which call a server request belongs to. */
 export const currentCall = new AsyncLocalStorage<Call>();

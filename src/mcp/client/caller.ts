@@ -1,4 +1,4 @@
-// Whose a link to a server is: who shares it, and the credentials that its requests carry.
+// Decides who shares a session with an MCP server, and which credentials its requests carry.
 import { forbidden, type GatewayError } from "../../base/errors.ts";
 import { type Principal, partyOf } from "../../domain/principal.ts";
 import { AccountMissing } from "../../domain/tools/client-session.ts";
@@ -9,13 +9,13 @@ import type { Credentials } from "./connecting.ts";
 
 export interface CallerDeps {
   readonly connections: ToolConnections;
-  /** Address at which a person connects an account at a server. */
+  /** Returns the URL at which a user connects an account at a server. */
   connectAt(server: string): string;
 }
 
 /**
- * Who shares one: nobody with anybody else, unless the server is the same for all. A session there may stay that of the account
- * with which it began, so that another account has another one.
+ * Returns the key of a shared session. Each party has its own session unless the server is shared by all. Another
+ * connected account gets another session, because a server may bind the session to its first account.
  */
 export async function sharingKey(
   { name, sharing, credentials }: McpServer,
@@ -64,7 +64,7 @@ export function credentialsOf(
   };
 }
 
-/** That a server is local is said of the node that had its name then; the mark of a node is that machine's own. */
+/** Throws for keys that must stay local. The mark of the node decides, because another node may have its name later. */
 export function requireLocal({ name, place }: McpServer, { reach }: Principal, nodes: Pick<ToolNodes, "find">): void {
   if (place.kind !== "node" || !reach?.neverLeaves) return;
   const node = nodes.find(place.nodeId);
@@ -74,7 +74,7 @@ export function requireLocal({ name, place }: McpServer, { reach }: Principal, n
   );
 }
 
-/** Whose account there is meant; undefined: it is nobody's key. */
+/** Returns the user whose account is used; undefined for a key without a user. */
 function accountOf(principal: Principal): ToolPerson | undefined {
   const { personId } = principal.keys[0];
   return personId === null ? undefined : { accountId: principal.account.id, personId };

@@ -1,4 +1,4 @@
-// Connects to MCP servers; loaded with the first of them, as the protocol's client comes along.
+// Connects to MCP servers. This module loads with the first server, because it imports the SDK's client.
 import { join } from "node:path";
 import { GatewayError } from "../../base/errors.ts";
 import type { McpServer, ServerLocation } from "../../domain/tools/mcp-server.ts";
@@ -12,12 +12,12 @@ import { NodeRoute } from "./node-route.ts";
 import { ProcessTransport } from "./process-transport.ts";
 import type { Line } from "./transport.ts";
 
-/** A program may load its parts before it starts. */
+/** Timeout of a process to become ready. A program may load its modules first. */
 const processStartMs = 60_000;
 const processProbeMs = 5_000;
-/** Streams of changes, answers and cancellations go beside calls. */
+/** Additional HTTP connections for notification streams, responses to server requests, and cancellations. */
 const besideCalls = 8;
-/** Stands for whatever the address is at the node. */
+/** Placeholder, because the node knows the real address. */
 const urlAtNode = "http://node/";
 
 /** Rejects with a GatewayError. */
@@ -28,13 +28,13 @@ export async function connect(connecting: Connecting, deps: ConnectingDeps): Pro
   const line = lineTo(connecting, deps);
   const isProcess = !(line instanceof HttpTransport);
   const connectMs = deps.connectMs ?? (isProcess ? processStartMs : connectTimeoutMs);
-  // Some processes say nothing to a question that they do not know.
+  // Processes may ignore a request that they do not know, so the probe has a timeout of its own.
   const probeMs = isProcess ? Math.min(processProbeMs, connectMs) : connectMs;
   const options = { bounds, version: deps.version, isLegacy, protocolVersion, onNews, connectMs, probeMs, signal };
   try {
     return await Connection.open(line, options);
   } catch (error) {
-    // Some end at a question that they do not know, and such a question is what tells the revisions apart.
+    // Some processes exit on the unknown request of the probe. They are connected again with an earlier revision.
     if (isLegacy || protocolVersion || !line.endedItself) throw error;
     return await Connection.open(lineTo(connecting, deps), { ...options, isLegacy: true });
   }

@@ -1,34 +1,34 @@
-// The steps to connect to an MCP server, without the protocol's client, which is loaded once there is a server.
+// Types for connecting to MCP servers, without the SDK's client, which loads with the first server.
 
 import type { McpServer } from "../../domain/tools/mcp-server.ts";
 import type { ToolNodes } from "../../domain/tools/node-tools.ts";
 import type { Output } from "../../processes/output.ts";
 
-/** Directory within the data directory in which each process has one of its own. */
+/** Directory within the data directory in which each process has its own directory. */
 export const processRoom = "tool-processes";
 
-/** What requests to a server carry. */
+/** Credentials of the requests to a server. */
 export interface Credentials {
-  /** Rejects with a GatewayError where the caller has none there. */
+  /** Rejects with a GatewayError if the caller has no credentials there. */
   headers(): Promise<Readonly<Record<string, string>>>;
-  /** The server refused these. Whether there may be others by now. */
+  /** Handles a refusal by the server. Returns true if other credentials may be available now. */
   refused(headers: Readonly<Record<string, string>>): Promise<boolean>;
-  /** The server wants these scopes as well. Rejects with a GatewayError where whoever asks can have them. */
+  /** Handles a demand for more scopes. Rejects with a GatewayError if the caller can grant the scopes. */
   insufficient(headers: Readonly<Record<string, string>>, scope: string): Promise<void>;
 }
 
-/** Whatever a connection needs that all of them share. */
+/** Shared dependencies of all connections. */
 export interface ConnectingDeps {
-  /** Version of the gateway, which servers are told. */
+  /** Version of the gateway, which is sent to servers. */
   readonly version: string;
   readonly dataDir: string;
-  /** Those of the network, for servers that are there. */
+  /** Nodes of the network, for servers that run there. */
   readonly nodes: ToolNodes;
-  /** The gateway's own: what of it every program needs goes along to processes. */
+  /** Environment of the gateway, from which processes get the variables that every program needs. */
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Between asking a process to end and ending it; a test has less patience. */
+  /** Time between asking a process to end and killing it. Tests use a shorter time. */
   readonly stopMs?: number | undefined;
-  /** Wait for a server to be ready; likewise. Left out: as long as a program may take that loads its parts first. */
+  /** Timeout for a server to become ready. Left out: long enough for a program that loads its modules first. */
   readonly connectMs?: number | undefined;
 }
 
@@ -36,10 +36,10 @@ export interface Connecting {
   readonly server: McpServer;
   readonly credentials: Credentials;
   readonly isLegacy: boolean;
-  /** Nobody wants it any more. */
+  /** Aborted when no caller needs the connection any more. */
   readonly signal: AbortSignal;
   readonly output: Output;
   readonly onNews: (method: string, params: Readonly<Record<string, unknown>>) => void;
-  /** A process of it is there, and later no more. */
+  /** Counts the processes of the server: 1 after a start, -1 after an end. */
   readonly onProcess: (change: 1 | -1) => void;
 }

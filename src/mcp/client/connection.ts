@@ -1,4 +1,4 @@
-// A connection to an MCP server by the protocol's own client, past which requests and answers go as they are.
+// A connection to an MCP server through the SDK's client. Requests and responses bypass the client's validation.
 import {
   Client,
   isJSONRPCErrorResponse,
@@ -30,26 +30,26 @@ export interface ConnectionOptions {
   readonly bounds: CallBounds;
   /** Version of the gateway. */
   readonly version: string;
-  /** Wait until it is ready, and for an answer to the question which revision it speaks. */
+  /** Timeout of the whole connection setup, and of the probe for the server's revision. */
   readonly connectMs: number;
   readonly probeMs: number;
-  /** Nobody wants it any more. */
+  /** Aborted when no caller needs the connection any more. */
   readonly signal: AbortSignal;
-  /** It is known to speak no revision without sessions. */
+  /** True if the server is known to speak only revisions with sessions. */
   readonly isLegacy: boolean;
-  /** The only revision that may be spoken with it; null or left out: the newest that both know. */
+  /** The only permitted revision; null or left out: the newest that both sides support. */
   readonly protocolVersion?: ToolProtocolVersion | null | undefined;
-  /** What it tells beside any request. */
+  /** Receives notifications that belong to no call. */
   readonly onNews: (method: string, params: JsonObject) => void;
 }
 
 export const connectTimeoutMs = 30_000;
-/** Wait for the answer to a ping of a session that may be forgotten. */
+/** Timeout of a ping that tests whether the server still knows the session. */
 const pingMs = 5_000;
-/** Questions of a server in the middle of one call that wait for the client. */
+/** Maximum server requests of one call that await the client. */
 const maxAsking = 16;
 const [methodNotFound, internalError] = [-32_601, -32_603];
-/** What the gateway and its clients can be asked for in the middle of a call; a session says it once for all. */
+/** Capabilities for server requests. A session declares them once for all calls. */
 const capabilities = { elicitation: { form: {} }, sampling: {} };
 const meta = (name: string) => `io.modelcontextprotocol/${name}`;
 
@@ -66,21 +66,21 @@ export class Connection {
   readonly #clientInfo: { name: string; version: string };
   readonly #calls = new Map<string | number, Call>();
   #lastId = 0;
-  /** Requests that have not come to their end, be it that nothing is under way for them. */
+  /** Number of requests that have not returned yet, including those between two exchanges. */
   #open = 0;
   #hasEnded = false;
   #isRetired = false;
-  /** Under way for all calls whose refusal may mean that the session is forgotten. */
+  /** The ping under way, shared by all calls whose refusal may mean a forgotten session. */
   #pinging: Promise<boolean> | undefined;
 
-  /** Rejects with a GatewayError, the line closed. */
+  /** Rejects with a GatewayError after closing the transport. */
   static async open(line: Line, options: ConnectionOptions): Promise<Connection> {
     const clientInfo = { name: "headrace", version: options.version };
     const { protocolVersion } = options;
     const probe = { timeoutMs: options.probeMs };
     const client = new Client(clientInfo, { capabilities, ...negotiationOf(protocolVersion, probe) });
     const prior = options.isLegacy && !protocolVersion ? { prior: { kind: "legacy" } as const } : {};
-    // Before the client has it, the line is all that can be ended.
+    // Until the client is connected, closing the transport is the only way to stop.
     const stop = () => void line.close();
     let isLate = false;
     const timer = setTimeout(() => {
@@ -89,7 +89,7 @@ export class Connection {
     }, options.connectMs);
     options.signal.addEventListener("abort", stop);
     let refusal: unknown;
-    // The client keeps to itself how a server refused to be asked for one revision.
+    // The client does not report why a server refused a pinned revision.
     if (protocolVersion)
       line.transport.onerror = (error) => {
         refusal = error;
@@ -104,7 +104,7 @@ export class Connection {
       const { server } = options.bounds;
       const found = protocolVersion ? revisionFault(error, refusal, options) : faultOf(error, server);
       const fault = isLate ? notReady(server) : (line.fault() ?? found);
-      // The fault above is what is told.
+      // The fault above is reported instead.
       await client.close().catch(() => {});
       await line.close();
       throw fault;
@@ -142,7 +142,7 @@ export class Connection {
     return this.#hasEnded || this.#isRetired;
   }
 
-  /** Rejects with a SessionLost where the server has forgotten the session, else as `ToolLink` says. */
+  /** Rejects with a SessionLost if the server has forgotten the session, else as `ClientSession` describes. */
   async request(method: string, params: JsonObject, exchange: ToolExchange): Promise<ToolAnswer> {
     if (this.hasEnded) throw this.#lost();
     this.#open++;
@@ -152,7 +152,7 @@ export class Connection {
         const next = "result" in answer ? await exchange.next?.(answer.result) : undefined;
         if (!next) return answer;
         answer = await this.#round(next.method, next.params, exchange).catch((error: unknown) => {
-          // Something of it was done: it must not be begun anew in another session.
+          // A part of the work is done, so the request must not be repeated in another session.
           throw error instanceof SessionLost ? this.#lost() : error;
         });
       }
@@ -185,22 +185,23 @@ export class Connection {
     return await call.answered;
   }
 
-  /** Takes nothing more, and closes once nothing is under way. */
+  /** Refuses new requests, and closes when no request is open. */
   retire(): void {
     this.#isRetired = true;
     if (this.#open === 0 && !this.#hasEnded) void this.close();
   }
 
-  /** Fails what is under way. Never rejects. */
+  /** Fails open requests. Never rejects. */
   async close(): Promise<void> {
     this.#end();
     await this.#line.close();
-    // The line is closed by then; the client library may complain of that.
+    // The transport is closed already, and the SDK's client may report that as an error.
     await this.#client.close().catch(() => {});
   }
 
   #metaOf(given: JsonObject, { clientCapabilities = {}, notified }: ToolExchange, id: string): JsonObject {
-    // A token of our own: those of clients are not unique here, and without one there is no progress to see that it works.
+    // The gateway uses its own progress token, because tokens of clients are not unique here. Progress shows that the
+    // server is working.
     const own = notified ? { ...given, progressToken: id } : given;
     if (this.isLegacy) return own;
     return {
@@ -220,7 +221,7 @@ export class Connection {
         onRequestStreamEnd: () => call.fail(this.#lost()),
         ...(headers && { headers }),
       });
-      // All of the answer was read by then, and it was none to this.
+      // The response ended without an answer to this request.
       if (transport.hasPerRequestStream && !call.isStreamed && !call.isOver) call.fail(this.#lost());
     } catch (error) {
       await this.#notSent(call, error);
@@ -234,22 +235,22 @@ export class Connection {
     const isCertain = status === 404 || status === 410;
     const mayBeLost =
       this.isLegacy && this.#line.transport.sessionId !== undefined && forgetsSession(status, text, said?.id);
-    // Clients share the session: a call that its server only dislikes must not end it.
+    // Clients share the session, so a refused call must not end a session that the server still knows.
     if (mayBeLost && (isCertain || this.#isRetired || !(await this.#knowsSession()))) {
-      // Other calls under way are refused likewise.
+      // Other calls under way are refused for the same reason.
       this.#isRetired = true;
       call.fail(new SessionLost(isCertain ? undefined : (answer ?? faultOf(error, this.#options.bounds.server))));
     } else if (answer) call.answer(answer);
     else call.fail(faultOf(error, this.#options.bounds.server));
   }
 
-  /** Resolves with whether the server answers a ping of the session. Never rejects. */
+  /** Resolves with whether the server answers a ping in the session. Never rejects. */
   #knowsSession(): Promise<boolean> {
     this.#pinging ??= currentCall
       .exit(() => this.#client.ping({ timeout: pingMs }))
       .then(
         () => true,
-        // A server without pings says so to a session that it knows.
+        // A server without pings returns a protocol error in a session that it knows.
         (error: unknown) => error instanceof ProtocolError,
       )
       .finally(() => {
@@ -258,20 +259,20 @@ export class Connection {
     return this.#pinging;
   }
 
-  /** Nobody wants its answer any more. */
+  /** Cancels a request whose caller no longer waits. */
   #cancel(requestId: string): void {
     if (this.#hasEnded || (!this.isLegacy && this.#line.transport.hasPerRequestStream)) return;
     const params = { requestId, reason: "The caller left, or waited for too long." };
     this.#tell({ jsonrpc: "2.0", method: "notifications/cancelled", params });
   }
 
-  /** Says something for which nothing is waited. */
+  /** Sends a message without waiting for it. */
   #tell(message: JSONRPCMessage): void {
-    // A line that is broken fails the calls that wait for it.
+    // A broken transport fails the waiting calls by itself.
     currentCall.exit(() => void this.#line.transport.send(message).catch(() => {}));
   }
 
-  /** Whether it is none that the protocol's client has to see. */
+  /** Returns true if the message was handled here and the SDK's client must not see it. */
   #took(message: JSONRPCMessage): boolean {
     if (isJSONRPCResultResponse(message)) return this.#answered(message.id, { result: message.result });
     if (isJSONRPCErrorResponse(message)) return this.#answered(message.id, { error: message.error });
@@ -309,14 +310,14 @@ export class Connection {
 
   #tellCaller(call: Call | undefined, method: string, params: JsonObject): void {
     if (!call) return;
-    // Over HTTP the bytes of its stream are counted as they come.
+    // Over HTTP the bytes of the stream are counted on arrival.
     const isCounted = this.#line.transport.hasPerRequestStream === true;
     const refusal = isCounted ? undefined : call.hold(JSON.stringify(params).length);
     if (refusal) call.fail(refusal);
     else call.exchange.notified?.(method, params);
   }
 
-  /** The call on whose stream it came, or the only one there is: what could be for several is for nobody. */
+  /** Returns the call whose stream delivered the message, or the only call. An ambiguous message belongs to no call. */
   #callOfMessage(): Call | undefined {
     const call = currentCall.getStore();
     if (call) return call.isOver ? undefined : call;
@@ -358,20 +359,20 @@ export class Connection {
   #lost(): GatewayError {
     const { server } = this.#options.bounds;
     const message = `The MCP server "${server}" ended the connection without an answer.`;
-    // Over HTTP each request has an own way to fail.
+    // Over HTTP each request fails on its own.
     const fault = this.#line.transport.hasPerRequestStream ? undefined : this.#line.fault();
     return fault ?? new GatewayError("upstream_error", message);
   }
 }
 
-/** What only the protocol's client needs. */
+/** Methods that only the SDK's client handles. */
 const own = new Set(["notifications/cancelled", "notifications/subscriptions/acknowledged"]);
 
 function notReady(server: string): GatewayError {
   return new GatewayError("upstream_timeout", `The MCP server "${server}" did not become ready in time.`);
 }
 
-/** A revision with sessions is offered first; the server may still answer with another one. */
+/** Offers the pinned revision with sessions first. The server may still answer with another revision. */
 function negotiationOf(only: ToolProtocolVersion | null | undefined, probe: { timeoutMs: number }) {
   if (!only) return { versionNegotiation: { mode: "auto" as const, probe } };
   if (!SUPPORTED_PROTOCOL_VERSIONS.includes(only)) return { versionNegotiation: { mode: { pin: only }, probe } };
@@ -381,11 +382,11 @@ function negotiationOf(only: ToolProtocolVersion | null | undefined, probe: { ti
   };
 }
 
-/** The fault of a server that is set to one revision: that it does not speak it, or what kept it from saying so. */
+/** Returns the fault of a server with a pinned revision: an unsupported revision, or the cause that hid it. */
 function revisionFault(error: unknown, refusal: unknown, options: ConnectionOptions): GatewayError {
   const { server } = options.bounds;
   const isFailed = error instanceof SdkError && error.code === SdkErrorCode.EraNegotiationFailed;
-  // The client names a status of 5xx or a cause; for every other answer it says alike that the revision was not offered.
+  // The client sets a status of 5xx or a cause. For all other responses it reports that the revision was not offered.
   const isNotOffered = isFailed && !(error instanceof SdkHttpError) && error.cause === undefined;
   if (isNotOffered && saysNothingOfRevision(refusal)) return faultOf(refusal, server);
   return isNotOffered || deniesRevision(error) ? refusesRevision(options, { error }) : faultOf(error, server);
@@ -396,7 +397,7 @@ function deniesRevision(error: unknown): boolean {
   return isObject(told) && (told["code"] === unsupportedRevision || told["code"] === methodNotFound);
 }
 
-/** Reports whether a refusal is of any request: for now, or as nothing of the protocol is at the address. */
+/** Reports whether the refusal concerns any request: temporarily, or because no MCP server is at the address. */
 function saysNothingOfRevision(refusal: unknown): boolean {
   if (!(refusal instanceof SdkHttpError)) return false;
   const { status, text } = refusalIn(refusal);
@@ -441,9 +442,9 @@ function refusalIn({ data }: SdkHttpError): { status: number | undefined; text: 
 }
 
 /**
- * Reports whether a refusal may mean that the server has forgotten the session. The protocol has 404 for that (Transports,
- * "Session Management"). Other servers answer 400, whose body is then no answer to the request, or name the session in the
- * text of another 4xx.
+ * Reports whether a refusal may mean that the server has forgotten the session. MCP defines 404 for this (Transports,
+ * "Session Management"). Other servers answer 400 with a body that is no response to the request, or name the session
+ * in another 4xx.
  */
 function forgetsSession(status: number | undefined, text: string | undefined, answeredId: unknown): boolean {
   if (status === undefined || status < 400 || status > 499) return false;
@@ -456,7 +457,7 @@ function errorIn(text: string | undefined): { id?: unknown; error: RpcError } | 
   try {
     const message: unknown = text === undefined ? undefined : JSON.parse(text);
     if (isJSONRPCErrorResponse(message)) return message;
-    // Refusals of whole requests have the id null, which the protocol's own shape does not take.
+    // Refusals of whole requests have the id null, which the SDK's schema rejects.
     const { error } = isObject(message) ? message : {};
     return isObject(error) && isRpcError(error) ? { error } : undefined;
   } catch {
@@ -475,7 +476,7 @@ function isRpcError(error: JsonObject): error is JsonObject & RpcError {
 
 function rpcErrorOf(error: unknown): { code: number; message: string; data?: unknown } {
   if (!isObject(error) || !Number.isInteger(error["code"]) || typeof error["message"] !== "string") {
-    // Whatever went wrong here is not the server's to know.
+    // Internal errors are not disclosed to the server.
     return { code: internalError, message: "The client could not answer." };
   }
   const { code, message, data } = error;

@@ -162,7 +162,7 @@ for (const isLegacy of [false, true]) {
       for (let times = 0; times < 10; times++) await call();
       const before = signals();
       for (let times = 0; times < 300; times++) await call();
-      // What the last turns of the event loop had is still there.
+      // Objects of the last event-loop ticks are still reachable.
       expect(signals() - before).toBeLessThan(100);
     });
 

@@ -1,4 +1,4 @@
-// The way to a server over HTTP: to its one origin and nowhere else, within bounds of bytes and time, as whoever asks.
+// HTTP transport to a server: to one origin only, bounded in bytes and time, with the caller's credentials.
 import { extractWWWAuthenticateParams, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
 import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
@@ -11,9 +11,9 @@ import type { Credentials } from "./connecting.ts";
 import { connectTimeoutMs } from "./connection.ts";
 import type { Line } from "./transport.ts";
 
-/** The way of requests to the server: an HTTP client, or a node that has one. */
+/** Sends HTTP requests to the server: an HTTP client, or the tunnel of a node. */
 export interface HttpWay {
-  /** Rejects with a ClientError or a GatewayError; the cancellation holds until the head of the answer is here. */
+  /** Rejects with a ClientError or a GatewayError. The cancellation applies until the response head arrives. */
   send(
     request: { method: string; path: string; headers: Readonly<Record<string, string>>; body?: string },
     timeouts: AnswerTimeouts,
@@ -36,12 +36,15 @@ export interface HttpTransportOptions {
   readonly maxResultBytes: number;
 }
 
-/** What streams beside calls may be silent for, before they are opened anew. */
+/** Maximum silence of notification streams before they are opened again. */
 const silenceMs = 300_000;
 const goodbyeMs = 2_000;
-/** All that comes in one stream, for one call with progress and logs or beside calls, in results of the longest kind. */
+/**
+ * Maximum bytes of one stream, in multiples of the largest result. A stream carries a call with its progress and logs,
+ * or notifications.
+ */
 const maxResults = 4;
-/** Short events count as so many bytes: each is work. */
+/** Short events count as this many bytes, because each event costs work. */
 const minCounted = 1_024;
 const withoutBody = new Set([204, 205, 304]);
 
@@ -63,7 +66,7 @@ export class HttpTransport implements Line {
   }
 
   async close(): Promise<void> {
-    // It has no deadline of its own.
+    // The SDK sets no deadline for the end of a session.
     await Promise.race([this.transport.terminateSession().catch(() => {}), Bun.sleep(goodbyeMs)]);
     this.#options.way.close();
   }
@@ -71,7 +74,7 @@ export class HttpTransport implements Line {
   async #fetch(url: URL, init: RequestInit = {}): Promise<Response> {
     const call = currentCall.getStore();
     try {
-      // Redirects of the same origin come by here again.
+      // Redirects within the origin pass through this function again.
       if (url.origin !== this.#origin) throw this.#error("leads to another origin, where it is not followed");
       const { credentials } = this.#options;
       const headers = await credentials.headers();
@@ -88,7 +91,7 @@ export class HttpTransport implements Line {
     }
   }
 
-  /** Rejects where the server wants more rights than whoever asks has given (RFC 6750, 3.1). */
+  /** Rejects if the server requires scopes that the user has not granted (RFC 6750, 3.1). */
   async #admitted(
     answer: WayAnswer,
     headers: Readonly<Record<string, string>>,
@@ -118,13 +121,13 @@ export class HttpTransport implements Line {
       ? { firstByteTimeoutMs: call.hardMs, idleTimeoutMs: call.hardMs }
       : { firstByteTimeoutMs: connectTimeoutMs, idleTimeoutMs: silenceMs };
     const path = `${url.pathname}${url.search}`;
-    // A body that is compressed could be of any length.
+    // A compressed body could expand to any length.
     const sent = { ...credentials, ...own, "accept-encoding": "identity" };
     const content = typeof body === "string" ? { body } : {};
     const { way } = this.#options;
     try {
       const answer = await way.send({ method, path, headers: sent, ...content }, timeouts, cancellation);
-      // From here on the body is cancelled, and not the request.
+      // From here on a cancellation stops the body rather than the request.
       cancellation.onCancel(() => answer.body.cancel());
       return { status: answer.status, headers: answer.headers, body: new WatchedBody(answer.body, over) };
     } catch (error) {
@@ -155,7 +158,7 @@ export class HttpTransport implements Line {
     return new Response(this.#streamOf(body, isStreamed, call), { status, headers: told });
   }
 
-  /** Counts what comes: of events each by itself, and all of a call together. */
+  /** Counts received bytes: of each event, and of all bytes of a call. */
   #streamOf(body: BodySource, isStreamed: boolean, call: Call | undefined): ReadableStream<Uint8Array> {
     const { maxResultBytes } = this.#options;
     const bytes = new StreamedBytes(isStreamed, call);
@@ -174,13 +177,13 @@ export class HttpTransport implements Line {
             if (refusal) {
               body.cancel();
               bytes.release();
-              // The protocol's client would ask for the rest.
+              // The SDK's client would request the rest of the stream.
               call?.fail(refusal);
               this.#failed(refusal, call);
               controller.error(refusal);
               return;
             }
-            // Bytes are lent. Not `from`, which takes them one by one.
+            // The bytes are copied, because the buffer is reused. `Uint8Array.from` would copy them one by one.
             controller.enqueue(new Uint8Array(piece.view));
             if ((controller.desiredSize ?? 0) <= 0) body.pause();
           },
@@ -201,7 +204,7 @@ export class HttpTransport implements Line {
     });
   }
 
-  /** Gives the same. Where it is for no call, it is kept for who connects. */
+  /** Returns the fault. A fault outside a call is kept for the caller that connects. */
   #failed(fault: unknown, call: Call | undefined): unknown {
     if (!call && fault instanceof GatewayError) this.#fault = fault;
     return fault;
@@ -228,7 +231,7 @@ function eventsIn(piece: Buffer): number {
   return count;
 }
 
-/** Tells once it is over: a signal that outlives it, as a connection's does, would keep all of it otherwise. */
+/** Calls back at the end of the body, so that a longer-lived abort signal does not keep the body in memory. */
 class WatchedBody implements BodySource {
   readonly #body: BodySource;
   readonly #over: () => void;
@@ -266,7 +269,7 @@ class WatchedBody implements BodySource {
   }
 }
 
-/** The bytes of one answer: how many there are, of its last event and in all, and on whose account they are. */
+/** Counts the bytes of one response, of its last event and in total, against a memory account. */
 class StreamedBytes {
   readonly #isStreamed: boolean;
   readonly #call: Call | undefined;
@@ -281,7 +284,8 @@ class StreamedBytes {
 
   count(piece: Buffer): { ofOne: number; ofAll: number } {
     this.#ofAll += Math.max(piece.length, this.#isStreamed ? minCounted * eventsIn(piece) : 0);
-    // An event ends with an empty line; that one ends anywhere is seen at the end of the piece, so it counts as longer at most.
+    // An event ends with an empty line, which is found only in the same piece. An event may thus count as longer, never
+    // as shorter.
     const end = this.#isStreamed ? piece.lastIndexOf("\n\n") : -1;
     const isEnded = this.#isStreamed && piece.length === 1 && piece[0] === lineFeed;
     this.#ofOne = end >= 0 || isEnded ? piece.length - Math.max(end, 0) : this.#ofOne + piece.length;
@@ -289,7 +293,7 @@ class StreamedBytes {
   }
 
   hold(length: number): GatewayError | undefined {
-    // What comes beside calls is bounded for each stream, and is not kept.
+    // Notification streams are bounded for each stream, and are not buffered.
     if (this.#call) return this.#call.hold(length);
     if (this.#isStreamed) return undefined;
     this.#held += length;

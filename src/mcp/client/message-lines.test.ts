@@ -1,4 +1,4 @@
-// Messages out of bytes, however their sender cuts them up, and what it says that is no message.
+// Messages from split bytes, and output that is no message.
 import { heapStats } from "bun:jsc";
 import { expect, test } from "bun:test";
 import type { JSONRPCMessage } from "@modelcontextprotocol/client";

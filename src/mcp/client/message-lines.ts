@@ -1,37 +1,41 @@
-// Messages out of the bytes of a process as they come, one on each line: none larger than may be, and none that is not of the protocol.
+// Splits the output of a process into JSON-RPC messages, one in each line. Oversized lines and other output are
+// refused.
 import { deserializeMessage, type JSONRPCMessage } from "@modelcontextprotocol/client";
 import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import { GatheredBytes } from "../../base/bytes/gathered-bytes.ts";
 
 const lineFeed = 10;
-/** What a process says without answering anything, in lines of the longest kind: progress, logs, questions and changes. */
+/**
+ * Maximum unsolicited output of a process, in multiples of the largest line: progress, logs, requests and
+ * notifications.
+ */
 const maxLines = 4;
-/** Short ones count as so many bytes: each is work. */
+/** Short messages count as this many bytes, because each message costs work. */
 const minCounted = 1_024;
-/** Lines without anything are less work, and a node sends one each minute to say that it is there. */
+/** Empty lines cost less work. A node sends one each minute as a keep-alive. */
 const emptyCounted = 16;
 
 export interface MessageTaker {
   take(message: JSONRPCMessage): void;
-  /** Nothing more is taken: nobody knows what such a process would say next. */
+  /** Stops reading, because the output behind an invalid message is not reliable. */
   refuse(what: string, detail: string): void;
 }
 
 export class MessageLines {
   readonly #maxBytes: number;
   readonly #taker: MessageTaker;
-  /** What waits for its end, however small the pieces are in which it comes. */
+  /** Incomplete line, in however many pieces it arrives. */
   readonly #begun = new GatheredBytes();
-  /** Bytes since it answered. */
+  /** Bytes since the last response. */
   #unasked = 0;
 
-  /** `maxBytes`: of one line. */
+  /** Limits each line to `maxBytes`. */
   constructor(maxBytes: number, taker: MessageTaker) {
     this.#maxBytes = maxBytes;
     this.#taker = taker;
   }
 
-  /** False once nothing more is taken. */
+  /** Returns false when no more input is accepted. */
   push(bytes: Uint8Array): boolean {
     let from = 0;
     for (let end = bytes.indexOf(lineFeed); end >= 0; end = bytes.indexOf(lineFeed, from)) {
@@ -45,7 +49,7 @@ export class MessageLines {
     return this.#begun.length <= this.#maxBytes || this.#tooLong();
   }
 
-  /** What waits for its end is let go of. */
+  /** Releases the incomplete line. */
   end(): void {
     bufferedBytes.bounded.release("answers", this.#begun.take().length);
   }
@@ -74,7 +78,7 @@ export class MessageLines {
     return true;
   }
 
-  /** Something that answers nothing. */
+  /** Counts a message that is no response. */
   #said(bytes: number): boolean {
     this.#unasked += bytes;
     if (this.#unasked <= maxLines * this.#maxBytes) return true;

@@ -1,4 +1,4 @@
-// A process of a node as the gateway hears it: whatever it said last, nothing of it is held once nobody listens.
+// A process of a node as the gateway reads it: no bytes stay buffered after its reader has closed.
 import { expect, test } from "bun:test";
 import type { BodySink } from "../../base/bytes/body-source.ts";
 import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
@@ -8,7 +8,7 @@ import { NodeProcessTransport } from "./node-process-transport.ts";
 
 const before = bufferedBytes.byKind.answers;
 
-/** One that has been started, and the end at which its node says something. */
+/** Returns a started transport, and the sink into which its node writes. */
 async function startLine() {
   const said = Promise.withResolvers<BodySink>();
   const body = { flow: said.resolve, pause() {}, resume() {}, cancel() {} };

@@ -1,4 +1,5 @@
-// The way to a process of a node: one exchange of the tunnel starts it and streams what it says, others carry what it is told.
+// Transport to a process at a node. One tunnel exchange starts the process and streams its output; further exchanges
+// carry its input.
 import { type JSONRPCMessage, serializeMessage, type Transport } from "@modelcontextprotocol/client";
 import { type BodySource, readAll } from "../../base/bytes/body-source.ts";
 import { Cancellation } from "../../base/cancellation.ts";
@@ -10,20 +11,23 @@ import { type NodeLocation, NodeRoute } from "./node-route.ts";
 import type { Line } from "./transport.ts";
 
 export interface NodeProcessTransportOptions {
-  /** The gateway's name of the server. */
+  /** Name of the server at the gateway. */
   readonly name: string;
   readonly at: NodeLocation;
   readonly maxLineBytes: number;
 }
 
-/** The answer to a message has nothing in it. */
+/** The response to a message is empty. */
 const maxNoteBytes = 1_024;
 
 export class NodeProcessTransport implements Line, Transport {
   onclose: Transport["onclose"];
   onerror: Transport["onerror"];
   onmessage: Transport["onmessage"];
-  /** By this the protocol's client sees that it is a process: what does not answer a probe is then of an earlier revision. */
+  /**
+   * Marks the transport as a process for the SDK's client. A process that ignores the probe then counts as an earlier
+   * revision.
+   */
   readonly stderr = null;
   readonly #options: NodeProcessTransportOptions;
   readonly #way: NodeRoute;
@@ -71,7 +75,7 @@ export class NodeProcessTransport implements Line, Transport {
     body.flow({
       data: (piece) => {
         if (!lines.push(piece.view)) body.cancel();
-        // Whoever took one of them may have closed it.
+        // The receiver of a message may have closed the transport.
         if (this.#isClosed) lines.end();
       },
       end: () => {
@@ -104,7 +108,7 @@ export class NodeProcessTransport implements Line, Transport {
     }
   }
 
-  /** The first reason counts. Ends it. */
+  /** Records the first fault and closes the transport. */
   #failed(what: string, detail: string): GatewayError {
     const { name, at } = this.#options;
     const message = `The process of the MCP server "${name}" at its node ${what}.`;

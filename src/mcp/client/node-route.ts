@@ -1,4 +1,4 @@
-// The way to an MCP server at a node of the network: each request is an exchange of the node's tunnel.
+// Route to an MCP server at a node: each request is an exchange in the node's tunnel.
 import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { EngineResponse } from "../../domain/models/engine.ts";
@@ -19,7 +19,7 @@ export class NodeRoute implements HttpWay {
     this.#at = at;
   }
 
-  /** The tunnel has timeouts of its own. */
+  /** The tunnel has its own timeouts, so `_timeouts` is unused. */
   async send(
     { method, headers, body = "" }: Parameters<HttpWay["send"]>[0],
     _timeouts: unknown,

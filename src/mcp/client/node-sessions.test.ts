@@ -1,4 +1,4 @@
-// Links to MCP servers at nodes: a node that is full, or another one by now, and its processes as they come and go.
+// Sessions with MCP servers at nodes: full and replaced nodes, and the start and end of processes.
 import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

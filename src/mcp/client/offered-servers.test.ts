@@ -1,4 +1,4 @@
-// The answers of a node's own MCP servers to any gateway: within bounds, and from shared servers alone.
+// The responses of a node's MCP servers to a gateway: bounded, and from shared servers only.
 import { afterEach, expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -31,7 +31,7 @@ class OfferingNode implements AsyncDisposable {
     return this.offered.handle({ requestId: "req_1", server, method, headers, body }, new Cancellation());
   }
 
-  /** Starts a process, and gives what it says. */
+  /** Starts a process, and returns its output. */
   async start(): Promise<{ session: string; body: BodySource; said(): string; how(): string }> {
     const { headers, body } = await this.ask("GET");
     let [said, how] = ["", "goes on"];
@@ -133,7 +133,7 @@ test("what is not shared any more ends, also where the gateway goes on listening
 
 test("as many processes run for the gateway as may, and the next one has to wait until one is gone", async () => {
   const node = nodeWith(shared());
-  // Nothing of them runs before what they say is taken.
+  // No process runs before its output is read.
   const bodies = await Promise.all(Array.from({ length: 16 }, async () => (await node.ask("GET")).body));
   await expect(node.ask("GET")).rejects.toMatchObject({ code: "service_unavailable" });
   bodies[0]?.cancel();
@@ -208,7 +208,7 @@ test("a server over HTTP that cannot be reached is said to be that, and not wher
   });
 });
 
-/** The status of the answer to a message for a server at `url`. */
+/** Returns the status of the response to a message for a server at `url`. */
 async function statusAt(url: string): Promise<number> {
   const credentials = { kind: "headers", headers: { "X-Own": "of the node" } } as const;
   const node = nodeWith(mcpServerAt(url, { name: "files", isShared: true, credentials }));

@@ -1,4 +1,4 @@
-// MCP servers that this machine, as a node, offers to its gateway: asked over HTTP, or started, for as long as the gateway listens.
+// MCP servers that this machine, as a node, offers to its gateway: forwarded over HTTP, or started as processes.
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { type BodySink, type BodySource, bodyOf } from "../../base/bytes/body-source.ts";
@@ -26,10 +26,10 @@ import { Output } from "../../processes/output.ts";
 import type { ProcessTransport } from "./process-transport.ts";
 
 export interface OfferedServersOptions {
-  /** All of this machine's configuration, as it is now. */
+  /** Returns all servers of the machine's current configuration. */
   servers(): readonly McpServer[];
   readonly dataDir: string;
-  /** Whatever of it every program needs goes along to processes. */
+  /** Environment from which processes get the variables that every program needs. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly log: Log;
   readonly stopMs?: number | undefined;
@@ -40,17 +40,17 @@ type At<Kind extends ServerLocation["kind"]> = McpServer & { readonly place: Ser
 
 const [maxProcesses, maxOfServer] = [64, 16];
 const mostConnections = 512;
-/** The protocol's client follows as many. */
+/** The SDK's client follows the same number of redirects. */
 const maxRedirects = 5;
-/** Those of the tunnel: the gateway has closer ones for each call. */
+/** Timeouts of the tunnel. The gateway has shorter timeouts for each call. */
 const timeouts = { firstByteTimeoutMs: 600_000, idleTimeoutMs: 900_000 };
-/** A process may say nothing for hours; the tunnel ends what is silent for too long. */
+/** Interval of keep-alives. A process may be silent for hours, and the tunnel ends silent streams. */
 const aliveMs = 60_000;
-/** Within the data directory: a directory for each process. */
+/** Directory within the data directory that has a directory for each process. */
 const offeredRoom = "offered-tool-processes";
-/** JSON-RPC 2.0, 5.1. */
+/** Error codes of JSON-RPC 2.0, 5.1. */
 const [parseError, invalidRequest, invalidParams] = [-32_700, -32_600, -32_602];
-/** Levels of a message; what a client sends has half as many. */
+/** Maximum depth of a message; requests of clients have half of that. */
 const maxDepth = 128;
 
 export class OfferedServers implements OfferedTools {
@@ -70,7 +70,7 @@ export class OfferedServers implements OfferedTools {
     return offered.map(({ name, title, place }) => ({ name, title, kind: place.kind === "http" ? "http" : "command" }));
   }
 
-  /** To be called after a change of the configuration: what it does not offer any more ends, whoever listens to it. */
+  /** Call after a change of the configuration: ends processes and connections of servers that are no longer offered. */
   reconfigured(): void {
     for (const process of this.#processes.values()) {
       if (!Bun.deepEquals(process.server, this.#find(process.server.name))) void process.ended();
@@ -92,7 +92,7 @@ export class OfferedServers implements OfferedTools {
     throw notOffered(request.server);
   }
 
-  /** Ends all processes, and resolves once nothing of them is left. */
+  /** Ends all processes, and resolves when their directories are removed. */
   async shut(): Promise<void> {
     this.#isClosed = true;
     for (const { client } of this.#clients.values()) client.close();
@@ -115,7 +115,7 @@ export class OfferedServers implements OfferedTools {
     const url = new URL(place.url);
     const sent = {
       ...{ method, memoryAccount: this.#memoryAccount },
-      // A body that is compressed could be of any length.
+      // A compressed body could expand to any length.
       headers: { ...headers, ...lower, "accept-encoding": "identity" },
       ...(asked && { body: asked.text }),
     };
@@ -133,7 +133,7 @@ export class OfferedServers implements OfferedTools {
       }
     } catch (error) {
       if (!(error instanceof ClientError)) throw error;
-      // Where it is, is no matter of the gateway's.
+      // The address of the server is not disclosed to the gateway.
       this.#options.log.warn("node_tool_server_not_reached", { server: name, detail: error.message });
       const message = `The MCP server "${name}" of this node cannot be reached.`;
       throw new GatewayError("upstream_error", message, { detail: error.fault, cause: error });
@@ -175,7 +175,7 @@ export class OfferedServers implements OfferedTools {
       throw new GatewayError("service_unavailable", message, { retryAfterSeconds: 2 });
     }
     const room = join(dataDir, offeredRoom);
-    // The directories of processes of an earlier Headrace, which was killed, are nobody's any more.
+    // Directories of an earlier process of Headrace that was killed are unused.
     if (!this.#hasRoom) rmSync(room, { recursive: true, force: true });
     this.#hasRoom = true;
     const id = crypto.randomUUID();
@@ -198,10 +198,10 @@ export class OfferedServers implements OfferedTools {
   }
 }
 
-/** What a process says, a message on each line; it runs for as long as somebody takes that. */
+/** Output of a process, one message in each line. The process runs while a reader consumes the output. */
 class OfferedProcess implements BodySource {
   readonly server: McpServer;
-  /** Gives it a message. */
+  /** Sends a message to the process. */
   readonly take: (text: string) => Promise<void>;
   readonly #line: ProcessTransport;
   #sink: BodySink | undefined;
@@ -214,7 +214,7 @@ class OfferedProcess implements BodySource {
     this.#line = line;
   }
 
-  /** Says something in its place. Throws where what was said before is not taken, behind which it would pile up. */
+  /** Sends an error in place of the process. Throws if the reader is paused, because messages would pile up. */
   refuse(text: string): void {
     if (this.#isPaused) {
       const message = `The process of the MCP server "${this.server.name}" has said what nobody takes.`;
@@ -223,7 +223,7 @@ class OfferedProcess implements BodySource {
     this.#tell(text);
   }
 
-  /** Ends it, and resolves once nothing of it is left. */
+  /** Ends the process, and resolves when its directory is removed. */
   async ended(): Promise<void> {
     await this.#line.close();
   }
@@ -241,7 +241,7 @@ class OfferedProcess implements BodySource {
     this.#timer = setInterval(() => {
       if (!this.#isPaused) this.#tell("");
     }, aliveMs);
-    // It is closed by then, with the reason.
+    // A failed start closes the transport with the reason.
     line.start().catch(() => {});
   }
 
@@ -268,8 +268,8 @@ class OfferedProcess implements BodySource {
 }
 
 /**
- * Where a redirect leads that is followed, as the protocol's client follows those of servers that the gateway asks itself: with the
- * same method, at the same origin, whose credentials the node has.
+ * Returns the target of a redirect that is followed, as the SDK's client does: with the same method, within the same
+ * origin, whose credentials the node has.
  */
 function redirected(from: URL, method: Request["method"], status: number, location: string | null | undefined) {
   const isOne = [307, 308].includes(status) || (method === "GET" && [301, 302, 303].includes(status));
@@ -278,14 +278,14 @@ function redirected(from: URL, method: Request["method"], status: number, locati
   return isWithin ? to : undefined;
 }
 
-/** Whose accounts people have is not this machine's to know, and what another node serves is not passed on. */
+/** Reports whether the server is offered. A node has no user accounts, and servers of other nodes are not forwarded. */
 function isOffered({ isShared = false, enabled, place, credentials }: McpServer): boolean {
   return isShared && enabled && place.kind !== "node" && credentials.kind !== "person";
 }
 
 /**
- * The message written anew as it goes on, or the answer to one that asks for a tool or a prompt which is not offered, or
- * that its server may read otherwise.
+ * Returns the message written anew, or an error response. The error answers a tool or prompt that is not offered, or a
+ * message that the server may parse differently.
  */
 function checked(text: string, tools: McpServer["tools"]): { text: string } | { refusal: string } {
   let message: unknown;

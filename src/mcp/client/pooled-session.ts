@@ -1,4 +1,5 @@
-// A link that outlives its connections: whoever has it asks on, whether a session was lost or a process ended meanwhile.
+// A session that outlives its connections: requests continue on a new connection after the session was lost or its
+// process ended.
 import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -12,14 +13,14 @@ export interface PooledSessionOptions {
   readonly clock: Pick<Clock, "monotonicMs">;
   /** Rejects with a GatewayError. */
   connect(onNews: (method: string, params: JsonObject) => void, signal: AbortSignal): Promise<Connection>;
-  /** The revision that was remembered of it may be another by now. */
+  /** Called when the remembered revision of the server may have changed. */
   onDoubt(): void;
 }
 
 const [firstRestMs, maxRestMs, shortRestMs] = [250, 30_000, 1_000];
-/** One that was there for this long before it ended is tried again at once. */
+/** A connection that lasted this long is replaced without delay. */
 const stableMs = 60_000;
-/** Resources of all who share it: one of them may have 100. */
+/** Maximum resource subscriptions of all sharing clients. Each client may have 100. */
 const maxWatched = 1_000;
 const listChanges = ["tools", "prompts", "resources"].map((kind) => `notifications/${kind}/list_changed`);
 
@@ -34,7 +35,7 @@ export class PooledSession implements ClientSession {
   #inFlight = 0;
   #usedMs: number;
   readonly #closing = new AbortController();
-  /** Addresses of resources whose changes are wanted: each session has to be told of them. */
+  /** Addresses of subscribed resources. Each new connection subscribes to them again. */
   readonly #watched = new Set<string>();
 
   constructor(options: PooledSessionOptions) {
@@ -62,12 +63,12 @@ export class PooledSession implements ClientSession {
     return this.#connection?.instructions;
   }
 
-  /** Milliseconds of the clock since when nobody uses it; undefined: somebody does. */
+  /** Milliseconds of the clock since when the session is idle; undefined: the session is in use. */
   get idleSinceMs(): number | undefined {
     return this.#inFlight > 0 || this.#connecting || this.#listeners.size > 0 ? undefined : this.#usedMs;
   }
 
-  /** Resolves once there is a connection, one for all who wait for it. */
+  /** Resolves when a connection exists. All waiting callers share it. */
   async ready(): Promise<void> {
     await this.#connected();
     this.#usedMs = this.#options.clock.monotonicMs();
@@ -76,7 +77,7 @@ export class PooledSession implements ClientSession {
   async request(method: string, params: JsonObject, exchange: ToolExchange): Promise<ToolAnswer> {
     if (method === "resources/unsubscribe") {
       this.#watched.delete(String(params["uri"]));
-      // A session that has ended knows of none: no other one is begun, and no process started, to say so.
+      // An ended connection has no subscriptions, so no new connection or process is started to unsubscribe.
       if (!this.#connection || this.#connection.hasEnded) return { result: {} };
     }
     this.#inFlight++;
@@ -91,7 +92,7 @@ export class PooledSession implements ClientSession {
   }
 
   onChange(listener: (method: string, params: JsonObject) => void): () => void {
-    // Each has its own entry, also where the same function is given twice.
+    // Each registration has its own entry, even if the same function is registered twice.
     const entry = (method: string, params: JsonObject) => listener(method, params);
     this.#listeners.add(entry);
     this.#connection?.news?.want(true);
@@ -102,7 +103,10 @@ export class PooledSession implements ClientSession {
     };
   }
 
-  /** The server came back, or, where it `isLost`, went or is another one: what is under way goes on, and lists are asked for anew. */
+  /**
+   * Handles a node that came back, or, if `isLost`, that went or was replaced. Open requests continue, and lists are
+   * read anew.
+   */
   moved(isLost: boolean): void {
     if (isLost) {
       this.#connection?.retire();
@@ -112,7 +116,7 @@ export class PooledSession implements ClientSession {
     for (const method of listChanges) this.#onNews(method, {});
   }
 
-  /** Fails what is under way, and whatever comes. Never rejects. */
+  /** Fails open and later requests. Never rejects. */
   async close(): Promise<void> {
     this.#closing.abort();
     // The caller that asked for the connection gets its failure.
@@ -120,7 +124,7 @@ export class PooledSession implements ClientSession {
     await this.#connection?.close();
   }
 
-  /** Once more where the session was lost: nothing was done then. */
+  /** Repeats a request once if the session was lost, because the server has done nothing then. */
   async #ask(method: string, params: JsonObject, exchange: ToolExchange): Promise<ToolAnswer> {
     try {
       const first = await this.#connected();
@@ -134,7 +138,7 @@ export class PooledSession implements ClientSession {
     } catch (error) {
       if (!(error instanceof SessionLost)) throw error;
       const { otherwise } = error;
-      // The server answers, and connecting to it again is no retry after a failure.
+      // The server answers, so the new connection does not count as a retry after a failure.
       if (otherwise) this.#failures = 0;
       if (otherwise && !(otherwise instanceof GatewayError)) return otherwise;
       throw otherwise ?? this.#ended("forgets its sessions");
@@ -164,12 +168,12 @@ export class PooledSession implements ClientSession {
       throw this.#ended(`has failed ${this.#failures} times in a row`, retryAfterSeconds);
     }
     if (this.#failures > 0 && restMs > 0) await Bun.sleep(restMs);
-    // Whatever becomes of it, the next one is not tried at once again.
+    // The next try is delayed even if this one succeeds and the connection ends soon.
     this.#failures++;
     this.#notBeforeMs = clock.monotonicMs() + Math.min(firstRestMs * 2 ** (this.#failures - 1), maxRestMs);
     last?.retire();
     const connection = await this.#options.connect(this.#onNews, this.#closing.signal).catch((error: unknown) => {
-      // An account that is not connected, and a place that is not free, say nothing of the server.
+      // A missing account or a full server is no failure of the server.
       const isServers = !(error instanceof GatewayError) || error.code.startsWith("upstream_");
       if (!isServers) this.#failures--;
       throw error;

@@ -44,7 +44,7 @@ test("a process gets nothing of the environment of the gateway, and an empty dir
   const { PATH: _path, LANG: _lang, HEADRACE_MODEL_PROCESS: _mark, ...rest } = env;
   expect(rest).toEqual({ HOME: directory, OWN: "1" });
   expect(directory).toStartWith(join(world.dataDir, "tool-processes"));
-  // The program of the test itself keeps something there.
+  // The test runtime keeps a directory of its own there.
   expect(readdirSync(directory).filter((name) => name !== ".bun")).toEqual([]);
 });
 
@@ -91,7 +91,7 @@ describe("a process that misbehaves in the middle of a call fails that call, and
       });
       const next = world.call(at, "where");
       await until(async () => {
-        // The rest after a failure is by the clock of the gateway.
+        // The pause after a failure follows the gateway's clock.
         world.clock.advance(1_000);
         await Bun.sleep(10);
         return await Promise.race([next.then(() => true), Bun.sleep(1)]);
@@ -171,7 +171,7 @@ test("a person's process is asked nothing more once the person may not use the s
     const link = await world.links.open(...of);
     const { isLegacy, revision, capabilities, serverInfo, instructions } = link;
     const request: ClientSession["request"] = (...asked) => link.request(...asked);
-    // Lists that the handler keeps would listen to the link, and so use it, for half a minute.
+    // Cached lists of the request handler would listen to the session for half a minute, and so keep it in use.
     return { isLegacy, revision, capabilities, serverInfo, instructions, request, onChange: () => () => {} };
   };
   const { handler } = handlerFor([], { links: { open }, servers: { all: () => [server], find: () => server } });

@@ -1,4 +1,4 @@
-// The way to a server that is a process of this machine: lines of its standard input and output, behind a guard.
+// Transport to a local process through its standard input and output, under a guard process.
 import { chmodSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { type JSONRPCMessage, serializeMessage, type Transport } from "@modelcontextprotocol/client";
@@ -16,28 +16,31 @@ export interface ProcessTransportOptions {
   readonly command: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly directory: string | null;
-  /** `PATH` and `LANG` of the gateway, the only ones that go along. */
+  /** Environment of the gateway, of which only `PATH` and `LANG` are passed on. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly dataDir: string;
-  /** Directory in which it gets one of its own. */
+  /** Directory in which the process gets its own directory. */
   readonly room: string;
   readonly maxLineBytes: number;
-  /** Takes what it writes to standard error. */
+  /** Receives the standard error of the process. */
   readonly output: Output;
-  /** Called once nothing of it is left. */
+  /** Called when the process and its directory are gone. */
   readonly onGone: () => void;
   readonly stopMs?: number | undefined;
 }
 
 const defaultStopMs = 5_000;
-/** What it has not read yet of what it was told. */
+/** Maximum bytes of input that the process has not read yet. */
 const maxUnread = 8 * 1024 * 1024;
 
 export class ProcessTransport implements Line, Transport {
   onclose: Transport["onclose"];
   onerror: Transport["onerror"];
   onmessage: Transport["onmessage"];
-  /** By this the protocol's client sees that it is a process: what does not answer a probe is then of an earlier revision. */
+  /**
+   * Marks the transport as a process for the SDK's client. A process that ignores the probe then counts as an earlier
+   * revision.
+   */
   readonly stderr = null;
   readonly #options: ProcessTransportOptions;
   #home = "";
@@ -47,7 +50,7 @@ export class ProcessTransport implements Line, Transport {
   #hasLeft = false;
   #endedItself = false;
   #unread = 0;
-  /** While it is there, no more of its output is read. */
+  /** While this promise exists, no more output is read. */
   #paused: PromiseWithResolvers<void> | undefined;
 
   constructor(options: ProcessTransportOptions) {
@@ -62,7 +65,7 @@ export class ProcessTransport implements Line, Transport {
     return this.#process?.pid ?? null;
   }
 
-  /** It was not ended from here. */
+  /** True if the process ended without a request from the gateway. */
   get endedItself(): boolean {
     return this.#endedItself;
   }
@@ -121,7 +124,7 @@ export class ProcessTransport implements Line, Transport {
     else this.#left();
   }
 
-  /** Whoever takes what it says is behind. */
+  /** Stops reading output while its reader is behind. */
   pause(): void {
     this.#paused ??= Promise.withResolvers();
   }
@@ -148,7 +151,7 @@ export class ProcessTransport implements Line, Transport {
     }
   }
 
-  /** The first reason counts. Ends it. */
+  /** Records the first fault and stops the process. */
   #failed(what: string, detail: string): GatewayError {
     const { server, output } = this.#options;
     const message = `The process of the MCP server "${server}" ${what}.`;

@@ -1,10 +1,10 @@
-// What a server without sessions tells of changes: a subscription that is open while somebody wants to know.
+// Notifications of a server without sessions: a subscription stream that is open while the gateway has listeners.
 import type { Client, McpSubscription } from "@modelcontextprotocol/client";
 import type { JsonObject, ToolAnswer } from "../../domain/tools/client-session.ts";
 
 const [firstRetryMs, maxRetryMs] = [1_000, 60_000];
 const patienceMs = 10_000;
-/** Those of all who share the connection: one of them may have 100. */
+/** Maximum resources of all clients that share the connection. Each client may have 100. */
 const maxResources = 1_000;
 
 export class ServerNotifications {
@@ -16,7 +16,7 @@ export class ServerNotifications {
   #open: McpSubscription | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #retryMs = firstRetryMs;
-  /** Counts what is wanted: an older subscription makes room once the next one is there. */
+  /** Counts changes of the subscription. An older stream closes after the next one opens. */
   #round = 0;
 
   constructor(client: Client, capabilities: JsonObject) {
@@ -24,14 +24,14 @@ export class ServerNotifications {
     this.#capabilities = capabilities;
   }
 
-  /** Somebody listens now, or nobody does any more. */
+  /** Opens or closes the stream, as listeners come and go. */
   want(wanted: boolean): void {
     if (wanted === this.#wanted) return;
     this.#wanted = wanted;
     this.#renew();
   }
 
-  /** Answers what earlier revisions have requests for, and this one has in its subscription; undefined: it is something else. */
+  /** Answers the subscription requests of earlier revisions from the stream; undefined for other methods. */
   answer(method: string, { uri }: JsonObject): ToolAnswer | undefined {
     if (method !== "resources/subscribe" && method !== "resources/unsubscribe") return undefined;
     const isAdded = method === "resources/subscribe";
@@ -70,7 +70,7 @@ export class ServerNotifications {
     const round = ++this.#round;
     const before = this.#open;
     this.#open = undefined;
-    // The stream of before is given up, whatever its server says.
+    // Errors while closing the previous stream do not matter.
     void this.#listen(round).finally(() => void before?.close().catch(() => {}));
   }
 
@@ -87,7 +87,7 @@ export class ServerNotifications {
       this.#retryMs = firstRetryMs;
       void subscription.closed.then(() => this.#again(round));
     } catch {
-      // It may be busy; that it has no subscriptions at all looks the same.
+      // The server may be busy, or may not support subscriptions; both look the same.
       this.#again(round);
     }
   }

@@ -1,4 +1,4 @@
-// The links to all MCP servers: shared or one for each who asks, bounded in number, and ended when nobody uses them.
+// Sessions with all MCP servers: shared or per caller, bounded in number, and ended when idle.
 
 import { rmSync } from "node:fs";
 import { join } from "node:path";
@@ -22,13 +22,13 @@ export interface ServerSessionsDeps extends ConnectingDeps, CallerDeps {
 }
 
 export interface SessionBounds {
-  /** Links in all, and to one server. */
+  /** Maximum sessions in total, and with one server. */
   readonly maxLinks: number;
   readonly maxOfServer: number;
-  /** Processes of all servers, and of one. */
+  /** Maximum processes of all servers, and of one server. */
   readonly maxProcesses: number;
   readonly maxProcessesOfServer: number;
-  /** Idle time after which a link ends. */
+  /** Idle time after which a session ends. */
   readonly idleMs: number;
 }
 
@@ -40,18 +40,18 @@ const defaultBounds: SessionBounds = {
   idleMs: longLived.mcpLink.idleMs,
 };
 const maxSweepMs = 15_000;
-/** Servers that spoke an earlier revision are asked again for a later one. */
+/** Interval after which servers of an earlier revision are probed again for a later one. */
 const eraMs = 3_600_000;
 
-/** All of one server. */
+/** Sessions and processes of one server. */
 class LinkedServer {
   readonly links = new Map<string, PooledSession>();
   readonly output: Output;
   readonly server: McpServer;
   processes = 0;
-  /** Where requests go now. */
+  /** Current route of the requests. */
   standing: string | undefined;
-  /** Monotonic milliseconds until which it is known to speak an earlier revision. */
+  /** Monotonic milliseconds until which the server is known to speak an earlier revision. */
   legacyUntilMs = 0;
 
   constructor(server: McpServer) {
@@ -66,7 +66,7 @@ export class ServerSessions implements ClientSessions {
   readonly #deps: ServerSessionsDeps;
   readonly #bounds: SessionBounds;
   readonly #servers = new Map<string, LinkedServer>();
-  /** Those that are on their way out. */
+  /** Sessions that are closing. */
   readonly #closing = new Set<Promise<void>>();
   #processes = 0;
   #hasRoom = false;
@@ -87,7 +87,7 @@ export class ServerSessions implements ClientSessions {
     if (!link) {
       this.#makeRoom(server, linked);
       link = await this.#linkTo(server, linked, principal);
-      // While code was loaded the server may have changed, and another caller been faster.
+      // Another caller may have opened the session, or the server may have changed, while code was loading.
       if (this.#servers.get(server.name) !== linked)
         throw unavailable(`The MCP server "${server.name}" has just changed.`);
       link = linked.links.get(key) ?? link;
@@ -104,7 +104,7 @@ export class ServerSessions implements ClientSessions {
     return link;
   }
 
-  /** A link that nobody else has, to see how a server does; it counts as any other, and is the caller's to end. */
+  /** Returns a separate session for a test. It counts like any other, and the caller ends it. */
   separate(server: McpServer, { principal }: ToolCaller) {
     const linked = new LinkedServer(server);
     // No server has such a name.
@@ -131,20 +131,22 @@ export class ServerSessions implements ClientSessions {
     for (const link of linked?.links.values() ?? []) this.#end(link);
   }
 
-  /** Nodes came, went or have something else: connections to what is not there any more take nothing new, and who listens hears of it. */
+  /**
+   * Handles changes of nodes: connections to nodes that are gone accept no new requests, and listeners are notified.
+   */
   nodesChanged(): void {
     for (const linked of this.#servers.values()) {
       const standing = standingOf(linked.server, this.#deps.nodes);
       if (standing === linked.standing) continue;
       const isLost = linked.standing !== undefined;
       linked.standing = standing;
-      // It may have come back as one that speaks another revision.
+      // The server may speak another revision after its return.
       linked.legacyUntilMs = 0;
       for (const link of linked.links.values()) link.moved(isLost);
     }
   }
 
-  /** The last lines that processes of a server wrote to standard error, behind the one of this number. */
+  /** Returns the last lines of the server's processes on standard error, after the line of this number. */
   output(server: string, after = 0): ReturnType<Output["after"]> {
     return this.#servers.get(server)?.output.after(after) ?? [];
   }
@@ -156,7 +158,7 @@ export class ServerSessions implements ClientSessions {
     return { links, processes: this.#processes };
   }
 
-  /** Ends all of them, and resolves once nothing of them is left. */
+  /** Ends all sessions, and resolves when they are closed. */
   async shut(): Promise<void> {
     this.#isClosed = true;
     clearInterval(this.#timer);
@@ -167,7 +169,7 @@ export class ServerSessions implements ClientSessions {
   #linkedOf(server: McpServer): LinkedServer {
     const known = this.#servers.get(server.name);
     if (known && (known.server === server || Bun.deepEquals(known.server, server))) return known;
-    // It has changed since: whatever holds for it now holds from here on.
+    // The server has changed, so its earlier sessions are closed.
     if (known) this.close(server.name);
     const linked = new LinkedServer(server);
     linked.standing = standingOf(server, this.#deps.nodes);
@@ -179,7 +181,7 @@ export class ServerSessions implements ClientSessions {
     const { name } = server;
     const { clock } = this.#deps;
     const credentials = credentialsOf(server, principal, this.#deps);
-    // The protocol's client is loaded once there is a server.
+    // The SDK's client loads with the first server.
     const { connect } = await import("./connect.ts");
     return new PooledSession({
       ...{ server: name, clock },
@@ -208,7 +210,7 @@ export class ServerSessions implements ClientSessions {
     });
   }
 
-  /** Throws where there is none, and nobody can go. */
+  /** Throws if all sessions are in use and none can be ended. */
   #makeRoom(server: McpServer, linked: LinkedServer): void {
     const { maxLinks, maxOfServer } = this.#bounds;
     const isFull = linked.links.size >= maxOfServer || this.counts.links >= maxLinks;
@@ -221,25 +223,25 @@ export class ServerSessions implements ClientSessions {
     const { maxProcesses, maxProcessesOfServer } = this.#bounds;
     const isFullOfOwn = linked.processes >= maxProcessesOfServer;
     if (!isFullOfOwn && this.#processes < maxProcesses) return;
-    // It takes a while to be gone: the next one who asks has its place.
+    // An idle process takes a while to end, so only the next caller gets its slot.
     this.#endOldest(isFullOfOwn ? [linked] : [...this.#servers.values()].filter(({ processes }) => processes > 0));
     throw unavailable(`As many processes run for the MCP server "${server.name}" as may.`);
   }
 
-  /** It takes a while until the node knows: the next one who asks has its place. */
+  /** Ends an idle session. The node takes a while to notice, so only the next caller gets its slot. */
   #makeRoomAtNode(linked: LinkedServer): void {
     if (this.#endOldest([linked])) return;
     this.#endOldest([...this.#servers.values()].filter(({ standing }) => standing === linked.standing));
   }
 
-  /** The directories of processes of an earlier gateway, which was killed, are nobody's any more. */
+  /** Removes the directories of processes of an earlier gateway that was killed. */
   #clearRoom(): void {
     if (this.#hasRoom) return;
     this.#hasRoom = true;
     rmSync(join(this.#deps.dataDir, processRoom), { recursive: true, force: true });
   }
 
-  /** Ends the link that is idle for the longest time; false: none is. */
+  /** Ends the session that is idle for the longest time; returns false if no session is idle. */
   #endOldest(of: readonly LinkedServer[]): boolean {
     let oldest: { linked: LinkedServer; key: string; link: PooledSession; idleSinceMs: number } | undefined;
     for (const linked of of) {

@@ -1,26 +1,29 @@
-// The port to what carries messages: HTTP to one address, or the standard input and output of a process.
+// Interface of transports: HTTP to one address, or the standard input and output of a process.
 import type { Transport } from "@modelcontextprotocol/client";
 import type { GatewayError } from "../../base/errors.ts";
 import type { ToolAnswer } from "../../domain/tools/client-session.ts";
 
-/** One way to a server, used for one connection. */
-/** JSON-RPC: the server does not speak the revision that it was asked in. */
+/** JSON-RPC error code of a server that does not support the requested revision. */
 export const unsupportedRevision = -32_022;
 
+/** A transport that carries the messages of one connection to a server. */
 export interface Line {
   readonly transport: Transport;
-  /** Why it has failed, as far as it knows better than the protocol. */
+  /** Returns the transport's own reason for a failure, which is more precise than the SDK's. */
   fault(): GatewayError | undefined;
-  /** It is a process that was not ended from here. */
+  /** True for a process that ended without a request from the gateway. */
   readonly endedItself?: boolean;
-  /** Takes leave of the server. Never rejects. */
+  /** Ends the session with the server. Never rejects. */
   close(): Promise<void>;
 }
 
-/** The server has forgotten the session, or refuses requests as if it had: nothing of the request was done. */
+/** The server has forgotten the session, or refuses requests as if it had. The request had no effect. */
 export class SessionLost extends Error {
   override readonly name = "SessionLost";
-  /** What to report if a new session is refused likewise: the server's answer, or a fault. Undefined: only its sessions are at fault. */
+  /**
+   * The outcome to report if a new session is refused likewise: the server's response, or a fault. Undefined: only the
+   * sessions are at fault.
+   */
   readonly otherwise: ToolAnswer | GatewayError | undefined;
 
   constructor(otherwise?: ToolAnswer | GatewayError) {

@@ -1,4 +1,4 @@
-// What went wrong with a server's authorization, in words that people and the log may see.
+// Errors of the OAuth flow with an MCP server, in words that are safe for users and the log.
 import { GatewayError } from "../../base/errors.ts";
 import { egressFault } from "../../egress/send.ts";
 
@@ -15,7 +15,7 @@ export function fault(message: string, word: string): AuthorizationFault {
   return new AuthorizationFault(message, word);
 }
 
-/** What the others say themselves reaches neither people nor the log: it may quote secrets. */
+/** Converts errors without the text of the remote server, which may quote secrets. */
 export async function orFault<Value>(step: string, work: () => Promise<Value>): Promise<Value> {
   try {
     return await work();

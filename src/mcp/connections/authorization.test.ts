@@ -1,11 +1,11 @@
-// Authorization servers inside of a network: asked where the operator named them, and nowhere else.
+// Private addresses of authorization servers: permitted only if the operator configured them.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { type DocumentHost, startDocumentHost } from "../../../tests/support/client-documents.ts";
 import { personalMcpServer } from "../../../tests/support/oauth-mcp-server.ts";
 import { issuerOf, ToolAuthorization } from "./authorization.ts";
 import { type PersonalServer, personalServer } from "./personal-server.ts";
 
-/** Both are at an address that is not public. */
+/** Server and authorization server have addresses that are not public. */
 let tools: DocumentHost;
 let login: DocumentHost;
 

@@ -1,4 +1,5 @@
-// The OAuth that is spoken with MCP servers and their authorization servers: found, asked and checked by the SDK's helpers.
+// OAuth client for MCP servers and their authorization servers: discovery, registration and tokens, with the SDK's
+// helpers.
 import type {
   AuthorizationServerMetadata,
   OAuthClientInformationMixed,
@@ -14,22 +15,22 @@ import type { ToolClient, ToolIssuer, ToolTokens } from "./tool-tokens.ts";
 export interface ToolAuthorizationOptions {
   rules: EgressRules;
   resolve: Resolve;
-  /** Certificates (PEM) to trust instead of the well-known ones; of tests. */
+  /** Certificates (PEM) that tests trust instead of the well-known ones. */
   ca?: string;
 }
 
-/** What a server and its authorization server say of themselves. */
+/** Metadata of an MCP server and its authorization server. */
 export interface FoundAuthorization {
   readonly metadata: AuthorizationServerMetadata;
   readonly resource: string;
   readonly scope: string | undefined;
 }
 
-/** The tokens of a person, as they were given. */
+/** Tokens of a user, as the authorization server issued them. */
 export type GivenTokens = Pick<OAuthTokens, "access_token" | "refresh_token" | "expires_in" | "scope">;
 
 const timeoutMs = 10_000;
-/** Metadata and answers of the token endpoint are a few thousand. */
+/** Metadata and token responses have a few thousand bytes. */
 const maxBytes = 262_144;
 const maxTokenLength = 16_384;
 const sdk = () => import("@modelcontextprotocol/client");
@@ -42,8 +43,8 @@ export class ToolAuthorization {
   }
 
   /**
-   * Finds who authorizes for the server. `more`: scopes that are to be asked for as well, unless the operator says which. Throws
-   * `upstream_error` where what it says does not hold, or names an address inside of our network that the operator did not.
+   * Discovers the authorization server. `more` adds scopes to request, unless the operator configured the scopes.
+   * Throws `upstream_error` for invalid metadata, or for a private address that the operator did not configure.
    */
   async find(server: PersonalServer, more: readonly string[] = []): Promise<FoundAuthorization> {
     const { url, credentials } = server;
@@ -72,7 +73,7 @@ export class ToolAuthorization {
     });
   }
 
-  /** Registers a client (RFC 7591). Throws as `find`. */
+  /** Registers a client (RFC 7591). Throws as `find` does. */
   register(
     server: PersonalServer,
     { metadata }: FoundAuthorization,
@@ -96,7 +97,7 @@ export class ToolAuthorization {
           grant_types: ["authorization_code", "refresh_token"],
           response_types: ["code"],
           token_endpoint_auth_method: authMethodFor(metadata),
-          // An address on this machine is none of a web application (OpenID Connect Registration, 2).
+          // A loopback address is not allowed for web applications (OpenID Connect Registration, 2).
           application_type: isLoopbackHost(new URL(client.redirectUri)) ? "native" : "web",
         },
       });
@@ -105,7 +106,7 @@ export class ToolAuthorization {
     });
   }
 
-  /** Where the browser goes, and what it proves on its way back. */
+  /** Returns the URL for the browser, and the PKCE verifier for the callback. */
   begin(
     { metadata, resource, scope }: FoundAuthorization,
     { client, redirectUri, state }: { client: ToolClient; redirectUri: string; state: string },
@@ -122,7 +123,7 @@ export class ToolAuthorization {
     });
   }
 
-  /** Throws as `find`. `iss`: of the way back, checked against the metadata (RFC 9207). */
+  /** Redeems the code. `iss` of the callback is checked against the metadata (RFC 9207). Throws as `find` does. */
   redeem(
     server: Place,
     metadata: AuthorizationServerMetadata,
@@ -151,7 +152,7 @@ export class ToolAuthorization {
     });
   }
 
-  /** `refused`: the authorization server says that it gives no more. Throws as `find`. */
+  /** Refreshes the tokens. Returns `refused` if the authorization server refuses for good. Throws as `find` does. */
   async renew(serverUrl: string, tokens: ToolTokens & { refreshToken: string }): Promise<GivenTokens | "refused"> {
     const { refreshAuthorization, OAuthError, OAuthErrorCode } = await sdk();
     const final: readonly string[] = [
@@ -176,7 +177,7 @@ export class ToolAuthorization {
     });
   }
 
-  /** Whether the authorization server says that the tokens are no more (RFC 7009); never rejects. */
+  /** Reports whether the authorization server revoked the tokens (RFC 7009). Never rejects. */
   async revoke(serverUrl: string, { issuer, client, refreshToken, accessToken }: ToolTokens): Promise<boolean> {
     if (issuer.revocationEndpoint === undefined) return false;
     try {
@@ -198,8 +199,8 @@ export class ToolAuthorization {
   }
 
   /**
-   * The server, and an authorization server that the operator named, are asked wherever they are, as calls are. A server on
-   * this machine may lead to this machine, and none elsewhere may.
+   * Requests may reach the configured server and authorization server at private addresses. Loopback is allowed only if
+   * the server itself is on loopback.
    */
   #rulesFor({ url, issuer }: Place): EgressRules {
     return {
@@ -212,7 +213,7 @@ export class ToolAuthorization {
     return egressFetch({ ...this.#options, rules: this.#rulesFor(place), timeoutMs, maxBytes });
   }
 
-  /** Browsers are sent to one of them, and secrets to the others: never in the clear, but to this machine. */
+  /** Requires https for all endpoints, because browsers and secrets are sent there. Loopback may use http. */
   #requireEndpoints(place: Place, metadata: AuthorizationServerMetadata): void {
     const { allowLoopback } = this.#rulesFor(place);
     const { authorization_endpoint, token_endpoint, registration_endpoint } = metadata;
@@ -226,7 +227,7 @@ export class ToolAuthorization {
   }
 }
 
-/** What of the metadata is kept with the tokens. */
+/** Returns the part of the metadata that is stored with the tokens. */
 export function issuerOf(metadata: AuthorizationServerMetadata, isNamed: boolean): ToolIssuer {
   const { issuer, token_endpoint: tokenEndpoint, token_endpoint_auth_methods_supported: authMethods = [] } = metadata;
   const revocationEndpoint = "revocation_endpoint" in metadata ? metadata.revocation_endpoint : undefined;
@@ -259,7 +260,7 @@ function basic({ clientId, clientSecret = "" }: ToolClient): string {
   return `Basic ${Buffer.from(pair).toString("base64")}`;
 }
 
-/** How the server refuses whoever has no token: it may say there where its metadata is, and which scopes it wants. */
+/** Returns the server's challenge to a request without a token, which may name its metadata and its scopes. */
 async function challengeOf(url: string, fetchFn: EgressFetch) {
   const { extractWWWAuthenticateParams } = await sdk();
   const response = await fetchFn(url, {
@@ -274,7 +275,10 @@ async function challengeOf(url: string, fetchFn: EgressFetch) {
   };
 }
 
-/** What the server says of itself (RFC 9728). Those of revision 2025-03-26 say nothing, and are their own authorization server. */
+/**
+ * Returns the server's protected resource metadata (RFC 9728). Servers of revision 2025-03-26 have none and are their
+ * own authorization server.
+ */
 async function describedBy(
   { url, issuer }: Place,
   challenge: { resourceMetadataUrl?: URL },
@@ -294,13 +298,13 @@ async function describedBy(
   }
 }
 
-/** A public client with PKCE has no secret that could be lost; some authorization servers take none. */
+/** A public client with PKCE has no secret that could leak, but some authorization servers require one. */
 function authMethodFor({ token_endpoint_auth_methods_supported: known }: AuthorizationServerMetadata): string {
   if (known === undefined || known.includes("none")) return "none";
   return known.find((method) => method === "client_secret_basic" || method === "client_secret_post") ?? "none";
 }
 
-/** Without this scope, OpenID providers give nothing by which a token is renewed. */
+/** Adds `offline_access`, because OpenID providers issue no refresh token without this scope. */
 function withRefresh(scopes: readonly string[] | undefined, { scopes_supported: known }: AuthorizationServerMetadata) {
   const scope = "offline_access";
   if (!known?.includes(scope) || scopes?.includes(scope)) return scopes;
@@ -309,7 +313,7 @@ function withRefresh(scopes: readonly string[] | undefined, { scopes_supported: 
 
 function checked(tokens: OAuthTokens): GivenTokens {
   if (tokens.token_type.toLowerCase() !== "bearer") throw fault("It gives tokens of an unknown type.", "token_type");
-  // The token becomes a header.
+  // Header values allow visible ASCII characters only.
   const isFine = /^[\x21-\x7e]+$/.test(tokens.access_token) && tokens.access_token.length <= maxTokenLength;
   const renewal = tokens.refresh_token ?? "";
   if (!isFine || renewal.length > maxTokenLength) throw fault("It gives tokens that cannot be sent.", "token_form");

@@ -1,4 +1,4 @@
-// The client as which people are sent to the authorization server of an MCP server, and for which scopes, before a real one.
+// The client and the scopes of the connect flow, tested with a real authorization server.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { silentLog } from "../../../tests/support/data-directory.ts";
 import { callerOf } from "../../../tests/support/link-world.ts";
@@ -34,7 +34,7 @@ beforeEach(() => {
 
 afterEach(() => upstream.close());
 
-/** Where the browser of a person is sent, who is at a page of `pageOrigin`. */
+/** Returns the URL to which the browser is sent from a page of `pageOrigin`. */
 async function asked(
   credentials: Partial<Extract<ToolCredentials, { kind: "person" }>> = {},
   pageOrigin = issuer,

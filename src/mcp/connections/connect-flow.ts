@@ -1,4 +1,5 @@
-// The flow by which people connect an account of their own at an MCP server: begun here, allowed there, stored on return, and ended.
+// The flow in which users connect their account at an MCP server: begin, authorization at the server, callback, and
+// disconnect.
 import { randomBytes } from "node:crypto";
 import type { AuthorizationServerMetadata } from "@modelcontextprotocol/client";
 import type { Clock } from "../../base/clock.ts";
@@ -15,13 +16,13 @@ import { isConnectedTo, type PersonalServer, personalServer } from "./personal-s
 import type { Revocations } from "./revocations.ts";
 import type { ToolClient, ToolSeals } from "./tool-tokens.ts";
 
-/** What was begun, by its state. */
+/** A connection in progress, stored by its state. */
 export interface BegunConnection extends ToolPerson {
   membershipId: string;
   sessionId: string;
   server: string;
   url: string;
-  /** The authorization server that the operator named; null: none. */
+  /** The authorization server that the operator configured; null: none. */
   issuer: string | null;
   metadata: AuthorizationServerMetadata;
   resource: string;
@@ -41,24 +42,24 @@ export interface ConnectFlowOptions {
     put(state: string, begun: BegunConnection): Promise<void>;
     take(state: string): Promise<BegunConnection | undefined>;
   };
-  /** The public URL, without a slash at the end. */
+  /** Returns the public URL, without a slash at the end. */
   issuer(): string;
   clock: Pick<Clock, "nowSeconds">;
 }
 
 export const callbackPath = "/oauth/tools/callback";
 export const clientDocumentPath = "/.well-known/oauth-client/headrace.json";
-/** A person may have to find a password first. */
+/** Users may need time to find a password. */
 export const connectLifeSeconds = 900;
 const clientName = "Headrace";
 
-/** Who begins it, and from where. */
+/** The user who begins, and the session and page of that user. */
 export interface Connecting {
   principal: Principal;
   personId: string;
   membershipId: string;
   sessionId: string;
-  /** The origin under which the browser sees our pages. */
+  /** The origin under which the browser sees the gateway's pages. */
   pageOrigin: string;
 }
 
@@ -69,7 +70,10 @@ export class ConnectFlow {
     this.#options = options;
   }
 
-  /** What authorization servers that take such a document read of us (draft-ietf-oauth-client-id-metadata-document). */
+  /**
+   * Returns the client metadata document for authorization servers that accept one
+   * (draft-ietf-oauth-client-id-metadata-document).
+   */
   clientDocument() {
     const issuer = this.#options.issuer();
     return {
@@ -84,7 +88,7 @@ export class ConnectFlow {
   }
 
   /**
-   * Gives where the browser goes. Throws `not_found`, `upstream_error` where the server does not say rightly who authorizes, and
+   * Returns the URL for the browser. Throws `not_found`, `upstream_error` if the server's metadata is invalid, and
    * `service_unavailable`.
    */
   async begin(name: string, { principal, pageOrigin, ...by }: Connecting): Promise<string> {
@@ -111,8 +115,8 @@ export class ConnectFlow {
   }
 
   /**
-   * The browser is back, with this query. Throws `invalid_request` where it was not begun in this session, `permission_denied`
-   * where it was declined, and as `begin`.
+   * Completes the flow with the query of the callback. Throws `invalid_request` if another session began the flow,
+   * `permission_denied` if access was declined, and as `begin` does.
    */
   async complete(
     query: URLSearchParams,
@@ -122,7 +126,7 @@ export class ConnectFlow {
     const { servers, pending, authorization, store, seals } = this.#options;
     const state = once(query, "state");
     const begun = state === undefined ? undefined : await pending.take(state);
-    // The state alone would let somebody have others act with an account that is not theirs, by a link (RFC 9700, 4.7).
+    // The state alone would let an attacker's link connect the attacker's account to the user (RFC 9700, 4.7).
     if (!begun || !signedIn || begun.sessionId !== signedIn.session.id) throw notBegun();
     const server = personalServer(servers.find(begun.server));
     if (server?.url !== begun.url || server.issuer !== begun.issuer) throw noServer();
@@ -151,14 +155,14 @@ export class ConnectFlow {
     try {
       isKept = await store.put(connection, event);
     } finally {
-      // Nobody could end them there any more.
+      // Tokens that are not stored could never be revoked later.
       if (!isKept) await authorization.revoke(begun.url, tokens);
     }
     if (isKept) return connection;
     throw forbidden("You are no member of that account any more, so nothing was connected.");
   }
 
-  /** Gives whether it was revoked at the server as well. Throws `not_found`. */
+  /** Returns whether the tokens were also revoked at the authorization server. Throws `not_found`. */
   async end(name: string, of: ToolPerson, principal: Principal, origin: Origin): Promise<boolean> {
     const { store, revocations } = this.#options;
     const found = await store.find(name, of);
@@ -170,7 +174,8 @@ export class ConnectFlow {
   }
 
   /**
-   * Gives what begins to revoke at their servers all that these people have connected now: to be called once it has ended here.
+   * Returns a function that starts to revoke all current connections of these users. Call the function after the
+   * connections are deleted.
    */
   async farewell(people: readonly ToolPerson[]): Promise<() => void> {
     const { store, revocations } = this.#options;
@@ -178,7 +183,7 @@ export class ConnectFlow {
     return () => revocations.begin(found);
   }
 
-  /** Where the server wanted more than was allowed: that, and what is allowed already. */
+  /** Returns the granted scopes and those that the server additionally required; empty if the server required none. */
   async #widened(server: PersonalServer, of: ToolPerson): Promise<readonly string[]> {
     const found = await this.#options.store.find(server.name, of);
     return found && isConnectedTo(server, found) && found.wantedScopes.length > 0
@@ -198,14 +203,14 @@ export class ConnectFlow {
     return this.#registered(server, found, redirectUri);
   }
 
-  /** One for all people: it says nothing of who they are. */
+  /** Registers a client for all users of this server, because the client identifies no user. */
   async #registered(server: PersonalServer, found: FoundAuthorization, redirectUri: string): Promise<ToolClient> {
     const { store, seals, authorization, clock, issuer } = this.#options;
     const place = { server: server.name, issuer: found.metadata.issuer };
     const stored = await store.findClient(place.server, place.issuer);
     const kept = stored && seals.openClient(place, stored.sealed);
     const nowSeconds = clock.nowSeconds();
-    // The way of a person takes its time.
+    // The registration must outlast the time that a user has for the flow.
     const lasts = kept && (kept.endsAt === null || kept.endsAt > nowSeconds + connectLifeSeconds);
     if (kept && lasts && kept.redirectUri === redirectUri) return kept;
     const client = await authorization.register(server, found, { redirectUri, name: clientName, uri: issuer() });
@@ -215,7 +220,7 @@ export class ConnectFlow {
   }
 }
 
-/** RFC 9207: who answers has to be who was asked, also where it is a refusal. */
+/** Requires that the response comes from the authorization server that was asked, even if it is an error (RFC 9207). */
 function requireIssuer(iss: string | undefined, metadata: AuthorizationServerMetadata): void {
   const says = metadata.authorization_response_iss_parameter_supported === true;
   if (iss === metadata.issuer || (iss === undefined && !says)) return;

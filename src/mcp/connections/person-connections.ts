@@ -1,4 +1,4 @@
-// Tokens of people for MCP servers: given while they are good, and renewed by one of all who want them, in whatever process.
+// Access tokens of users for MCP servers. Each token is refreshed by one caller at a time, across all processes.
 import { randomBytes } from "node:crypto";
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
@@ -26,25 +26,30 @@ export interface PersonConnectionsOptions {
   audit: Pick<AuditLog, "append">;
   clock: Pick<Clock, "nowSeconds">;
   log: Log;
-  /** Waits while another process renews; a test has no time. */
+  /** Waits while another process refreshes. Tests replace this function. */
   sleep?: (ms: number) => Promise<unknown>;
 }
 
-/** So long before its end a token is renewed, or for a quarter of a short life: it has to last for the call. */
+/**
+ * Seconds before its end at which a token is refreshed, or a quarter of a short lifetime. The token has to last for the
+ * call.
+ */
 const marginSeconds = 60;
-/** Longer than a renewal takes: who died over it is not waited for any longer. */
+/**
+ * Lease of a refresh. It is longer than a refresh takes, so that a crashed process does not block others for longer.
+ */
 const claimSeconds = 30;
 const waitMs = 200;
 const maxWaits = 100;
-/** After a renewal that failed the authorization server is left alone: at first so long, then twice as long each time. */
+/** Pause after a failed refresh. It doubles with each failure, to spare the authorization server. */
 const [firstRestSeconds, maxRestSeconds] = [5, 60];
 const maxResting = 10_000;
-/** Refused sooner after it was given, a token is not the one that is at fault. */
+/** A token that is refused this soon after it was issued is not the cause of the refusal. */
 const freshSeconds = 10;
-/** The time of the last use is for people. */
+/** Minimum interval between updates of the last use, which is for display only. */
 const usedEverySeconds = 60;
 
-/** Scopes that a server may want beyond those that were allowed. */
+/** Maximum number of scopes that a server may require in addition. */
 const maxWanted = 100;
 
 const reasons = {
@@ -54,9 +59,9 @@ const reasons = {
   unreadable: "The tokens were sealed under a secret that this server no longer has.",
 } as const;
 
-/** Tokens that the authorization server gave, and the row that the database did not take. */
+/** Issued tokens, and the row that the database has not stored yet. */
 interface Unkept {
-  /** The sealed tokens that were renewed. */
+  /** Sealed tokens before the refresh. */
   readonly before: string;
   readonly claim: string;
   readonly tokens: ToolTokens;
@@ -65,11 +70,11 @@ interface Unkept {
 
 export class PersonConnections implements ToolConnections {
   readonly #options: PersonConnectionsOptions;
-  /** By connection: whoever of this process comes meanwhile gets the same. */
+  /** Refreshes under way, by connection. Callers in the same process share the result. */
   readonly #renewing = new Map<string, Promise<string | undefined>>();
   /** Failed renewals by connection; times in Unix seconds. */
   readonly #resting = new LruMap<{ restSeconds: number; untilSeconds: number; detail: string }>(maxResting);
-  /** Renewed tokens to write later, by connection: the refresh token in the database is used up. */
+  /** Refreshed tokens to store later, by connection. The refresh token in the database is already used up. */
   readonly #unkept = new LruMap<Unkept>(maxResting);
 
   constructor(options: PersonConnectionsOptions) {
@@ -84,7 +89,7 @@ export class PersonConnections implements ToolConnections {
     const { servers, store, clock } = this.#options;
     const personal = personalServer(servers.find(server));
     const found = personal && (await store.find(server, of));
-    // Who is at another place by now must not get the tokens.
+    // Tokens must not be sent to a server whose address or authorization server has changed.
     if (!found || found.brokenBecause !== null || !isConnectedTo(personal, found)) return undefined;
     const token = isDue(found, clock.nowSeconds()) ? await this.#renewed(found) : await this.#tokenOf(found);
     if (token !== undefined) await this.#used(found);
@@ -96,7 +101,7 @@ export class PersonConnections implements ToolConnections {
     const found = await store.find(server, of);
     if (!found || found.brokenBecause !== null) return;
     const tokens = this.#open(found);
-    // Another one is there already.
+    // The refused token has been replaced already.
     if (!tokens || tokens.accessToken !== token) return;
     const nowSeconds = clock.nowSeconds();
     const isFresh = nowSeconds < found.renewedAt + freshSeconds;
@@ -107,7 +112,7 @@ export class PersonConnections implements ToolConnections {
   async insufficient(server: string, of: ToolPerson, token: string, scope: string): Promise<void> {
     const { store } = this.#options;
     const found = await store.find(server, of);
-    // Connected anew meanwhile, it may have them.
+    // The connection may have the scopes if it was made anew meanwhile.
     if (!found || this.#open(found)?.accessToken !== token) return;
     const wanted = scopesOf(scope).filter((one) => !found.scopes.includes(one));
     if (wanted.some((one) => !found.wantedScopes.includes(one))) {
@@ -129,7 +134,7 @@ export class PersonConnections implements ToolConnections {
     if (unkept?.before === stale.sealed) return this.#keep(stale, unkept);
     const name = randomBytes(16).toString("base64url");
     for (let waits = 0; waits < maxWaits; waits++) {
-      // Read anew, also the first time: it may have been renewed since it was found to be due.
+      // The connection is read again on the first pass too, because it may have been refreshed since.
       const found = await store.find(stale.server, stale);
       if (found?.id !== stale.id || found.brokenBecause !== null) return undefined;
       const nowSeconds = clock.nowSeconds();
@@ -184,7 +189,7 @@ export class PersonConnections implements ToolConnections {
     this.#resting.set(id, { restSeconds, untilSeconds: this.#options.clock.nowSeconds() + restSeconds, detail });
   }
 
-  /** The token goes on while it holds. Throws `service_unavailable` once it has ended. */
+  /** Returns the current token while it is valid. Throws `service_unavailable` after it has expired. */
   #unrenewed({ id, expiresAt }: StoredToolConnection, { accessToken }: ToolTokens): string {
     const nowSeconds = this.#options.clock.nowSeconds();
     if (expiresAt === null || expiresAt > nowSeconds) return accessToken;
@@ -210,9 +215,10 @@ export class PersonConnections implements ToolConnections {
       }
     }
     const now = await store.find(found.server, found);
-    // A write that seemed to fail was made.
+    // The write succeeded although it reported an error.
     if (now?.sealed === row.sealed) return tokens.accessToken;
-    // The connection ended meanwhile, and only its earlier tokens were revoked: these could never be ended.
+    // The connection ended meanwhile, and only its earlier tokens were revoked. The new tokens could never be revoked
+    // later.
     if (!now) await authorization.revoke(found.url, tokens);
     return undefined;
   }
@@ -254,7 +260,7 @@ function isDue({ expiresAt, renewedAt }: StoredToolConnection, nowSeconds: numbe
   return nowSeconds >= expiresAt - Math.min(marginSeconds, Math.floor((expiresAt - renewedAt) / 4));
 }
 
-/** Its times, of tokens that were given just now. */
+/** Returns the times of tokens that were issued just now. */
 export function lifeOf({ expires_in: seconds }: GivenTokens, nowSeconds: number) {
   const lasts = seconds !== undefined && Number.isFinite(seconds) && seconds >= 0;
   return {
@@ -263,7 +269,7 @@ export function lifeOf({ expires_in: seconds }: GivenTokens, nowSeconds: number)
   };
 }
 
-/** Scopes have no space, and are for people to read. */
+/** Splits scopes at spaces and drops unprintable ones, because users read them. */
 export function scopesOf(scope: string): string[] {
   return scope
     .split(/\s/)

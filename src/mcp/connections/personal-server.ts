@@ -1,34 +1,37 @@
-// MCP servers at which people have accounts of their own, and which of them a principal may connect.
+// MCP servers at which users have their own accounts, and the check whether a connection still fits its server.
 import { trimSlashes } from "../../base/text/http-url.ts";
 import type { McpServer, ToolCredentials } from "../../domain/tools/mcp-server.ts";
 import type { StoredToolConnection } from "../../domain/tools/tool-connection.ts";
 
-/** What an operator named, and so is asked wherever it is. */
+/** Addresses that an operator configured, which may be private. */
 export interface Place {
   readonly url: string;
-  /** The authorization server; null: it was not named. */
+  /** The authorization server; null: the operator configured none. */
   readonly issuer: string | null;
 }
 
-/** A server as it is asked here. */
+/** A server in the form that the flow needs. */
 export interface PersonalServer extends Place {
   readonly name: string;
   readonly credentials: Omit<Extract<ToolCredentials, { kind: "person" }>, "kind" | "issuer">;
 }
 
-/** Undefined for one at which nobody has an account of their own. */
+/** Returns undefined for a server without user accounts. */
 export function personalServer(server: McpServer | undefined): PersonalServer | undefined {
   if (!server?.enabled || server.credentials.kind !== "person" || server.place.kind !== "http") return undefined;
   const { issuer, ...credentials } = server.credentials;
   return { name: server.name, url: server.place.url, issuer, credentials };
 }
 
-/** Whether it may be the authorization server. */
+/** Reports whether the operator permits this authorization server. */
 export function mayAuthorize({ issuer }: Place, other: string): boolean {
   return issuer === null || trimSlashes(issuer) === trimSlashes(other);
 }
 
-/** A server that is somewhere else by now is another one, and so is one of another authorization server: its tokens are others. */
+/**
+ * Reports whether a connection still fits the server. Tokens do not fit after a change of the server's address or
+ * authorization server.
+ */
 export function isConnectedTo(server: Place, { url, issuer }: Pick<StoredToolConnection, "url" | "issuer">): boolean {
   return server.url === url && mayAuthorize(server, issuer);
 }

@@ -1,4 +1,4 @@
-// Tokens that are revoked where they were given: at a real authorization server, or one that never answers.
+// Revocations at a real authorization server, and at one that never responds.
 import { expect, test } from "bun:test";
 import { until } from "../../../tests/support/headrace.ts";
 import { manualClock } from "../../../tests/support/manual-clock.ts";
@@ -10,7 +10,7 @@ import { ToolSeals, type ToolTokens } from "./tool-tokens.ts";
 
 const seals = new ToolSeals(new Uint8Array(32).fill(3));
 
-/** Those of as many people, at an authorization server with this address for it. */
+/** Returns connections of `count` users at an authorization server with this revocation endpoint. */
 function connections(count: number, revocationEndpoint: string, sealedWith = seals): StoredToolConnection[] {
   const issuer = { issuer: "http://127.0.0.1:1", isNamed: false, tokenEndpoint: "http://127.0.0.1:1/token" };
   return Array.from({ length: count }, (_, index) => {

@@ -1,4 +1,4 @@
-// Tokens of connections that have ended here, revoked where they were given: in the background, as far as that server can.
+// Revokes the tokens of deleted connections at their authorization servers, in the background.
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { StoredToolConnection } from "../../domain/tools/tool-connection.ts";
@@ -13,14 +13,14 @@ export interface RevocationsOptions {
   log: Log;
 }
 
-/** How many of one server, and how many of all together, those included that wait. */
+/** Maximum concurrent revocations of one server, and maximum of all servers including those that wait. */
 const [maxAtOnce, maxOpen] = [8, 2_000];
-/** A server that is slow for each of many is given up then. */
+/** Revocations are given up after this time if a server is slow. */
 const patienceMs = 300_000;
 
 export class Revocations {
   readonly #options: RevocationsOptions;
-  /** By server: one that is slow holds up no other. */
+  /** Queues by server, so that a slow server does not hold up the others. */
   readonly #servers = new Map<string, { readonly turns: Turns; open: number }>();
   #open = 0;
   #isClosed = false;
@@ -29,23 +29,25 @@ export class Revocations {
     this.#options = options;
   }
 
-  /** Nobody waits for it: a server elsewhere may be slow to answer, or never do. The log says what came of it. */
+  /**
+   * Starts revocations without waiting, because an authorization server may never respond. The log reports the outcome.
+   */
   begin(ended: readonly StoredToolConnection[]): void {
     for (const [server, ofServer] of Map.groupBy(ended, (one) => one.server)) void this.#revokeAll(server, ofServer);
   }
 
-  /** Whether it was; never rejects. */
+  /** Reports whether the tokens were revoked. Never rejects. */
   async revoke({ id, url, sealed }: StoredToolConnection): Promise<boolean> {
     const { seals, authorization } = this.#options;
     try {
       return await authorization.revoke(url, seals.openTokens(id, sealed));
     } catch {
-      // Sealed under a secret that is no more: nobody can use them.
+      // Tokens that were sealed under a lost secret cannot be read or used.
       return false;
     }
   }
 
-  /** Asks nobody any more. */
+  /** Skips all revocations that have not started. */
   close(): void {
     this.#isClosed = true;
   }

@@ -1,22 +1,22 @@
-// What is sealed of a connection: its tokens, and all that is needed to renew and to revoke them.
+// The sealed part of a connection: its tokens, and the data to refresh and revoke them.
 import type { Keys } from "../../domain/key-ring.ts";
 import { seal, unseal } from "../../policy/credentials/sealing.ts";
 
-/** A client of an authorization server, as ours there. */
+/** The gateway's client at an authorization server. */
 export interface ToolClient {
   readonly clientId: string;
-  /** Undefined: a public client, with PKCE. */
+  /** Undefined for a public client with PKCE. */
   readonly clientSecret?: string | undefined;
 }
 
-/** What of the metadata of an authorization server (RFC 8414) goes on to be used, as it was when it was checked. */
+/** The stored part of an authorization server's metadata (RFC 8414), as it was when it was checked. */
 export interface ToolIssuer {
   readonly issuer: string;
-  /** Whether an operator named it, so that it may be inside of our network. */
+  /** True if an operator configured the authorization server, so that it may have a private address. */
   readonly isNamed: boolean;
   readonly tokenEndpoint: string;
   readonly authMethods: readonly string[];
-  /** RFC 7009. */
+  /** Revocation endpoint (RFC 7009). */
   readonly revocationEndpoint?: string | undefined;
 }
 
@@ -25,7 +25,7 @@ export interface ToolTokens {
   readonly refreshToken?: string | undefined;
   readonly client: ToolClient;
   readonly issuer: ToolIssuer;
-  /** RFC 8707: as it stands in the metadata of the server. */
+  /** Resource identifier (RFC 8707), as the server's metadata states it. */
   readonly resource: string;
 }
 
@@ -40,7 +40,7 @@ export class ToolSeals {
     return seal(JSON.stringify(tokens), this.#keys, connectionId);
   }
 
-  /** Throws where the secret that they were sealed under is accepted no more. */
+  /** Throws if the secret that sealed the tokens is no longer accepted. */
   openTokens(connectionId: string, sealed: string): ToolTokens {
     return JSON.parse(unseal(sealed, this.#keys, connectionId)) as ToolTokens;
   }
@@ -53,7 +53,7 @@ export class ToolSeals {
     try {
       return JSON.parse(unseal(sealed, this.#keys, contextOf(place))) as KeptClient;
     } catch {
-      // Registered under a secret that is accepted no more: another one is registered.
+      // Clients that were sealed under a lost secret are registered anew.
       return undefined;
     }
   }
@@ -66,7 +66,7 @@ interface ClientPlace {
 
 export interface KeptClient extends ToolClient {
   readonly redirectUri: string;
-  /** Unix seconds; null: never. */
+  /** Unix seconds; null: the registration does not end. */
   readonly endsAt: number | null;
 }
 

@@ -1,14 +1,15 @@
-// Which names of tools may be offered: a person who approves one has to see what it is, and which one.
+// Decides which tool names may be offered. An operator who approves a tool must be able to read and distinguish its
+// name.
 
 const maxNameLength = 256;
 
-/** What cannot be seen has no place in a name, nor has what cannot be told from something else. */
+/** Reports whether all characters of the name are visible, and none imitates a letter of another script. */
 export function isPlainName(name: string): boolean {
   const isVisible = name !== "" && name.length <= maxNameLength && name.isWellFormed() && !/\p{C}/u.test(name);
   return isVisible && alike.filter((script) => script.test(name)).length <= 1;
 }
 
-/** Scripts with letters that look like those of another one: a name that mixes them is meant to be read as what it is not. */
+/** Scripts whose letters resemble those of another script. A name that mixes such scripts is meant to deceive. */
 const alike = [
   /\p{Script=Latin}/u,
   /\p{Script=Cyrillic}/u,
@@ -19,7 +20,9 @@ const alike = [
   /\p{Script=Lisu}/u,
 ];
 
-/** Names that only differ in how their characters are made up, in case or in what cannot be seen, look the same. */
+/**
+ * Returns the same text for names that look alike: names that differ only in composition, case or invisible characters.
+ */
 export function lookOf(name: string): string {
   return name
     .normalize("NFKC")

@@ -1,37 +1,40 @@
-// What is on record of one tool or prompt: how what its server says now is judged by it, and what a decision makes of it.
+// The record of one tool or prompt: how a new definition is judged against it, and how a decision changes it.
 import type { DefinitionState, ToolDefinition } from "../../domain/tools/tool-definition.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** What a server says of one now. */
+/** The definition that a server currently reports. */
 export interface Said extends Pick<ToolDefinition, "server" | "kind" | "name" | "seen"> {
-  /** Whether it needs nobody's approval. */
+  /** True if the definition needs no approval. */
   readonly isApproved: boolean;
-  /** Whether the server may say something else to each person, of which several are approved at a time. */
+  /** True if the server may report different definitions to different users, of which several can be approved. */
   readonly isPersonal: boolean;
   readonly nowSeconds: number;
 }
 
 export interface Judged {
-  /** That of what is said now; what is on record may be of something else that the server says to others. */
+  /** State of the current definition. The record may contain a definition that the server reports to other users. */
   readonly state: DefinitionState;
-  /** What is on record from now on; left out: nothing new. */
+  /** The new record; left out: the record does not change. */
   readonly record?: ToolDefinition;
 }
 
-/** Members of `_meta` that describe one message and not the tool (MCP, "_meta"; W3C Trace Context): they differ each time. */
+/**
+ * Members of `_meta` that describe one message and not the tool (MCP, "_meta"; W3C Trace Context). They differ each
+ * time.
+ */
 const messageMeta = ["progressToken", "traceparent", "tracestate", "baggage"];
-/** Longer texts of `icons` and `_meta`, such as pictures in data URIs, stand on record as their digest. */
+/** Longer texts of `icons` and `_meta`, such as pictures in data URIs, are recorded as their digest. */
 const maxMetaText = 4_096;
-/** Texts that a server says to others: those approved, and those refused. Where there are more, the latest hold. */
+/** Maximum number of definitions for other users, both approved and refused. The latest are kept. */
 const maxOthers = 8;
-/** What one person is told stands on record for so long before what another one is told takes its place without a decision. */
+/** Seconds for which one user's undecided definition stays on record before another user's definition replaces it. */
 const turnSeconds = 3_600;
 
 /**
- * Returns all that a server says of a tool or prompt, as the text that is compared and approved. Members that the gateway
- * does not know are part of it: a client may act on them, as MCP Apps opens the page that `_meta` names. `origin`: an
- * approval for one machine does not hold for another machine that says the same.
+ * Returns the whole definition of a tool or prompt as canonical text, which is compared and approved. Unknown members
+ * are included, because a client may act on them, as MCP Apps opens the page that `_meta` names. `origin` ties an
+ * approval to one machine.
  */
 export function seenOf(item: Json, origin: string): string {
   const { icons, _meta, origin: ownOrigin, ...rest } = item;
@@ -62,7 +65,7 @@ export function digestOf(seen: string): string {
   return new Bun.CryptoHasher("sha256").update(seen).digest("hex");
 }
 
-/** `before`: what is on record; undefined: nothing. */
+/** Judges a definition against `before`, the record; undefined: there is no record. */
 export function judge(before: ToolDefinition | undefined, said: Said): Judged {
   const { seen, isApproved, nowSeconds: seenAt } = said;
   if (before?.seen === seen && !(isApproved && isWaiting(before))) return { state: before.state };
@@ -71,16 +74,16 @@ export function judge(before: ToolDefinition | undefined, said: Said): Judged {
   if (known) return { state: known };
   const of = (record: ToolDefinition): Judged => ({ state: record.state, record });
   if (!before) return of(firstRecord(said, digest));
-  // Where all is offered, what is refused is so whatever it says: nobody would decide about it again.
+  // With approval `all`, a refusal applies to every later definition of the tool, because nobody would decide again.
   if (isApproved && before.state === "refused") return of({ ...before, seen, seenAt });
   if (isApproved) return of({ ...before, state: "approved", approvedDigest: digest, approved: seen, seen, seenAt });
-  // A server that goes back to what was approved is as it was.
+  // A tool that returns to its approved definition is approved again.
   if (before.approvedDigest === digest && before.state !== "refused")
     return of({ ...before, state: "approved", seen, seenAt });
   return of({ ...before, state: before.approvedDigest === null ? "pending" : "changed", seen, seenAt });
 }
 
-/** What `before` becomes with a decision about what was seen last. */
+/** Returns the record after a decision about the latest definition. */
 export function decided(
   before: ToolDefinition,
   {
@@ -101,16 +104,16 @@ export function decided(
     return { ...before, ...by, state, approvedDigest: digest, approved: seen, approvedOthers: others, refused };
   }
   const refused = isPersonal ? latest([digest, ...before.refused]) : [];
-  // What other people are told goes on: this alone is refused.
+  // Definitions for other users stay approved; only this definition is refused.
   if (isPersonal && isWaiting(before) && approved !== null) {
     return { ...before, ...by, state: "approved", seen: approved, seenAt: by.decidedAt ?? before.seenAt, refused };
   }
-  // What is refused was approved once, perhaps: to say it again later is no way back.
+  // A refused definition may have been approved earlier. Reporting it again later must not restore the approval.
   const none = (isPersonal || approvedDigest === digest) && { approvedDigest: null, approved: null };
   return { ...before, ...by, ...none, state, approvedOthers: [], refused };
 }
 
-/** The mark of a server that was seen to have none of a kind, in place of any text. */
+/** Returns the record of a server that has no item of a kind. */
 export function nothingSeen(of: Pick<ToolDefinition, "server" | "kind" | "name" | "seenAt">): ToolDefinition {
   return { ...of, ...undecided, state: "approved", approvedDigest: null, approved: null, seen: "{}" };
 }
@@ -123,7 +126,10 @@ function firstRecord({ server, kind, name, seen, isApproved, nowSeconds }: Said,
   return { server, kind, name, state, ...approved, seen, seenAt: nowSeconds, ...undecided };
 }
 
-/** The state of what is not what was seen last: as it was decided, or, while that has its turn, with nothing new on record. */
+/**
+ * Returns the state of a definition that differs from the latest one: as decided before, or undecided while the
+ * record's definition has its turn.
+ */
 function judgedBefore(
   before: ToolDefinition,
   digest: string,
@@ -147,7 +153,7 @@ function latest(digests: readonly string[]): readonly string[] {
   return [...new Set(digests)].slice(0, maxOthers);
 }
 
-/** The same text for the same meaning, in whatever order its members came. */
+/** Returns the same text for the same JSON value, whatever the order of its members. */
 function canonical(value: unknown): string {
   return JSON.stringify(value, (_, member: unknown) =>
     typeof member === "object" && member !== null && !Array.isArray(member)

@@ -1,4 +1,5 @@
-// Holds servers to what they said of their tools when that was approved: a description is read by models as if it were ours.
+// Compares the tool definitions of servers with the approved ones, because models trust descriptions as if the gateway
+// had written them.
 import type { Clock } from "../../base/clock.ts";
 import { fieldError, GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
@@ -21,9 +22,9 @@ import { originOf } from "./server-values.ts";
 
 export interface DefinitionsOptions {
   store: DefinitionStore;
-  /** Tells which machine a server is at, of which its name says nothing for sure. */
+  /** Finds the machine of a node, because a server's name does not identify the machine. */
   nodes: Pick<ToolNodes, "find">;
-  /** After each decision that was made here: others look. */
+  /** Called after a local decision; other replicas poll. */
   announce(): void;
   clock: Pick<Clock, "nowSeconds" | "monotonicMs">;
   log: Log;
@@ -32,20 +33,20 @@ export interface DefinitionsOptions {
 type Kind = ToolDefinition["kind"];
 type Json = Readonly<Record<string, unknown>>;
 
-/** What of a server says what of it is offered. */
+/** The members of a server that decide which of its items are offered. */
 type GuardedServer = Pick<McpServer, "name" | "approval" | "place" | "credentials">;
 
-/** What is listed of a server. */
+/** The list of one kind, of one server. */
 interface Listed {
   readonly server: GuardedServer;
   readonly origin: string;
   readonly kind: Kind;
 }
 
-/** What is on record of a server, each by kind and name. */
+/** The records of a server, by kind and name. */
 interface Known {
   readonly all: Map<string, ToolDefinition>;
-  /** Grows with each change. */
+  /** Increases with each change. */
   changes: number;
 }
 
@@ -54,7 +55,7 @@ interface Read {
   readonly untilMs: number;
 }
 
-/** What was offered of a list, which holds while all of this is as it was. */
+/** The offered items of a list, valid while all of these members are unchanged. */
 interface Offer {
   readonly known: Known;
   readonly changes: number;
@@ -63,25 +64,29 @@ interface Offer {
   readonly offered: readonly Json[];
 }
 
-/** What another replica saw is read again then; what an operator decides there is told. */
+/**
+ * Milliseconds after which the records of other replicas are read again. Decisions of operators are announced at once.
+ */
 const knownMs = 10_000;
 
 const otherThan: Readonly<Record<Kind, readonly Kind[]>> = { tool: ["prompt"], prompt: ["tool"], instructions: [] };
-/** No tool or prompt is called so. */
+/** Name of the record that a server has no item of a kind. No tool or prompt has this name. */
 const nothingName = "";
-/** Rows of one query where words are looked for. SQLite works in the thread that serves requests. */
+/**
+ * Rows of one query of a search. SQLite works in the thread that serves requests, so the search pauses between queries.
+ */
 const batch = 250;
-/** A server that makes up tools without end is not followed. */
+/** Maximum number of recorded items of one server. */
 const maxOfServer = 5_000;
 const maxCharacters = 256 * 1024;
-/** All that it says at a time: it is in memory while the server is used. */
+/** Maximum characters of all definitions of a server, which stay in memory while the server is used. */
 const maxCharactersOfServer = 16 * 1024 * 1024;
 
 export class Definitions implements DefinitionGuard {
   readonly #options: DefinitionsOptions;
-  /** By server. */
+  /** Records read, by server. */
   readonly #read = new Map<string, Read>();
-  /** A call costs the same however many tools there are: lists are compared once, and not for each call. */
+  /** Offers of each list, so that a list is compared once and not for each call. */
   readonly #offers = new WeakMap<readonly Json[], Offer>();
   readonly #listeners = new Set<() => void>();
 
@@ -110,7 +115,8 @@ export class Definitions implements DefinitionGuard {
     { server, origin, kind, listed, lacks }: Listed & { listed: readonly Json[]; lacks: boolean },
   ): Promise<readonly Json[]> {
     const { all } = known;
-    // By kind, as tools and prompts are listed one after the other: whichever came later would wait.
+    // First definitions are judged by kind. Tools and prompts are listed one after the other, and the later kind would
+    // need approval.
     const isNew = (one: Kind) => all.values().every((definition) => definition.kind !== one);
     const isFirst = server.approval !== "each" && isNew(kind);
     const isApproved = isFirst || server.approval === "all";
@@ -120,7 +126,7 @@ export class Definitions implements DefinitionGuard {
     const offered = listed.filter((item) => {
       const { name } = item;
       if (typeof name !== "string" || !isPlainName(name) || looks.has(lookOf(name))) return false;
-      // Two that look the same to a person, or have the same name: the first is meant.
+      // Names that look the same, or are equal, stand for the first item.
       looks.add(lookOf(name));
       const judged = this.#judge(all, { server, origin, kind }, name, item, isApproved);
       if (!judged) return false;
@@ -131,7 +137,7 @@ export class Definitions implements DefinitionGuard {
       changed.push(record);
       return state === "approved";
     });
-    // What it adds later is later than when it was first seen, also where it had nothing then.
+    // Empty lists are recorded too, so that items added later count as changes.
     const without = [...(changed.length === 0 ? [kind] : []), ...(lacks ? otherThan[kind] : [])].filter(isNew);
     const seenAt = this.#options.clock.nowSeconds();
     for (const one of without) changed.push(nothingSeen({ server: server.name, kind: one, name: nothingName, seenAt }));
@@ -139,12 +145,12 @@ export class Definitions implements DefinitionGuard {
     return offered;
   }
 
-  /** How many of each server wait for an operator. */
+  /** Returns how many definitions of each server await approval. */
   waiting(): Promise<ReadonlyMap<string, number>> {
     return this.#options.store.countWaiting();
   }
 
-  /** What is known of a server, as it was seen last. `search`: words that are in its name, title or description. */
+  /** Returns the latest definitions of a server. `search` contains words of the name, title or description. */
   async page(server: string, { search, ...page }: DefinitionPage & { search: string }): Promise<ToolDefinition[]> {
     const { store } = this.#options;
     if (search === "") return await store.pageDefinitions(server, page);
@@ -160,8 +166,8 @@ export class Definitions implements DefinitionGuard {
   }
 
   /**
-   * Approves or refuses what was seen last. Rejects with `not_found`, or with `invalid_request` where the server says something
-   * else by now than what `seen` is of.
+   * Approves or refuses the latest definition. Rejects with `not_found`, or with `invalid_request` if `digest` does not
+   * match the latest definition.
    */
   async decide(
     principal: Principal,
@@ -194,12 +200,14 @@ export class Definitions implements DefinitionGuard {
     return definition;
   }
 
-  /** A server that is there no more: another one may get its name. */
+  /** Forgets a deleted server, because a new server may get its name. */
   forget(server: string): void {
     this.#read.delete(server);
   }
 
-  /** Another process may have decided something, or changed what is no tool at all: who listens is told where it is ours. */
+  /**
+   * Reads the records again after another process may have changed them. Notifies listeners if something has changed.
+   */
   async reload(): Promise<void> {
     let isChanged = false;
     for (const [server, { known }] of [...this.#read]) {
@@ -213,13 +221,13 @@ export class Definitions implements DefinitionGuard {
     for (const listener of this.#listeners) listener();
   }
 
-  /** Calls `listener` when something was decided, here or elsewhere; gives what ends that. */
+  /** Calls `listener` after each decision, here or in another process. Returns the function that stops the calls. */
   onDecision(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
-  /** How it is with what a server lists, which nothing is noted of; `new`: it was never seen. */
+  /** Returns the states of listed items without recording anything; `new` means that an item was never seen. */
   async statesOf(server: GuardedServer, kind: Kind, listed: readonly Json[]): Promise<(DefinitionState | "new")[]> {
     const { all } = await this.#of(server.name);
     const origin = this.#originOf(server.place);
@@ -230,7 +238,7 @@ export class Definitions implements DefinitionGuard {
     });
   }
 
-  /** By its id, as another machine may have the name of a node by now. */
+  /** Returns the origin with the node's id, because another machine may have the node's name later. */
   #originOf(place: McpServer["place"]): string {
     if (place.kind !== "node") return originOf(place);
     return originOf({ ...place, nodeId: this.#options.nodes.find(place.nodeId)?.id ?? place.nodeId });
@@ -250,7 +258,7 @@ export class Definitions implements DefinitionGuard {
     return known;
   }
 
-  /** What was read before stays where nothing has changed, and with it what was offered. */
+  /** Keeps the earlier object if nothing has changed, so that its offers stay valid. */
   async #readAgain(server: string, before: Promise<Known> | undefined): Promise<Known> {
     const definitions = await this.#options.store.listDefinitions(server);
     const all = new Map(definitions.map((one) => [keyOf(one.kind, one.name), one]));
@@ -258,7 +266,7 @@ export class Definitions implements DefinitionGuard {
     return known && Bun.deepEquals(known.all, all) ? known : { all, changes: 0 };
   }
 
-  /** Undefined where it is not taken at all. */
+  /** Returns undefined if the definition is too long, or if the server has too many. */
   #judge(
     all: ReadonlyMap<string, ToolDefinition>,
     { server, origin, kind }: Listed,
@@ -295,7 +303,7 @@ function keyOf(kind: Kind, name: string): string {
   return `${kind} ${name}`;
 }
 
-/** It may tell each person something else. */
+/** Reports whether the server may return different definitions to different users. */
 function isPersonalServer({ credentials }: Pick<McpServer, "credentials">): boolean {
   return credentials.kind === "person";
 }

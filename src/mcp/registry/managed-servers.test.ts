@@ -1,4 +1,4 @@
-// The readings of MCP servers while operators change them.
+// Reads of MCP servers while operators change them.
 import { expect, test } from "bun:test";
 import { silentLog } from "../../../tests/support/data-directory.ts";
 import { principalFor } from "../../../tests/support/principal.ts";
@@ -34,7 +34,7 @@ test("what was read before one was deleted does not bring it back", async () => 
   await servers.add(operator, { name: "files", url: "https://tools.example.com/mcp" }, origin);
   const { promise, resolve } = Promise.withResolvers<void>();
   held = promise;
-  // The watcher of other processes reads so.
+  // The watcher of other processes reads in this way.
   const read = servers.load();
   held = undefined;
   const removed = servers.remove(operator, "files", origin);

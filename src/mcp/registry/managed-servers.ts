@@ -1,4 +1,4 @@
-// The MCP servers as they are now: those of headrace.yaml, and those that operators add, change and delete meanwhile.
+// The current MCP servers: those of headrace.yaml, and those that operators add, change and delete at run time.
 import { fieldError, forbidden, GatewayError, invalidRequest } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import { shown } from "../../base/text/shown.ts";
@@ -18,38 +18,38 @@ import { changedServer, type FindNode, newServer, originOf, placeOf } from "./se
 import { settingsToWire } from "./server-view.ts";
 
 export interface ManagedServersOptions {
-  /** Those of the file: another list after each change of it. */
+  /** Returns the servers of the file; a new array after each change of the file. */
   file(): readonly McpServer[];
   store: McpServerStore;
-  /** 32 bytes. */
+  /** Keys of 32 bytes. */
   sealingKey: Keys;
   findNode: FindNode;
-  /** How many definitions of each server wait for an operator. */
+  /** Returns how many definitions of each server await approval. */
   waiting(): Promise<ReadonlyMap<string, number>>;
-  /** After each change that was committed here: others look. */
+  /** Called after a local commit; other replicas poll. */
   announce(): void;
-  /** After connections of people ended with a change that was committed here. */
+  /** Called after a local commit that ended connections of users. */
   ended(connections: readonly StoredToolConnection[]): void;
   log: Log;
 }
 
 const maxServers = 100;
 const maxWaitingChanges = 32;
-/** Each time, somebody else was faster. */
+/** Maximum tries of a change that loses against changes of other processes. */
 const maxTries = 10;
 const tooMany = "Too many MCP servers are being changed at once.";
 
-/** One of the database, with its credentials open. */
+/** A server of the database, with its credentials decrypted. */
 interface Opened {
   readonly stored: StoredMcpServer;
   readonly server: McpServer;
-  /** Whether its credentials were sealed with another secret, or given up. */
+  /** True if the credentials were sealed with another secret, or were discarded. */
   readonly isUnreadable: boolean;
 }
 
 export class ManagedServers implements McpServers {
   readonly #options: ManagedServersOptions;
-  /** One change at a time: each is decided by what the one before it left. */
+  /** Changes run one at a time, because each depends on the result of the previous one. */
   readonly #changes = new Turns(1, maxWaitingChanges);
   readonly #listeners = new Set<() => void>();
   #file: readonly McpServer[];
@@ -77,12 +77,12 @@ export class ManagedServers implements McpServers {
     return () => this.#listeners.delete(listener);
   }
 
-  /** Reads what is stored, by whichever process. In turn: what was read before a change that was answered must not undo it here. */
+  /** Reads the stored servers. The read waits for running changes, so that an older read does not undo a change. */
   load(): Promise<void> {
     return this.#inTurn(() => this.#read());
   }
 
-  /** Those of the file first. */
+  /** Lists all servers, those of the file first. */
   async list(): Promise<McpServerWire[]> {
     const waiting = await this.#options.waiting();
     return this.all().map((server) => this.#toWire(server, waiting));
@@ -100,7 +100,7 @@ export class ManagedServers implements McpServers {
     throw unknownServer(name);
   }
 
-  /** Throws `invalid_request` where its credentials do not open: it is not asked without them. */
+  /** Throws `invalid_request` if the credentials cannot be decrypted, because the server is not asked without them. */
   requireReadable(name: string): void {
     if (!this.#openedOf(name)?.isUnreadable || this.find(name)?.isDeclared) return;
     throw invalidRequest(
@@ -157,14 +157,14 @@ export class ManagedServers implements McpServers {
     return await this.get(name);
   }
 
-  /** What it is working on fails. */
+  /** Deletes a server. Its calls in progress fail. */
   async remove(principal: Principal, name: string, origin: Origin): Promise<void> {
     requireOperator(principal);
     const { store, ended } = this.#options;
     await this.#decide(async () => {
       const opened = this.#openedOf(name) ?? this.#requireStored(name);
       const event = this.#event("tool_server.deleted", principal, origin, name, settingsToWire(opened.server));
-      // One of the file that has the name keeps what is known of it.
+      // A server of the file with the same name keeps the recorded definitions.
       const keepsName = this.#file.some((server) => server.name === name);
       const endedWithIt = await store.deleteMcpServer(name, { keepsName }, event);
       if (!endedWithIt) return false;
@@ -188,7 +188,7 @@ export class ManagedServers implements McpServers {
     return this.#opened.find(({ stored }) => stored.name === name);
   }
 
-  /** One that is changed here, and nowhere else. */
+  /** Returns a stored server. Throws for a server of the file, which is read-only here. */
   #requireStored(name: string): Opened {
     const { isDeclared } = this.known(name);
     const opened = this.#openedOf(name);
@@ -239,7 +239,7 @@ export class ManagedServers implements McpServers {
     if (isUnreadable) this.#options.log.error("tool_server_credentials_unreadable", { server: stored.name });
     const server: McpServer = {
       ...settings,
-      // Without its credentials it would be asked as somebody else.
+      // Without its credentials the server would be asked with another identity.
       enabled: settings.enabled && !isUnreadable,
       credentials: credentials ?? emptyCredentials[credentialKind],
       isDeclared: false,
@@ -269,7 +269,9 @@ export class ManagedServers implements McpServers {
     for (const listener of this.#listeners) listener();
   }
 
-  /** `change` gives false where another process changed it since it was read, and is decided anew by what that one left. */
+  /**
+   * Runs `change` until it returns true. It returns false if another process changed the server since the last read.
+   */
   #decide(change: () => Promise<boolean>): Promise<void> {
     return this.#inTurn(async () => {
       for (let tries = 0; tries < maxTries; tries++) {
@@ -309,13 +311,13 @@ const emptyCredentials = {
   person: { kind: "person", issuer: null, clientId: null, clientSecret: null, scopes: null },
 } as const satisfies Record<ToolCredentials["kind"], ToolCredentials>;
 
-/** Servers over HTTP alone have credentials. */
+/** Returns the sealing context. Only servers over HTTP have credentials. */
 function contextOf({ name, place }: Pick<McpServer, "name" | "place">): string {
   if (place.kind !== "http") throw new Error(`${place.kind} has no credentials`);
   return mcpServerContext({ name, url: place.url });
 }
 
-/** What becomes another; of what is not shown, that it does. */
+/** Returns the changed members for the audit log. Secrets are only marked as changed. */
 function changeDetail(before: McpServer, after: McpServer): Record<string, unknown> {
   const detail: Record<string, unknown> = changedMembers(settingsToWire(before), settingsToWire(after));
   const [old, now] = [before.credentials, after.credentials];
@@ -326,7 +328,10 @@ function changeDetail(before: McpServer, after: McpServer): Record<string, unkno
   return detail;
 }
 
-/** Tokens that people have belong to the server that they were given at, and to the client that asked for them. */
+/**
+ * Reports whether the change ends user connections, because tokens belong to the server that issued them and to the
+ * client that requested them.
+ */
 function endsConnections(before: McpServer, after: McpServer): boolean {
   const [old, now] = [before.credentials, after.credentials];
   if (old.kind !== "person") return false;

@@ -1,4 +1,4 @@
-// Nodes that come, go and are replaced, as they are told to whoever listens to the servers that are there.
+// Notifications about nodes that connect, disconnect and are replaced.
 import { expect, test } from "bun:test";
 import { mcpServerAt } from "../../../tests/support/mcp-servers.ts";
 import type { McpServer } from "../../domain/tools/mcp-server.ts";
@@ -44,7 +44,7 @@ class World {
     for (const listener of this.#serverListeners) listener();
   }
 
-  /** How often it was told. */
+  /** Number of notifications. */
   becomes(now: ToolNode | undefined): number {
     const before = this.told;
     this.node = now;

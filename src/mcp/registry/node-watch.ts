@@ -1,4 +1,5 @@
-// Watches the nodes at which MCP servers are: that one came, went or was replaced is a change of what there is.
+// Watches the nodes of MCP servers, because a node that connects, disconnects or is replaced changes the available
+// servers.
 
 import type { McpServers } from "../../domain/tools/mcp-server.ts";
 import { standingOf, type ToolNodes } from "../../domain/tools/node-tools.ts";
@@ -14,19 +15,21 @@ export class NodeWatch {
     this.#servers = servers;
     this.#nodes = nodes;
     this.#standing = this.#standingNow();
-    // A server that is added while its node is away has to be known as that, or its coming would be no change.
+    // Servers are watched too, so that a server added while its node is away is known as unavailable.
     this.#unlisten = [nodes, servers].map((one) => one.onChange(() => this.#look()));
   }
 
-  /** Calls `listener` after the node of a server came or went; gives what ends that. */
+  /**
+   * Calls `listener` after the node of a server connected or disconnected. Returns the function that stops the calls.
+   */
   onChange(listener: () => void): () => void {
-    // Each has its own entry, also where the same function is given twice.
+    // Each registration has its own entry, even if the same function is registered twice.
     const entry = () => listener();
     this.#listeners.add(entry);
     return () => this.#listeners.delete(entry);
   }
 
-  /** Hears of nothing any more. */
+  /** Stops watching. */
   close(): void {
     for (const unlisten of this.#unlisten) unlisten();
   }

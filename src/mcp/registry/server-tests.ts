@@ -1,4 +1,4 @@
-// Asks an MCP server what it has, to see whether it works before, or while, it is used; nothing of it is put on record.
+// Tests an MCP server before or during its use. Tests record nothing.
 
 import type { Clock } from "../../base/clock.ts";
 import { fieldError, GatewayError } from "../../base/errors.ts";
@@ -14,10 +14,10 @@ import type { Definitions } from "./definitions.ts";
 import type { ManagedServers } from "./managed-servers.ts";
 import { type FindNode, newServer, placeOf } from "./server-values.ts";
 
-/** A link that nobody else has. */
+/** A session for one test only. */
 export interface SeparateLink {
   open(): Promise<ClientSession>;
-  /** The last lines that its process wrote to standard error, without its secrets. */
+  /** Returns the last lines of the process on standard error, without its secrets. */
   output(): readonly string[];
   end(): void;
 }
@@ -30,11 +30,11 @@ export interface ServerTestsOptions {
   clock: Clock;
 }
 
-/** Whoever waits has an answer after twice the patience. */
+/** Waiting tests get a result after at most twice the timeout. */
 const [maxAtOnce, maxWaiting] = [4, 4];
 const patienceMs = 20_000;
 const [maxTools, maxCapabilities, maxLines, maxCharacters] = [1_000, 100, 50, 2_000];
-/** A server that has not been added yet. */
+/** Name of a server that has not been added yet. */
 const unnamed = "new";
 
 export class ServerTests {
@@ -45,7 +45,7 @@ export class ServerTests {
     this.#options = options;
   }
 
-  /** What goes wrong at the server is a result, not an error. */
+  /** Runs a test. Faults of the server are part of the result, not errors. */
   async run(principal: Principal, request: McpServerTestRequest): Promise<McpServerTestWire> {
     requireOperator(principal);
     const server = await this.#serverOf(request);
@@ -106,7 +106,7 @@ export class ServerTests {
     return { object: "tool_server.test", ok: error === null, error, ...seen, output, duration_ms: durationMs };
   }
 
-  /** What was seen before something went wrong is told as well. */
+  /** Reports each finding as soon as it is known, so that findings before a fault are kept. */
   async #look(
     { open }: SeparateLink,
     {
@@ -141,7 +141,7 @@ export class ServerTests {
   }
 }
 
-/** Cut, and without what the server was sent. */
+/** Shortens a text and redacts the server's secrets. */
 type Safe = (text: string) => string;
 type Seen = Omit<McpServerTestWire, "object" | "ok" | "error" | "output" | "duration_ms">;
 
@@ -150,14 +150,14 @@ const nothing: Seen = {
   ...{ prompts: 0, resources: 0 },
 };
 
-/** A server may say again what it was sent. */
+/** Returns the secrets that were sent to the server, because the server may repeat them. */
 function secretsOf({ credentials, place }: McpServer): string[] {
   const headers = credentials.kind === "headers" ? Object.values(credentials.headers) : [];
   const bare = headers.map((value) => value.replace(/^(?:Bearer|Basic) /i, ""));
   return [...headers, ...bare, ...(place.kind === "command" ? Object.values(place.env) : [])];
 }
 
-/** A person's token is known to no list of secrets: a server that says it again says it as a credential. */
+/** Redacts credentials, because a user's token is in no list of secrets. */
 function errorOf(fault: unknown, safe: Safe): McpServerTestWire["error"] {
   if (!(fault instanceof GatewayError)) throw fault;
   const { code, message, detail } = fault;

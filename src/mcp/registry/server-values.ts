@@ -1,4 +1,4 @@
-// The values of a request about an MCP server, checked beyond their shape and put into their stored form.
+// Validates the values of a request about an MCP server beyond their shape, and converts them to the stored form.
 import { fieldError, invalidRequest } from "../../base/errors.ts";
 import { nanoOfUsd } from "../../base/money.ts";
 import { parseHttpUrl } from "../../base/text/http-url.ts";
@@ -14,11 +14,11 @@ import {
 } from "../../domain/tools/server-rules.ts";
 import type { CreateMcpServerRequest, UpdateMcpServerRequest } from "../../wire/tools/mcp-servers.ts";
 
-/** By id or name; undefined: there is none. */
+/** Finds a node by id or name; undefined: there is none. */
 export type FindNode = (idOrName: string) => Promise<{ readonly id: string } | undefined>;
 
 const maxHeaders = 64;
-/** What U+0000 is in cannot be stored, and what else cannot be seen is no text for people. */
+/** Characters that cannot be stored (U+0000) or cannot be seen. */
 const unseen = /[\p{Cc}\p{Cs}]/u;
 
 export function newServer(request: CreateMcpServerRequest, place: ServerLocation): McpServer {
@@ -33,7 +33,7 @@ export function newServer(request: CreateMcpServerRequest, place: ServerLocation
   return changedServer(blank, request, place);
 }
 
-/** What is left out stays. Throws `invalid_request`. */
+/** Returns the changed server. Members that the request leaves out stay unchanged. Throws `invalid_request`. */
 export function changedServer(current: McpServer, request: UpdateMcpServerRequest, place: ServerLocation): McpServer {
   const { title, description, environments, accounts, tools, price_per_call: price } = request;
   for (const [name, text] of Object.entries({ title, description })) {
@@ -47,7 +47,7 @@ export function changedServer(current: McpServer, request: UpdateMcpServerReques
     title: title === undefined ? current.title : title,
     description: description === undefined ? current.description : description,
     credentials: changedCredentials(current, request, place),
-    // Nobody has said it of where it is now.
+    // The mark `local` does not carry over to a new address.
     local: request.local ?? (originOf(place) === originOf(current.place) && current.local),
     environments: environments === undefined ? current.environments : environments && inUsualOrder(environments),
     accounts: accounts === undefined ? current.accounts : accounts,
@@ -64,7 +64,7 @@ export function changedServer(current: McpServer, request: UpdateMcpServerReques
   };
 }
 
-/** Undefined where the request says nothing of it. Rejects with `invalid_request`. */
+/** Returns undefined if the request names no location. Rejects with `invalid_request`. */
 export async function placeOf(
   { url, node }: Pick<UpdateMcpServerRequest, "url" | "node">,
   findNode: FindNode,
@@ -79,7 +79,7 @@ export async function placeOf(
 }
 
 function serverUrl(text: string): string {
-  // The whole of it is never shown: what was refused may hold a password.
+  // The error never shows the whole URL, because a refused URL may contain a password.
   if (parseHttpUrl(text)) return text;
   throw fieldError(
     "url",
@@ -89,7 +89,7 @@ function serverUrl(text: string): string {
   );
 }
 
-/** A credential is sent to no other server than the one that it was given for. */
+/** Returns the origin of a server. Credentials are sent only to the origin that they were configured for. */
 export function originOf(place: ServerLocation): string {
   if (place.kind === "http") return new URL(place.url).origin;
   return place.kind === "node" ? `node ${place.nodeId}` : place.kind;
@@ -148,7 +148,7 @@ function personOf(before: ToolCredentials, given: OAuth, isSameServer: boolean):
   return { kind: "person", issuer, clientId, clientSecret: secret === undefined ? kept : secret, scopes };
 }
 
-/** Throws `invalid_request`; no value is in its message. */
+/** Throws `invalid_request` without any header value in its message. */
 function headersOf(headers: Readonly<Record<string, string>>): ToolCredentials {
   const entries = Object.entries(headers);
   if (entries.length === 0) return { kind: "none" };
@@ -164,7 +164,7 @@ function headersOf(headers: Readonly<Record<string, string>>): ToolCredentials {
   throw fieldError("headers", "must have each name once, in whatever case. Leave one of them out.");
 }
 
-/** How long it may be is said by its shape. */
+/** Requires the pattern of the rule. The request's schema bounds the length. */
 function requireText(member: string, text: string, rule: TextRule): void {
   if (!rule.pattern.test(text)) throw fieldError(member, textFault(rule));
 }

@@ -1,9 +1,9 @@
-// An MCP server as operators see it; no secret is in it.
+// An MCP server as operators see it, without secrets.
 import { usdOf } from "../../base/money.ts";
 import type { McpServer } from "../../domain/tools/mcp-server.ts";
 import type { McpServerWire } from "../../wire/tools/mcp-servers.ts";
 
-/** What can be changed of it, in the words of the wire: the audit log has the same. */
+/** Returns the changeable settings in wire form, which the audit log uses too. */
 export function settingsToWire(server: McpServer) {
   const { place, credentials, environments, accounts, tools, nanoUsdPerCall: nanoUsd } = server;
   return {
