@@ -14,13 +14,12 @@ export const defaultTierName = "free";
 export const tierNamePattern = /^[a-z0-9][a-z0-9._-]{0,62}$/;
 
 const accountStatus = z.enum(["active", "suspended"]);
-const accountName = z.string().min(1).max(100).describe("For people; printable characters.");
+const accountName = z.string().min(1).max(100).describe("Display name, in printable characters.");
 const tierName = z.string().min(1).max(63);
-const storeChats = z.boolean().describe("Whether chat completions are stored where a request does not say.");
-const overrideMeaning =
-  'in place of the tier\'s: a number, "unlimited" for no limit, or null for as the tier says. Per environment.';
+const storeChats = z.boolean().describe("Whether chat completions are stored if the request does not set `store`.");
+const overrideMeaning = `replacing the tier's: a number, "unlimited" for no limit, or null for the tier's value. Per environment.`;
 
-const listMeaning = "in place of the tier's: a list, empty for none, or null for as the tier says. Per environment.";
+const listMeaning = "replacing the tier's: a list, empty for none, or null for the tier's quotas. Per environment.";
 
 /** The same values are read and written, so that what was read can be sent back. */
 const overrides = byWire(accountAmounts, (amount) =>
@@ -43,20 +42,20 @@ export const updateAccountRequest = z
   .object({
     name: accountName.optional(),
     tier: tierName.optional().describe("Name of a tier."),
-    status: accountStatus.optional().describe("While an account is suspended, all of its keys are refused."),
+    status: accountStatus.optional().describe("While an account is suspended, all its keys are refused."),
     ...byWire(accountAmounts, ({ wire }) => overrides[wire].optional()),
     quotas: givenQuotas.nullish().describe(`Quotas per window, ${listMeaning}`),
     store_chats: storeChats.optional(),
     tools: givenTools.nullish(),
   })
-  .meta({ id: "UpdateAccountRequest", description: "What is left out stays as it is." });
+  .meta({ id: "UpdateAccountRequest", description: "Omitted members keep their values." });
 export type UpdateAccountRequest = z.infer<typeof updateAccountRequest>;
 
 const accountMembers = {
   object: z.literal("account"),
   id: z.string(),
   name: z.string(),
-  tier: z.string().describe("One that no longer exists limits like `free`."),
+  tier: z.string().describe("A tier that no longer exists applies the limits of `free`."),
   status: accountStatus,
   ...overrides,
   quotas: shownQuotas.nullable().describe(`Quotas per window, ${listMeaning}`),
@@ -86,7 +85,9 @@ export const accountDetailsShape = z
           }),
         ),
       })
-      .describe("This calendar month (UTC): what holds, override and tier taken together, and what was used."),
+      .describe(
+        "Limits and usage of this calendar month (UTC). The limits combine the account's overrides with its tier.",
+      ),
   })
   .meta({ id: "AccountDetails" });
 
@@ -95,7 +96,7 @@ const tierEnvironments = z.array(z.enum(environments)).max(environments.length);
 const tierPriority = z
   .enum(priorities)
   .describe(
-    `The highest that requests of its accounts may have, in all environments, and the one of those that say none. Default: \`${defaultPriority}\`.`,
+    `Highest priority of requests of its accounts in all environments, and the default priority. Default: \`${defaultPriority}\`.`,
   );
 
 export const tierRequest = z
@@ -108,13 +109,13 @@ export const tierRequest = z
     environments: tierEnvironments
       .nullish()
       .describe(
-        `Where the limits hold; elsewhere there are none. Default: \`${defaultTierEnvironments.join("`, `")}\`.`,
+        `Environments in which the limits apply. The other environments have no limits. Default: \`${defaultTierEnvironments.join("`, `")}\`.`,
       ),
     priority: tierPriority.nullish(),
   })
   .meta({
     id: "TierRequest",
-    description: "All of the tier: `null` is no limit, and so is what is left out of the members that may be left out.",
+    description: "All figures of the tier. `null` means no limit, and so does an omitted optional member.",
   });
 export type TierRequest = z.infer<typeof tierRequest>;
 
@@ -125,12 +126,14 @@ export const tierShape = z
     ...byWire(requiredAmounts, (amount) => boundedAmount(amount).nullable().describe("null: no limit.")),
     ...byWire(optionalAmounts, shownAmount),
     quotas: shownQuotas,
-    environments: tierEnvironments.describe("Where the limits hold; elsewhere there are none."),
+    environments: tierEnvironments.describe(
+      "Environments in which the limits apply. The other environments have no limits.",
+    ),
     priority: tierPriority,
     source: z
       .enum(["built-in", "file", "database"])
-      .describe("Where its figures come from; those of `file` are changed in headrace.yaml alone."),
-    accounts: z.int().describe("How many accounts have it."),
+      .describe("Source of its figures. Figures from `file` can only be changed in headrace.yaml."),
+    accounts: z.int().describe("Number of accounts with this tier."),
   })
   .meta({ id: "Tier" });
 export type TierWire = z.infer<typeof tierShape>;

@@ -9,8 +9,12 @@ const orNone = unixSeconds.nullable();
 
 export const batchRequest = z
   .object({
-    input_file_id: z.string().min(1).max(128).describe("A file with the purpose `batch`: one request in each line."),
-    endpoint: z.string().describe("The path of all of its requests, such as `/v1/chat/completions`."),
+    input_file_id: z
+      .string()
+      .min(1)
+      .max(128)
+      .describe("Id of a file with the purpose `batch`, which has one request per line."),
+    endpoint: z.string().describe("Path of all requests in the batch, such as `/v1/chat/completions`."),
     completion_window: z.literal("24h"),
     metadata: metadata.nullish(),
     output_expires_after: expiresAfter.optional(),
@@ -29,7 +33,7 @@ export const batchObject = z
     id: z.string(),
     object: z.literal("batch"),
     endpoint: z.string(),
-    model: z.string().nullable().describe("The model that its requests ask for, where that is one."),
+    model: z.string().nullable().describe("Model of the requests, if they all name the same one."),
     input_file_id: z.string(),
     completion_window: z.literal("24h"),
     status: z.enum([
@@ -73,7 +77,7 @@ export const messageBatchRequest = z
       .array(
         z.looseObject({
           custom_id: z.string().min(1).max(64),
-          params: z.looseObject({}).describe("A request as `/v1/messages` has it, without `stream`."),
+          params: z.looseObject({}).describe("Request body as for `/v1/messages`, without `stream`."),
         }),
       )
       .min(1),
@@ -99,7 +103,7 @@ export const messageBatch = z
     ended_at: time.nullable(),
     cancel_initiated_at: time.nullable(),
     archived_at: time.nullable(),
-    results_url: z.string().nullable().describe("Where the results are, once it has ended."),
+    results_url: z.string().nullable().describe("URL of the results, once the batch has ended."),
   })
   .meta({ id: "MessageBatch" });
 

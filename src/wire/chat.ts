@@ -83,46 +83,46 @@ export const chatRequest = z
       .min(1)
       .max(128)
       .nullish()
-      .describe("How many answers are generated, where the model server knows it; the best `n` of them are returned."),
+      .describe("Number of answers to generate, if the model server supports it. The best `n` of them are returned."),
     logprobs: z
       .union([z.boolean(), z.int().min(0).max(20)])
       .nullish()
       .describe(
-        "Log-probabilities of the answer's tokens, where the model server has them; some take a number of them.",
+        "Return log-probabilities of the answer's tokens, if the model server supports it. Some servers take a number.",
       ),
     top_logprobs: z
       .int()
       .min(0)
       .max(20)
       .nullish()
-      .describe("How many likely tokens to show at each place; with `logprobs`."),
+      .describe("Number of likely tokens to return at each position. Needs `logprobs`."),
     tools: z.array(tool).max(512).nullish().describe("Functions that the model may call."),
     tool_choice: z
       .union([z.string().min(1).max(64), z.looseObject({ type: z.string() })])
       .nullish()
       .describe(
-        "Whether the model may (`auto`), must (`required`) or must not (`none`) call a function, or which one it must call. Others as the model server has them.",
+        "Whether the model may (`auto`), must (`required`) or must not (`none`) call a function, or which one it must call. Model servers may accept other values.",
       ),
-    parallel_tool_calls: z.boolean().nullish().describe("Whether one answer may hold several calls."),
+    parallel_tool_calls: z.boolean().nullish().describe("Whether one answer may contain several calls."),
     response_format: responseFormat
       .nullish()
-      .describe("`text`, `json_object` or `json_schema`; others as the model server has them."),
+      .describe("`text`, `json_object` or `json_schema`. Model servers may accept other types."),
     reasoning_effort: z
       .string()
       .max(32)
       .nullish()
-      .describe("How much a reasoning model thinks, e.g. `low`; passed on."),
+      .describe("Reasoning effort of a reasoning model, such as `low`. Passed on to the model server."),
     metadata: z
       .record(z.string(), z.unknown())
       .nullish()
       .describe(
-        "Your own labels: kept with a stored completion, where they are at most 16 texts of at most 512 characters, with names of at most 64; else passed on as they are.",
+        "Your own labels. A stored completion takes at most 16 strings of at most 512 characters, with names of at most 64. Otherwise they are passed on unchanged.",
       ),
     store: z
       .boolean()
       .nullish()
       .describe(
-        "Whether the gateway keeps the completion, for `GET /v1/chat/completions`. Default: as the account says.",
+        "Whether the gateway stores the completion, for `GET /v1/chat/completions`. Default: the account's setting.",
       ),
   })
   .meta({ id: "ChatCompletionRequest" });

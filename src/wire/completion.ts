@@ -6,27 +6,29 @@ import { modelId, promptShape, samplingParameters, tokenLimit, unixSeconds, usag
 export const completionRequest = z
   .looseObject({
     model: modelId,
-    prompt: promptShape.describe("Text, several texts, or token ids."),
+    prompt: promptShape.describe("A string, several strings, or token ids."),
     ...samplingParameters,
     max_tokens: tokenLimit(0)
       .nullish()
       .describe(
-        "Maximum tokens to generate; 0 with `echo` only returns the prompt. The default is the model server's, often 16.",
+        "Maximum number of tokens to generate. 0 with `echo` returns only the prompt. Default: the model server's, often 16.",
       ),
-    suffix: z.string().nullish().describe("Text that follows the inserted completion, where the model supports it."),
+    suffix: z.string().nullish().describe("Text that follows the inserted completion, if the model supports it."),
     echo: z.boolean().nullish().describe("Return the prompt before the completion."),
     best_of: z
       .int()
       .min(1)
       .max(128)
       .nullish()
-      .describe("Generate this many and return the best `n`, where the model server can."),
+      .describe(
+        "Number of completions to generate, of which the best `n` are returned, if the model server supports it.",
+      ),
     logprobs: z
       .int()
       .min(0)
       .max(20)
       .nullish()
-      .describe("Log-probabilities of this many likely tokens, where the model server has them."),
+      .describe("Number of likely tokens to return log-probabilities for, if the model server supports it."),
   })
   .meta({ id: "CompletionRequest" });
 

@@ -11,14 +11,14 @@ const maxItemsAtOnce = 20;
 const items = z
   .array(responseInputItem)
   .max(maxItemsAtOnce)
-  .describe(`Up to ${maxItemsAtOnce} items, as the input of a response has them; more are added by further requests.`);
+  .describe(`Up to ${maxItemsAtOnce} items, in the format of a response's input. Add more with further requests.`);
 
 export const conversationRequest = z
   .object({ items: items.nullish(), metadata: metadata.nullish() })
   .meta({ id: "ConversationRequest" });
 
 export const conversationUpdate = z
-  .object({ metadata: metadata.nullable().describe("Replaces all labels; null removes them.") })
+  .object({ metadata: metadata.nullable().describe("Replaces all labels. null removes them.") })
   .meta({ id: "ConversationUpdate" });
 
 export const itemsRequest = z.object({ items: items.min(1) }).meta({ id: "ConversationItemsRequest" });

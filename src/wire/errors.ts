@@ -16,14 +16,14 @@ export const errorTable: Readonly<Record<ErrorCode, ErrorShape>> = {
   invalid_request: {
     status: 400,
     type: "invalid_request_error",
-    when: "The request is malformed, a field has the wrong type or is out of range. The message names the field and what is allowed.",
+    when: "The request is malformed, or a field has the wrong type or is out of range. The message names the field and the allowed values.",
   },
   invalid_api_key: {
     status: 401,
     type: "invalid_request_error",
-    when: "The API key is missing, malformed, unknown, revoked, expired, or not valid here. One message for all, so that it tells an attacker nothing: Headrace's words, then OpenAI's, by which some clients recognize a wrong key.",
+    when: "The API key is missing, malformed, unknown, revoked, expired, or not valid here. All cases share one message, so that an attacker learns nothing. It ends with OpenAI's wording, by which some clients recognize a wrong key.",
   },
-  token_expired: { status: 401, type: "authentication_error", when: "A genuine access token is past its expiry." },
+  token_expired: { status: 401, type: "authentication_error", when: "The access token is genuine but has expired." },
   insufficient_scope: {
     status: 403,
     type: "permission_error",
@@ -32,13 +32,13 @@ export const errorTable: Readonly<Record<ErrorCode, ErrorShape>> = {
   permission_denied: {
     status: 403,
     type: "permission_error",
-    when: "The credential is valid and has the scope, but may not do this to that object; the message says why.",
+    when: "The credential is valid and has the scope, but lacks permission for this action on this object. The message says why.",
   },
   insufficient_quota: { status: 403, type: "insufficient_quota", when: "The quota is used up.", shouldRetry: false },
   content_blocked: {
     status: 400,
     type: "invalid_request_error",
-    when: "A guardrail of the model does not let the request pass. The message names the guardrail.",
+    when: "A guardrail of the model blocked the request. The message names the guardrail.",
   },
   model_not_found: {
     status: 404,
@@ -48,13 +48,13 @@ export const errorTable: Readonly<Record<ErrorCode, ErrorShape>> = {
   previous_response_not_found: {
     status: 400,
     type: "invalid_request_error",
-    when: "`previous_response_id` names no response that this credential may go on from: there never was one, it was deleted, it has expired, or it is somebody else's.",
+    when: "`previous_response_id` names no response that this credential can continue. The response never existed, was deleted, has expired, or belongs to someone else.",
   },
-  not_found: { status: 404, type: "invalid_request_error", when: "There is no such endpoint or object." },
+  not_found: { status: 404, type: "invalid_request_error", when: "The endpoint or object does not exist." },
   method_not_allowed: {
     status: 405,
     type: "invalid_request_error",
-    when: "The endpoint exists, the method does not; `Allow` names those that do.",
+    when: "The endpoint does not support this method. `Allow` lists the supported methods.",
   },
   request_too_large: {
     status: 413,
@@ -64,24 +64,24 @@ export const errorTable: Readonly<Record<ErrorCode, ErrorShape>> = {
   unsupported_media_type: {
     status: 415,
     type: "invalid_request_error",
-    when: "The body is not declared as JSON, or has a charset or Content-Encoding that is not read.",
+    when: "The body is not declared as JSON, or has an unsupported charset or Content-Encoding.",
   },
   rate_limit_exceeded: {
     status: 429,
     type: "rate_limit_error",
-    when: "A rate limit is reached; `Retry-After` says when to retry.",
+    when: "A rate limit is reached. `Retry-After` says when to retry.",
   },
   internal_error: {
     status: 500,
     type: "api_error",
-    when: "A fault of the gateway. The request id finds it in the log.",
+    when: "The gateway failed. Search its log for the request id.",
   },
-  upstream_error: { status: 502, type: "api_error", when: "Every model server that could answer failed." },
+  upstream_error: { status: 502, type: "api_error", when: "Every model server that could serve the request failed." },
   upstream_timeout: { status: 504, type: "api_error", when: "The model server did not answer in time." },
   service_unavailable: {
     status: 503,
     type: "overloaded_error",
-    when: "There is no free capacity, or a store that the request needs cannot be reached; `Retry-After` says when to retry. Where a model server's own rate limit is the reason, the type is `rate_limit_error`.",
+    when: "No capacity is free, or a required store is unreachable. `Retry-After` says when to retry. If a model server's own rate limit is the reason, the type is `rate_limit_error`.",
     shouldRetry: true,
   },
 };

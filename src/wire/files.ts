@@ -11,7 +11,7 @@ export const expiresAfter = z
     anchor: z.literal("created_at"),
     seconds: z.int().min(minKeepSeconds).max(maxKeepSeconds),
   })
-  .meta({ description: "When it is deleted. Left out: as the server keeps files, which is the most as well." });
+  .meta({ description: "When the file is deleted. Default and maximum: the server's own retention of files." });
 
 export const purpose = z.enum(uploadPurposes);
 
@@ -19,7 +19,7 @@ export const purpose = z.enum(uploadPurposes);
 export const fileForm = z
   .object({
     purpose,
-    file: z.string().meta({ format: "binary", description: "The file; it may come before the other fields." }),
+    file: z.string().meta({ format: "binary", description: "The file. It may precede the other fields of the form." }),
     "expires_after[anchor]": z.literal("created_at").optional(),
     "expires_after[seconds]": z.coerce.number().int().min(minKeepSeconds).max(maxKeepSeconds).optional(),
   })
@@ -59,11 +59,11 @@ export const uploadRequest = z
 /** OpenAI API reference, "Complete upload". */
 export const uploadCompletion = z
   .object({
-    part_ids: z.array(z.string()).min(1).max(1_000).describe("The parts in the order in which they make the file."),
+    part_ids: z.array(z.string()).min(1).max(1_000).describe("Ids of the parts, in the order of the file."),
     md5: z
       .string()
       .optional()
-      .describe("MD5 of the whole file in hex digits; where it is another, nothing is completed."),
+      .describe("MD5 of the whole file in hex digits. If it does not match, the upload is not completed."),
   })
   .meta({ id: "UploadCompletion" });
 

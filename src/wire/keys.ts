@@ -22,53 +22,53 @@ export const defaultWindowSeconds = 60;
 const maxOverlapSeconds = 2_592_000;
 const maxNoteLength = 1000;
 
-const keyName = z.string().min(1).max(100).describe("What it is for; printable characters.");
+const keyName = z.string().min(1).max(100).describe("Purpose of the key, in printable characters.");
 const scopeList = z
   .array(z.enum(scopes))
   .min(1)
   .max(20)
-  .describe(`What it may do. Default: \`${defaultScopes.join(" ")}\`, as far as the maker may.`);
-const expiresAt = z.int().min(1).max(latestTime).describe("When it expires, Unix time in seconds.");
+  .describe(`Scopes of the key. Default: those of \`${defaultScopes.join(" ")}\` that its creator has.`);
+const expiresAt = z.int().min(1).max(latestTime).describe("Expiry as Unix time in seconds.");
 const addressList = z
   .array(z.string().min(1).max(64))
   .max(100)
-  .describe("IPv4 and IPv6 addresses and CIDR ranges from which it may be used; empty: from anywhere.");
-const rateLimit = z.int().min(1).max(1_000_000).describe("Requests per `rate_limit_window`.");
+  .describe("IPv4 and IPv6 addresses and CIDR ranges that may use the key. Empty: any address.");
+const rateLimit = z.int().min(1).max(1_000_000).describe("Maximum number of requests per `rate_limit_window`.");
 const rateLimitWindow = z
   .int()
   .min(1)
   .max(86_400)
-  .describe(`Seconds; default ${defaultWindowSeconds}. Only with \`rate_limit\`.`);
+  .describe(`Window of \`rate_limit\` in seconds. Default: ${defaultWindowSeconds}. Only with \`rate_limit\`.`);
 const modelList = z
   .array(z.string().min(1).max(maxModelPatternLength).regex(modelPatternPattern))
   .min(1)
   .max(maxKeyModels)
   .describe(
-    "Ids of models that it may use, and beginnings of ids with an asterisk; an alias counts as the model that it stands for. null: all of its environment.",
+    "Model ids that the key may use, or prefixes ending in `*`. An alias counts as its model. null: all models of the key's environment.",
   );
 const neverLeaves = z
   .boolean()
   .describe(
-    "Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.",
+    "Whether requests of the key go only to the built-in engine and to upstreams and nodes that an operator marked as local.",
   );
 const priority = z
   .enum(priorities)
   .nullable()
   .describe(
-    "The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.",
+    "Highest priority of requests of the key, and their default. It cannot exceed the priority of the account's tier. null: the tier's priority.",
   );
 const responseCache = z
   .enum(responseCaches)
   .describe(
-    "on: its requests get answers that are kept, also of models without a cache of their own; off: all of them are answered anew, and nothing is kept; null: as each model says.",
+    "`on`: requests use the response cache, even for models without a cache policy. `off`: the response cache is neither read nor filled. null: each model's policy applies.",
   );
 const tagList = z
   .array(z.string().min(1).max(maxTagLength).regex(givenTagPattern))
   .max(maxKeyTags)
   .describe(
-    "What its usage is counted under: letters, digits and `. _ : @ / = + -`, a letter or digit first; not `asked:` or `gateway:`, which are of the server itself.",
+    "Tags under which the key's usage is counted. Allowed: letters, digits and `. _ : @ / = + -`, with a letter or digit first. `asked:` and `gateway:` are reserved.",
   );
-const note = z.string().max(maxNoteLength).describe("What is to be known about it, for people; printable characters.");
+const note = z.string().max(maxNoteLength).describe("Notes for people, in printable characters.");
 const ownAmounts = byWire(keyAmounts, (amount) => givenAmount(amount).nullish());
 
 export const keyStatuses = ["active", "expired", "revoked"] as const satisfies readonly KeyStatus[];
@@ -83,7 +83,7 @@ export const createKeyRequest = z
       .min(1)
       .max(maxLifeSeconds)
       .nullish()
-      .describe("Seconds until it expires, in place of `expires_at`."),
+      .describe("Seconds until the key expires. Alternative to `expires_at`."),
     allowed_ips: addressList.nullish(),
     rate_limit: rateLimit.nullish(),
     rate_limit_window: rateLimitWindow.nullish(),
@@ -118,7 +118,7 @@ export const updateKeyRequest = z
     tags: tagList.nullish(),
     note: note.nullish(),
   })
-  .meta({ id: "UpdateKeyRequest", description: "What is left out stays as it is; null clears." });
+  .meta({ id: "UpdateKeyRequest", description: "Omitted members keep their values. null clears a value." });
 export type UpdateKeyRequest = z.infer<typeof updateKeyRequest>;
 
 export const rotateKeyRequest = z
@@ -128,7 +128,9 @@ export const rotateKeyRequest = z
       .min(0)
       .max(maxOverlapSeconds)
       .nullish()
-      .describe(`How long the old key goes on working; 0: not at all. Default ${defaultOverlapSeconds}.`),
+      .describe(
+        `Seconds for which the old key still works. 0: it stops immediately. Default: ${defaultOverlapSeconds}.`,
+      ),
   })
   .meta({ id: "RotateKeyRequest" });
 
@@ -140,21 +142,25 @@ const keyMembers = {
   last4: z.string().describe("The last four characters of the key."),
   environment: z.enum(environments),
   scopes: z.array(z.enum(scopes)),
-  status: z.enum(keyStatuses).describe("Whether it works. A key ends at the latest with the key that made it."),
+  status: z
+    .enum(keyStatuses)
+    .describe("Whether the key works. A key ends at the latest when the key that created it ends."),
   created_by: z
     .string()
     .nullable()
-    .describe("Id of the key or person that made it; null for those that neither did, such as the first."),
+    .describe("Id of the key or person that created it. null for keys that neither created, such as the first key."),
   created_at: unixSeconds,
   expires_at: unixSeconds.nullable(),
   last_used_at: unixSeconds.nullable(),
-  revoked_at: unixSeconds.nullable().describe("In the future after a rotation: it works until then."),
+  revoked_at: unixSeconds
+    .nullable()
+    .describe("Time of revocation. After a rotation it may lie in the future: the key works until then."),
   allowed_ips: z.array(z.string()),
   rate_limit: z.int().nullable(),
   rate_limit_window: z.int().nullable(),
   ...byWire(keyAmounts, ({ unit }) => (unit === "USD" ? z.number() : z.int()).nullable()),
   quotas: shownQuotas,
-  models: z.array(z.string()).nullable().describe("Ids and patterns of the models that it may use; null: all."),
+  models: z.array(z.string()).nullable().describe("Model ids and patterns that the key may use. null: all models."),
   tools: shownTools,
   never_leaves: neverLeaves,
   priority,
@@ -162,14 +168,14 @@ const keyMembers = {
   tags: z.array(z.string()),
   note: z.string().nullable(),
 } as const;
-const secret = z.string().describe("The key itself. It is shown this once and not kept.");
+const secret = z.string().describe("The API key. It is shown only in this response and is not stored.");
 
 export const keyShape = z.object(keyMembers).meta({ id: "ApiKey" });
 export const keyDetailsShape = z
-  .object({ ...keyMembers, quotas_used: usedQuotas.describe("What was used of each of `quotas`.") })
+  .object({ ...keyMembers, quotas_used: usedQuotas.describe("Usage of each of `quotas`.") })
   .meta({ id: "ApiKeyDetails" });
 export const createdKeyShape = z.object({ ...keyMembers, key: secret }).meta({ id: "CreatedApiKey" });
 export const rotatedKeyShape = z
-  .object({ ...keyMembers, key: secret, replaces: z.string().describe("Id of the old key.") })
+  .object({ ...keyMembers, key: secret, replaces: z.string().describe("Id of the rotated key.") })
   .meta({ id: "RotatedApiKey" });
 export type KeyWire = z.infer<typeof keyShape>;

@@ -6,7 +6,7 @@ const cacheControl = z
   .looseObject({ type: z.string().max(64) })
   .nullish()
   .describe(
-    "Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.",
+    "Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.",
   );
 
 /** Where the bytes of an image or document are. */
@@ -80,16 +80,19 @@ const tool = z.looseObject({
     .string()
     .max(64)
     .nullish()
-    .describe("`custom`, which is the default, or a tool that Anthropic describes, such as `bash_20250124`."),
+    .describe("`custom` (default), or a tool that Anthropic defines, such as `bash_20250124`."),
   name: z.string().min(1).max(256).optional(),
   description: z.string().nullish(),
-  input_schema: z.record(z.string(), z.unknown()).optional().describe("JSON Schema of its input."),
+  input_schema: z.record(z.string(), z.unknown()).optional().describe("JSON Schema of the tool's input."),
   strict: z.boolean().nullish(),
-  defer_loading: z.boolean().nullish().describe("Offered once a `tool_reference` in the conversation names it."),
+  defer_loading: z
+    .boolean()
+    .nullish()
+    .describe("Whether the tool is withheld from the model until a `tool_reference` in the conversation names it."),
   cache_control: cacheControl,
 });
 
-const oneCall = z.boolean().nullish().describe("Whether one answer holds at most one call.");
+const oneCall = z.boolean().nullish().describe("Whether one answer contains at most one call.");
 const toolChoice = z.union([
   z.looseObject({ type: z.literal("auto"), disable_parallel_tool_use: oneCall }),
   z.looseObject({ type: z.literal("any"), disable_parallel_tool_use: oneCall }),
@@ -102,7 +105,7 @@ const display = z.string().max(32).nullish().describe("`summarized` or `omitted`
 const thinking = z.union([
   z.looseObject({
     type: z.literal("enabled"),
-    budget_tokens: z.int().min(1024).describe("Tokens to think with, of those that `max_tokens` allows."),
+    budget_tokens: z.int().min(1024).describe("Maximum number of thinking tokens. They count towards `max_tokens`."),
     display,
   }),
   z.looseObject({ type: z.literal("adaptive"), display }),
@@ -122,19 +125,19 @@ const prompt = {
   system: z
     .union([z.string(), z.array(textBlock)])
     .nullish()
-    .describe("What the model is told before the conversation."),
+    .describe("System prompt."),
   tools: z.array(tool).max(10_000).nullish().describe("Tools that the model may call."),
   tool_choice: toolChoice
     .nullish()
     .describe("Whether the model may (`auto`), must (`any`) or must not (`none`) call a tool, or which one (`tool`)."),
-  thinking: thinking.nullish().describe("Whether and how much the model thinks before it answers."),
+  thinking: thinking.nullish().describe("Whether the model uses extended thinking, and how much."),
   output_config: z
     .looseObject({
       effort: z.string().max(32).nullish().describe("`low`, `medium`, `high`, `xhigh` or `max`."),
-      format: outputFormat.nullish().describe("`json_schema` and the schema that the answer follows."),
+      format: outputFormat.nullish().describe("Output format: `json_schema` and the schema of the answer."),
     })
     .nullish(),
-  output_format: outputFormat.nullish().describe("The older place of `output_config.format`."),
+  output_format: outputFormat.nullish().describe("Older name of `output_config.format`."),
   cache_control: cacheControl,
 } as const;
 
@@ -142,26 +145,37 @@ const prompt = {
 export const messageRequest = z
   .looseObject({
     ...prompt,
-    max_tokens: z.int().min(0).describe("Maximum tokens to generate, those of thinking included."),
+    max_tokens: z.int().min(0).describe("Maximum number of tokens to generate, including thinking."),
     temperature: z.number().min(0).max(1).nullish().describe("Sampling temperature. Default 1."),
     top_p: z.number().min(0).max(1).nullish().describe("Nucleus sampling: the smallest set of tokens with this mass."),
-    top_k: z.int().min(0).nullish().describe("Samples from so many of the likeliest tokens."),
+    top_k: z.int().min(0).nullish().describe("Number of most likely tokens to sample from."),
     stop_sequences: z
       .array(z.string().min(1).max(1024))
       .max(128)
       .nullish()
-      .describe("Strings at which generation stops; the string is told in `stop_sequence`, and not in the text."),
+      .describe(
+        "Strings at which generation stops. `stop_sequence` names the string, and the text does not include it.",
+      ),
     stream: z.boolean().nullish().describe("Answer as Server-Sent Events. Default false."),
     metadata: z
-      .looseObject({ user_id: z.string().max(1024).nullish().describe("Your own id of the end user; passed on.") })
+      .looseObject({
+        user_id: z.string().max(1024).nullish().describe("Your own id of the end user. Passed on to the model server."),
+      })
       .nullish(),
-    service_tier: z.string().max(64).nullish().describe("`auto` or `standard_only`; nothing to other model servers."),
+    service_tier: z
+      .string()
+      .max(64)
+      .nullish()
+      .describe("`auto` or `standard_only`. Other model servers than Anthropic's ignore it."),
   })
   .meta({ id: "MessageRequest" });
 
 /** POST /v1/messages/count_tokens. */
 export const messageCountRequest = z
-  .looseObject({ ...prompt, max_tokens: z.int().min(0).nullish().describe("Not needed here, and means nothing.") })
+  .looseObject({
+    ...prompt,
+    max_tokens: z.int().min(0).nullish().describe("Accepted for compatibility, without effect."),
+  })
   .meta({ id: "MessageCountRequest" });
 
 const count = z.int().min(0);
@@ -174,7 +188,7 @@ export const messageObject = z
     model: z.string(),
     content: z
       .array(z.looseObject({ type: z.string() }))
-      .describe("Blocks: `text`, `thinking`, `tool_use` and others."),
+      .describe("Content blocks: `text`, `thinking`, `tool_use` and others."),
     stop_reason: z
       .enum([
         "end_turn",
@@ -188,10 +202,10 @@ export const messageObject = z
       .nullable(),
     stop_sequence: z.string().nullable(),
     usage: z.looseObject({
-      input_tokens: count.describe("Tokens of the prompt, without those of the cache."),
+      input_tokens: count.describe("Prompt tokens, without cached tokens."),
       cache_creation_input_tokens: count.nullable(),
       cache_read_input_tokens: count.nullable(),
-      output_tokens: count.describe("Tokens of the answer, those of thinking included."),
+      output_tokens: count.describe("Tokens of the answer, including thinking."),
     }),
   })
   .meta({ id: "Message" });

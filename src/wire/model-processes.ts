@@ -3,33 +3,40 @@ import { z } from "zod";
 import { modelProcessStates } from "../domain/models/model-process-state.ts";
 import { unixSeconds } from "./parts.ts";
 
-const pool = z.string().describe("`ram`, or `gpu0` and the like.");
+const pool = z.string().describe("`ram`, `gpu0`, `gpu1` and so on.");
 
 export const modelProcessShape = z
   .object({
     object: z.literal("model_process"),
-    name: z.string().describe("The upstream that it is."),
+    name: z.string().describe("Name of the command's upstream."),
     models: z.array(z.string()),
     state: z
       .enum(modelProcessStates)
       .describe(
-        "`waiting`: for memory. `restarting`: it ended, and is tried again in a moment. `failed`: it ended too often or can never fit; requests are refused for some seconds.",
+        "`waiting`: waiting for memory. `restarting`: the process ended and will be restarted soon. `failed`: the process ended too often or can never fit in memory, and requests are refused for some seconds.",
       ),
     since: unixSeconds,
-    failure: z.string().nullable().describe("Why it failed last; null: it did not since it was loaded."),
-    pinned: z.boolean().describe("It is never stopped for others."),
-    memory: z.record(z.string(), z.int()).describe("Bytes by pool that are set aside for it, or would be."),
-    running: z.int().describe("Requests that it works on."),
-    waiting: z.int().describe("Requests that wait for it."),
-    waiting_by: z.array(z.object({ account_id: z.string(), requests: z.int() })).describe("Whose those are."),
+    failure: z
+      .string()
+      .nullable()
+      .describe("Reason for the last failure. null: no failure since the process was loaded."),
+    pinned: z.boolean().describe("Whether the process is never stopped to free memory for others."),
+    memory: z.record(z.string(), z.int()).describe("Bytes that are or would be reserved for the process, by pool."),
+    running: z.int().describe("Number of running requests."),
+    waiting: z.int().describe("Number of waiting requests."),
+    waiting_by: z
+      .array(z.object({ account_id: z.string(), requests: z.int() }))
+      .describe("Accounts of the waiting requests."),
     behind: z
       .array(z.string())
-      .describe("While it waits for memory: the processes that have to end or to yield first."),
-    is_next: z.boolean().describe("Whether it would be stopped first, were memory needed."),
+      .describe("While waiting for memory: the processes that must stop or free memory first."),
+    is_next: z.boolean().describe("Whether this process is the first to be stopped if memory is needed."),
     starts: z.int(),
-    evictions: z.int().describe("How often it was stopped or put to sleep for others."),
+    evictions: z
+      .int()
+      .describe("Number of times that the process was stopped or put to sleep to free memory for others."),
     failures: z.int(),
-    load_seconds: z.number().describe("Seconds that its loading took, of all starts together."),
+    load_seconds: z.number().describe("Total loading time of all starts, in seconds."),
   })
   .meta({ id: "ModelProcess" });
 export type ModelProcessWire = z.infer<typeof modelProcessShape>;
@@ -39,8 +46,8 @@ export const modelProcessList = z
     object: z.literal("list"),
     data: z.array(modelProcessShape),
     memory: z
-      .array(z.object({ pool, total: z.int(), used: z.int().describe("What is set aside, in bytes.") }))
-      .describe("The memory that they share."),
+      .array(z.object({ pool, total: z.int(), used: z.int().describe("Reserved bytes.") }))
+      .describe("Memory shared by the processes."),
   })
   .meta({ id: "ModelProcessList" });
 
@@ -49,8 +56,11 @@ export const changeModelProcessRequest = z
     loaded: z
       .boolean()
       .optional()
-      .describe("true: load it now, as soon as there is memory. false: stop it once nothing is in flight."),
-    pinned: z.boolean().optional().describe("Until the server ends: true loads it, and keeps it from being stopped."),
+      .describe("true: load the process as soon as memory is free. false: stop it once it has no running requests."),
+    pinned: z
+      .boolean()
+      .optional()
+      .describe("true: load the process and never stop it for others, until the server stops."),
   })
   .meta({ id: "ChangeModelProcessRequest" });
 export type ChangeModelProcessRequest = z.infer<typeof changeModelProcessRequest>;

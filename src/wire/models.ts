@@ -36,7 +36,7 @@ const deployment = z.strictObject({
     .min(1)
     .max(63)
     .describe(`Name of an upstream or node, or \`${builtInEngineName}\` for the built-in engine.`),
-  model: id.nullish().describe("The upstream's own id of the model. Default: the id of this one."),
+  model: id.nullish().describe("Id of the model at the upstream. Default: the public id."),
   weight: z
     .int()
     .min(1)
@@ -46,71 +46,68 @@ const deployment = z.strictObject({
 });
 
 const settings = {
-  owned_by: z
-    .string()
-    .min(1)
-    .max(256)
-    .nullish()
-    .describe("Owner label in the model list. null: as the upstream tells."),
+  owned_by: z.string().min(1).max(256).nullish().describe("Owner label in the model list. null: the upstream's value."),
   capabilities: capabilities
     .nullish()
-    .describe("What it can do; what is left out is unknown, and its server decides. null: as the upstream tells."),
+    .describe(
+      "Capabilities of the model. Omitted capabilities are unknown, and the model server decides. null: the upstream's values.",
+    ),
   context_length: z
     .int()
     .min(1)
     .max(maxContext)
     .nullish()
-    .describe("Tokens of prompt and answer together. null: as the upstream tells, else unbounded."),
+    .describe("Context length in tokens, prompt and answer together. null: the upstream's value, else unlimited."),
   environments: z
     .array(z.enum(environments))
     .min(1)
     .max(environments.length)
     .nullish()
     .describe(
-      `Environments whose keys may use it; a model without deployments of its own is never offered to more than its upstreams allow. null: as those allow, and \`${defaultEnvironments.join("`, `")}\` for a model with deployments of its own.`,
+      `Environments whose keys may use the model. Without its own deployments, a model is limited to the environments of its upstreams. null: the environments of the upstreams, or \`${defaultEnvironments.join("`, `")}\` for a model with deployments of its own.`,
     ),
   price: priceRequest
     .nullish()
     .describe(
-      "What usage costs, of requests that begin after the change. null: as `price_of` says, else nothing is charged.",
+      "Price of usage, for requests that begin after the change. null: the price of `price_of`, else usage is free.",
     ),
   price_of: id
     .nullish()
     .describe(
-      "A model of the price list, as `headrace prices` names it (`vendor/model`): its price, where `price` is null.",
+      "A model in the price list, as `headrace prices` names it (`vendor/model`). Its price applies if `price` is null.",
     ),
   deployments: z
     .array(deployment)
     .max(maxDeployments)
     .nullish()
     .describe(
-      "Where it runs; requests are spread by weight. null or none: wherever a model of this id is found, at upstreams, nodes and the built-in engine.",
+      "Deployments of the model. Requests are distributed by weight. null or empty: all upstreams and nodes that list this id, and the built-in engine if it has the model.",
     ),
   fallbacks: z
     .array(id)
     .max(maxFallbacks)
     .nullish()
     .describe(
-      "Models that answer in its place, the first that can, where none of its deployments answers or has room. The answer says which model it is, and is priced as that one.",
+      "Fallback models, tried in this order if all deployments of this model fail or are busy. The answer names the model that answered, and is charged at its price.",
     ),
   aliases: z
     .array(id)
     .max(maxAliases)
     .nullish()
     .describe(
-      `Other names by which clients may ask for it, or, with a \`*\` at the end, all names that begin so: ${aliasText}. A model of that id comes first, then the name itself, then the longest beginning. No two models have the same alias.`,
+      `Other names that clients can send, or prefixes ending in \`*\`: ${aliasText}. A model with that id has precedence, then the exact alias, then the longest prefix. No two models can have the same alias.`,
     ),
   policies: policiesShape
     .nullish()
     .describe(
-      "What is done with its requests beyond that they are answered. Each that is left out of a change stays, and null takes one away, or all of them.",
+      "Policies for requests to the model. Omitted policies keep their values. null removes one policy, or all of them.",
     ),
 };
 
 export const createModelRequest = z
   .object({
     id: id.describe(
-      "The id clients send: printable ASCII characters without spaces. That of a found model, or a new one.",
+      "Id that clients send, in printable ASCII characters without spaces: the id of a discovered model, or a new one.",
     ),
     ...settings,
   })
@@ -119,7 +116,7 @@ export type CreateModelRequest = z.infer<typeof createModelRequest>;
 
 export const updateModelRequest = z.object(settings).meta({
   id: "UpdateManagedModelRequest",
-  description: "What is left out stays as it is; null takes away what was set.",
+  description: "Omitted members keep their values. null removes a value.",
 });
 export type UpdateModelRequest = z.infer<typeof updateModelRequest>;
 
@@ -129,16 +126,16 @@ const shownDeployment = z.object({
   weight: z.int(),
   state: z
     .enum([...deploymentStates, "missing"])
-    .describe("`missing`: there is no upstream of this name any more; the others as in `GET /v1/model-status`."),
+    .describe("`missing`: no upstream has this name any more. The other states are those of `GET /v1/model-status`."),
   process: z
     .enum(modelProcessStates)
     .nullable()
-    .describe("The state of the process that serves it, where that is started for requests; else null."),
+    .describe("State of the model's process, if the process is started on demand. Otherwise null."),
   listed: z
     .boolean()
     .nullable()
     .describe(
-      "Whether the upstream listed the model when it was last reached; null: it never was. Some list less than they serve.",
+      "Whether the upstream listed the model when it was last reached. null: it was never reached. Some upstreams list fewer models than they serve.",
     ),
 });
 
@@ -149,43 +146,48 @@ export const managedModelShape = z
     source: z
       .enum(modelSources)
       .describe(
-        "Who declares it. `file`: headrace.yaml, where alone it is changed; `database`: this API; `upstream`: nobody, it is offered as an upstream lists it.",
+        "Source of the declaration. `file`: headrace.yaml, where alone it can be changed. `database`: this API. `upstream`: undeclared, offered as an upstream lists it.",
       ),
     overrides_database: z
       .boolean()
-      .describe("Whether it was declared here as well, which does not count while the file has the id."),
+      .describe(
+        "Whether the model is also declared by this API. That declaration has no effect while the file has the id.",
+      ),
     status: z
       .enum(["ok", "partly", "down", "nowhere"])
       .describe(
-        "How many of its deployments are `ok`: all, some or none of them; `nowhere`: it has none, as no upstream lists it, or those that it names are gone.",
+        "How many deployments are `ok`: all, some or none. `nowhere`: the model has no deployments, because no upstream lists it or the named upstreams are gone.",
       ),
     owned_by: z.string().nullable(),
-    capabilities: z.object(abilities).nullable().describe("null where nobody says."),
-    context_length: z.int().nullable().describe("Tokens of prompt and answer together; null where nobody says."),
-    environments: z.array(z.enum(environments)).describe("Environments whose keys may use it."),
-    price: priceShape.nullable().describe("null: it has none, costs nothing, and no quota of USD counts it."),
+    capabilities: z.object(abilities).nullable().describe("null if unknown."),
+    context_length: z
+      .int()
+      .nullable()
+      .describe("Context length in tokens, prompt and answer together. null if unknown."),
+    environments: z.array(z.enum(environments)).describe("Environments whose keys may use the model."),
+    price: priceShape
+      .nullable()
+      .describe("null: the model has no price. It is free, and quotas in USD do not count it."),
     deployments: z.array(shownDeployment),
     fallbacks: z.array(z.string()),
     aliases: z.array(z.string()),
     overflow_spend: z
       .object({
         per: z.enum(overflowSpans),
-        spent: z.number().describe("USD, with what is set aside for requests that are under way."),
+        spent: z.number().describe("Cost in USD, including reservations for running requests."),
         limit: z.number().describe("USD."),
-        ends_at: unixSeconds.describe("When the span is over, and the next begins at 0."),
+        ends_at: unixSeconds.describe("End of the span. The next span begins at 0."),
       })
       .nullable()
       .describe(
-        "What its overflow has cost at all replicas in the span that is now; null where `policies.overflow` has no `spend`.",
+        "Cost of the overflow in the current span, over all replicas. null if `policies.overflow` has no `spend`.",
       ),
     settings: z
       .object(settings)
       .required()
       .nullable()
-      .describe(
-        "What the file or this API says of it; the members above are what comes of that and of what upstreams tell.",
-      ),
-    created_at: unixSeconds.nullable().describe("When it was declared here; null where it was not."),
+      .describe("Declaration in the file or by this API. The members above combine it with what upstreams report."),
+    created_at: unixSeconds.nullable().describe("Time of the declaration by this API. null if there is none."),
   })
   .meta({ id: "ManagedModel" });
 export type ManagedModelWire = z.infer<typeof managedModelShape>;
@@ -193,23 +195,23 @@ export type ManagedModelWire = z.infer<typeof managedModelShape>;
 const comparedTimes = (what: string) =>
   z
     .object({ p50: z.int().nullable(), p95: z.int().nullable() })
-    .describe(`${what}, in milliseconds: of half of the answers, and of 95 of 100, no more; null: nothing was timed.`);
+    .describe(`${what} in milliseconds: median and 95th percentile. null: nothing was measured.`);
 
 const comparedSide = z
   .object({
     model: z.string(),
     requests: z.int(),
-    errors: z.int().describe("Those that failed: they are in no figure of answers."),
+    errors: z.int().describe("Number of failed requests. Figures about answers exclude them."),
     prompt_tokens: z.int(),
     completion_tokens: z.int(),
-    cost: z.number().nullable().describe("USD; null where a request had no price."),
+    cost: z.number().nullable().describe("Cost in USD. null if a request had no price."),
     first_token_ms: comparedTimes("Time to the first token of streams"),
     duration_ms: comparedTimes("Time to the end"),
     tokens_per_second: z
       .number()
       .nullable()
-      .describe("Completion tokens by the time of their requests, without waits."),
-    answer_tokens: z.number().nullable().describe("Mean completion tokens of an answer."),
+      .describe("Completion tokens per second of request time, without queueing."),
+    answer_tokens: z.number().nullable().describe("Mean number of completion tokens per answer."),
   })
   .meta({ id: "ComparedModel" });
 
@@ -218,13 +220,17 @@ export const comparisonShape = z
     object: z.literal("comparison"),
     kind: z
       .enum(comparisonKinds)
-      .describe("`shadow`: of the requests that both answered. `split`: of those that each was given."),
-    percent: z.number().describe("The share of the other model, as it is configured now."),
+      .describe(
+        "`shadow`: figures of the requests that both models answered. `split`: figures of the requests that each model received.",
+      ),
+    percent: z.number().describe("Share of the other model, as currently configured."),
     start: unixSeconds,
     end: unixSeconds,
     own: comparedSide,
     other: comparedSide,
-    partial: z.boolean().describe("Whether only the newest were looked at, as there are very many: ask for less time."),
+    partial: z
+      .boolean()
+      .describe("Whether only the newest requests were read, because there are too many. Choose a shorter time."),
   })
   .meta({ id: "Comparison" });
 export type ComparisonWire = z.infer<typeof comparisonShape>;

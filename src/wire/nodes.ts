@@ -21,38 +21,42 @@ const approvedModels = z
   .array(modelId)
   .max(maxNodeModels)
   .describe(
-    `Ids of models that it may serve, of those that it announces; ["${everyModel}"] for whatever it announces, now and later.`,
+    `Ids of announced models that the node may serve. ["${everyModel}"]: all models that it announces, now and later.`,
   );
 const environmentList = z
   .array(z.enum(environments))
   .min(1)
   .max(environments.length)
-  .describe("Environments whose keys may use its models.");
+  .describe("Environments whose keys may use the node's models.");
 const maxConcurrency = z
   .int()
   .min(1)
   .max(1_000_000)
   .nullable()
-  .describe("Most requests at once; more wait in the queue. null: as it announces, else measured.");
+  .describe(
+    "Maximum number of concurrent requests. Further requests wait in the queue. null: the announced value, else measured automatically.",
+  );
 const local = z
   .boolean()
-  .describe("Whether requests of keys with `never_leaves` may go there, as nothing that it is sent goes further.");
-const draining = z.boolean().describe("While true, it finishes what it has and gets nothing new. Kept over a restart.");
+  .describe("Whether keys with `never_leaves` may use the node, because it sends nothing on to other systems.");
+const draining = z
+  .boolean()
+  .describe("While true, the node finishes its requests and gets no new ones. Survives a restart.");
 
 const processState = z
   .enum(modelProcessStates)
   .nullable()
-  .describe("The state of the process that serves it, where the node starts that for requests; else null.");
+  .describe("State of the model's process, if the node starts it on demand. Otherwise null.");
 
 export const nodeModelShape = z
   .object({
     id: z.string(),
-    context: z.int().nullable().describe("Tokens; null where it does not say."),
+    context: z.int().nullable().describe("Context length in tokens. null if the node does not announce it."),
     capabilities: z
       .object(byCapability(() => z.boolean().optional()))
       .nullable()
-      .describe("What it can do; null, or left out, where it does not say."),
-    approved: z.boolean().describe("Whether it may serve it."),
+      .describe("Capabilities of the model. null or omitted if the node does not announce them."),
+    approved: z.boolean().describe("Whether the node may serve the model."),
     process: processState,
   })
   .meta({ id: "NodeModel" });
@@ -61,38 +65,41 @@ export const nodeShape = z
   .object({
     object: z.literal("node"),
     id: z.string(),
-    name: z.string().describe("The name that it has among the upstreams and in usage records."),
+    name: z.string().describe("Name of the node in the list of upstreams and in usage records."),
     status: z
       .enum(nodeStatuses)
       .describe(
-        "`offline`: it is not connected. `draining`: it gets nothing new, because an operator or the node says so. `pending`: none of the models that it announces is approved. Else `online`.",
+        "`offline`: not connected. `draining`: gets no new requests, because an operator or the node asked for that. `pending`: none of the announced models is approved. Otherwise `online`.",
       ),
     draining,
     approved_models: approvedModels,
-    announced_models: z.array(nodeModelShape).describe("What it last said that it serves."),
+    announced_models: z.array(nodeModelShape).describe("Models that the node last announced."),
     tool_servers: z
       .array(
         z.object({
           name: z.string(),
           title: z.string().nullable(),
-          kind: z.enum(offeredKinds).describe("`command`: a process of that machine."),
+          kind: z.enum(offeredKinds).describe("`command`: a process on the node's machine."),
         }),
       )
-      .describe("MCP servers that it last said it offers; one here can be at one of these."),
+      .describe("MCP servers that the node last announced. An MCP server of this gateway can refer to one of them."),
     environments: environmentList,
     max_concurrency: maxConcurrency,
     local,
-    running: z.int().describe("Requests that it works on for this process."),
-    waiting: z.int().describe("Requests that wait here for a place."),
-    concurrency: z.int().nullable().describe("How many it takes at once now; null where nothing was sent to it yet."),
-    version: z.string().nullable().describe("The version of its Headrace; null before it was connected."),
-    client_address: z.string().nullable().describe("Where it connects from; null while it is not connected."),
+    running: z.int().describe("Number of running requests of this process."),
+    waiting: z.int().describe("Number of requests that wait in this process for a free slot."),
+    concurrency: z.int().nullable().describe("Current limit of concurrent requests. null before the first request."),
+    version: z.string().nullable().describe("Headrace version of the node. null before its first connection."),
+    client_address: z
+      .string()
+      .nullable()
+      .describe("Address that the node connects from. null while it is not connected."),
     replica_id: z
       .string()
       .nullable()
-      .describe("Which process of this gateway holds its connection; null while it is not connected."),
-    connected_at: unixSeconds.nullable().describe("Unix time in seconds; null while it is not connected."),
-    last_seen_at: unixSeconds.nullable().describe("Unix time in seconds; null before it was connected."),
+      .describe("Process of this gateway that holds the connection. null while the node is not connected."),
+    connected_at: unixSeconds.nullable().describe("Unix time in seconds. null while the node is not connected."),
+    last_seen_at: unixSeconds.nullable().describe("Unix time in seconds. null before the first connection."),
     created_at: unixSeconds,
   })
   .meta({ id: "Node" });
@@ -102,14 +109,16 @@ export const updateNodeRequest = z
   .object({
     name: name
       .optional()
-      .describe("For logs and records: lower-case letters, digits, dots, underscores and hyphens; no upstream's."),
+      .describe(
+        "Name in logs and records: lower-case letters, digits, dots, underscores and hyphens. No upstream may have the same name.",
+      ),
     approved_models: approvedModels.optional(),
     environments: environmentList.optional(),
     max_concurrency: maxConcurrency.optional(),
     local: local.optional(),
     draining: draining.optional(),
   })
-  .meta({ id: "UpdateNodeRequest", description: "What is left out stays as it is." });
+  .meta({ id: "UpdateNodeRequest", description: "Omitted members keep their values." });
 export type UpdateNodeRequest = z.infer<typeof updateNodeRequest>;
 
 const tokenLife = z.int().min(joinTokenSeconds.least).max(joinTokenSeconds.most);
@@ -119,14 +128,12 @@ export const createJoinTokenRequest = z
     approved_models: approvedModels
       .nullish()
       .describe(
-        `What the node that joins may serve at once; ["${everyModel}"] for all that it announces. Default: nothing before an operator approved it.`,
+        `Models that the node may serve without further approval. ["${everyModel}"]: all that it announces. Default: none, an operator must approve them.`,
       ),
     environments: environmentList
       .nullish()
-      .describe(`Environments whose keys may use its models. Default: \`${defaultEnvironments.join("`, `")}\`.`),
-    expires_in: tokenLife
-      .nullish()
-      .describe(`Seconds for which it lets a machine in. Default ${joinTokenSeconds.usual}.`),
+      .describe(`Environments whose keys may use the node's models. Default: \`${defaultEnvironments.join("`, `")}\`.`),
+    expires_in: tokenLife.nullish().describe(`Lifetime of the token in seconds. Default: ${joinTokenSeconds.usual}.`),
   })
   .meta({ id: "CreateNodeJoinTokenRequest" });
 export type CreateJoinTokenRequest = z.infer<typeof createJoinTokenRequest>;
@@ -135,22 +142,22 @@ export const joinTokenShape = z
   .object({
     object: z.literal("node_join_token"),
     id: z.string(),
-    last4: z.string().describe("Its last four characters."),
+    last4: z.string().describe("Last four characters of the token."),
     status: z.enum(joinTokenStatuses),
     approved_models: approvedModels,
     environments: environmentList,
     created_at: unixSeconds,
     expires_at: unixSeconds,
-    used_at: unixSeconds.nullable().describe("Unix time in seconds; null where nobody joined with it."),
-    node_id: z.string().nullable().describe("The node that joined with it."),
+    used_at: unixSeconds.nullable().describe("Unix time in seconds. null if no node joined with the token."),
+    node_id: z.string().nullable().describe("Id of the node that joined with the token."),
   })
   .meta({ id: "NodeJoinToken" });
 export type JoinTokenWire = z.infer<typeof joinTokenShape>;
 
 export const createdJoinTokenShape = joinTokenShape
   .extend({
-    token: z.string().describe("The token itself, shown in this answer alone."),
-    gateway_url: z.string().describe("What the gateway calls itself: where the machine joins."),
+    token: z.string().describe("The token. It is shown only in this response."),
+    gateway_url: z.string().describe("Public URL of the gateway, which the machine joins."),
   })
   .meta({ id: "CreatedNodeJoinToken" });
 export type CreatedJoinTokenWire = z.infer<typeof createdJoinTokenShape>;
@@ -158,11 +165,13 @@ export type CreatedJoinTokenWire = z.infer<typeof createdJoinTokenShape>;
 export const joinRequest = z
   .object({
     token: z.string().min(1).max(256).describe("A join token, from POST /v1/admin/node-tokens."),
-    name: name.describe("For logs and records: lower-case letters, digits, dots, underscores and hyphens."),
+    name: name.describe("Name in logs and records: lower-case letters, digits, dots, underscores and hyphens."),
     public_key: z
       .string()
       .length(43)
-      .describe("Its Ed25519 public key: 32 bytes as base64url, without padding. The private key stays with it."),
+      .describe(
+        "Ed25519 public key of the node: 32 bytes as base64url, without padding. The private key never leaves the node.",
+      ),
   })
   .meta({ id: "JoinRequest" });
 export type JoinRequest = z.infer<typeof joinRequest>;
@@ -174,7 +183,7 @@ export const joinedShape = z
     id: z.string(),
     name: z.string(),
     approved_models: approvedModels,
-    gateway_url: z.string().describe("What the gateway calls itself: the node proves who it is to this one alone."),
+    gateway_url: z.string().describe("Public URL of the gateway. The node proves its identity only to this URL."),
     created_at: unixSeconds,
   })
   .meta({ id: "JoinedNode" });

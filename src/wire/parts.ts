@@ -20,7 +20,7 @@ export const usageShape = z
       .literal(true)
       .optional()
       .describe(
-        "Present when the model server did not report usage, or less than it delivered, and the figures are estimated from the text.",
+        "Present if the model server reported no usage, or less than it delivered. The figures are then estimated from the text.",
       ),
   })
   .meta({ id: "Usage" });
@@ -32,9 +32,9 @@ export const streamOptions = z
     include_usage: z
       .boolean()
       .nullish()
-      .describe("Adds one last chunk with `choices: []` and the usage of the whole request."),
+      .describe("Add a last chunk with `choices: []` and the usage of the whole request."),
   })
-  .describe("Options for streaming; only with `stream: true`.");
+  .describe("Options for streaming. Only with `stream: true`.");
 
 const tokenId = z.int().min(0);
 
@@ -83,28 +83,36 @@ export const samplingParameters = {
     .min(0)
     .max(1)
     .nullish()
-    .describe("Nucleus sampling: the smallest set of tokens with this probability mass; with 0 the likeliest token."),
+    .describe(
+      "Nucleus sampling: sample from the smallest set of tokens with this probability mass. 0: the most likely token.",
+    ),
   frequency_penalty: z.number().min(-2).max(2).nullish().describe("Penalises tokens by how often they occurred."),
   presence_penalty: z.number().min(-2).max(2).nullish().describe("Penalises tokens that occurred at all."),
   max_tokens: tokenLimit(1)
     .nullish()
-    .describe("Maximum tokens to generate. Default, and with -1: what is left of the model's context."),
-  max_completion_tokens: tokenLimit(1).nullish().describe("Like `max_tokens`, and wins over it when both are sent."),
+    .describe("Maximum number of tokens to generate. Default, and with -1: the rest of the model's context."),
+  max_completion_tokens: tokenLimit(1)
+    .nullish()
+    .describe("Same as `max_tokens`, and takes precedence if both are sent."),
   stop: z
     .union([z.string().max(1024), z.array(z.string().min(1).max(1024)).max(16)])
     .nullish()
-    .describe("Up to 16 strings at which generation stops; the stop string is not returned. An empty string is none."),
+    .describe(
+      "Up to 16 strings at which generation stops. The answer does not include the stop string. Empty strings are ignored.",
+    ),
   seed: z
     .number()
     .meta({ type: "integer" })
     .nullish()
-    .describe("The same seed and parameters give the same answer where the model server can."),
-  n: z.int().min(1).max(128).nullish().describe("How many choices to generate. Default 1."),
+    .describe(
+      "Seed for sampling. With the same seed and parameters the answer is the same, if the model server supports it.",
+    ),
+  n: z.int().min(1).max(128).nullish().describe("Number of choices to generate. Default 1."),
   logit_bias: z
     .record(z.string().regex(/^\d{1,9}$/), z.number().min(-100).max(100))
     .nullish()
-    .describe("Token id to bias, -100 (never) to 100 (always)."),
-  user: z.string().max(1024).nullish().describe("Your own id of the end user; passed on."),
+    .describe("Map of token ids to biases from -100 (never) to 100 (always)."),
+  user: z.string().max(1024).nullish().describe("Your own id of the end user. Passed on to the model server."),
   stream: z.boolean().nullish().describe("Answer as Server-Sent Events. Default false."),
   stream_options: streamOptions.nullish(),
 } as const;

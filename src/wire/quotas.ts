@@ -15,26 +15,26 @@ import { maxModelPatternLength, modelPatternPattern } from "../domain/models/mod
 import { unixSeconds } from "./parts.ts";
 import { tag as tagShape } from "./tags.ts";
 
-const unit = z.enum(quotaUnits).describe("`usd` by the prices of the models.");
-const amount = z.number().min(0).describe("Whole requests or tokens, or USD.");
+const unit = z.enum(quotaUnits).describe("Unit of the amount. `usd` is counted by the prices of the models.");
+const amount = z.number().min(0).describe("Amount: a whole number of requests or tokens, or a number of USD.");
 const per = z
   .union([z.enum(namedSpans), z.int().min(minSpanSeconds).max(maxSpanSeconds)])
-  .describe("A span with a name, or seconds.");
+  .describe("Length of the window: a named span, or seconds.");
 const window = z
   .enum(windowKinds)
   .describe(
-    "`calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.",
+    "`calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.",
   );
 const models = z
   .array(z.string().min(1).max(maxModelPatternLength).regex(modelPatternPattern))
   .min(1)
   .max(maxQuotaModels)
-  .describe("Ids of models, and beginnings of ids with an asterisk such as `gpt-*`. Left out: all models.");
-const tag = tagShape.describe("Only requests that have this tag. Left out: whatever tags they have.");
+  .describe("Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.");
+const tag = tagShape.describe("Count only requests with this tag. Default: all requests.");
 const hardStop = z
   .boolean()
   .describe(
-    "Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.",
+    "Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.",
   );
 
 const amounts = { unit, amount, per };
@@ -43,11 +43,11 @@ const optional = { models: models.optional(), tag: tag.optional(), hard_stop: ha
 export const givenQuotas = z
   .array(z.object({ ...amounts, window: window.optional(), ...optional }))
   .max(maxQuotas)
-  .describe("Quotas per window, beside those of a calendar month; all of them hold.");
+  .describe("Quotas per window, in addition to the monthly quotas. All of them apply.");
 
 export const shownQuotas = z
   .array(z.object({ ...amounts, window, ...optional }))
-  .describe("Quotas per window, beside those of a calendar month.");
+  .describe("Quotas per window, in addition to the monthly quotas.");
 
 /** Rules as they are shown. */
 export function rulesOnWire(rules: readonly QuotaRule[]): z.infer<typeof shownQuotas> {
@@ -62,18 +62,18 @@ export const usedQuotas = z.array(
   z.object({
     owner: z
       .enum(["account", "key", "member", "app"])
-      .describe("Whose it is: of a key also that of a key that made it, of a login the member's."),
+      .describe("Owner of the quota. For a key it can also be a key that created it, for a login the member."),
     owner_id: z.string(),
     unit,
     amount,
-    used: z.number().describe("In this window; requests still running are left out."),
-    left: z.number().describe("What is left of `amount`; 0 where more was used."),
+    used: z.number().describe("Usage in this window, without running requests."),
+    left: z.number().describe("Rest of `amount`. 0 if more was used."),
     per,
     window,
     models: models.nullable().describe("null: all models."),
-    tag: tag.nullable().describe("null: whatever tags a request has."),
+    tag: tag.nullable().describe("null: requests with any tags."),
     hard_stop: hardStop,
-    starts_at: unixSeconds.nullable().describe("null: it begins with the next use."),
+    starts_at: unixSeconds.nullable().describe("null: the window begins with the next use."),
     resets_at: unixSeconds.nullable(),
   }),
 );
@@ -84,14 +84,14 @@ export const spentQuota = z
     unit,
     limit: z.number(),
     used: z.number(),
-    reserved: z.number().describe("Set aside for requests that are still running."),
-    needed: z.number().describe("The least that the request needs."),
+    reserved: z.number().describe("Reserved for running requests."),
+    needed: z.number().describe("Minimum that the request needs."),
     per,
     window,
     models: models.nullable().describe("null: all models."),
-    tag: tag.nullable().describe("null: whatever tags a request has."),
+    tag: tag.nullable().describe("null: requests with any tags."),
     starts_at: unixSeconds.nullable(),
-    resets_at: unixSeconds.nullable().describe("null: none is in use, and waiting does not help."),
+    resets_at: unixSeconds.nullable().describe("null: nothing is reserved or in use, so waiting does not help."),
   })
-  .describe("The quota that refused the request, only with `insufficient_quota`.") satisfies z.ZodType<SpentQuota>;
+  .describe("Quota that refused the request. Only with `insufficient_quota`.") satisfies z.ZodType<SpentQuota>;
 export type UsedQuotas = z.infer<typeof usedQuotas>;

@@ -23,7 +23,7 @@ export const responseInputItem = z
   })
   .meta({
     id: "ResponseInputItem",
-    description: "One item of the conversation: a message, a call of a tool, its output.",
+    description: "One item of the conversation: a message, a tool call, or its output.",
   });
 
 const tool = z.looseObject({
@@ -52,12 +52,9 @@ export const responseRequest = z
     model: modelId,
     input: z
       .union([z.string(), z.array(responseInputItem)])
-      .describe("A text, or the items of the conversation so far."),
-    instructions: z
-      .string()
-      .nullish()
-      .describe("What the model is told first; it does not carry over to later responses."),
-    max_output_tokens: z.int().min(1).nullish().describe("Maximum tokens to generate, thinking included."),
+      .describe("A string, or the items of the conversation so far."),
+    instructions: z.string().nullish().describe("System message for this response. Later responses do not inherit it."),
+    max_output_tokens: z.int().min(1).nullish().describe("Maximum number of tokens to generate, including reasoning."),
     temperature: z.number().min(0).max(2).nullish().describe("Sampling temperature. Default 1."),
     top_p: z
       .number()
@@ -65,49 +62,51 @@ export const responseRequest = z
       .max(1)
       .nullish()
       .describe("Nucleus sampling: the smallest set of tokens with this probability mass."),
-    top_logprobs: z.int().min(0).max(20).nullish().describe("How many likely tokens to show at each place."),
+    top_logprobs: z.int().min(0).max(20).nullish().describe("Number of likely tokens to return at each position."),
     tools: z.array(tool).max(512).nullish().describe("Tools that the model may call."),
     tool_choice: z
       .union([z.string().min(1).max(64), z.looseObject({ type: z.string() })])
       .nullish()
       .describe("Whether the model may (`auto`), must (`required`) or must not (`none`) call a tool, or which one."),
-    parallel_tool_calls: z.boolean().nullish().describe("Whether one answer may hold several calls."),
-    text: textOptions.nullish().describe("The form of the answer: `text`, `json_object` or `json_schema`."),
+    parallel_tool_calls: z.boolean().nullish().describe("Whether one answer may contain several calls."),
+    text: textOptions.nullish().describe("Format of the answer: `text`, `json_object` or `json_schema`."),
     reasoning: z
       .looseObject({ effort: z.string().max(32).nullish(), summary: z.string().max(32).nullish() })
       .nullish()
-      .describe("How much a model thinks, and whether that is shown."),
+      .describe("Reasoning effort, and whether to return a reasoning summary."),
     include: z
       .array(z.string().max(128))
       .max(64)
       .nullish()
-      .describe("What the response has beside its usual members, such as `reasoning.encrypted_content`."),
+      .describe("Additional output in the response, such as `reasoning.encrypted_content`."),
     store: z
       .boolean()
       .nullish()
       .describe(
-        "Whether the response is kept, to be gone on from and read later. Default true; the answer says whether it is.",
+        "Whether to store the response, so that it can be read and continued later. Default true. The answer says whether it is stored.",
       ),
-    previous_response_id: id.describe("A kept response that this one goes on from; not together with `conversation`."),
+    previous_response_id: id.describe(
+      "Id of the stored response that this one continues. Not together with `conversation`.",
+    ),
     conversation: z
       .union([z.string().max(256), z.looseObject({ id: z.string().max(256) })])
       .nullish()
       .describe(
-        "A conversation that this response goes on with: its items come before the input. Unless `store` is false, input and output are added to it.",
+        "Conversation that this response continues. Its items precede the input. Unless `store` is false, input and output are added to it.",
       ),
     background: z
       .boolean()
       .nullish()
       .describe(
-        "Answer at once with a response that is `queued`, and work on it without its client. It is read by GET, also as a stream, and stopped by `/cancel`; not together with `store: false`.",
+        "Return a `queued` response immediately and run it in the background. Read it by GET, also as a stream, and stop it by `/cancel`. Not together with `store: false`.",
       ),
     stream: z.boolean().nullish().describe("Answer as Server-Sent Events. Default false."),
     truncation: z
       .enum(["auto", "disabled"])
       .nullish()
-      .describe("What happens to a conversation that is too long; it is refused, whatever is said."),
+      .describe("Truncation of conversations that are too long. Not supported: they are always refused."),
     metadata: z.record(z.string(), z.unknown()).nullish().describe("Your own labels."),
-    user: z.string().max(1024).nullish().describe("Your own id of the end user; passed on."),
+    user: z.string().max(1024).nullish().describe("Your own id of the end user. Passed on to the model server."),
     safety_identifier: z.string().max(1024).nullish(),
     prompt_cache_key: z.string().max(1024).nullish(),
     service_tier: z.string().max(64).nullish(),
@@ -133,7 +132,7 @@ export const responseObject = z
 /** An item of a conversation, as it is kept. */
 export const responseItem = z
   .looseObject({ id: z.string(), type: z.string() })
-  .meta({ id: "ResponseItem", description: "A message, a call of a tool, its output, and so on." });
+  .meta({ id: "ResponseItem", description: "A message, a tool call, a tool output, or another type of item." });
 
 export const deletedResponse = z
   .object({ id: z.string(), object: z.literal("response"), deleted: z.literal(true) })
@@ -146,7 +145,7 @@ export const compactRequest = z
   .looseObject({
     model: asInRequest.model,
     input: compactedInput.nullish(),
-    previous_response_id: id.describe("A kept response whose conversation is made short."),
+    previous_response_id: id.describe("Id of the stored response whose conversation is compacted."),
     instructions: asInRequest.instructions,
     metadata: asInRequest.metadata,
     user: asInRequest.user,

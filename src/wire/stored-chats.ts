@@ -11,17 +11,17 @@ const maxValueLength = 512;
 /** OpenAI API reference, "metadata". How many pairs there are is for `requireMetadata`. */
 export const metadata = z
   .record(z.string().max(maxNameLength), z.string().max(maxValueLength))
-  .describe("Up to 16 labels: names of at most 64 characters, texts of at most 512.");
+  .describe("Up to 16 labels, with names of at most 64 characters and values of at most 512.");
 
 export const metadataUpdate = z
-  .object({ metadata: metadata.nullable().describe("Replaces all labels; null removes them.") })
+  .object({ metadata: metadata.nullable().describe("Replaces all labels. null removes them.") })
   .meta({ id: "StoredChatUpdate" });
 
 const orNull = (schema: z.ZodType) => schema.nullish();
 
 export const storedChat = chatCompletion
   .extend({
-    request_id: z.string().describe("The `x-request-id` of the request that made it."),
+    request_id: z.string().describe("`x-request-id` of the request that created the completion."),
     metadata: z.record(z.string(), z.string()),
     input_user: orNull(z.string()).describe("`user` of the request."),
     temperature: orNull(z.number()),
@@ -35,15 +35,15 @@ export const storedChat = chatCompletion
   })
   .meta({
     id: "StoredChatCompletion",
-    description: "The completion, its labels, and the parameters of its request but for the messages.",
+    description: "The completion, its labels, and the parameters of its request without the messages.",
   });
 
 export const storedMessage = z
   .looseObject({
     id: z.string(),
     role: z.string(),
-    content: z.string().nullable().describe("null where the request had an array of parts."),
-    content_parts: z.array(z.looseObject({})).nullable().describe("The parts; null where the content was one text."),
+    content: z.string().nullable().describe("null if the request had an array of parts."),
+    content_parts: z.array(z.looseObject({})).nullable().describe("Content parts. null if the content was a string."),
   })
   .meta({ id: "StoredChatMessage" });
 

@@ -14,46 +14,46 @@ const url = z
   .string()
   .min(1)
   .max(2048)
-  .describe("Base URL of its API, nearly always ending in `/v1`, which may be left out where `api` is `messages`.");
+  .describe("Base URL of the API, usually ending in `/v1`. With `api: messages` the `/v1` may be omitted.");
 const apiKey = z.string().min(1).max(4096);
-const discover = z.boolean().describe("Whether the models that it lists are served.");
+const discover = z.boolean().describe("Whether to serve the models that the upstream lists.");
 const local = z
   .boolean()
   .describe(
-    "Whether requests of keys with `never_leaves` may go there, as nothing that it is sent goes further. The built-in engine is local.",
+    "Whether keys with `never_leaves` may use the upstream, because it sends nothing on to other systems. The built-in engine is local.",
   );
 const environmentList = z.array(z.enum(environments)).min(1).max(environments.length);
 const seconds = z.int().min(1).max(86_400);
 const maxConcurrency = z.int().min(1).max(1_000_000);
 const api = z
   .enum(upstreamApis)
-  .describe("The API that it speaks: `openai`, as most servers do, or `messages`, Anthropic's own.");
+  .describe("API of the upstream: `openai`, which most servers use, or `messages` for Anthropic's.");
 const apiList = z.array(z.enum(apiNames)).min(1).max(apiNames.length);
 const keyHeader = z.enum(keyHeaders);
 const query = z
   .record(z.string(), z.string())
-  .describe("At most 20 parameters that the path of every request to it ends with, such as `api-version` of Azure.");
+  .describe("Query parameters added to every request, at most 20, such as `api-version` for Azure.");
 
 const firstByte = "Seconds to wait for the first byte of an answer.";
-const silence = "Seconds for which a begun answer may be silent.";
-const most = "Most requests at once; more wait in the queue. null: measured.";
+const silence = "Seconds without data after which a started answer fails.";
+const most = "Maximum number of concurrent requests. Further requests wait in the queue. null: measured automatically.";
 const named =
-  "Formats of conversations that it has, each with all that its maker has in it; requests in the others are translated. null: it is asked what it has.";
+  "Conversation formats that the upstream supports in full. Requests in other formats are translated. null: detected automatically.";
 const sentIn =
-  "Header that the key is sent in: `authorization` as a bearer token, `api-key` for Azure. null: `authorization`, or `x-api-key` where `api` is `messages`.";
+  "Header for the API key: `authorization` as a bearer token, or `api-key` for Azure. null: `authorization`, or `x-api-key` if `api` is `messages`.";
 const cacheSalt = z
   .boolean()
   .describe(
-    "Whether each request has vLLM's `cache_salt`, another one for each account: no account finds in its cache what another asked.",
+    "For vLLM: send a `cache_salt` with each request, different for each account, so that accounts do not share cached prompts.",
   );
 const priority = z
   .boolean()
-  .describe("Whether each request has vLLM's `priority`, for a server with `--scheduling-policy priority`.");
+  .describe("For vLLM with `--scheduling-policy priority`: send a `priority` with each request.");
 const identifierWay = z.enum(identifierWays);
 const identifierText =
-  "What `user`, `safety_identifier`, `prompt_cache_key` and, in Messages, `metadata.user_id` become: `hashed`, with the account, `as_sent` or `removed`. null: as sent where it is local, else hashed.";
+  "What `user`, `safety_identifier`, `prompt_cache_key` and, in Messages, `metadata.user_id` become: `hashed`, with the account, `as_sent` or `removed`. null: `as_sent` if the upstream is local, else `hashed`.";
 const speech = {
-  api: api.nullish().describe("The API that it speaks: `messages` is Anthropic's own. Default `openai`."),
+  api: api.nullish().describe("API of the upstream: `messages` is Anthropic's. Default `openai`."),
   apis: apiList.nullish().describe(named),
   key_header: keyHeader.nullish().describe(sentIn),
   query: query.nullish(),
@@ -61,14 +61,16 @@ const speech = {
   priority: priority.nullish(),
   identifiers: identifierWay.nullish().describe(identifierText),
 };
-const whose = "Environments whose keys may use its discovered models.";
+const whose = "Environments whose keys may use the upstream's discovered models.";
 
 export const createUpstreamRequest = z
   .object({
-    name: name.describe("For logs and records: lower-case letters, digits, dots, underscores and hyphens."),
+    name: name.describe("Name in logs and records: lower-case letters, digits, dots, underscores and hyphens."),
     url,
-    api_key: apiKey.nullish().describe("Sent to it as `key_header` says. It is kept sealed and not shown again."),
-    discover: discover.nullish().describe("Whether to serve the models that it lists. Default true."),
+    api_key: apiKey
+      .nullish()
+      .describe("API key, sent in the header of `key_header`. It is stored encrypted and not shown again."),
+    discover: discover.nullish().describe("Whether to serve the models that the upstream lists. Default true."),
     local: local.nullish(),
     environments: environmentList.nullish().describe(`${whose} Default: \`${defaultEnvironments.join("`, `")}\`.`),
     timeout_seconds: seconds.nullish().describe(`${firstByte} Default ${upstreamDefaults.timeoutSeconds}.`),
@@ -81,10 +83,14 @@ export type CreateUpstreamRequest = z.infer<typeof createUpstreamRequest>;
 
 export const updateUpstreamRequest = z
   .object({
-    url: url.optional().describe("At another host, port or scheme only with `api_key`, if it has one."),
-    api_key: apiKey.nullish().describe("null removes it."),
+    url: url
+      .optional()
+      .describe("If the host, port or scheme changes and the upstream has a key, send `api_key` as well."),
+    api_key: apiKey.nullish().describe("null removes the key."),
     discover: discover.optional(),
-    local: local.optional().describe("Becomes false where `url` moves to another server, unless it is there as well."),
+    local: local
+      .optional()
+      .describe("If `url` changes to another server and this member is omitted, it becomes false."),
     environments: environmentList.optional().describe(whose),
     timeout_seconds: seconds.optional().describe(firstByte),
     idle_seconds: seconds.optional().describe(silence),
@@ -94,9 +100,11 @@ export const updateUpstreamRequest = z
     draining: z
       .boolean()
       .optional()
-      .describe("While true, it finishes what it has and gets nothing new. For every source; kept over a restart."),
+      .describe(
+        "While true, the upstream finishes its requests and gets no new ones. Allowed for every source. Survives a restart.",
+      ),
   })
-  .meta({ id: "UpdateUpstreamRequest", description: "What is left out stays as it is." });
+  .meta({ id: "UpdateUpstreamRequest", description: "Omitted members keep their values." });
 export type UpdateUpstreamRequest = z.infer<typeof updateUpstreamRequest>;
 
 export const upstreamShape = z
@@ -106,10 +114,12 @@ export const upstreamShape = z
     url: z.string().nullable().describe("null for the built-in engine and for nodes."),
     source: z
       .enum(upstreamSources)
-      .describe("Where it comes from. Those of `database` are changed here, those of `file` in headrace.yaml alone."),
+      .describe("Source of the upstream. `database`: changed by this API. `file`: changed only in headrace.yaml."),
     overrides_database: z
       .boolean()
-      .describe("Whether one of this name was added here as well, which does not count while the file has the name."),
+      .describe(
+        "Whether an upstream with this name was also added by this API. It has no effect while the file has the name.",
+      ),
     has_api_key: z.boolean(),
     discover,
     local,
@@ -120,8 +130,8 @@ export const upstreamShape = z
     api,
     apis: z
       .array(z.enum(apiNames))
-      .describe("Formats of conversations that it has, as far as is known now: as it was told, or as it was asked."),
-    names_apis: z.boolean().describe("Whether its settings name `apis`; else it is asked what it has."),
+      .describe("Conversation formats that the upstream supports, as configured or detected so far."),
+    names_apis: z.boolean().describe("Whether `apis` is configured. Otherwise the formats are detected automatically."),
     key_header: keyHeader.nullable().describe(sentIn),
     query,
     cache_salt: cacheSalt,
@@ -130,40 +140,42 @@ export const upstreamShape = z
     state: z
       .enum(["ok", "unreachable", "draining", "starting"])
       .describe(
-        "What the last look found, every 30 s; `starting`: it was not asked yet. `draining` comes before the others.",
+        "Result of the last poll, which runs every 30 s. `starting`: not polled yet. `draining` takes precedence over the others.",
       ),
     health: z
       .enum(healthStates)
       .describe(
-        "`resting`: it could not be reached a moment ago, and other deployments come first; `trying`: its rest is over, and one request or probe finds out; `ready`: the next one will.",
+        "Circuit breaker after failed connections. `resting`: other deployments come first. `trying`: one request or probe is testing the upstream. `ready`: the next request or probe will test it.",
       ),
-    models: z.int().describe("How many models it listed when it was last reached."),
-    running: z.int().describe("Requests that it works on."),
-    waiting: z.int().describe("Requests that wait for a place."),
-    concurrency: z.int().nullable().describe("How many it takes at once now; null where nothing was sent to it yet."),
+    models: z.int().describe("Number of models that the upstream listed when it was last reached."),
+    running: z.int().describe("Number of running requests."),
+    waiting: z.int().describe("Number of requests that wait for a free slot."),
+    concurrency: z.int().nullable().describe("Current limit of concurrent requests. null before the first request."),
     load: z
       .object({
-        running: z.int().describe("Requests that it works on, whoever sent them."),
-        waiting: z.int().describe("Requests that wait inside of it."),
-        cache_use: z.number().nullable().describe("Part of its memory for prompts that is taken, 0 to 1."),
-        cache_hits: z.number().nullable().describe("Part of the prompt tokens that it found there, 0 to 1."),
+        running: z.int().describe("Number of running requests of all clients."),
+        waiting: z.int().describe("Number of requests in the upstream's own queue."),
+        cache_use: z.number().nullable().describe("Used share of the KV cache, 0 to 1."),
+        cache_hits: z.number().nullable().describe("Share of prompt tokens found in the prefix cache, 0 to 1."),
       })
       .nullable()
-      .describe("What it says itself in its metrics, as vLLM, SGLang and llama-server do; null where nothing lately."),
-    error: z.string().nullable().describe("Why it cannot be reached."),
-    created_at: unixSeconds.nullable().describe("null for those that were not added here."),
+      .describe(
+        "Figures from the upstream's own metrics, for vLLM, SGLang and llama-server. null without recent figures.",
+      ),
+    error: z.string().nullable().describe("Reason why the upstream cannot be reached."),
+    created_at: unixSeconds.nullable().describe("null for upstreams that were not added by this API."),
   })
   .meta({ id: "Upstream" });
 export type UpstreamWire = z.infer<typeof upstreamShape>;
 
 export const upstreamTestRequest = z
   .object({
-    name: name.optional().describe("The name of an upstream that there is; alone."),
-    url: url.optional().describe("The address of a server to try; no stored key is sent to it."),
-    api_key: apiKey.nullish().describe("Only with `url`, as are those that follow."),
+    name: name.optional().describe("Name of an existing upstream. No other member is allowed with it."),
+    url: url.optional().describe("URL of a server to test. No stored key is sent to it."),
+    api_key: apiKey.nullish().describe("Only with `url`, like the members that follow."),
     ...speech,
   })
-  .meta({ id: "UpstreamTestRequest", description: "Either `name` or `url`." });
+  .meta({ id: "UpstreamTestRequest", description: "Needs either `name` or `url`." });
 export type UpstreamTestRequest = z.infer<typeof upstreamTestRequest>;
 
 export const maxModelsShown = 1000;
@@ -173,9 +185,9 @@ export const upstreamTestShape = z
     object: z.literal("upstream_test"),
     ok: z.boolean(),
     duration_ms: z.int(),
-    models: z.array(z.string()).describe(`Ids of its models, at most ${maxModelsShown}.`),
-    apis: z.array(z.enum(apiNames)).describe("Formats of conversations that it has; none where it is not ok."),
-    error: z.string().nullable().describe("What went wrong; null where it is ok."),
+    models: z.array(z.string()).describe(`Ids of the models, at most ${maxModelsShown}.`),
+    apis: z.array(z.enum(apiNames)).describe("Conversation formats that the upstream supports. Empty if it is not ok."),
+    error: z.string().nullable().describe("Error message. null if the upstream is ok."),
   })
   .meta({ id: "UpstreamTest" });
 export type UpstreamTestWire = z.infer<typeof upstreamTestShape>;

@@ -11,12 +11,12 @@ const url = z
   .string()
   .min(1)
   .max(2_048)
-  .describe("Where events are posted to: https, on the public internet, without a user name in it.");
-const description = z.string().max(200).describe("For people; whatever tells it from others.");
+  .describe("URL that receives the events: https, on the public internet, without credentials.");
+const description = z.string().max(200).describe("Description for people.");
 const events = z
   .array(z.enum(notificationTypes))
   .max(notificationTypes.length)
-  .describe("The types of events that it gets; empty: all that there are for its owner, also later ones.");
+  .describe("Event types to deliver. Empty: all types available to the owner, including future ones.");
 
 export const createWebhookRequest = z
   .object({ url, description: description.nullish(), events: events.nullish() })
@@ -27,9 +27,12 @@ export const updateWebhookRequest = z
     url: url.optional(),
     description: description.nullish(),
     events: events.nullish(),
-    enabled: z.boolean().optional().describe("What waits for one that is disabled fails at its next attempt."),
+    enabled: z
+      .boolean()
+      .optional()
+      .describe("Whether events are delivered. While disabled, pending deliveries fail at their next attempt."),
   })
-  .meta({ id: "UpdateWebhookRequest", description: "What is left out stays as it is; null clears." });
+  .meta({ id: "UpdateWebhookRequest", description: "Omitted members keep their values. null clears a value." });
 
 export const rotateWebhookSecretRequest = z
   .object({
@@ -39,7 +42,7 @@ export const rotateWebhookSecretRequest = z
       .max(maxOverlapSeconds)
       .nullish()
       .describe(
-        `How long every delivery is signed with the old secret as well; 0: not at all. Default ${defaultOverlapSeconds}.`,
+        `Seconds for which every delivery is also signed with the old secret. 0: not at all. Default: ${defaultOverlapSeconds}.`,
       ),
   })
   .meta({ id: "RotateWebhookSecretRequest" });
@@ -50,26 +53,29 @@ const webhookMembers = {
   url: z.string(),
   description: z.string(),
   events: z.array(z.enum(notificationTypes)).describe("Empty: all."),
-  environment: z.enum(environments).nullable().describe("It gets events of this one; null: of the operators'."),
+  environment: z
+    .enum(environments)
+    .nullable()
+    .describe("Account whose events the webhook receives. null: operators' events."),
   enabled: z.boolean(),
   disabled_reason: z
     .enum(["gone"])
     .nullable()
-    .describe("`gone`: the receiver answered 410, so nothing more is sent until somebody enables it."),
+    .describe("`gone`: the receiver answered 410, so nothing is sent until the webhook is enabled again."),
   secrets: z
     .array(
       z
         .object({
           last4: z.string(),
-          expires_at: unixSeconds.nullable().describe("After a rotation: it signs until then."),
+          expires_at: unixSeconds.nullable().describe("Time until which the secret signs, after a rotation."),
         })
         .meta({ id: "WebhookSecret" }),
     )
-    .describe("Those that sign, the newest last."),
-  created_by: z.string().nullable().describe("Id of the person or key that made it."),
+    .describe("Secrets that sign, newest last."),
+  created_by: z.string().nullable().describe("Id of the person or key that created the webhook."),
   created_at: unixSeconds,
 } as const;
-const secret = z.string().describe("`whsec_…`, by which signatures are verified. It is shown this once.");
+const secret = z.string().describe("Secret to verify signatures, `whsec_…`. It is shown only in this response.");
 
 export const webhookShape = z.object(webhookMembers).meta({ id: "Webhook" });
 export const securedWebhookShape = z.object({ ...webhookMembers, secret }).meta({ id: "WebhookWithSecret" });
@@ -80,19 +86,19 @@ export const deliveryShape = z
   .object({
     object: z.literal("webhook_delivery"),
     id: z.string(),
-    event_id: z.string().describe("The `webhook-id` of all its attempts."),
+    event_id: z.string().describe("`webhook-id` of all attempts."),
     type: z.enum(notificationTypes),
-    state: z.enum(["pending", "delivered", "failed"]).describe("`failed`: it is not tried again."),
+    state: z.enum(["pending", "delivered", "failed"]).describe("`failed`: the delivery is not tried again."),
     attempts: z.array(
       z
         .object({
           at: unixSeconds,
-          status: z.int().nullable().describe("The status of the answer; null: there was none."),
+          status: z.int().nullable().describe("HTTP status of the answer. null: no answer."),
           error: z
             .string()
             .nullable()
             .describe(
-              "Why there was no answer: `timeout`, `not_connected`, `broke_off`, `no_http`, `name_not_found`, `address_not_public`, `not_https`, `disabled` and the like.",
+              "Reason for a missing answer: `timeout`, `not_connected`, `broke_off`, `no_http`, `name_not_found`, `address_not_public`, `not_https`, `disabled` and the like.",
             ),
           duration_ms: z.int(),
         })
@@ -108,15 +114,15 @@ export type DeliveryWire = z.infer<typeof deliveryShape>;
 export const testedWebhookShape = z
   .object({
     object: z.literal("webhook_test"),
-    event_id: z.string().describe("The delivery with this `event_id` says what came of it."),
+    event_id: z.string().describe("`event_id` of the delivery, which shows the result."),
   })
   .meta({ id: "WebhookTest" });
 
 export const noticeSettingsShape = z
   .object({
     object: z.literal("notice_settings"),
-    mail: z.boolean().describe("Whether the person is told by mail."),
-    mail_is_sent: z.boolean().describe("Whether this server sends mail at all."),
+    mail: z.boolean().describe("Whether the person receives mail notifications."),
+    mail_is_sent: z.boolean().describe("Whether this server can send mail."),
   })
   .meta({ id: "NoticeSettings" });
 export const updateNoticeSettingsRequest = z.object({ mail: z.boolean() }).meta({ id: "UpdateNoticeSettingsRequest" });

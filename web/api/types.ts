@@ -371,7 +371,7 @@ export type MessageParam =
                 type: "text";
                 text: string;
                 /**
-                 * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                 * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
                  */
                 cache_control?: {
                   type: string;
@@ -386,7 +386,7 @@ export type MessageParam =
                   [k: string]: unknown;
                 };
                 /**
-                 * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                 * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
                  */
                 cache_control?: {
                   type: string;
@@ -403,7 +403,7 @@ export type MessageParam =
                 title?: string | null;
                 context?: string | null;
                 /**
-                 * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                 * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
                  */
                 cache_control?: {
                   type: string;
@@ -421,7 +421,7 @@ export type MessageParam =
                   [k: string]: unknown;
                 }[];
                 /**
-                 * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                 * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
                  */
                 cache_control?: {
                   type: string;
@@ -448,7 +448,7 @@ export type MessageParam =
                   [k: string]: unknown;
                 };
                 /**
-                 * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                 * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
                  */
                 cache_control?: {
                   type: string;
@@ -470,7 +470,7 @@ export type MessageParam =
                   | null;
                 is_error?: boolean | null;
                 /**
-                 * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                 * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
                  */
                 cache_control?: {
                   type: string;
@@ -494,7 +494,7 @@ export type MessageParam =
                 type: "text";
                 text: string;
                 /**
-                 * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                 * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
                  */
                 cache_control?: {
                   type: string;
@@ -509,7 +509,7 @@ export type MessageParam =
                   [k: string]: unknown;
                 };
                 /**
-                 * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                 * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
                  */
                 cache_control?: {
                   type: string;
@@ -526,7 +526,7 @@ export type MessageParam =
                 title?: string | null;
                 context?: string | null;
                 /**
-                 * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                 * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
                  */
                 cache_control?: {
                   type: string;
@@ -544,7 +544,7 @@ export type MessageParam =
                   [k: string]: unknown;
                 }[];
                 /**
-                 * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                 * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
                  */
                 cache_control?: {
                   type: string;
@@ -571,7 +571,7 @@ export type MessageParam =
                   [k: string]: unknown;
                 };
                 /**
-                 * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                 * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
                  */
                 cache_control?: {
                   type: string;
@@ -593,7 +593,7 @@ export type MessageParam =
                   | null;
                 is_error?: boolean | null;
                 /**
-                 * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                 * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
                  */
                 cache_control?: {
                   type: string;
@@ -617,7 +617,7 @@ export type MessageParam =
                 type: "text";
                 text: string;
                 /**
-                 * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                 * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
                  */
                 cache_control?: {
                   type: string;
@@ -632,7 +632,7 @@ export type MessageParam =
                   [k: string]: unknown;
                 };
                 /**
-                 * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                 * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
                  */
                 cache_control?: {
                   type: string;
@@ -649,7 +649,7 @@ export type MessageParam =
                 title?: string | null;
                 context?: string | null;
                 /**
-                 * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                 * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
                  */
                 cache_control?: {
                   type: string;
@@ -667,7 +667,7 @@ export type MessageParam =
                   [k: string]: unknown;
                 }[];
                 /**
-                 * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                 * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
                  */
                 cache_control?: {
                   type: string;
@@ -694,7 +694,7 @@ export type MessageParam =
                   [k: string]: unknown;
                 };
                 /**
-                 * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                 * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
                  */
                 cache_control?: {
                   type: string;
@@ -716,7 +716,7 @@ export type MessageParam =
                   | null;
                 is_error?: boolean | null;
                 /**
-                 * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                 * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
                  */
                 cache_control?: {
                   type: string;
@@ -741,7 +741,7 @@ export type MessageParam =
                     type: "text";
                     text: string;
                     /**
-                     * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                     * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
                      */
                     cache_control?: {
                       type: string;
@@ -756,7 +756,7 @@ export type MessageParam =
                       [k: string]: unknown;
                     };
                     /**
-                     * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                     * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
                      */
                     cache_control?: {
                       type: string;
@@ -773,7 +773,7 @@ export type MessageParam =
                     title?: string | null;
                     context?: string | null;
                     /**
-                     * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                     * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
                      */
                     cache_control?: {
                       type: string;
@@ -791,7 +791,7 @@ export type MessageParam =
                       [k: string]: unknown;
                     }[];
                     /**
-                     * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                     * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
                      */
                     cache_control?: {
                       type: string;
@@ -818,7 +818,7 @@ export type MessageParam =
                       [k: string]: unknown;
                     };
                     /**
-                     * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                     * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
                      */
                     cache_control?: {
                       type: string;
@@ -840,7 +840,7 @@ export type MessageParam =
                       | null;
                     is_error?: boolean | null;
                     /**
-                     * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                     * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
                      */
                     cache_control?: {
                       type: string;
@@ -1174,30 +1174,30 @@ export interface Error {
       | "unsupported_value";
   };
   /**
-   * The quota that refused the request, only with `insufficient_quota`.
+   * Quota that refused the request. Only with `insufficient_quota`.
    */
   quota?: {
     owner: "account" | "key" | "member" | "app";
     /**
-     * `usd` by the prices of the models.
+     * Unit of the amount. `usd` is counted by the prices of the models.
      */
     unit: "requests" | "tokens" | "usd";
     limit: number;
     used: number;
     /**
-     * Set aside for requests that are still running.
+     * Reserved for running requests.
      */
     reserved: number;
     /**
-     * The least that the request needs.
+     * Minimum that the request needs.
      */
     needed: number;
     /**
-     * A span with a name, or seconds.
+     * Length of the window: a named span, or seconds.
      */
     per: ("hour" | "5h" | "day" | "week" | "month") | number;
     /**
-     * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+     * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
      */
     window: "calendar" | "rolling";
     /**
@@ -1205,12 +1205,12 @@ export interface Error {
      */
     models: string[] | null;
     /**
-     * null: whatever tags a request has.
+     * null: requests with any tags.
      */
     tag: string | null;
     starts_at: number | null;
     /**
-     * null: none is in use, and waiting does not help.
+     * null: nothing is reserved or in use, so waiting does not help.
      */
     resets_at: number | null;
   };
@@ -1234,30 +1234,30 @@ export interface AnthropicError {
     message: string;
   };
   /**
-   * The quota that refused the request, only with `insufficient_quota`.
+   * Quota that refused the request. Only with `insufficient_quota`.
    */
   quota?: {
     owner: "account" | "key" | "member" | "app";
     /**
-     * `usd` by the prices of the models.
+     * Unit of the amount. `usd` is counted by the prices of the models.
      */
     unit: "requests" | "tokens" | "usd";
     limit: number;
     used: number;
     /**
-     * Set aside for requests that are still running.
+     * Reserved for running requests.
      */
     reserved: number;
     /**
-     * The least that the request needs.
+     * Minimum that the request needs.
      */
     needed: number;
     /**
-     * A span with a name, or seconds.
+     * Length of the window: a named span, or seconds.
      */
     per: ("hour" | "5h" | "day" | "week" | "month") | number;
     /**
-     * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+     * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
      */
     window: "calendar" | "rolling";
     /**
@@ -1265,12 +1265,12 @@ export interface AnthropicError {
      */
     models: string[] | null;
     /**
-     * null: whatever tags a request has.
+     * null: requests with any tags.
      */
     tag: string | null;
     starts_at: number | null;
     /**
-     * null: none is in use, and waiting does not help.
+     * null: nothing is reserved or in use, so waiting does not help.
      */
     resets_at: number | null;
   };
@@ -1292,7 +1292,7 @@ export interface ChatCompletionRequest {
    */
   temperature?: number | null;
   /**
-   * Nucleus sampling: the smallest set of tokens with this probability mass; with 0 the likeliest token.
+   * Nucleus sampling: sample from the smallest set of tokens with this probability mass. 0: the most likely token.
    */
   top_p?: number | null;
   /**
@@ -1304,33 +1304,33 @@ export interface ChatCompletionRequest {
    */
   presence_penalty?: number | null;
   /**
-   * Maximum tokens to generate. Default, and with -1: what is left of the model's context.
+   * Maximum number of tokens to generate. Default, and with -1: the rest of the model's context.
    */
   max_tokens?: (number | -1) | null;
   /**
-   * Like `max_tokens`, and wins over it when both are sent.
+   * Same as `max_tokens`, and takes precedence if both are sent.
    */
   max_completion_tokens?: (number | -1) | null;
   /**
-   * Up to 16 strings at which generation stops; the stop string is not returned. An empty string is none.
+   * Up to 16 strings at which generation stops. The answer does not include the stop string. Empty strings are ignored.
    */
   stop?: (string | string[]) | null;
   /**
-   * The same seed and parameters give the same answer where the model server can.
+   * Seed for sampling. With the same seed and parameters the answer is the same, if the model server supports it.
    */
   seed?: number | null;
   /**
-   * How many choices to generate. Default 1.
+   * Number of choices to generate. Default 1.
    */
   n?: number | null;
   /**
-   * Token id to bias, -100 (never) to 100 (always).
+   * Map of token ids to biases from -100 (never) to 100 (always).
    */
   logit_bias?: {
     [k: string]: number;
   } | null;
   /**
-   * Your own id of the end user; passed on.
+   * Your own id of the end user. Passed on to the model server.
    */
   user?: string | null;
   /**
@@ -1339,21 +1339,21 @@ export interface ChatCompletionRequest {
   stream?: boolean | null;
   stream_options?: {
     /**
-     * Adds one last chunk with `choices: []` and the usage of the whole request.
+     * Add a last chunk with `choices: []` and the usage of the whole request.
      */
     include_usage?: boolean | null;
     [k: string]: unknown;
   } | null;
   /**
-   * How many answers are generated, where the model server knows it; the best `n` of them are returned.
+   * Number of answers to generate, if the model server supports it. The best `n` of them are returned.
    */
   best_of?: number | null;
   /**
-   * Log-probabilities of the answer's tokens, where the model server has them; some take a number of them.
+   * Return log-probabilities of the answer's tokens, if the model server supports it. Some servers take a number.
    */
   logprobs?: (boolean | number) | null;
   /**
-   * How many likely tokens to show at each place; with `logprobs`.
+   * Number of likely tokens to return at each position. Needs `logprobs`.
    */
   top_logprobs?: number | null;
   /**
@@ -1374,7 +1374,7 @@ export interface ChatCompletionRequest {
       }[]
     | null;
   /**
-   * Whether the model may (`auto`), must (`required`) or must not (`none`) call a function, or which one it must call. Others as the model server has them.
+   * Whether the model may (`auto`), must (`required`) or must not (`none`) call a function, or which one it must call. Model servers may accept other values.
    */
   tool_choice?:
     | (
@@ -1386,11 +1386,11 @@ export interface ChatCompletionRequest {
       )
     | null;
   /**
-   * Whether one answer may hold several calls.
+   * Whether one answer may contain several calls.
    */
   parallel_tool_calls?: boolean | null;
   /**
-   * `text`, `json_object` or `json_schema`; others as the model server has them.
+   * `text`, `json_object` or `json_schema`. Model servers may accept other types.
    */
   response_format?:
     | (
@@ -1420,17 +1420,17 @@ export interface ChatCompletionRequest {
       )
     | null;
   /**
-   * How much a reasoning model thinks, e.g. `low`; passed on.
+   * Reasoning effort of a reasoning model, such as `low`. Passed on to the model server.
    */
   reasoning_effort?: string | null;
   /**
-   * Your own labels: kept with a stored completion, where they are at most 16 texts of at most 512 characters, with names of at most 64; else passed on as they are.
+   * Your own labels. A stored completion takes at most 16 strings of at most 512 characters, with names of at most 64. Otherwise they are passed on unchanged.
    */
   metadata?: {
     [k: string]: unknown;
   } | null;
   /**
-   * Whether the gateway keeps the completion, for `GET /v1/chat/completions`. Default: as the account says.
+   * Whether the gateway stores the completion, for `GET /v1/chat/completions`. Default: the account's setting.
    */
   store?: boolean | null;
   [k: string]: unknown;
@@ -1461,7 +1461,7 @@ export interface Usage {
   completion_tokens: number;
   total_tokens: number;
   /**
-   * Present when the model server did not report usage, or less than it delivered, and the figures are estimated from the text.
+   * Present if the model server reported no usage, or less than it delivered. The figures are then estimated from the text.
    */
   estimated?: true;
   [k: string]: unknown;
@@ -1493,7 +1493,7 @@ export interface CompletionRequest {
    */
   model: string;
   /**
-   * Text, several texts, or token ids.
+   * A string, several strings, or token ids.
    */
   prompt: string | string[] | number[] | number[][];
   /**
@@ -1501,7 +1501,7 @@ export interface CompletionRequest {
    */
   temperature?: number | null;
   /**
-   * Nucleus sampling: the smallest set of tokens with this probability mass; with 0 the likeliest token.
+   * Nucleus sampling: sample from the smallest set of tokens with this probability mass. 0: the most likely token.
    */
   top_p?: number | null;
   /**
@@ -1513,33 +1513,33 @@ export interface CompletionRequest {
    */
   presence_penalty?: number | null;
   /**
-   * Maximum tokens to generate; 0 with `echo` only returns the prompt. The default is the model server's, often 16.
+   * Maximum number of tokens to generate. 0 with `echo` returns only the prompt. Default: the model server's, often 16.
    */
   max_tokens?: (number | -1) | null;
   /**
-   * Like `max_tokens`, and wins over it when both are sent.
+   * Same as `max_tokens`, and takes precedence if both are sent.
    */
   max_completion_tokens?: (number | -1) | null;
   /**
-   * Up to 16 strings at which generation stops; the stop string is not returned. An empty string is none.
+   * Up to 16 strings at which generation stops. The answer does not include the stop string. Empty strings are ignored.
    */
   stop?: (string | string[]) | null;
   /**
-   * The same seed and parameters give the same answer where the model server can.
+   * Seed for sampling. With the same seed and parameters the answer is the same, if the model server supports it.
    */
   seed?: number | null;
   /**
-   * How many choices to generate. Default 1.
+   * Number of choices to generate. Default 1.
    */
   n?: number | null;
   /**
-   * Token id to bias, -100 (never) to 100 (always).
+   * Map of token ids to biases from -100 (never) to 100 (always).
    */
   logit_bias?: {
     [k: string]: number;
   } | null;
   /**
-   * Your own id of the end user; passed on.
+   * Your own id of the end user. Passed on to the model server.
    */
   user?: string | null;
   /**
@@ -1548,13 +1548,13 @@ export interface CompletionRequest {
   stream?: boolean | null;
   stream_options?: {
     /**
-     * Adds one last chunk with `choices: []` and the usage of the whole request.
+     * Add a last chunk with `choices: []` and the usage of the whole request.
      */
     include_usage?: boolean | null;
     [k: string]: unknown;
   } | null;
   /**
-   * Text that follows the inserted completion, where the model supports it.
+   * Text that follows the inserted completion, if the model supports it.
    */
   suffix?: string | null;
   /**
@@ -1562,11 +1562,11 @@ export interface CompletionRequest {
    */
   echo?: boolean | null;
   /**
-   * Generate this many and return the best `n`, where the model server can.
+   * Number of completions to generate, of which the best `n` are returned, if the model server supports it.
    */
   best_of?: number | null;
   /**
-   * Log-probabilities of this many likely tokens, where the model server has them.
+   * Number of likely tokens to return log-probabilities for, if the model server supports it.
    */
   logprobs?: number | null;
   [k: string]: unknown;
@@ -1594,7 +1594,7 @@ export interface EmbeddingRequest {
    */
   model: string;
   /**
-   * Text, several texts, token ids, or objects that the model server knows, as for images.
+   * A string, several strings, token ids, or objects that the model server accepts, such as images.
    */
   input:
     | string
@@ -1610,22 +1610,22 @@ export interface EmbeddingRequest {
         [k: string]: unknown;
       };
   /**
-   * `float` (default) or `base64`: little-endian float32, as the openai SDKs ask for. Others as the model server has them.
+   * `float` (default) or `base64` (little-endian float32, which the openai SDKs request). Model servers may accept other formats.
    */
   encoding_format?: string | null;
   /**
-   * Shorter vectors, where the model supports it.
+   * Number of dimensions of shorter vectors, if the model supports it.
    */
   dimensions?: number | null;
   /**
-   * Your own id of the end user; passed on.
+   * Your own id of the end user. Passed on to the model server.
    */
   user?: string | null;
   [k: string]: unknown;
 }
 export interface EmbeddingList {
   /**
-   * The model server's, or one of the gateway's.
+   * Id from the model server, or generated by the gateway.
    */
   id: string;
   object: "list";
@@ -1633,7 +1633,7 @@ export interface EmbeddingList {
     object: "embedding";
     index: number;
     /**
-     * Numbers, or base64 of little-endian float32.
+     * A list of numbers, or little-endian float32 values in base64.
      */
     embedding: number[] | string;
     [k: string]: unknown;
@@ -1652,7 +1652,7 @@ export interface RerankRequest {
    */
   model: string;
   /**
-   * A text, or an object that the model server knows.
+   * A string, or an object that the model server accepts.
    */
   query:
     | string
@@ -1660,7 +1660,7 @@ export interface RerankRequest {
         [k: string]: unknown;
       };
   /**
-   * The documents, each a text or an object that the model server knows.
+   * Documents. Each is a string or an object that the model server accepts.
    */
   documents:
     | (
@@ -1673,19 +1673,19 @@ export interface RerankRequest {
         [k: string]: unknown;
       };
   /**
-   * How many of the best are wanted. Default, and with 0: all.
+   * Number of best results to return. Default, and with 0: all.
    */
   top_n?: number | null;
   /**
-   * Whether each result has its document, where the server can.
+   * Whether each result contains its document, if the server supports it.
    */
   return_documents?: boolean | null;
   /**
-   * Cuts longer documents, where the server can.
+   * Truncate longer documents, if the server supports it.
    */
   max_tokens_per_doc?: number | null;
   /**
-   * Your own id of the end user; passed on.
+   * Your own id of the end user. Passed on to the model server.
    */
   user?: string | null;
   [k: string]: unknown;
@@ -1693,7 +1693,7 @@ export interface RerankRequest {
 export interface RerankResult {
   results: {
     /**
-     * The place of the document in the request.
+     * Index of the document in the request.
      */
     index: number;
     relevance_score: number;
@@ -1706,7 +1706,7 @@ export interface RerankResult {
     [k: string]: unknown;
   };
   /**
-   * Cohere's own account of what it bills.
+   * Billed units, as Cohere reports them.
    */
   meta?: {
     [k: string]: unknown;
@@ -1719,7 +1719,7 @@ export interface ScoreRequest {
    */
   model: string;
   /**
-   * One text, which is compared with each of `text_2`, or as many as those.
+   * One text, which is compared with each of `text_2`, or as many texts as in `text_2`.
    */
   text_1?:
     | string
@@ -1744,7 +1744,7 @@ export interface ScoreRequest {
         [k: string]: unknown;
       };
   /**
-   * The same by vLLM's newer name.
+   * Newer vLLM name of `text_1`.
    */
   data_1?:
     | string
@@ -1769,7 +1769,7 @@ export interface ScoreRequest {
         [k: string]: unknown;
       };
   /**
-   * Likewise, compared with `documents` or `items`.
+   * Other name of `text_1`, compared with `documents` or `items`.
    */
   queries?:
     | string
@@ -1819,7 +1819,7 @@ export interface ScoreRequest {
         [k: string]: unknown;
       };
   /**
-   * Your own id of the end user; passed on.
+   * Your own id of the end user. Passed on to the model server.
    */
   user?: string | null;
   [k: string]: unknown;
@@ -1831,7 +1831,7 @@ export interface ScoreResult {
     [k: string]: unknown;
   }[];
   /**
-   * SGLang's, in place of `data`.
+   * SGLang's form of `data`.
    */
   scores?: unknown[];
   model?: string;
@@ -1848,7 +1848,7 @@ export interface ModerationRequest {
    */
   model: string;
   /**
-   * A text, several, or parts of `text` and `image_url`.
+   * A string, several strings, or parts of type `text` and `image_url`.
    */
   input:
     | string
@@ -1884,7 +1884,7 @@ export interface DecisionRequest {
    */
   model: string;
   /**
-   * What the questions are about: a text, or messages, calls and their outputs.
+   * Subject of the questions: a string, or messages, tool calls and their outputs.
    */
   input:
     | string
@@ -1892,7 +1892,7 @@ export interface DecisionRequest {
         [k: string]: unknown;
       }[];
   /**
-   * Each a `predicate`, a `choice` or a `score`, with its `instructions`.
+   * Questions. Each is a `predicate`, a `choice` or a `score`, with its `instructions`.
    *
    * @minItems 1
    * @maxItems 1024
@@ -1903,7 +1903,7 @@ export interface DecisionRequest {
     [k: string]: unknown;
   }[];
   /**
-   * Your own id of the end user; passed on.
+   * Your own id of the end user. Passed on to the model server.
    */
   safety_identifier?: string | null;
   [k: string]: unknown;
@@ -1929,7 +1929,7 @@ export interface SpeechRequest {
    */
   model: string;
   /**
-   * The text that is to be spoken.
+   * Text to speak.
    */
   input: string;
   /**
@@ -1941,7 +1941,7 @@ export interface SpeechRequest {
         [k: string]: unknown;
       };
   /**
-   * How it is to be spoken, where the model knows that.
+   * Instructions for the way of speaking, if the model supports it.
    */
   instructions?: string | null;
   /**
@@ -1950,7 +1950,7 @@ export interface SpeechRequest {
   response_format?: string | null;
   speed?: number | null;
   /**
-   * `sse`: a stream of events, with usage at its end. Default: the sound itself, as it is made.
+   * `sse`: a stream of events that ends with usage. Default: the audio itself, streamed as it is generated.
    */
   stream_format?: ("audio" | "sse") | null;
   [k: string]: unknown;
@@ -1973,7 +1973,7 @@ export interface TranscriptionRequest {
    */
   model: string;
   /**
-   * What came before, or words that are likely to come.
+   * Preceding text, or words that are likely to occur.
    */
   prompt?: string | null;
   temperature?: number | null;
@@ -1986,7 +1986,7 @@ export interface TranscriptionRequest {
    */
   response_format?: string | null;
   /**
-   * Whether the text is to come as it is heard.
+   * Whether to stream the transcript.
    */
   stream?: boolean | null;
   timestamp_granularities?: string[] | null;
@@ -2000,7 +2000,7 @@ export interface Transcription {
    */
   duration?: number;
   /**
-   * Its type is `tokens`, or `duration` with `seconds`, by how the model is counted.
+   * Usage of type `tokens`, or of type `duration` with `seconds`, depending on the model.
    */
   usage?: {
     type: string;
@@ -2024,7 +2024,7 @@ export interface TranslationRequest {
    */
   model: string;
   /**
-   * What came before, or words that are likely to come.
+   * Preceding text, or words that are likely to occur.
    */
   prompt?: string | null;
   temperature?: number | null;
@@ -2040,28 +2040,28 @@ export interface ImageRequest {
    */
   model: string;
   /**
-   * How many images are wanted. Default: 1.
+   * Number of images. Default: 1.
    */
   n?: number | null;
   size?: string | null;
   /**
-   * `url` or `b64_json`, where the model knows both.
+   * `url` or `b64_json`, if the model supports both.
    */
   response_format?: string | null;
   /**
-   * Your own id of the end user; passed on.
+   * Your own id of the end user. Passed on to the model server.
    */
   user?: string | null;
   /**
-   * Whether images are to come as they are made.
+   * Whether to stream the images as they are generated.
    */
   stream?: boolean | null;
   /**
-   * How many images on the way there are wanted.
+   * Number of partial images.
    */
   partial_images?: number | null;
   /**
-   * What is to be seen.
+   * Description of the image.
    */
   prompt: string;
   [k: string]: unknown;
@@ -2097,32 +2097,32 @@ export interface ImageEditRequest {
    */
   model: string;
   /**
-   * How many images are wanted. Default: 1.
+   * Number of images. Default: 1.
    */
   n?: number | null;
   size?: string | null;
   /**
-   * `url` or `b64_json`, where the model knows both.
+   * `url` or `b64_json`, if the model supports both.
    */
   response_format?: string | null;
   /**
-   * Your own id of the end user; passed on.
+   * Your own id of the end user. Passed on to the model server.
    */
   user?: string | null;
   /**
-   * Whether images are to come as they are made.
+   * Whether to stream the images as they are generated.
    */
   stream?: boolean | null;
   /**
-   * How many images on the way there are wanted.
+   * Number of partial images.
    */
   partial_images?: number | null;
   /**
-   * What is to be changed.
+   * Description of the change.
    */
   prompt: string;
   /**
-   * One image or several; in JSON these are `images`.
+   * One or several images. In JSON the member is `images`.
    */
   image?: FormFile | FormFile[];
   /**
@@ -2130,7 +2130,7 @@ export interface ImageEditRequest {
    */
   mask?: string;
   /**
-   * In JSON: objects with `image_url` or `file_id`.
+   * For JSON requests: objects with `image_url` or `file_id`.
    *
    * @maxItems 64
    */
@@ -2145,16 +2145,16 @@ export interface ImageVariationRequest {
    */
   model: string;
   /**
-   * How many images are wanted. Default: 1.
+   * Number of images. Default: 1.
    */
   n?: number | null;
   size?: string | null;
   /**
-   * `url` or `b64_json`, where the model knows both.
+   * `url` or `b64_json`, if the model supports both.
    */
   response_format?: string | null;
   /**
-   * Your own id of the end user; passed on.
+   * Your own id of the end user. Passed on to the model server.
    */
   user?: string | null;
   image: FormFile;
@@ -2166,15 +2166,15 @@ export interface TokenizeRequest {
    */
   model: string;
   /**
-   * The text, by vLLM's name.
+   * Text to tokenize, by vLLM's name.
    */
   prompt?: string;
   /**
-   * The text, by llama-server's name.
+   * Text to tokenize, by llama-server's name.
    */
   content?: string;
   /**
-   * A conversation in place of a text, as the model's template makes a prompt of it, where the server can.
+   * Conversation to tokenize instead of a text. The model's chat template renders it, if the server supports it.
    *
    * @minItems 1
    */
@@ -2183,30 +2183,30 @@ export interface TokenizeRequest {
     [k: string]: unknown;
   }[];
   /**
-   * Whether tokens for the beginning and the like are added. Default: of a `prompt`, but not of `content`.
+   * Whether to add special tokens, such as the beginning of text. Default: true for `prompt`, false for `content`.
    */
   add_special_tokens?: boolean | null;
   /**
-   * The same by llama-server's name.
+   * Same as `add_special_tokens`, by llama-server's name.
    */
   add_special?: boolean | null;
   /**
-   * Whether, for messages, the beginning of the answer is among them. Default: yes.
+   * Whether to include the beginning of the answer after the messages. Default: true.
    */
   add_generation_prompt?: boolean | null;
   /**
-   * Whether vLLM tells the text of each token as well, as `token_strs`.
+   * Whether vLLM also returns the text of each token, in `token_strs`.
    */
   return_token_strs?: boolean | null;
   /**
-   * Whether llama-server tells the text of each token, as objects in `tokens`.
+   * Whether llama-server returns the text of each token, as objects in `tokens`.
    */
   with_pieces?: boolean | null;
   [k: string]: unknown;
 }
 export interface TokenizeResult {
   /**
-   * Their ids; with `with_pieces` objects that have their texts as well, where the server tells them.
+   * Token ids. With `with_pieces`: objects that also have the text of each token, if the server returns it.
    */
   tokens: (
     | number
@@ -2216,11 +2216,11 @@ export interface TokenizeResult {
       }
   )[];
   /**
-   * How many they are.
+   * Number of tokens.
    */
   count: number;
   /**
-   * Tokens that the model takes, where that is known.
+   * Context length of the model in tokens, if known.
    */
   max_model_len?: number;
   [k: string]: unknown;
@@ -2231,7 +2231,7 @@ export interface DetokenizeRequest {
    */
   model: string;
   /**
-   * Ids of tokens.
+   * Token ids.
    *
    * @maxItems 1000000
    */
@@ -2240,11 +2240,11 @@ export interface DetokenizeRequest {
 }
 export interface DetokenizeResult {
   /**
-   * The text, by vLLM's name.
+   * Text of the tokens, by vLLM's name.
    */
   prompt: string;
   /**
-   * The same by llama-server's name.
+   * Same as `prompt`, by llama-server's name.
    */
   content: string;
   [k: string]: unknown;
@@ -2256,11 +2256,11 @@ export interface CompactRequest {
   model: string;
   input?: (string | ResponseInputItem[]) | null;
   /**
-   * A kept response whose conversation is made short.
+   * Id of the stored response whose conversation is compacted.
    */
   previous_response_id?: string | null;
   /**
-   * What the model is told first; it does not carry over to later responses.
+   * System message for this response. Later responses do not inherit it.
    */
   instructions?: string | null;
   /**
@@ -2270,14 +2270,14 @@ export interface CompactRequest {
     [k: string]: unknown;
   } | null;
   /**
-   * Your own id of the end user; passed on.
+   * Your own id of the end user. Passed on to the model server.
    */
   user?: string | null;
   safety_identifier?: string | null;
   [k: string]: unknown;
 }
 /**
- * One item of the conversation: a message, a call of a tool, its output.
+ * One item of the conversation: a message, a tool call, or its output.
  */
 export interface ResponseInputItem {
   type?: string | null;
@@ -2318,15 +2318,15 @@ export interface ResponseRequest {
    */
   model: string;
   /**
-   * A text, or the items of the conversation so far.
+   * A string, or the items of the conversation so far.
    */
   input: string | ResponseInputItem[];
   /**
-   * What the model is told first; it does not carry over to later responses.
+   * System message for this response. Later responses do not inherit it.
    */
   instructions?: string | null;
   /**
-   * Maximum tokens to generate, thinking included.
+   * Maximum number of tokens to generate, including reasoning.
    */
   max_output_tokens?: number | null;
   /**
@@ -2338,7 +2338,7 @@ export interface ResponseRequest {
    */
   top_p?: number | null;
   /**
-   * How many likely tokens to show at each place.
+   * Number of likely tokens to return at each position.
    */
   top_logprobs?: number | null;
   /**
@@ -2369,11 +2369,11 @@ export interface ResponseRequest {
       )
     | null;
   /**
-   * Whether one answer may hold several calls.
+   * Whether one answer may contain several calls.
    */
   parallel_tool_calls?: boolean | null;
   /**
-   * The form of the answer: `text`, `json_object` or `json_schema`.
+   * Format of the answer: `text`, `json_object` or `json_schema`.
    */
   text?: {
     format?: {
@@ -2389,7 +2389,7 @@ export interface ResponseRequest {
     [k: string]: unknown;
   } | null;
   /**
-   * How much a model thinks, and whether that is shown.
+   * Reasoning effort, and whether to return a reasoning summary.
    */
   reasoning?: {
     effort?: string | null;
@@ -2397,19 +2397,19 @@ export interface ResponseRequest {
     [k: string]: unknown;
   } | null;
   /**
-   * What the response has beside its usual members, such as `reasoning.encrypted_content`.
+   * Additional output in the response, such as `reasoning.encrypted_content`.
    */
   include?: string[] | null;
   /**
-   * Whether the response is kept, to be gone on from and read later. Default true; the answer says whether it is.
+   * Whether to store the response, so that it can be read and continued later. Default true. The answer says whether it is stored.
    */
   store?: boolean | null;
   /**
-   * A kept response that this one goes on from; not together with `conversation`.
+   * Id of the stored response that this one continues. Not together with `conversation`.
    */
   previous_response_id?: string | null;
   /**
-   * A conversation that this response goes on with: its items come before the input. Unless `store` is false, input and output are added to it.
+   * Conversation that this response continues. Its items precede the input. Unless `store` is false, input and output are added to it.
    */
   conversation?:
     | (
@@ -2421,7 +2421,7 @@ export interface ResponseRequest {
       )
     | null;
   /**
-   * Answer at once with a response that is `queued`, and work on it without its client. It is read by GET, also as a stream, and stopped by `/cancel`; not together with `store: false`.
+   * Return a `queued` response immediately and run it in the background. Read it by GET, also as a stream, and stop it by `/cancel`. Not together with `store: false`.
    */
   background?: boolean | null;
   /**
@@ -2429,7 +2429,7 @@ export interface ResponseRequest {
    */
   stream?: boolean | null;
   /**
-   * What happens to a conversation that is too long; it is refused, whatever is said.
+   * Truncation of conversations that are too long. Not supported: they are always refused.
    */
   truncation?: ("auto" | "disabled") | null;
   /**
@@ -2439,7 +2439,7 @@ export interface ResponseRequest {
     [k: string]: unknown;
   } | null;
   /**
-   * Your own id of the end user; passed on.
+   * Your own id of the end user. Passed on to the model server.
    */
   user?: string | null;
   safety_identifier?: string | null;
@@ -2503,7 +2503,7 @@ export interface MessageCountRequest {
    */
   messages: MessageParam[];
   /**
-   * What the model is told before the conversation.
+   * System prompt.
    */
   system?:
     | (
@@ -2512,7 +2512,7 @@ export interface MessageCountRequest {
             type: "text";
             text: string;
             /**
-             * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+             * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
              */
             cache_control?: {
               type: string;
@@ -2528,24 +2528,24 @@ export interface MessageCountRequest {
   tools?:
     | {
         /**
-         * `custom`, which is the default, or a tool that Anthropic describes, such as `bash_20250124`.
+         * `custom` (default), or a tool that Anthropic defines, such as `bash_20250124`.
          */
         type?: string | null;
         name?: string;
         description?: string | null;
         /**
-         * JSON Schema of its input.
+         * JSON Schema of the tool's input.
          */
         input_schema?: {
           [k: string]: unknown;
         };
         strict?: boolean | null;
         /**
-         * Offered once a `tool_reference` in the conversation names it.
+         * Whether the tool is withheld from the model until a `tool_reference` in the conversation names it.
          */
         defer_loading?: boolean | null;
         /**
-         * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+         * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
          */
         cache_control?: {
           type: string;
@@ -2562,7 +2562,7 @@ export interface MessageCountRequest {
         | {
             type: "auto";
             /**
-             * Whether one answer holds at most one call.
+             * Whether one answer contains at most one call.
              */
             disable_parallel_tool_use?: boolean | null;
             [k: string]: unknown;
@@ -2570,7 +2570,7 @@ export interface MessageCountRequest {
         | {
             type: "any";
             /**
-             * Whether one answer holds at most one call.
+             * Whether one answer contains at most one call.
              */
             disable_parallel_tool_use?: boolean | null;
             [k: string]: unknown;
@@ -2579,7 +2579,7 @@ export interface MessageCountRequest {
             type: "tool";
             name: string;
             /**
-             * Whether one answer holds at most one call.
+             * Whether one answer contains at most one call.
              */
             disable_parallel_tool_use?: boolean | null;
             [k: string]: unknown;
@@ -2595,14 +2595,14 @@ export interface MessageCountRequest {
       )
     | null;
   /**
-   * Whether and how much the model thinks before it answers.
+   * Whether the model uses extended thinking, and how much.
    */
   thinking?:
     | (
         | {
             type: "enabled";
             /**
-             * Tokens to think with, of those that `max_tokens` allows.
+             * Maximum number of thinking tokens. They count towards `max_tokens`.
              */
             budget_tokens: number;
             /**
@@ -2639,7 +2639,7 @@ export interface MessageCountRequest {
      */
     effort?: string | null;
     /**
-     * `json_schema` and the schema that the answer follows.
+     * Output format: `json_schema` and the schema of the answer.
      */
     format?:
       | (
@@ -2659,7 +2659,7 @@ export interface MessageCountRequest {
     [k: string]: unknown;
   } | null;
   /**
-   * The older place of `output_config.format`.
+   * Older name of `output_config.format`.
    */
   output_format?:
     | (
@@ -2677,14 +2677,14 @@ export interface MessageCountRequest {
       )
     | null;
   /**
-   * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+   * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
    */
   cache_control?: {
     type: string;
     [k: string]: unknown;
   } | null;
   /**
-   * Not needed here, and means nothing.
+   * Accepted for compatibility, without effect.
    */
   max_tokens?: number | null;
   [k: string]: unknown;
@@ -2710,7 +2710,7 @@ export interface MessageRequest {
    */
   messages: MessageParam[];
   /**
-   * What the model is told before the conversation.
+   * System prompt.
    */
   system?:
     | (
@@ -2719,7 +2719,7 @@ export interface MessageRequest {
             type: "text";
             text: string;
             /**
-             * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+             * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
              */
             cache_control?: {
               type: string;
@@ -2735,24 +2735,24 @@ export interface MessageRequest {
   tools?:
     | {
         /**
-         * `custom`, which is the default, or a tool that Anthropic describes, such as `bash_20250124`.
+         * `custom` (default), or a tool that Anthropic defines, such as `bash_20250124`.
          */
         type?: string | null;
         name?: string;
         description?: string | null;
         /**
-         * JSON Schema of its input.
+         * JSON Schema of the tool's input.
          */
         input_schema?: {
           [k: string]: unknown;
         };
         strict?: boolean | null;
         /**
-         * Offered once a `tool_reference` in the conversation names it.
+         * Whether the tool is withheld from the model until a `tool_reference` in the conversation names it.
          */
         defer_loading?: boolean | null;
         /**
-         * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+         * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
          */
         cache_control?: {
           type: string;
@@ -2769,7 +2769,7 @@ export interface MessageRequest {
         | {
             type: "auto";
             /**
-             * Whether one answer holds at most one call.
+             * Whether one answer contains at most one call.
              */
             disable_parallel_tool_use?: boolean | null;
             [k: string]: unknown;
@@ -2777,7 +2777,7 @@ export interface MessageRequest {
         | {
             type: "any";
             /**
-             * Whether one answer holds at most one call.
+             * Whether one answer contains at most one call.
              */
             disable_parallel_tool_use?: boolean | null;
             [k: string]: unknown;
@@ -2786,7 +2786,7 @@ export interface MessageRequest {
             type: "tool";
             name: string;
             /**
-             * Whether one answer holds at most one call.
+             * Whether one answer contains at most one call.
              */
             disable_parallel_tool_use?: boolean | null;
             [k: string]: unknown;
@@ -2802,14 +2802,14 @@ export interface MessageRequest {
       )
     | null;
   /**
-   * Whether and how much the model thinks before it answers.
+   * Whether the model uses extended thinking, and how much.
    */
   thinking?:
     | (
         | {
             type: "enabled";
             /**
-             * Tokens to think with, of those that `max_tokens` allows.
+             * Maximum number of thinking tokens. They count towards `max_tokens`.
              */
             budget_tokens: number;
             /**
@@ -2846,7 +2846,7 @@ export interface MessageRequest {
      */
     effort?: string | null;
     /**
-     * `json_schema` and the schema that the answer follows.
+     * Output format: `json_schema` and the schema of the answer.
      */
     format?:
       | (
@@ -2866,7 +2866,7 @@ export interface MessageRequest {
     [k: string]: unknown;
   } | null;
   /**
-   * The older place of `output_config.format`.
+   * Older name of `output_config.format`.
    */
   output_format?:
     | (
@@ -2884,14 +2884,14 @@ export interface MessageRequest {
       )
     | null;
   /**
-   * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+   * Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.
    */
   cache_control?: {
     type: string;
     [k: string]: unknown;
   } | null;
   /**
-   * Maximum tokens to generate, those of thinking included.
+   * Maximum number of tokens to generate, including thinking.
    */
   max_tokens: number;
   /**
@@ -2903,11 +2903,11 @@ export interface MessageRequest {
    */
   top_p?: number | null;
   /**
-   * Samples from so many of the likeliest tokens.
+   * Number of most likely tokens to sample from.
    */
   top_k?: number | null;
   /**
-   * Strings at which generation stops; the string is told in `stop_sequence`, and not in the text.
+   * Strings at which generation stops. `stop_sequence` names the string, and the text does not include it.
    */
   stop_sequences?: string[] | null;
   /**
@@ -2916,13 +2916,13 @@ export interface MessageRequest {
   stream?: boolean | null;
   metadata?: {
     /**
-     * Your own id of the end user; passed on.
+     * Your own id of the end user. Passed on to the model server.
      */
     user_id?: string | null;
     [k: string]: unknown;
   } | null;
   /**
-   * `auto` or `standard_only`; nothing to other model servers.
+   * `auto` or `standard_only`. Other model servers than Anthropic's ignore it.
    */
   service_tier?: string | null;
   [k: string]: unknown;
@@ -2933,7 +2933,7 @@ export interface Message {
   role: "assistant";
   model: string;
   /**
-   * Blocks: `text`, `thinking`, `tool_use` and others.
+   * Content blocks: `text`, `thinking`, `tool_use` and others.
    */
   content: {
     type: string;
@@ -2953,13 +2953,13 @@ export interface Message {
   stop_sequence: string | null;
   usage: {
     /**
-     * Tokens of the prompt, without those of the cache.
+     * Prompt tokens, without cached tokens.
      */
     input_tokens: number;
     cache_creation_input_tokens: number | null;
     cache_read_input_tokens: number | null;
     /**
-     * Tokens of the answer, those of thinking included.
+     * Tokens of the answer, including thinking.
      */
     output_tokens: number;
     [k: string]: unknown;
@@ -2987,7 +2987,7 @@ export interface StoredChatCompletionList {
   has_more: boolean;
 }
 /**
- * The completion, its labels, and the parameters of its request but for the messages.
+ * The completion, its labels, and the parameters of its request without the messages.
  */
 export interface StoredChatCompletion {
   id: string;
@@ -3009,7 +3009,7 @@ export interface StoredChatCompletion {
   }[];
   usage: Usage;
   /**
-   * The `x-request-id` of the request that made it.
+   * `x-request-id` of the request that created the completion.
    */
   request_id: string;
   metadata: {
@@ -3044,7 +3044,7 @@ export interface StoredChatCompletion {
 }
 export interface StoredChatUpdate {
   /**
-   * Replaces all labels; null removes them.
+   * Replaces all labels. null removes them.
    */
   metadata: {
     [k: string]: string;
@@ -3075,11 +3075,11 @@ export interface StoredChatMessage {
   id: string;
   role: string;
   /**
-   * null where the request had an array of parts.
+   * null if the request had an array of parts.
    */
   content: string | null;
   /**
-   * The parts; null where the content was one text.
+   * Content parts. null if the content was a string.
    */
   content_parts:
     | {
@@ -3110,7 +3110,7 @@ export interface ResponseItemList {
   has_more: boolean;
 }
 /**
- * A message, a call of a tool, its output, and so on.
+ * A message, a tool call, a tool output, or another type of item.
  */
 export interface ResponseItem {
   id: string;
@@ -3136,7 +3136,7 @@ export interface Conversation {
 }
 export interface ConversationUpdate {
   /**
-   * Replaces all labels; null removes them.
+   * Replaces all labels. null removes them.
    */
   metadata: {
     [k: string]: string;
@@ -3149,7 +3149,7 @@ export interface DeletedConversation {
 }
 export interface ConversationItemsRequest {
   /**
-   * Up to 20 items, as the input of a response has them; more are added by further requests.
+   * Up to 20 items, in the format of a response's input. Add more with further requests.
    *
    * @minItems 1
    * @maxItems 20
@@ -3182,7 +3182,7 @@ export interface ConversationItemList {
 export interface FileForm {
   purpose: "assistants" | "batch" | "fine-tune" | "vision" | "user_data" | "evals";
   /**
-   * The file; it may come before the other fields.
+   * The file. It may precede the other fields of the form.
    */
   file: string;
   "expires_after[anchor]"?: "created_at";
@@ -3231,7 +3231,7 @@ export interface UploadRequest {
   bytes: number;
   mime_type: string;
   /**
-   * When it is deleted. Left out: as the server keeps files, which is the most as well.
+   * When the file is deleted. Default and maximum: the server's own retention of files.
    */
   expires_after?: {
     anchor: "created_at";
@@ -3272,24 +3272,24 @@ export interface UploadPart {
 }
 export interface UploadCompletion {
   /**
-   * The parts in the order in which they make the file.
+   * Ids of the parts, in the order of the file.
    *
    * @minItems 1
    * @maxItems 1000
    */
   part_ids: string[];
   /**
-   * MD5 of the whole file in hex digits; where it is another, nothing is completed.
+   * MD5 of the whole file in hex digits. If it does not match, the upload is not completed.
    */
   md5?: string;
 }
 export interface BatchRequest {
   /**
-   * A file with the purpose `batch`: one request in each line.
+   * Id of a file with the purpose `batch`, which has one request per line.
    */
   input_file_id: string;
   /**
-   * The path of all of its requests, such as `/v1/chat/completions`.
+   * Path of all requests in the batch, such as `/v1/chat/completions`.
    */
   endpoint: string;
   completion_window: "24h";
@@ -3297,7 +3297,7 @@ export interface BatchRequest {
     [k: string]: string;
   } | null;
   /**
-   * When it is deleted. Left out: as the server keeps files, which is the most as well.
+   * When the file is deleted. Default and maximum: the server's own retention of files.
    */
   output_expires_after?: {
     anchor: "created_at";
@@ -3309,7 +3309,7 @@ export interface Batch {
   object: "batch";
   endpoint: string;
   /**
-   * The model that its requests ask for, where that is one.
+   * Model of the requests, if they all name the same one.
    */
   model: string | null;
   input_file_id: string;
@@ -3384,7 +3384,7 @@ export interface MessageBatchRequest {
   requests: {
     custom_id: string;
     /**
-     * A request as `/v1/messages` has it, without `stream`.
+     * Request body as for `/v1/messages`, without `stream`.
      */
     params: {
       [k: string]: unknown;
@@ -3415,7 +3415,7 @@ export interface MessageBatch {
   cancel_initiated_at: string | null;
   archived_at: string | null;
   /**
-   * Where the results are, once it has ended.
+   * URL of the results, once the batch has ended.
    */
   results_url: string | null;
 }
@@ -3550,37 +3550,37 @@ export interface Model {
      */
     image?: number;
     /**
-     * Rates that hold in place of the others where all of what one says applies; later ones win, and factors multiply. At most 16.
+     * Rates that replace the base rates if all conditions of the variant apply. Later variants take precedence, and factors multiply. At most 16.
      */
     variants?: {
       /**
-       * For prompts of more tokens than this, those that were cached included: they are the rates of all of its tokens.
+       * Condition: the prompt has more tokens than this, including cached tokens. The rates then apply to all its tokens.
        */
       context_above?: number;
       /**
-       * Where the model server says that it served in this tier, speed or region, such as `flex`, `fast` or `us`.
+       * Condition: the model server reports that it served the request in this tier, speed or region, such as `flex`, `fast` or `us`.
        */
       served?: string;
       /**
-       * For requests that begin at this time or later: `2026-12-01` or `2026-12-01T08:00:00Z`.
+       * Condition: the request begins at this time or later, such as `2026-12-01` or `2026-12-01T08:00:00Z`.
        */
       from?: string;
       /**
-       * For requests that begin in one of these parts of a day (UTC), such as `01:00-04:00`.
+       * Condition: the request begins in one of these parts of a day (UTC), such as `01:00-04:00`.
        *
        * @minItems 1
        * @maxItems 8
        */
       hours?: string[];
       /**
-       * For requests that begin on these days of the week (UTC).
+       * Condition: the request begins on one of these days of the week (UTC).
        *
        * @minItems 1
        * @maxItems 7
        */
       days?: ("sun" | "mon" | "tue" | "wed" | "thu" | "fri" | "sat")[];
       /**
-       * What all rates for tokens are multiplied with then, those of this variant included.
+       * Factor for all token rates under these conditions, including the rates of this variant.
        */
       factor?: number;
       /**
@@ -3842,37 +3842,37 @@ export interface ModelStatus {
      */
     image?: number;
     /**
-     * Rates that hold in place of the others where all of what one says applies; later ones win, and factors multiply. At most 16.
+     * Rates that replace the base rates if all conditions of the variant apply. Later variants take precedence, and factors multiply. At most 16.
      */
     variants?: {
       /**
-       * For prompts of more tokens than this, those that were cached included: they are the rates of all of its tokens.
+       * Condition: the prompt has more tokens than this, including cached tokens. The rates then apply to all its tokens.
        */
       context_above?: number;
       /**
-       * Where the model server says that it served in this tier, speed or region, such as `flex`, `fast` or `us`.
+       * Condition: the model server reports that it served the request in this tier, speed or region, such as `flex`, `fast` or `us`.
        */
       served?: string;
       /**
-       * For requests that begin at this time or later: `2026-12-01` or `2026-12-01T08:00:00Z`.
+       * Condition: the request begins at this time or later, such as `2026-12-01` or `2026-12-01T08:00:00Z`.
        */
       from?: string;
       /**
-       * For requests that begin in one of these parts of a day (UTC), such as `01:00-04:00`.
+       * Condition: the request begins in one of these parts of a day (UTC), such as `01:00-04:00`.
        *
        * @minItems 1
        * @maxItems 8
        */
       hours?: string[];
       /**
-       * For requests that begin on these days of the week (UTC).
+       * Condition: the request begins on one of these days of the week (UTC).
        *
        * @minItems 1
        * @maxItems 7
        */
       days?: ("sun" | "mon" | "tue" | "wed" | "thu" | "fri" | "sat")[];
       /**
-       * What all rates for tokens are multiplied with then, those of this variant included.
+       * Factor for all token rates under these conditions, including the rates of this variant.
        */
       factor?: number;
       /**
@@ -4117,37 +4117,37 @@ export interface ListedPrice {
      */
     image?: number;
     /**
-     * Rates that hold in place of the others where all of what one says applies; later ones win, and factors multiply. At most 16.
+     * Rates that replace the base rates if all conditions of the variant apply. Later variants take precedence, and factors multiply. At most 16.
      */
     variants?: {
       /**
-       * For prompts of more tokens than this, those that were cached included: they are the rates of all of its tokens.
+       * Condition: the prompt has more tokens than this, including cached tokens. The rates then apply to all its tokens.
        */
       context_above?: number;
       /**
-       * Where the model server says that it served in this tier, speed or region, such as `flex`, `fast` or `us`.
+       * Condition: the model server reports that it served the request in this tier, speed or region, such as `flex`, `fast` or `us`.
        */
       served?: string;
       /**
-       * For requests that begin at this time or later: `2026-12-01` or `2026-12-01T08:00:00Z`.
+       * Condition: the request begins at this time or later, such as `2026-12-01` or `2026-12-01T08:00:00Z`.
        */
       from?: string;
       /**
-       * For requests that begin in one of these parts of a day (UTC), such as `01:00-04:00`.
+       * Condition: the request begins in one of these parts of a day (UTC), such as `01:00-04:00`.
        *
        * @minItems 1
        * @maxItems 8
        */
       hours?: string[];
       /**
-       * For requests that begin on these days of the week (UTC).
+       * Condition: the request begins on one of these days of the week (UTC).
        *
        * @minItems 1
        * @maxItems 7
        */
       days?: ("sun" | "mon" | "tue" | "wed" | "thu" | "fri" | "sat")[];
       /**
-       * What all rates for tokens are multiplied with then, those of this variant included.
+       * Factor for all token rates under these conditions, including the rates of this variant.
        */
       factor?: number;
       /**
@@ -4465,32 +4465,32 @@ export interface AccountOverview {
    */
   quotas: {
     /**
-     * Whose it is: of a key also that of a key that made it, of a login the member's.
+     * Owner of the quota. For a key it can also be a key that created it, for a login the member.
      */
     owner: "account" | "key" | "member" | "app";
     owner_id: string;
     /**
-     * `usd` by the prices of the models.
+     * Unit of the amount. `usd` is counted by the prices of the models.
      */
     unit: "requests" | "tokens" | "usd";
     /**
-     * Whole requests or tokens, or USD.
+     * Amount: a whole number of requests or tokens, or a number of USD.
      */
     amount: number;
     /**
-     * In this window; requests still running are left out.
+     * Usage in this window, without running requests.
      */
     used: number;
     /**
-     * What is left of `amount`; 0 where more was used.
+     * Rest of `amount`. 0 if more was used.
      */
     left: number;
     /**
-     * A span with a name, or seconds.
+     * Length of the window: a named span, or seconds.
      */
     per: ("hour" | "5h" | "day" | "week" | "month") | number;
     /**
-     * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+     * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
      */
     window: "calendar" | "rolling";
     /**
@@ -4498,15 +4498,15 @@ export interface AccountOverview {
      */
     models: string[] | null;
     /**
-     * null: whatever tags a request has.
+     * null: requests with any tags.
      */
     tag: string | null;
     /**
-     * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+     * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
      */
     hard_stop: boolean;
     /**
-     * null: it begins with the next use.
+     * null: the window begins with the next use.
      */
     starts_at: number | null;
     resets_at: number | null;
@@ -5377,32 +5377,32 @@ export interface Limits {
    */
   quotas: {
     /**
-     * Whose it is: of a key also that of a key that made it, of a login the member's.
+     * Owner of the quota. For a key it can also be a key that created it, for a login the member.
      */
     owner: "account" | "key" | "member" | "app";
     owner_id: string;
     /**
-     * `usd` by the prices of the models.
+     * Unit of the amount. `usd` is counted by the prices of the models.
      */
     unit: "requests" | "tokens" | "usd";
     /**
-     * Whole requests or tokens, or USD.
+     * Amount: a whole number of requests or tokens, or a number of USD.
      */
     amount: number;
     /**
-     * In this window; requests still running are left out.
+     * Usage in this window, without running requests.
      */
     used: number;
     /**
-     * What is left of `amount`; 0 where more was used.
+     * Rest of `amount`. 0 if more was used.
      */
     left: number;
     /**
-     * A span with a name, or seconds.
+     * Length of the window: a named span, or seconds.
      */
     per: ("hour" | "5h" | "day" | "week" | "month") | number;
     /**
-     * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+     * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
      */
     window: "calendar" | "rolling";
     /**
@@ -5410,15 +5410,15 @@ export interface Limits {
      */
     models: string[] | null;
     /**
-     * null: whatever tags a request has.
+     * null: requests with any tags.
      */
     tag: string | null;
     /**
-     * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+     * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
      */
     hard_stop: boolean;
     /**
-     * null: it begins with the next use.
+     * null: the window begins with the next use.
      */
     starts_at: number | null;
     resets_at: number | null;
@@ -5448,38 +5448,38 @@ export interface TierOverview {
    */
   monthly_spend: number | null;
   /**
-   * Quotas per window, beside those of a calendar month.
+   * Quotas per window, in addition to the monthly quotas.
    */
   quotas: {
     /**
-     * `usd` by the prices of the models.
+     * Unit of the amount. `usd` is counted by the prices of the models.
      */
     unit: "requests" | "tokens" | "usd";
     /**
-     * Whole requests or tokens, or USD.
+     * Amount: a whole number of requests or tokens, or a number of USD.
      */
     amount: number;
     /**
-     * A span with a name, or seconds.
+     * Length of the window: a named span, or seconds.
      */
     per: ("hour" | "5h" | "day" | "week" | "month") | number;
     /**
-     * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+     * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
      */
     window: "calendar" | "rolling";
     /**
-     * Ids of models, and beginnings of ids with an asterisk such as `gpt-*`. Left out: all models.
+     * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
      *
      * @minItems 1
      * @maxItems 32
      */
     models?: string[];
     /**
-     * Only requests that have this tag. Left out: whatever tags they have.
+     * Count only requests with this tag. Default: all requests.
      */
     tag?: string;
     /**
-     * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+     * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
      */
     hard_stop?: boolean;
   }[];
@@ -5499,14 +5499,14 @@ export interface TierOverview {
 }
 export interface CreateKeyRequest {
   /**
-   * What it is for; printable characters.
+   * Purpose of the key, in printable characters.
    */
   name: string;
   scopes?:
     ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[] | null;
   expires_at?: number | null;
   /**
-   * Seconds until it expires, in place of `expires_at`.
+   * Seconds until the key expires. Alternative to `expires_at`.
    */
   expires_in?: number | null;
   allowed_ips?: string[] | null;
@@ -5517,34 +5517,34 @@ export interface CreateKeyRequest {
   quotas?:
     | {
         /**
-         * `usd` by the prices of the models.
+         * Unit of the amount. `usd` is counted by the prices of the models.
          */
         unit: "requests" | "tokens" | "usd";
         /**
-         * Whole requests or tokens, or USD.
+         * Amount: a whole number of requests or tokens, or a number of USD.
          */
         amount: number;
         /**
-         * A span with a name, or seconds.
+         * Length of the window: a named span, or seconds.
          */
         per: ("hour" | "5h" | "day" | "week" | "month") | number;
         /**
-         * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+         * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
          */
         window?: "calendar" | "rolling";
         /**
-         * Ids of models, and beginnings of ids with an asterisk such as `gpt-*`. Left out: all models.
+         * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
          *
          * @minItems 1
          * @maxItems 32
          */
         models?: string[];
         /**
-         * Only requests that have this tag. Left out: whatever tags they have.
+         * Count only requests with this tag. Default: all requests.
          */
         tag?: string;
         /**
-         * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+         * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
          */
         hard_stop?: boolean;
       }[]
@@ -5553,7 +5553,7 @@ export interface CreateKeyRequest {
   tools?: string[] | null;
   never_leaves?: boolean | null;
   /**
-   * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
+   * Highest priority of requests of the key, and their default. It cannot exceed the priority of the account's tier. null: the tier's priority.
    */
   priority?: ("low" | "normal" | "high") | null;
   response_cache?: ("on" | "off") | null;
@@ -5572,11 +5572,11 @@ export interface CreatedApiKey {
   environment: "live" | "test" | "dev";
   scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
-   * Whether it works. A key ends at the latest with the key that made it.
+   * Whether the key works. A key ends at the latest when the key that created it ends.
    */
   status: "active" | "expired" | "revoked";
   /**
-   * Id of the key or person that made it; null for those that neither did, such as the first.
+   * Id of the key or person that created it. null for keys that neither created, such as the first key.
    */
   created_by: string | null;
   /**
@@ -5586,7 +5586,7 @@ export interface CreatedApiKey {
   expires_at: number | null;
   last_used_at: number | null;
   /**
-   * In the future after a rotation: it works until then.
+   * Time of revocation. After a rotation it may lie in the future: the key works until then.
    */
   revoked_at: number | null;
   allowed_ips: string[];
@@ -5595,62 +5595,62 @@ export interface CreatedApiKey {
   monthly_tokens: number | null;
   monthly_spend: number | null;
   /**
-   * Quotas per window, beside those of a calendar month.
+   * Quotas per window, in addition to the monthly quotas.
    */
   quotas: {
     /**
-     * `usd` by the prices of the models.
+     * Unit of the amount. `usd` is counted by the prices of the models.
      */
     unit: "requests" | "tokens" | "usd";
     /**
-     * Whole requests or tokens, or USD.
+     * Amount: a whole number of requests or tokens, or a number of USD.
      */
     amount: number;
     /**
-     * A span with a name, or seconds.
+     * Length of the window: a named span, or seconds.
      */
     per: ("hour" | "5h" | "day" | "week" | "month") | number;
     /**
-     * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+     * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
      */
     window: "calendar" | "rolling";
     /**
-     * Ids of models, and beginnings of ids with an asterisk such as `gpt-*`. Left out: all models.
+     * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
      *
      * @minItems 1
      * @maxItems 32
      */
     models?: string[];
     /**
-     * Only requests that have this tag. Left out: whatever tags they have.
+     * Count only requests with this tag. Default: all requests.
      */
     tag?: string;
     /**
-     * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+     * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
      */
     hard_stop?: boolean;
   }[];
   /**
-   * Ids and patterns of the models that it may use; null: all.
+   * Model ids and patterns that the key may use. null: all models.
    */
   models: string[] | null;
   /**
-   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
+   * Allowed tools, as `server` or `server/tool`. null: all tools that are offered.
    */
   tools: string[] | null;
   /**
-   * Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.
+   * Whether requests of the key go only to the built-in engine and to upstreams and nodes that an operator marked as local.
    */
   never_leaves: boolean;
   /**
-   * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
+   * Highest priority of requests of the key, and their default. It cannot exceed the priority of the account's tier. null: the tier's priority.
    */
   priority: ("low" | "normal" | "high") | null;
   response_cache: ("on" | "off") | null;
   tags: string[];
   note: string | null;
   /**
-   * The key itself. It is shown this once and not kept.
+   * The API key. It is shown only in this response and is not stored.
    */
   key: string;
 }
@@ -5682,11 +5682,11 @@ export interface ApiKey {
   environment: "live" | "test" | "dev";
   scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
-   * Whether it works. A key ends at the latest with the key that made it.
+   * Whether the key works. A key ends at the latest when the key that created it ends.
    */
   status: "active" | "expired" | "revoked";
   /**
-   * Id of the key or person that made it; null for those that neither did, such as the first.
+   * Id of the key or person that created it. null for keys that neither created, such as the first key.
    */
   created_by: string | null;
   /**
@@ -5696,7 +5696,7 @@ export interface ApiKey {
   expires_at: number | null;
   last_used_at: number | null;
   /**
-   * In the future after a rotation: it works until then.
+   * Time of revocation. After a rotation it may lie in the future: the key works until then.
    */
   revoked_at: number | null;
   allowed_ips: string[];
@@ -5705,55 +5705,55 @@ export interface ApiKey {
   monthly_tokens: number | null;
   monthly_spend: number | null;
   /**
-   * Quotas per window, beside those of a calendar month.
+   * Quotas per window, in addition to the monthly quotas.
    */
   quotas: {
     /**
-     * `usd` by the prices of the models.
+     * Unit of the amount. `usd` is counted by the prices of the models.
      */
     unit: "requests" | "tokens" | "usd";
     /**
-     * Whole requests or tokens, or USD.
+     * Amount: a whole number of requests or tokens, or a number of USD.
      */
     amount: number;
     /**
-     * A span with a name, or seconds.
+     * Length of the window: a named span, or seconds.
      */
     per: ("hour" | "5h" | "day" | "week" | "month") | number;
     /**
-     * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+     * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
      */
     window: "calendar" | "rolling";
     /**
-     * Ids of models, and beginnings of ids with an asterisk such as `gpt-*`. Left out: all models.
+     * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
      *
      * @minItems 1
      * @maxItems 32
      */
     models?: string[];
     /**
-     * Only requests that have this tag. Left out: whatever tags they have.
+     * Count only requests with this tag. Default: all requests.
      */
     tag?: string;
     /**
-     * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+     * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
      */
     hard_stop?: boolean;
   }[];
   /**
-   * Ids and patterns of the models that it may use; null: all.
+   * Model ids and patterns that the key may use. null: all models.
    */
   models: string[] | null;
   /**
-   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
+   * Allowed tools, as `server` or `server/tool`. null: all tools that are offered.
    */
   tools: string[] | null;
   /**
-   * Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.
+   * Whether requests of the key go only to the built-in engine and to upstreams and nodes that an operator marked as local.
    */
   never_leaves: boolean;
   /**
-   * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
+   * Highest priority of requests of the key, and their default. It cannot exceed the priority of the account's tier. null: the tier's priority.
    */
   priority: ("low" | "normal" | "high") | null;
   response_cache: ("on" | "off") | null;
@@ -5772,11 +5772,11 @@ export interface ApiKeyDetails {
   environment: "live" | "test" | "dev";
   scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
-   * Whether it works. A key ends at the latest with the key that made it.
+   * Whether the key works. A key ends at the latest when the key that created it ends.
    */
   status: "active" | "expired" | "revoked";
   /**
-   * Id of the key or person that made it; null for those that neither did, such as the first.
+   * Id of the key or person that created it. null for keys that neither created, such as the first key.
    */
   created_by: string | null;
   /**
@@ -5786,7 +5786,7 @@ export interface ApiKeyDetails {
   expires_at: number | null;
   last_used_at: number | null;
   /**
-   * In the future after a rotation: it works until then.
+   * Time of revocation. After a rotation it may lie in the future: the key works until then.
    */
   revoked_at: number | null;
   allowed_ips: string[];
@@ -5795,91 +5795,91 @@ export interface ApiKeyDetails {
   monthly_tokens: number | null;
   monthly_spend: number | null;
   /**
-   * Quotas per window, beside those of a calendar month.
+   * Quotas per window, in addition to the monthly quotas.
    */
   quotas: {
     /**
-     * `usd` by the prices of the models.
+     * Unit of the amount. `usd` is counted by the prices of the models.
      */
     unit: "requests" | "tokens" | "usd";
     /**
-     * Whole requests or tokens, or USD.
+     * Amount: a whole number of requests or tokens, or a number of USD.
      */
     amount: number;
     /**
-     * A span with a name, or seconds.
+     * Length of the window: a named span, or seconds.
      */
     per: ("hour" | "5h" | "day" | "week" | "month") | number;
     /**
-     * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+     * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
      */
     window: "calendar" | "rolling";
     /**
-     * Ids of models, and beginnings of ids with an asterisk such as `gpt-*`. Left out: all models.
+     * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
      *
      * @minItems 1
      * @maxItems 32
      */
     models?: string[];
     /**
-     * Only requests that have this tag. Left out: whatever tags they have.
+     * Count only requests with this tag. Default: all requests.
      */
     tag?: string;
     /**
-     * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+     * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
      */
     hard_stop?: boolean;
   }[];
   /**
-   * Ids and patterns of the models that it may use; null: all.
+   * Model ids and patterns that the key may use. null: all models.
    */
   models: string[] | null;
   /**
-   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
+   * Allowed tools, as `server` or `server/tool`. null: all tools that are offered.
    */
   tools: string[] | null;
   /**
-   * Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.
+   * Whether requests of the key go only to the built-in engine and to upstreams and nodes that an operator marked as local.
    */
   never_leaves: boolean;
   /**
-   * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
+   * Highest priority of requests of the key, and their default. It cannot exceed the priority of the account's tier. null: the tier's priority.
    */
   priority: ("low" | "normal" | "high") | null;
   response_cache: ("on" | "off") | null;
   tags: string[];
   note: string | null;
   /**
-   * What was used of each of `quotas`.
+   * Usage of each of `quotas`.
    */
   quotas_used: {
     /**
-     * Whose it is: of a key also that of a key that made it, of a login the member's.
+     * Owner of the quota. For a key it can also be a key that created it, for a login the member.
      */
     owner: "account" | "key" | "member" | "app";
     owner_id: string;
     /**
-     * `usd` by the prices of the models.
+     * Unit of the amount. `usd` is counted by the prices of the models.
      */
     unit: "requests" | "tokens" | "usd";
     /**
-     * Whole requests or tokens, or USD.
+     * Amount: a whole number of requests or tokens, or a number of USD.
      */
     amount: number;
     /**
-     * In this window; requests still running are left out.
+     * Usage in this window, without running requests.
      */
     used: number;
     /**
-     * What is left of `amount`; 0 where more was used.
+     * Rest of `amount`. 0 if more was used.
      */
     left: number;
     /**
-     * A span with a name, or seconds.
+     * Length of the window: a named span, or seconds.
      */
     per: ("hour" | "5h" | "day" | "week" | "month") | number;
     /**
-     * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+     * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
      */
     window: "calendar" | "rolling";
     /**
@@ -5887,30 +5887,30 @@ export interface ApiKeyDetails {
      */
     models: string[] | null;
     /**
-     * null: whatever tags a request has.
+     * null: requests with any tags.
      */
     tag: string | null;
     /**
-     * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+     * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
      */
     hard_stop: boolean;
     /**
-     * null: it begins with the next use.
+     * null: the window begins with the next use.
      */
     starts_at: number | null;
     resets_at: number | null;
   }[];
 }
 /**
- * What is left out stays as it is; null clears.
+ * Omitted members keep their values. null clears a value.
  */
 export interface UpdateKeyRequest {
   /**
-   * What it is for; printable characters.
+   * Purpose of the key, in printable characters.
    */
   name?: string;
   /**
-   * What it may do. Default: `chat:read chat:write models:read`, as far as the maker may.
+   * Scopes of the key. Default: those of `chat:read chat:write models:read` that its creator has.
    *
    * @minItems 1
    * @maxItems 20
@@ -5925,34 +5925,34 @@ export interface UpdateKeyRequest {
   quotas?:
     | {
         /**
-         * `usd` by the prices of the models.
+         * Unit of the amount. `usd` is counted by the prices of the models.
          */
         unit: "requests" | "tokens" | "usd";
         /**
-         * Whole requests or tokens, or USD.
+         * Amount: a whole number of requests or tokens, or a number of USD.
          */
         amount: number;
         /**
-         * A span with a name, or seconds.
+         * Length of the window: a named span, or seconds.
          */
         per: ("hour" | "5h" | "day" | "week" | "month") | number;
         /**
-         * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+         * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
          */
         window?: "calendar" | "rolling";
         /**
-         * Ids of models, and beginnings of ids with an asterisk such as `gpt-*`. Left out: all models.
+         * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
          *
          * @minItems 1
          * @maxItems 32
          */
         models?: string[];
         /**
-         * Only requests that have this tag. Left out: whatever tags they have.
+         * Count only requests with this tag. Default: all requests.
          */
         tag?: string;
         /**
-         * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+         * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
          */
         hard_stop?: boolean;
       }[]
@@ -5960,11 +5960,11 @@ export interface UpdateKeyRequest {
   models?: string[] | null;
   tools?: string[] | null;
   /**
-   * Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.
+   * Whether requests of the key go only to the built-in engine and to upstreams and nodes that an operator marked as local.
    */
   never_leaves?: boolean;
   /**
-   * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
+   * Highest priority of requests of the key, and their default. It cannot exceed the priority of the account's tier. null: the tier's priority.
    */
   priority?: ("low" | "normal" | "high") | null;
   response_cache?: ("on" | "off") | null;
@@ -5973,7 +5973,7 @@ export interface UpdateKeyRequest {
 }
 export interface RotateKeyRequest {
   /**
-   * How long the old key goes on working; 0: not at all. Default 86400.
+   * Seconds for which the old key still works. 0: it stops immediately. Default: 86400.
    */
   overlap_seconds?: number | null;
 }
@@ -5989,11 +5989,11 @@ export interface RotatedApiKey {
   environment: "live" | "test" | "dev";
   scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
-   * Whether it works. A key ends at the latest with the key that made it.
+   * Whether the key works. A key ends at the latest when the key that created it ends.
    */
   status: "active" | "expired" | "revoked";
   /**
-   * Id of the key or person that made it; null for those that neither did, such as the first.
+   * Id of the key or person that created it. null for keys that neither created, such as the first key.
    */
   created_by: string | null;
   /**
@@ -6003,7 +6003,7 @@ export interface RotatedApiKey {
   expires_at: number | null;
   last_used_at: number | null;
   /**
-   * In the future after a rotation: it works until then.
+   * Time of revocation. After a rotation it may lie in the future: the key works until then.
    */
   revoked_at: number | null;
   allowed_ips: string[];
@@ -6012,72 +6012,72 @@ export interface RotatedApiKey {
   monthly_tokens: number | null;
   monthly_spend: number | null;
   /**
-   * Quotas per window, beside those of a calendar month.
+   * Quotas per window, in addition to the monthly quotas.
    */
   quotas: {
     /**
-     * `usd` by the prices of the models.
+     * Unit of the amount. `usd` is counted by the prices of the models.
      */
     unit: "requests" | "tokens" | "usd";
     /**
-     * Whole requests or tokens, or USD.
+     * Amount: a whole number of requests or tokens, or a number of USD.
      */
     amount: number;
     /**
-     * A span with a name, or seconds.
+     * Length of the window: a named span, or seconds.
      */
     per: ("hour" | "5h" | "day" | "week" | "month") | number;
     /**
-     * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+     * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
      */
     window: "calendar" | "rolling";
     /**
-     * Ids of models, and beginnings of ids with an asterisk such as `gpt-*`. Left out: all models.
+     * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
      *
      * @minItems 1
      * @maxItems 32
      */
     models?: string[];
     /**
-     * Only requests that have this tag. Left out: whatever tags they have.
+     * Count only requests with this tag. Default: all requests.
      */
     tag?: string;
     /**
-     * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+     * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
      */
     hard_stop?: boolean;
   }[];
   /**
-   * Ids and patterns of the models that it may use; null: all.
+   * Model ids and patterns that the key may use. null: all models.
    */
   models: string[] | null;
   /**
-   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
+   * Allowed tools, as `server` or `server/tool`. null: all tools that are offered.
    */
   tools: string[] | null;
   /**
-   * Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.
+   * Whether requests of the key go only to the built-in engine and to upstreams and nodes that an operator marked as local.
    */
   never_leaves: boolean;
   /**
-   * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
+   * Highest priority of requests of the key, and their default. It cannot exceed the priority of the account's tier. null: the tier's priority.
    */
   priority: ("low" | "normal" | "high") | null;
   response_cache: ("on" | "off") | null;
   tags: string[];
   note: string | null;
   /**
-   * The key itself. It is shown this once and not kept.
+   * The API key. It is shown only in this response and is not stored.
    */
   key: string;
   /**
-   * Id of the old key.
+   * Id of the rotated key.
    */
   replaces: string;
 }
 export interface CreateWebhookRequest {
   /**
-   * Where events are posted to: https, on the public internet, without a user name in it.
+   * URL that receives the events: https, on the public internet, without credentials.
    */
   url: string;
   description?: string | null;
@@ -6117,20 +6117,20 @@ export interface WebhookWithSecret {
     | "webhook.test"
   )[];
   /**
-   * It gets events of this one; null: of the operators'.
+   * Account whose events the webhook receives. null: operators' events.
    */
   environment: ("live" | "test" | "dev") | null;
   enabled: boolean;
   /**
-   * `gone`: the receiver answered 410, so nothing more is sent until somebody enables it.
+   * `gone`: the receiver answered 410, so nothing is sent until the webhook is enabled again.
    */
   disabled_reason: "gone" | null;
   /**
-   * Those that sign, the newest last.
+   * Secrets that sign, newest last.
    */
   secrets: WebhookSecret[];
   /**
-   * Id of the person or key that made it.
+   * Id of the person or key that created the webhook.
    */
   created_by: string | null;
   /**
@@ -6138,14 +6138,14 @@ export interface WebhookWithSecret {
    */
   created_at: number;
   /**
-   * `whsec_…`, by which signatures are verified. It is shown this once.
+   * Secret to verify signatures, `whsec_…`. It is shown only in this response.
    */
   secret: string;
 }
 export interface WebhookSecret {
   last4: string;
   /**
-   * After a rotation: it signs until then.
+   * Time until which the secret signs, after a rotation.
    */
   expires_at: number | null;
 }
@@ -6174,20 +6174,20 @@ export interface Webhook {
     | "webhook.test"
   )[];
   /**
-   * It gets events of this one; null: of the operators'.
+   * Account whose events the webhook receives. null: operators' events.
    */
   environment: ("live" | "test" | "dev") | null;
   enabled: boolean;
   /**
-   * `gone`: the receiver answered 410, so nothing more is sent until somebody enables it.
+   * `gone`: the receiver answered 410, so nothing is sent until the webhook is enabled again.
    */
   disabled_reason: "gone" | null;
   /**
-   * Those that sign, the newest last.
+   * Secrets that sign, newest last.
    */
   secrets: WebhookSecret[];
   /**
-   * Id of the person or key that made it.
+   * Id of the person or key that created the webhook.
    */
   created_by: string | null;
   /**
@@ -6196,11 +6196,11 @@ export interface Webhook {
   created_at: number;
 }
 /**
- * What is left out stays as it is; null clears.
+ * Omitted members keep their values. null clears a value.
  */
 export interface UpdateWebhookRequest {
   /**
-   * Where events are posted to: https, on the public internet, without a user name in it.
+   * URL that receives the events: https, on the public internet, without credentials.
    */
   url?: string;
   description?: string | null;
@@ -6219,7 +6219,7 @@ export interface UpdateWebhookRequest {
       )[]
     | null;
   /**
-   * What waits for one that is disabled fails at its next attempt.
+   * Whether events are delivered. While disabled, pending deliveries fail at their next attempt.
    */
   enabled?: boolean;
 }
@@ -6230,14 +6230,14 @@ export interface DeletedWebhook {
 }
 export interface RotateWebhookSecretRequest {
   /**
-   * How long every delivery is signed with the old secret as well; 0: not at all. Default 86400.
+   * Seconds for which every delivery is also signed with the old secret. 0: not at all. Default: 86400.
    */
   overlap_seconds?: number | null;
 }
 export interface WebhookTest {
   object: "webhook_test";
   /**
-   * The delivery with this `event_id` says what came of it.
+   * `event_id` of the delivery, which shows the result.
    */
   event_id: string;
 }
@@ -6261,7 +6261,7 @@ export interface WebhookDelivery {
   object: "webhook_delivery";
   id: string;
   /**
-   * The `webhook-id` of all its attempts.
+   * `webhook-id` of all attempts.
    */
   event_id: string;
   type:
@@ -6276,7 +6276,7 @@ export interface WebhookDelivery {
     | "tool.changed"
     | "webhook.test";
   /**
-   * `failed`: it is not tried again.
+   * `failed`: the delivery is not tried again.
    */
   state: "pending" | "delivered" | "failed";
   attempts: WebhookAttempt[];
@@ -6293,11 +6293,11 @@ export interface WebhookAttempt {
    */
   at: number;
   /**
-   * The status of the answer; null: there was none.
+   * HTTP status of the answer. null: no answer.
    */
   status: number | null;
   /**
-   * Why there was no answer: `timeout`, `not_connected`, `broke_off`, `no_http`, `name_not_found`, `address_not_public`, `not_https`, `disabled` and the like.
+   * Reason for a missing answer: `timeout`, `not_connected`, `broke_off`, `no_http`, `name_not_found`, `address_not_public`, `not_https`, `disabled` and the like.
    */
   error: string | null;
   duration_ms: number;
@@ -6506,30 +6506,30 @@ export interface ProtectedResourceMetadata {
 }
 export interface CreateAppRequest {
   /**
-   * Shown to people who are asked to allow it; printable characters, and nothing that looks like the name of this server.
+   * Name on the consent page, in printable characters. It must not look like the name of this server.
    */
   name: string;
   homepage_url?: string | null;
   /**
-   * `confidential`: runs on a server and keeps a secret. `public`: on people's devices, without one. Default `confidential`.
+   * `confidential`: the app runs on a server and has a secret. `public`: the app runs on users' devices, without a secret. Default `confidential`.
    */
   type?: ("confidential" | "public") | null;
   redirect_uris?: string[] | null;
   /**
-   * The most it may ask for. Default: `chat:write models:read`.
+   * Scopes that the app may request. Default: `chat:write models:read`.
    */
   scopes?: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use")[] | null;
   tools?: string[] | null;
   require_pkce?: boolean | null;
 }
 /**
- * With `client_secret` where the app is confidential.
+ * The app, with `client_secret` if it is confidential.
  */
 export interface CreatedApp {
   object: "app";
   id: string;
   /**
-   * The same as `id`, under the name that OAuth has for it.
+   * Same as `id`, with OAuth's name.
    */
   client_id: string;
   name: string;
@@ -6537,24 +6537,24 @@ export interface CreatedApp {
   type: "confidential" | "public";
   redirect_uris: string[];
   /**
-   * The most it may ask for.
+   * Scopes that the app may request.
    */
   scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
-   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
+   * Allowed tools, as `server` or `server/tool`. null: all tools that are offered.
    */
   tools: string[] | null;
   /**
-   * In which its access tokens work.
+   * Environment of the app's access tokens.
    */
   environment: "live" | "test" | "dev";
   require_pkce: boolean;
   /**
-   * The account's name, shown to people who are asked to allow the app.
+   * Name of the account, shown on the consent page.
    */
   publisher: string;
   /**
-   * Id of the person or key that registered it.
+   * Id of the person or key that registered the app.
    */
   created_by: string | null;
   /**
@@ -6562,11 +6562,11 @@ export interface CreatedApp {
    */
   created_at: number;
   /**
-   * Those that work, oldest first, two at most; none of a public app.
+   * Valid secrets, oldest first, at most two. Empty for a public app.
    */
   secrets: AppSecret[];
   /**
-   * The secret itself. It is shown this once and not kept.
+   * The client secret. It is shown only in this response and is not stored.
    */
   client_secret?: string;
 }
@@ -6581,7 +6581,7 @@ export interface AppSecret {
    */
   created_at: number;
   /**
-   * After a rotation: it works until then.
+   * Time after which the secret stops working, after a rotation.
    */
   expires_at: number | null;
 }
@@ -6605,7 +6605,7 @@ export interface App {
   object: "app";
   id: string;
   /**
-   * The same as `id`, under the name that OAuth has for it.
+   * Same as `id`, with OAuth's name.
    */
   client_id: string;
   name: string;
@@ -6613,24 +6613,24 @@ export interface App {
   type: "confidential" | "public";
   redirect_uris: string[];
   /**
-   * The most it may ask for.
+   * Scopes that the app may request.
    */
   scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
-   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
+   * Allowed tools, as `server` or `server/tool`. null: all tools that are offered.
    */
   tools: string[] | null;
   /**
-   * In which its access tokens work.
+   * Environment of the app's access tokens.
    */
   environment: "live" | "test" | "dev";
   require_pkce: boolean;
   /**
-   * The account's name, shown to people who are asked to allow the app.
+   * Name of the account, shown on the consent page.
    */
   publisher: string;
   /**
-   * Id of the person or key that registered it.
+   * Id of the person or key that registered the app.
    */
   created_by: string | null;
   /**
@@ -6638,27 +6638,27 @@ export interface App {
    */
   created_at: number;
   /**
-   * Those that work, oldest first, two at most; none of a public app.
+   * Valid secrets, oldest first, at most two. Empty for a public app.
    */
   secrets: AppSecret[];
 }
 /**
- * What is left out stays as it is; null clears.
+ * Omitted members keep their values. null clears a value.
  */
 export interface UpdateAppRequest {
   /**
-   * Shown to people who are asked to allow it; printable characters, and nothing that looks like the name of this server.
+   * Name on the consent page, in printable characters. It must not look like the name of this server.
    */
   name?: string;
   homepage_url?: string | null;
   /**
-   * Where people are sent back to, compared byte by byte: https, http on 127.0.0.1, [::1] or localhost (any port), or an app's own scheme with a dot in it. May be empty for an app that only uses the device flow.
+   * Redirect URIs, compared byte by byte: https, http on 127.0.0.1, [::1] or localhost (any port), or a private scheme with a dot. May be empty for an app that only uses the device flow.
    *
    * @maxItems 20
    */
   redirect_uris?: string[];
   /**
-   * The most it may ask for.
+   * Scopes that the app may request.
    *
    * @minItems 1
    * @maxItems 20
@@ -6666,7 +6666,7 @@ export interface UpdateAppRequest {
   scopes?: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use")[];
   tools?: string[] | null;
   /**
-   * Whether it has to use PKCE (S256). A public app always has to.
+   * Whether the app must use PKCE (S256). A public app always must.
    */
   require_pkce?: boolean;
 }
@@ -6677,7 +6677,7 @@ export interface DeletedApp {
 }
 export interface RotateAppSecretRequest {
   /**
-   * How long the old secret goes on working; 0: not at all. Default 86400.
+   * Seconds for which the old secret still works. 0: it stops immediately. Default: 86400.
    */
   overlap_seconds?: number | null;
 }
@@ -6685,7 +6685,7 @@ export interface RotatedApp {
   object: "app";
   id: string;
   /**
-   * The same as `id`, under the name that OAuth has for it.
+   * Same as `id`, with OAuth's name.
    */
   client_id: string;
   name: string;
@@ -6693,24 +6693,24 @@ export interface RotatedApp {
   type: "confidential" | "public";
   redirect_uris: string[];
   /**
-   * The most it may ask for.
+   * Scopes that the app may request.
    */
   scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
-   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
+   * Allowed tools, as `server` or `server/tool`. null: all tools that are offered.
    */
   tools: string[] | null;
   /**
-   * In which its access tokens work.
+   * Environment of the app's access tokens.
    */
   environment: "live" | "test" | "dev";
   require_pkce: boolean;
   /**
-   * The account's name, shown to people who are asked to allow the app.
+   * Name of the account, shown on the consent page.
    */
   publisher: string;
   /**
-   * Id of the person or key that registered it.
+   * Id of the person or key that registered the app.
    */
   created_by: string | null;
   /**
@@ -6718,11 +6718,11 @@ export interface RotatedApp {
    */
   created_at: number;
   /**
-   * Those that work, oldest first, two at most; none of a public app.
+   * Valid secrets, oldest first, at most two. Empty for a public app.
    */
   secrets: AppSecret[];
   /**
-   * The secret itself. It is shown this once and not kept.
+   * The client secret. It is shown only in this response and is not stored.
    */
   client_secret: string;
 }
@@ -6745,7 +6745,7 @@ export interface AuthorizationList {
 export interface Authorization {
   object: "authorization";
   /**
-   * The app's id and the account's, with a colon between.
+   * App id and account id, separated by a colon.
    */
   id: string;
   app: {
@@ -6755,7 +6755,7 @@ export interface Authorization {
     homepage_url: string | null;
   };
   /**
-   * The account that the app acts for.
+   * Account for which the app acts.
    */
   account: {
     id: string;
@@ -6763,51 +6763,51 @@ export interface Authorization {
   };
   environment: "live" | "test" | "dev";
   /**
-   * What it may do, all that was allowed together.
+   * All scopes that you granted to the app.
    */
   scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
-   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
+   * Allowed tools, as `server` or `server/tool`. null: all tools that are offered.
    */
   tools: string[] | null;
   /**
-   * Quotas per window of what the app uses for you, in each environment.
+   * Quotas per window for the app's usage on your behalf, in each environment.
    */
   quotas: {
     /**
-     * `usd` by the prices of the models.
+     * Unit of the amount. `usd` is counted by the prices of the models.
      */
     unit: "requests" | "tokens" | "usd";
     /**
-     * Whole requests or tokens, or USD.
+     * Amount: a whole number of requests or tokens, or a number of USD.
      */
     amount: number;
     /**
-     * A span with a name, or seconds.
+     * Length of the window: a named span, or seconds.
      */
     per: ("hour" | "5h" | "day" | "week" | "month") | number;
     /**
-     * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+     * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
      */
     window: "calendar" | "rolling";
     /**
-     * Ids of models, and beginnings of ids with an asterisk such as `gpt-*`. Left out: all models.
+     * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
      *
      * @minItems 1
      * @maxItems 32
      */
     models?: string[];
     /**
-     * Only requests that have this tag. Left out: whatever tags they have.
+     * Count only requests with this tag. Default: all requests.
      */
     tag?: string;
     /**
-     * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+     * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
      */
     hard_stop?: boolean;
   }[];
   /**
-   * The first time that still counts.
+   * Time of the first grant that is still valid.
    */
   allowed_at: number;
   last_used_at: number | null;
@@ -6815,7 +6815,7 @@ export interface Authorization {
 export interface AuthorizationDetails {
   object: "authorization";
   /**
-   * The app's id and the account's, with a colon between.
+   * App id and account id, separated by a colon.
    */
   id: string;
   app: {
@@ -6825,7 +6825,7 @@ export interface AuthorizationDetails {
     homepage_url: string | null;
   };
   /**
-   * The account that the app acts for.
+   * Account for which the app acts.
    */
   account: {
     id: string;
@@ -6833,85 +6833,85 @@ export interface AuthorizationDetails {
   };
   environment: "live" | "test" | "dev";
   /**
-   * What it may do, all that was allowed together.
+   * All scopes that you granted to the app.
    */
   scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
-   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
+   * Allowed tools, as `server` or `server/tool`. null: all tools that are offered.
    */
   tools: string[] | null;
   /**
-   * Quotas per window of what the app uses for you, in each environment.
+   * Quotas per window for the app's usage on your behalf, in each environment.
    */
   quotas: {
     /**
-     * `usd` by the prices of the models.
+     * Unit of the amount. `usd` is counted by the prices of the models.
      */
     unit: "requests" | "tokens" | "usd";
     /**
-     * Whole requests or tokens, or USD.
+     * Amount: a whole number of requests or tokens, or a number of USD.
      */
     amount: number;
     /**
-     * A span with a name, or seconds.
+     * Length of the window: a named span, or seconds.
      */
     per: ("hour" | "5h" | "day" | "week" | "month") | number;
     /**
-     * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+     * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
      */
     window: "calendar" | "rolling";
     /**
-     * Ids of models, and beginnings of ids with an asterisk such as `gpt-*`. Left out: all models.
+     * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
      *
      * @minItems 1
      * @maxItems 32
      */
     models?: string[];
     /**
-     * Only requests that have this tag. Left out: whatever tags they have.
+     * Count only requests with this tag. Default: all requests.
      */
     tag?: string;
     /**
-     * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+     * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
      */
     hard_stop?: boolean;
   }[];
   /**
-   * The first time that still counts.
+   * Time of the first grant that is still valid.
    */
   allowed_at: number;
   last_used_at: number | null;
   /**
-   * What was used of each of `quotas` in this environment.
+   * Usage of each of `quotas` in this environment.
    */
   quotas_used: {
     /**
-     * Whose it is: of a key also that of a key that made it, of a login the member's.
+     * Owner of the quota. For a key it can also be a key that created it, for a login the member.
      */
     owner: "account" | "key" | "member" | "app";
     owner_id: string;
     /**
-     * `usd` by the prices of the models.
+     * Unit of the amount. `usd` is counted by the prices of the models.
      */
     unit: "requests" | "tokens" | "usd";
     /**
-     * Whole requests or tokens, or USD.
+     * Amount: a whole number of requests or tokens, or a number of USD.
      */
     amount: number;
     /**
-     * In this window; requests still running are left out.
+     * Usage in this window, without running requests.
      */
     used: number;
     /**
-     * What is left of `amount`; 0 where more was used.
+     * Rest of `amount`. 0 if more was used.
      */
     left: number;
     /**
-     * A span with a name, or seconds.
+     * Length of the window: a named span, or seconds.
      */
     per: ("hour" | "5h" | "day" | "week" | "month") | number;
     /**
-     * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+     * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
      */
     window: "calendar" | "rolling";
     /**
@@ -6919,55 +6919,55 @@ export interface AuthorizationDetails {
      */
     models: string[] | null;
     /**
-     * null: whatever tags a request has.
+     * null: requests with any tags.
      */
     tag: string | null;
     /**
-     * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+     * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
      */
     hard_stop: boolean;
     /**
-     * null: it begins with the next use.
+     * null: the window begins with the next use.
      */
     starts_at: number | null;
     resets_at: number | null;
   }[];
 }
 /**
- * What is left out stays as it is; null clears.
+ * Omitted members keep their values. null clears a value.
  */
 export interface UpdateAuthorizationRequest {
   quotas?:
     | {
         /**
-         * `usd` by the prices of the models.
+         * Unit of the amount. `usd` is counted by the prices of the models.
          */
         unit: "requests" | "tokens" | "usd";
         /**
-         * Whole requests or tokens, or USD.
+         * Amount: a whole number of requests or tokens, or a number of USD.
          */
         amount: number;
         /**
-         * A span with a name, or seconds.
+         * Length of the window: a named span, or seconds.
          */
         per: ("hour" | "5h" | "day" | "week" | "month") | number;
         /**
-         * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+         * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
          */
         window?: "calendar" | "rolling";
         /**
-         * Ids of models, and beginnings of ids with an asterisk such as `gpt-*`. Left out: all models.
+         * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
          *
          * @minItems 1
          * @maxItems 32
          */
         models?: string[];
         /**
-         * Only requests that have this tag. Left out: whatever tags they have.
+         * Count only requests with this tag. Default: all requests.
          */
         tag?: string;
         /**
-         * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+         * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
          */
         hard_stop?: boolean;
       }[]
@@ -6988,38 +6988,38 @@ export interface Session {
     is_operator: boolean;
   };
   /**
-   * The account that requests are for.
+   * Account of the requests.
    */
   account: {
     id: string;
     name: string;
   };
   /**
-   * `member`: has keys, apps and chats of their own; `admin`: manages all of the account's; `owner`: its owners and admins as well.
+   * `member`: has their own keys, apps and chats. `admin`: manages all keys, apps and members of the account. `owner`: also manages owners and admins.
    */
   role: "owner" | "admin" | "member";
   environment: "live" | "test" | "dev";
   scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
-   * The session of a browser; null for a token of `headrace login`.
+   * Id of the browser session. null for a token of `headrace login`.
    */
   session_id: string | null;
   /**
-   * To be sent as `X-CSRF-Token` with everything that changes something; only for a browser's session.
+   * Value to send as `X-CSRF-Token` with every request that changes data. Only for a browser session.
    */
   csrf_token: string | null;
   /**
-   * Whether the person has one, which changing it asks for; null for a token of `headrace login`.
+   * Whether the person has a password. A password change then requires it. null for a token of `headrace login`.
    */
   has_password: boolean | null;
   /**
-   * All that the person is a member of.
+   * All accounts of which the person is a member.
    */
   accounts: {
     id: string;
     name: string;
     /**
-     * `member`: has keys, apps and chats of their own; `admin`: manages all of the account's; `owner`: its owners and admins as well.
+     * `member`: has their own keys, apps and chats. `admin`: manages all keys, apps and members of the account. `owner`: also manages owners and admins.
      */
     role: "owner" | "admin" | "member";
     status: "active" | "suspended";
@@ -7027,21 +7027,21 @@ export interface Session {
   }[];
 }
 /**
- * What is left out stays as it is.
+ * Omitted members keep their values.
  */
 export interface UpdateSessionRequest {
   /**
-   * The account to look at from now on, one of `accounts`. Only in a browser's session.
+   * Account to switch to, one of `accounts`. Only in a browser session.
    */
   account_id?: string;
   /**
-   * Another name of the person.
+   * New display name of the person.
    */
   name?: string;
 }
 export interface ChangePasswordRequest {
   /**
-   * Left out by whoever has none yet.
+   * Current password. Omit it if you have none yet.
    */
   current_password?: string | null;
   /**
@@ -7073,19 +7073,19 @@ export interface BrowserSession {
   object: "browser_session";
   id: string;
   /**
-   * Whether the request itself comes from it.
+   * Whether this is the session of the request.
    */
   current: boolean;
   /**
-   * How the person signed in.
+   * Method by which the person signed in.
    */
   method: "password" | "passkey" | "sso" | "link";
   /**
-   * What the browser called itself.
+   * Name of the browser.
    */
   user_agent: string;
   /**
-   * Where it was last seen from.
+   * Last address of the browser.
    */
   client_address: string;
   /**
@@ -7097,14 +7097,14 @@ export interface BrowserSession {
    */
   last_seen_at: number;
   /**
-   * Whatever is done in it; unused, it ends sooner.
+   * Latest end of the session. An unused session ends earlier.
    */
   expires_at: number;
 }
 export interface EndedBrowserSessions {
   object: "browser_session.deleted";
   /**
-   * How many ended.
+   * Number of sessions that ended.
    */
   deleted: number;
 }
@@ -7116,11 +7116,11 @@ export interface EndedBrowserSession {
 export interface NoticeSettings {
   object: "notice_settings";
   /**
-   * Whether the person is told by mail.
+   * Whether the person receives mail notifications.
    */
   mail: boolean;
   /**
-   * Whether this server sends mail at all.
+   * Whether this server can send mail.
    */
   mail_is_sent: boolean;
 }
@@ -7148,7 +7148,7 @@ export interface Passkey {
   id: string;
   name: string;
   /**
-   * Whether it is kept beyond one device.
+   * Whether the passkey is backed up or synced beyond one device.
    */
   backed_up: boolean;
   /**
@@ -7166,19 +7166,19 @@ export interface PasskeyCreationOptions {
 }
 export interface AddPasskeyRequest {
   /**
-   * What it is called, in one line.
+   * Name of the passkey, in one line.
    */
   name: string;
   /**
-   * What `navigator.credentials.create()` gave, as JSON.
+   * Result of `navigator.credentials.create()` as JSON.
    */
   response: {
     /**
-     * base64url, as the browser gives it.
+     * base64url, as the browser returns it.
      */
     id: string;
     /**
-     * base64url, as the browser gives it.
+     * base64url, as the browser returns it.
      */
     rawId: string;
     type: "public-key";
@@ -7188,11 +7188,11 @@ export interface AddPasskeyRequest {
     authenticatorAttachment?: string | null;
     response: {
       /**
-       * base64url, as the browser gives it.
+       * base64url, as the browser returns it.
        */
       clientDataJSON: string;
       /**
-       * base64url, as the browser gives it.
+       * base64url, as the browser returns it.
        */
       attestationObject: string;
       transports?: string[] | null;
@@ -7203,7 +7203,7 @@ export interface AddPasskeyRequest {
 }
 export interface UpdatePasskeyRequest {
   /**
-   * What it is called, in one line.
+   * Name of the passkey, in one line.
    */
   name: string;
 }
@@ -7224,19 +7224,19 @@ export interface PasskeySignInOptions {
 }
 export interface PasskeySignInRequest {
   /**
-   * The id that came with the options.
+   * Id returned with the options.
    */
   challenge_id: string;
   /**
-   * What `navigator.credentials.get()` gave, as JSON.
+   * Result of `navigator.credentials.get()` as JSON.
    */
   response: {
     /**
-     * base64url, as the browser gives it.
+     * base64url, as the browser returns it.
      */
     id: string;
     /**
-     * base64url, as the browser gives it.
+     * base64url, as the browser returns it.
      */
     rawId: string;
     type: "public-key";
@@ -7246,15 +7246,15 @@ export interface PasskeySignInRequest {
     authenticatorAttachment?: string | null;
     response: {
       /**
-       * base64url, as the browser gives it.
+       * base64url, as the browser returns it.
        */
       clientDataJSON: string;
       /**
-       * base64url, as the browser gives it.
+       * base64url, as the browser returns it.
        */
       authenticatorData: string;
       /**
-       * base64url, as the browser gives it.
+       * base64url, as the browser returns it.
        */
       signature: string;
       userHandle?: string | null;
@@ -7263,13 +7263,13 @@ export interface PasskeySignInRequest {
     [k: string]: unknown;
   };
   /**
-   * A path of this server to go on to.
+   * Path on this server to open after sign-in.
    */
   next?: string | null;
 }
 export interface PasskeySignedIn {
   /**
-   * The path to go on to.
+   * Path to open next.
    */
   next: string;
 }
@@ -7296,51 +7296,51 @@ export interface Member {
   email: string;
   name: string;
   /**
-   * `member`: has keys, apps and chats of their own; `admin`: manages all of the account's; `owner`: its owners and admins as well.
+   * `member`: has their own keys, apps and chats. `admin`: manages all keys, apps and members of the account. `owner`: also manages owners and admins.
    */
   role: "owner" | "admin" | "member";
   /**
-   * Quotas per window, in each environment, of what the person does and makes as a member.
+   * Quotas per window, in each environment, for the person and for everything that they create as a member.
    */
   quotas: {
     /**
-     * `usd` by the prices of the models.
+     * Unit of the amount. `usd` is counted by the prices of the models.
      */
     unit: "requests" | "tokens" | "usd";
     /**
-     * Whole requests or tokens, or USD.
+     * Amount: a whole number of requests or tokens, or a number of USD.
      */
     amount: number;
     /**
-     * A span with a name, or seconds.
+     * Length of the window: a named span, or seconds.
      */
     per: ("hour" | "5h" | "day" | "week" | "month") | number;
     /**
-     * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+     * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
      */
     window: "calendar" | "rolling";
     /**
-     * Ids of models, and beginnings of ids with an asterisk such as `gpt-*`. Left out: all models.
+     * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
      *
      * @minItems 1
      * @maxItems 32
      */
     models?: string[];
     /**
-     * Only requests that have this tag. Left out: whatever tags they have.
+     * Count only requests with this tag. Default: all requests.
      */
     tag?: string;
     /**
-     * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+     * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
      */
     hard_stop?: boolean;
   }[];
   /**
-   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
+   * Allowed tools, as `server` or `server/tool`. null: all tools that are offered.
    */
   tools: string[] | null;
   /**
-   * Whether a member sees the usage and requests of the whole account, never what was asked or answered. Owners and admins do in any case.
+   * Whether a member sees the usage and requests of the whole account, but no prompts or answers. Owners and admins always do.
    */
   sees_all_usage: boolean;
   /**
@@ -7348,7 +7348,7 @@ export interface Member {
    */
   created_at: number;
   /**
-   * When a browser of theirs was last used here; null: not lately.
+   * Last use of this server in a browser. null: no recent use.
    */
   last_seen_at: number | null;
 }
@@ -7359,51 +7359,51 @@ export interface MemberDetails {
   email: string;
   name: string;
   /**
-   * `member`: has keys, apps and chats of their own; `admin`: manages all of the account's; `owner`: its owners and admins as well.
+   * `member`: has their own keys, apps and chats. `admin`: manages all keys, apps and members of the account. `owner`: also manages owners and admins.
    */
   role: "owner" | "admin" | "member";
   /**
-   * Quotas per window, in each environment, of what the person does and makes as a member.
+   * Quotas per window, in each environment, for the person and for everything that they create as a member.
    */
   quotas: {
     /**
-     * `usd` by the prices of the models.
+     * Unit of the amount. `usd` is counted by the prices of the models.
      */
     unit: "requests" | "tokens" | "usd";
     /**
-     * Whole requests or tokens, or USD.
+     * Amount: a whole number of requests or tokens, or a number of USD.
      */
     amount: number;
     /**
-     * A span with a name, or seconds.
+     * Length of the window: a named span, or seconds.
      */
     per: ("hour" | "5h" | "day" | "week" | "month") | number;
     /**
-     * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+     * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
      */
     window: "calendar" | "rolling";
     /**
-     * Ids of models, and beginnings of ids with an asterisk such as `gpt-*`. Left out: all models.
+     * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
      *
      * @minItems 1
      * @maxItems 32
      */
     models?: string[];
     /**
-     * Only requests that have this tag. Left out: whatever tags they have.
+     * Count only requests with this tag. Default: all requests.
      */
     tag?: string;
     /**
-     * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+     * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
      */
     hard_stop?: boolean;
   }[];
   /**
-   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
+   * Allowed tools, as `server` or `server/tool`. null: all tools that are offered.
    */
   tools: string[] | null;
   /**
-   * Whether a member sees the usage and requests of the whole account, never what was asked or answered. Owners and admins do in any case.
+   * Whether a member sees the usage and requests of the whole account, but no prompts or answers. Owners and admins always do.
    */
   sees_all_usage: boolean;
   /**
@@ -7411,40 +7411,40 @@ export interface MemberDetails {
    */
   created_at: number;
   /**
-   * When a browser of theirs was last used here; null: not lately.
+   * Last use of this server in a browser. null: no recent use.
    */
   last_seen_at: number | null;
   /**
-   * What was used of each of `quotas` in the environment that is asked for.
+   * Usage of each of `quotas` in the requested environment.
    */
   quotas_used: {
     /**
-     * Whose it is: of a key also that of a key that made it, of a login the member's.
+     * Owner of the quota. For a key it can also be a key that created it, for a login the member.
      */
     owner: "account" | "key" | "member" | "app";
     owner_id: string;
     /**
-     * `usd` by the prices of the models.
+     * Unit of the amount. `usd` is counted by the prices of the models.
      */
     unit: "requests" | "tokens" | "usd";
     /**
-     * Whole requests or tokens, or USD.
+     * Amount: a whole number of requests or tokens, or a number of USD.
      */
     amount: number;
     /**
-     * In this window; requests still running are left out.
+     * Usage in this window, without running requests.
      */
     used: number;
     /**
-     * What is left of `amount`; 0 where more was used.
+     * Rest of `amount`. 0 if more was used.
      */
     left: number;
     /**
-     * A span with a name, or seconds.
+     * Length of the window: a named span, or seconds.
      */
     per: ("hour" | "5h" | "day" | "week" | "month") | number;
     /**
-     * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+     * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
      */
     window: "calendar" | "rolling";
     /**
@@ -7452,66 +7452,66 @@ export interface MemberDetails {
      */
     models: string[] | null;
     /**
-     * null: whatever tags a request has.
+     * null: requests with any tags.
      */
     tag: string | null;
     /**
-     * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+     * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
      */
     hard_stop: boolean;
     /**
-     * null: it begins with the next use.
+     * null: the window begins with the next use.
      */
     starts_at: number | null;
     resets_at: number | null;
   }[];
 }
 /**
- * What is left out stays as it is; null clears the quotas, and the list of tools.
+ * Omitted members keep their values. null clears the quotas or the list of tools.
  */
 export interface UpdateMemberRequest {
   /**
-   * `member`: has keys, apps and chats of their own; `admin`: manages all of the account's; `owner`: its owners and admins as well.
+   * `member`: has their own keys, apps and chats. `admin`: manages all keys, apps and members of the account. `owner`: also manages owners and admins.
    */
   role?: "owner" | "admin" | "member";
   quotas?:
     | {
         /**
-         * `usd` by the prices of the models.
+         * Unit of the amount. `usd` is counted by the prices of the models.
          */
         unit: "requests" | "tokens" | "usd";
         /**
-         * Whole requests or tokens, or USD.
+         * Amount: a whole number of requests or tokens, or a number of USD.
          */
         amount: number;
         /**
-         * A span with a name, or seconds.
+         * Length of the window: a named span, or seconds.
          */
         per: ("hour" | "5h" | "day" | "week" | "month") | number;
         /**
-         * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+         * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
          */
         window?: "calendar" | "rolling";
         /**
-         * Ids of models, and beginnings of ids with an asterisk such as `gpt-*`. Left out: all models.
+         * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
          *
          * @minItems 1
          * @maxItems 32
          */
         models?: string[];
         /**
-         * Only requests that have this tag. Left out: whatever tags they have.
+         * Count only requests with this tag. Default: all requests.
          */
         tag?: string;
         /**
-         * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+         * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
          */
         hard_stop?: boolean;
       }[]
     | null;
   tools?: string[] | null;
   /**
-   * Whether a member sees the usage and requests of the whole account, never what was asked or answered. Owners and admins do in any case.
+   * Whether a member sees the usage and requests of the whole account, but no prompts or answers. Owners and admins always do.
    */
   sees_all_usage?: boolean;
 }
@@ -7541,11 +7541,11 @@ export interface Invitation {
   id: string;
   email: string;
   /**
-   * `member`: has keys, apps and chats of their own; `admin`: manages all of the account's; `owner`: its owners and admins as well.
+   * `member`: has their own keys, apps and chats. `admin`: manages all keys, apps and members of the account. `owner`: also manages owners and admins.
    */
   role: "owner" | "admin" | "member";
   /**
-   * Id of the person or key that invited; null for the console.
+   * Id of the person or key that sent the invitation. null for the console.
    */
   created_by: string | null;
   /**
@@ -7559,7 +7559,7 @@ export interface Invitation {
 }
 export interface CreateInvitationRequest {
   /**
-   * E-mail address. Case does not matter.
+   * E-mail address, compared without regard to case.
    */
   email: string;
   /**
@@ -7572,11 +7572,11 @@ export interface CreatedInvitation {
   id: string;
   email: string;
   /**
-   * `member`: has keys, apps and chats of their own; `admin`: manages all of the account's; `owner`: its owners and admins as well.
+   * `member`: has their own keys, apps and chats. `admin`: manages all keys, apps and members of the account. `owner`: also manages owners and admins.
    */
   role: "owner" | "admin" | "member";
   /**
-   * Id of the person or key that invited; null for the console.
+   * Id of the person or key that sent the invitation. null for the console.
    */
   created_by: string | null;
   /**
@@ -7588,11 +7588,11 @@ export interface CreatedInvitation {
    */
   expires_at: number;
   /**
-   * Works once, for whoever has it. It is shown this once and not kept; null where it was mailed.
+   * Link that works once, for anyone who has it. It is shown only in this response and is not stored. null if it was mailed.
    */
   link: string | null;
   /**
-   * Whether it was sent by mail; otherwise hand the link over yourself.
+   * Whether the invitation was sent by mail. Otherwise pass the link on yourself.
    */
   mailed: boolean;
 }
@@ -7608,20 +7608,20 @@ export interface ToolConnectionList {
 export interface ToolConnection {
   object: "tool_connection";
   /**
-   * The name of the MCP server.
+   * Name of the MCP server.
    */
   server: string;
   title: string | null;
   /**
-   * `broken`: it works no more until the account is connected again; `broken_because` says why. `unused`: the server is not there any more, or may not be used here; what was allowed there is kept until it is ended.
+   * `broken`: the connection no longer works until you connect the account again, and `broken_because` says why. `unused`: the server no longer exists or may not be used here, but the grant is kept until you end the connection.
    */
   state: "none" | "connected" | "broken" | "unused";
   /**
-   * The authorization server that gave the tokens.
+   * Authorization server that issued the tokens.
    */
   issuer: string | null;
   /**
-   * What was allowed there.
+   * Granted scopes.
    */
   scopes: string[];
   connected_at: number | null;
@@ -7630,30 +7630,30 @@ export interface ToolConnection {
 }
 export interface ConnectToolsRequest {
   /**
-   * The name of the MCP server.
+   * Name of the MCP server.
    */
   server: string;
 }
 export interface ToolConnectionBegun {
   object: "tool_connection.begun";
   /**
-   * The name of the MCP server.
+   * Name of the MCP server.
    */
   server: string;
   /**
-   * Where to send the browser now; it comes back within 15 minutes, in the same session.
+   * URL to open in the browser. The browser must return within 15 minutes, in the same session.
    */
   url: string;
 }
 export interface ToolConnectionDeleted {
   object: "tool_connection.deleted";
   /**
-   * The name of the MCP server.
+   * Name of the MCP server.
    */
   server: string;
   deleted: true;
   /**
-   * Whether the server's authorization server said that the tokens count no more.
+   * Whether the authorization server confirmed the revocation of the tokens.
    */
   revoked: boolean;
 }
@@ -7677,7 +7677,7 @@ export interface ConnectedPerson {
   object: "tool_connection.person";
   id: string;
   /**
-   * The name of the MCP server.
+   * Name of the MCP server.
    */
   server: string;
   person_id: string;
@@ -7837,62 +7837,62 @@ export interface Account {
   id: string;
   name: string;
   /**
-   * One that no longer exists limits like `free`.
+   * A tier that no longer exists applies the limits of `free`.
    */
   tier: string;
   status: "active" | "suspended";
   /**
-   * Tokens per calendar month (UTC), in place of the tier's: a number, "unlimited" for no limit, or null for as the tier says. Per environment.
+   * Tokens per calendar month (UTC), replacing the tier's: a number, "unlimited" for no limit, or null for the tier's value. Per environment.
    */
   monthly_tokens: (number | "unlimited") | null;
   /**
-   * USD per calendar month (UTC), in place of the tier's: a number, "unlimited" for no limit, or null for as the tier says. Per environment.
+   * USD per calendar month (UTC), replacing the tier's: a number, "unlimited" for no limit, or null for the tier's value. Per environment.
    */
   monthly_spend: (number | "unlimited") | null;
   /**
-   * Quotas per window, in place of the tier's: a list, empty for none, or null for as the tier says. Per environment.
+   * Quotas per window, replacing the tier's: a list, empty for none, or null for the tier's quotas. Per environment.
    */
   quotas:
     | {
         /**
-         * `usd` by the prices of the models.
+         * Unit of the amount. `usd` is counted by the prices of the models.
          */
         unit: "requests" | "tokens" | "usd";
         /**
-         * Whole requests or tokens, or USD.
+         * Amount: a whole number of requests or tokens, or a number of USD.
          */
         amount: number;
         /**
-         * A span with a name, or seconds.
+         * Length of the window: a named span, or seconds.
          */
         per: ("hour" | "5h" | "day" | "week" | "month") | number;
         /**
-         * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+         * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
          */
         window: "calendar" | "rolling";
         /**
-         * Ids of models, and beginnings of ids with an asterisk such as `gpt-*`. Left out: all models.
+         * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
          *
          * @minItems 1
          * @maxItems 32
          */
         models?: string[];
         /**
-         * Only requests that have this tag. Left out: whatever tags they have.
+         * Count only requests with this tag. Default: all requests.
          */
         tag?: string;
         /**
-         * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+         * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
          */
         hard_stop?: boolean;
       }[]
     | null;
   /**
-   * Whether chat completions are stored where a request does not say.
+   * Whether chat completions are stored if the request does not set `store`.
    */
   store_chats: boolean;
   /**
-   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
+   * Allowed tools, as `server` or `server/tool`. null: all tools that are offered.
    */
   tools: string[] | null;
   /**
@@ -7902,7 +7902,7 @@ export interface Account {
 }
 export interface CreateAccountRequest {
   /**
-   * For people; printable characters.
+   * Display name, in printable characters.
    */
   name: string;
   /**
@@ -7916,62 +7916,62 @@ export interface AccountDetails {
   id: string;
   name: string;
   /**
-   * One that no longer exists limits like `free`.
+   * A tier that no longer exists applies the limits of `free`.
    */
   tier: string;
   status: "active" | "suspended";
   /**
-   * Tokens per calendar month (UTC), in place of the tier's: a number, "unlimited" for no limit, or null for as the tier says. Per environment.
+   * Tokens per calendar month (UTC), replacing the tier's: a number, "unlimited" for no limit, or null for the tier's value. Per environment.
    */
   monthly_tokens: (number | "unlimited") | null;
   /**
-   * USD per calendar month (UTC), in place of the tier's: a number, "unlimited" for no limit, or null for as the tier says. Per environment.
+   * USD per calendar month (UTC), replacing the tier's: a number, "unlimited" for no limit, or null for the tier's value. Per environment.
    */
   monthly_spend: (number | "unlimited") | null;
   /**
-   * Quotas per window, in place of the tier's: a list, empty for none, or null for as the tier says. Per environment.
+   * Quotas per window, replacing the tier's: a list, empty for none, or null for the tier's quotas. Per environment.
    */
   quotas:
     | {
         /**
-         * `usd` by the prices of the models.
+         * Unit of the amount. `usd` is counted by the prices of the models.
          */
         unit: "requests" | "tokens" | "usd";
         /**
-         * Whole requests or tokens, or USD.
+         * Amount: a whole number of requests or tokens, or a number of USD.
          */
         amount: number;
         /**
-         * A span with a name, or seconds.
+         * Length of the window: a named span, or seconds.
          */
         per: ("hour" | "5h" | "day" | "week" | "month") | number;
         /**
-         * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+         * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
          */
         window: "calendar" | "rolling";
         /**
-         * Ids of models, and beginnings of ids with an asterisk such as `gpt-*`. Left out: all models.
+         * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
          *
          * @minItems 1
          * @maxItems 32
          */
         models?: string[];
         /**
-         * Only requests that have this tag. Left out: whatever tags they have.
+         * Count only requests with this tag. Default: all requests.
          */
         tag?: string;
         /**
-         * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+         * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
          */
         hard_stop?: boolean;
       }[]
     | null;
   /**
-   * Whether chat completions are stored where a request does not say.
+   * Whether chat completions are stored if the request does not set `store`.
    */
   store_chats: boolean;
   /**
-   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
+   * Allowed tools, as `server` or `server/tool`. null: all tools that are offered.
    */
   tools: string[] | null;
   /**
@@ -7979,7 +7979,7 @@ export interface AccountDetails {
    */
   created_at: number;
   /**
-   * This calendar month (UTC): what holds, override and tier taken together, and what was used.
+   * Limits and usage of this calendar month (UTC). The limits combine the account's overrides with its tier.
    */
   quota: {
     /**
@@ -8014,32 +8014,32 @@ export interface AccountDetails {
        */
       windows: {
         /**
-         * Whose it is: of a key also that of a key that made it, of a login the member's.
+         * Owner of the quota. For a key it can also be a key that created it, for a login the member.
          */
         owner: "account" | "key" | "member" | "app";
         owner_id: string;
         /**
-         * `usd` by the prices of the models.
+         * Unit of the amount. `usd` is counted by the prices of the models.
          */
         unit: "requests" | "tokens" | "usd";
         /**
-         * Whole requests or tokens, or USD.
+         * Amount: a whole number of requests or tokens, or a number of USD.
          */
         amount: number;
         /**
-         * In this window; requests still running are left out.
+         * Usage in this window, without running requests.
          */
         used: number;
         /**
-         * What is left of `amount`; 0 where more was used.
+         * Rest of `amount`. 0 if more was used.
          */
         left: number;
         /**
-         * A span with a name, or seconds.
+         * Length of the window: a named span, or seconds.
          */
         per: ("hour" | "5h" | "day" | "week" | "month") | number;
         /**
-         * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+         * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
          */
         window: "calendar" | "rolling";
         /**
@@ -8047,15 +8047,15 @@ export interface AccountDetails {
          */
         models: string[] | null;
         /**
-         * null: whatever tags a request has.
+         * null: requests with any tags.
          */
         tag: string | null;
         /**
-         * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+         * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
          */
         hard_stop: boolean;
         /**
-         * null: it begins with the next use.
+         * null: the window begins with the next use.
          */
         starts_at: number | null;
         resets_at: number | null;
@@ -8064,11 +8064,11 @@ export interface AccountDetails {
   };
 }
 /**
- * What is left out stays as it is.
+ * Omitted members keep their values.
  */
 export interface UpdateAccountRequest {
   /**
-   * For people; printable characters.
+   * Display name, in printable characters.
    */
   name?: string;
   /**
@@ -8076,64 +8076,64 @@ export interface UpdateAccountRequest {
    */
   tier?: string;
   /**
-   * While an account is suspended, all of its keys are refused.
+   * While an account is suspended, all its keys are refused.
    */
   status?: "active" | "suspended";
   /**
-   * Tokens per calendar month (UTC), in place of the tier's: a number, "unlimited" for no limit, or null for as the tier says. Per environment.
+   * Tokens per calendar month (UTC), replacing the tier's: a number, "unlimited" for no limit, or null for the tier's value. Per environment.
    */
   monthly_tokens?: (number | "unlimited") | null;
   /**
-   * USD per calendar month (UTC), in place of the tier's: a number, "unlimited" for no limit, or null for as the tier says. Per environment.
+   * USD per calendar month (UTC), replacing the tier's: a number, "unlimited" for no limit, or null for the tier's value. Per environment.
    */
   monthly_spend?: (number | "unlimited") | null;
   /**
-   * Quotas per window, in place of the tier's: a list, empty for none, or null for as the tier says. Per environment.
+   * Quotas per window, replacing the tier's: a list, empty for none, or null for the tier's quotas. Per environment.
    */
   quotas?:
     | {
         /**
-         * `usd` by the prices of the models.
+         * Unit of the amount. `usd` is counted by the prices of the models.
          */
         unit: "requests" | "tokens" | "usd";
         /**
-         * Whole requests or tokens, or USD.
+         * Amount: a whole number of requests or tokens, or a number of USD.
          */
         amount: number;
         /**
-         * A span with a name, or seconds.
+         * Length of the window: a named span, or seconds.
          */
         per: ("hour" | "5h" | "day" | "week" | "month") | number;
         /**
-         * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+         * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
          */
         window?: "calendar" | "rolling";
         /**
-         * Ids of models, and beginnings of ids with an asterisk such as `gpt-*`. Left out: all models.
+         * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
          *
          * @minItems 1
          * @maxItems 32
          */
         models?: string[];
         /**
-         * Only requests that have this tag. Left out: whatever tags they have.
+         * Count only requests with this tag. Default: all requests.
          */
         tag?: string;
         /**
-         * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+         * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
          */
         hard_stop?: boolean;
       }[]
     | null;
   /**
-   * Whether chat completions are stored where a request does not say.
+   * Whether chat completions are stored if the request does not set `store`.
    */
   store_chats?: boolean;
   tools?: string[] | null;
 }
 export interface CreateAccountKeyRequest {
   /**
-   * What it is for; printable characters.
+   * Purpose of the key, in printable characters.
    */
   name: string;
   /**
@@ -8143,7 +8143,7 @@ export interface CreateAccountKeyRequest {
     ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[] | null;
   expires_at?: number | null;
   /**
-   * Seconds until it expires, in place of `expires_at`.
+   * Seconds until the key expires. Alternative to `expires_at`.
    */
   expires_in?: number | null;
   allowed_ips?: string[] | null;
@@ -8154,34 +8154,34 @@ export interface CreateAccountKeyRequest {
   quotas?:
     | {
         /**
-         * `usd` by the prices of the models.
+         * Unit of the amount. `usd` is counted by the prices of the models.
          */
         unit: "requests" | "tokens" | "usd";
         /**
-         * Whole requests or tokens, or USD.
+         * Amount: a whole number of requests or tokens, or a number of USD.
          */
         amount: number;
         /**
-         * A span with a name, or seconds.
+         * Length of the window: a named span, or seconds.
          */
         per: ("hour" | "5h" | "day" | "week" | "month") | number;
         /**
-         * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+         * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
          */
         window?: "calendar" | "rolling";
         /**
-         * Ids of models, and beginnings of ids with an asterisk such as `gpt-*`. Left out: all models.
+         * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
          *
          * @minItems 1
          * @maxItems 32
          */
         models?: string[];
         /**
-         * Only requests that have this tag. Left out: whatever tags they have.
+         * Count only requests with this tag. Default: all requests.
          */
         tag?: string;
         /**
-         * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+         * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
          */
         hard_stop?: boolean;
       }[]
@@ -8190,7 +8190,7 @@ export interface CreateAccountKeyRequest {
   tools?: string[] | null;
   never_leaves?: boolean | null;
   /**
-   * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
+   * Highest priority of requests of the key, and their default. It cannot exceed the priority of the account's tier. null: the tier's priority.
    */
   priority?: ("low" | "normal" | "high") | null;
   response_cache?: ("on" | "off") | null;
@@ -8225,62 +8225,62 @@ export interface Tier {
    */
   monthly_spend: number | null;
   /**
-   * Quotas per window, beside those of a calendar month.
+   * Quotas per window, in addition to the monthly quotas.
    */
   quotas: {
     /**
-     * `usd` by the prices of the models.
+     * Unit of the amount. `usd` is counted by the prices of the models.
      */
     unit: "requests" | "tokens" | "usd";
     /**
-     * Whole requests or tokens, or USD.
+     * Amount: a whole number of requests or tokens, or a number of USD.
      */
     amount: number;
     /**
-     * A span with a name, or seconds.
+     * Length of the window: a named span, or seconds.
      */
     per: ("hour" | "5h" | "day" | "week" | "month") | number;
     /**
-     * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+     * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
      */
     window: "calendar" | "rolling";
     /**
-     * Ids of models, and beginnings of ids with an asterisk such as `gpt-*`. Left out: all models.
+     * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
      *
      * @minItems 1
      * @maxItems 32
      */
     models?: string[];
     /**
-     * Only requests that have this tag. Left out: whatever tags they have.
+     * Count only requests with this tag. Default: all requests.
      */
     tag?: string;
     /**
-     * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+     * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
      */
     hard_stop?: boolean;
   }[];
   /**
-   * Where the limits hold; elsewhere there are none.
+   * Environments in which the limits apply. The other environments have no limits.
    *
    * @maxItems 3
    */
   environments: ("live" | "test" | "dev")[];
   /**
-   * The highest that requests of its accounts may have, in all environments, and the one of those that say none. Default: `normal`.
+   * Highest priority of requests of its accounts in all environments, and the default priority. Default: `normal`.
    */
   priority: "low" | "normal" | "high";
   /**
-   * Where its figures come from; those of `file` are changed in headrace.yaml alone.
+   * Source of its figures. Figures from `file` can only be changed in headrace.yaml.
    */
   source: "built-in" | "file" | "database";
   /**
-   * How many accounts have it.
+   * Number of accounts with this tier.
    */
   accounts: number;
 }
 /**
- * All of the tier: `null` is no limit, and so is what is left out of the members that may be left out.
+ * All figures of the tier. `null` means no limit, and so does an omitted optional member.
  */
 export interface TierRequest {
   /**
@@ -8296,40 +8296,40 @@ export interface TierRequest {
   quotas?:
     | {
         /**
-         * `usd` by the prices of the models.
+         * Unit of the amount. `usd` is counted by the prices of the models.
          */
         unit: "requests" | "tokens" | "usd";
         /**
-         * Whole requests or tokens, or USD.
+         * Amount: a whole number of requests or tokens, or a number of USD.
          */
         amount: number;
         /**
-         * A span with a name, or seconds.
+         * Length of the window: a named span, or seconds.
          */
         per: ("hour" | "5h" | "day" | "week" | "month") | number;
         /**
-         * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+         * `calendar`: calendar spans in UTC, with weeks from Monday. `rolling`: from the first use for the length of the span, with months of 30 days. Default: `calendar`, but `rolling` for `5h` and seconds.
          */
         window?: "calendar" | "rolling";
         /**
-         * Ids of models, and beginnings of ids with an asterisk such as `gpt-*`. Left out: all models.
+         * Model ids that the quota counts, or prefixes ending in `*`, such as `gpt-*`. Default: all models.
          *
          * @minItems 1
          * @maxItems 32
          */
         models?: string[];
         /**
-         * Only requests that have this tag. Left out: whatever tags they have.
+         * Count only requests with this tag. Default: all requests.
          */
         tag?: string;
         /**
-         * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+         * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
          */
         hard_stop?: boolean;
       }[]
     | null;
   /**
-   * Where the limits hold; elsewhere there are none. Default: `live`, `test`.
+   * Environments in which the limits apply. The other environments have no limits. Default: `live`, `test`.
    */
   environments?: ("live" | "test" | "dev")[] | null;
   priority?: ("low" | "normal" | "high") | null;
@@ -8351,24 +8351,24 @@ export interface Upstream {
    */
   url: string | null;
   /**
-   * Where it comes from. Those of `database` are changed here, those of `file` in headrace.yaml alone.
+   * Source of the upstream. `database`: changed by this API. `file`: changed only in headrace.yaml.
    */
   source: "built-in" | "command" | "file" | "database" | "found" | "node";
   /**
-   * Whether one of this name was added here as well, which does not count while the file has the name.
+   * Whether an upstream with this name was also added by this API. It has no effect while the file has the name.
    */
   overrides_database: boolean;
   has_api_key: boolean;
   /**
-   * Whether the models that it lists are served.
+   * Whether to serve the models that the upstream lists.
    */
   discover: boolean;
   /**
-   * Whether requests of keys with `never_leaves` may go there, as nothing that it is sent goes further. The built-in engine is local.
+   * Whether keys with `never_leaves` may use the upstream, because it sends nothing on to other systems. The built-in engine is local.
    */
   local: boolean;
   /**
-   * Environments whose keys may use its discovered models.
+   * Environments whose keys may use the upstream's discovered models.
    */
   environments: ("live" | "test" | "dev")[];
   /**
@@ -8376,121 +8376,121 @@ export interface Upstream {
    */
   timeout_seconds: number | null;
   /**
-   * Seconds for which a begun answer may be silent. null for the built-in engine and for nodes.
+   * Seconds without data after which a started answer fails. null for the built-in engine and for nodes.
    */
   idle_seconds: number | null;
   /**
-   * Most requests at once; more wait in the queue. null: measured.
+   * Maximum number of concurrent requests. Further requests wait in the queue. null: measured automatically.
    */
   max_concurrency: number | null;
   /**
-   * The API that it speaks: `openai`, as most servers do, or `messages`, Anthropic's own.
+   * API of the upstream: `openai`, which most servers use, or `messages` for Anthropic's.
    */
   api: "openai" | "messages";
   /**
-   * Formats of conversations that it has, as far as is known now: as it was told, or as it was asked.
+   * Conversation formats that the upstream supports, as configured or detected so far.
    */
   apis: ("chat" | "responses" | "messages")[];
   /**
-   * Whether its settings name `apis`; else it is asked what it has.
+   * Whether `apis` is configured. Otherwise the formats are detected automatically.
    */
   names_apis: boolean;
   /**
-   * Header that the key is sent in: `authorization` as a bearer token, `api-key` for Azure. null: `authorization`, or `x-api-key` where `api` is `messages`.
+   * Header for the API key: `authorization` as a bearer token, or `api-key` for Azure. null: `authorization`, or `x-api-key` if `api` is `messages`.
    */
   key_header: ("authorization" | "api-key" | "x-api-key") | null;
   /**
-   * At most 20 parameters that the path of every request to it ends with, such as `api-version` of Azure.
+   * Query parameters added to every request, at most 20, such as `api-version` for Azure.
    */
   query: {
     [k: string]: string;
   };
   /**
-   * Whether each request has vLLM's `cache_salt`, another one for each account: no account finds in its cache what another asked.
+   * For vLLM: send a `cache_salt` with each request, different for each account, so that accounts do not share cached prompts.
    */
   cache_salt: boolean;
   /**
-   * Whether each request has vLLM's `priority`, for a server with `--scheduling-policy priority`.
+   * For vLLM with `--scheduling-policy priority`: send a `priority` with each request.
    */
   priority: boolean;
   /**
-   * What `user`, `safety_identifier`, `prompt_cache_key` and, in Messages, `metadata.user_id` become: `hashed`, with the account, `as_sent` or `removed`. null: as sent where it is local, else hashed.
+   * What `user`, `safety_identifier`, `prompt_cache_key` and, in Messages, `metadata.user_id` become: `hashed`, with the account, `as_sent` or `removed`. null: `as_sent` if the upstream is local, else `hashed`.
    */
   identifiers: ("hashed" | "as_sent" | "removed") | null;
   /**
-   * What the last look found, every 30 s; `starting`: it was not asked yet. `draining` comes before the others.
+   * Result of the last poll, which runs every 30 s. `starting`: not polled yet. `draining` takes precedence over the others.
    */
   state: "ok" | "unreachable" | "draining" | "starting";
   /**
-   * `resting`: it could not be reached a moment ago, and other deployments come first; `trying`: its rest is over, and one request or probe finds out; `ready`: the next one will.
+   * Circuit breaker after failed connections. `resting`: other deployments come first. `trying`: one request or probe is testing the upstream. `ready`: the next request or probe will test it.
    */
   health: "ok" | "resting" | "ready" | "trying";
   /**
-   * How many models it listed when it was last reached.
+   * Number of models that the upstream listed when it was last reached.
    */
   models: number;
   /**
-   * Requests that it works on.
+   * Number of running requests.
    */
   running: number;
   /**
-   * Requests that wait for a place.
+   * Number of requests that wait for a free slot.
    */
   waiting: number;
   /**
-   * How many it takes at once now; null where nothing was sent to it yet.
+   * Current limit of concurrent requests. null before the first request.
    */
   concurrency: number | null;
   /**
-   * What it says itself in its metrics, as vLLM, SGLang and llama-server do; null where nothing lately.
+   * Figures from the upstream's own metrics, for vLLM, SGLang and llama-server. null without recent figures.
    */
   load: {
     /**
-     * Requests that it works on, whoever sent them.
+     * Number of running requests of all clients.
      */
     running: number;
     /**
-     * Requests that wait inside of it.
+     * Number of requests in the upstream's own queue.
      */
     waiting: number;
     /**
-     * Part of its memory for prompts that is taken, 0 to 1.
+     * Used share of the KV cache, 0 to 1.
      */
     cache_use: number | null;
     /**
-     * Part of the prompt tokens that it found there, 0 to 1.
+     * Share of prompt tokens found in the prefix cache, 0 to 1.
      */
     cache_hits: number | null;
   } | null;
   /**
-   * Why it cannot be reached.
+   * Reason why the upstream cannot be reached.
    */
   error: string | null;
   /**
-   * null for those that were not added here.
+   * null for upstreams that were not added by this API.
    */
   created_at: number | null;
 }
 export interface CreateUpstreamRequest {
   /**
-   * For logs and records: lower-case letters, digits, dots, underscores and hyphens.
+   * Name in logs and records: lower-case letters, digits, dots, underscores and hyphens.
    */
   name: string;
   /**
-   * Base URL of its API, nearly always ending in `/v1`, which may be left out where `api` is `messages`.
+   * Base URL of the API, usually ending in `/v1`. With `api: messages` the `/v1` may be omitted.
    */
   url: string;
   /**
-   * Sent to it as `key_header` says. It is kept sealed and not shown again.
+   * API key, sent in the header of `key_header`. It is stored encrypted and not shown again.
    */
   api_key?: string | null;
   /**
-   * Whether to serve the models that it lists. Default true.
+   * Whether to serve the models that the upstream lists. Default true.
    */
   discover?: boolean | null;
   local?: boolean | null;
   /**
-   * Environments whose keys may use its discovered models. Default: `live`, `dev`.
+   * Environments whose keys may use the upstream's discovered models. Default: `live`, `dev`.
    */
   environments?: ("live" | "test" | "dev")[] | null;
   /**
@@ -8498,23 +8498,23 @@ export interface CreateUpstreamRequest {
    */
   timeout_seconds?: number | null;
   /**
-   * Seconds for which a begun answer may be silent. Default 900.
+   * Seconds without data after which a started answer fails. Default 900.
    */
   idle_seconds?: number | null;
   /**
-   * Most requests at once; more wait in the queue. null: measured.
+   * Maximum number of concurrent requests. Further requests wait in the queue. null: measured automatically.
    */
   max_concurrency?: number | null;
   /**
-   * The API that it speaks: `messages` is Anthropic's own. Default `openai`.
+   * API of the upstream: `messages` is Anthropic's. Default `openai`.
    */
   api?: ("openai" | "messages") | null;
   /**
-   * Formats of conversations that it has, each with all that its maker has in it; requests in the others are translated. null: it is asked what it has.
+   * Conversation formats that the upstream supports in full. Requests in other formats are translated. null: detected automatically.
    */
   apis?: ("chat" | "responses" | "messages")[] | null;
   /**
-   * Header that the key is sent in: `authorization` as a bearer token, `api-key` for Azure. null: `authorization`, or `x-api-key` where `api` is `messages`.
+   * Header for the API key: `authorization` as a bearer token, or `api-key` for Azure. null: `authorization`, or `x-api-key` if `api` is `messages`.
    */
   key_header?: ("authorization" | "api-key" | "x-api-key") | null;
   query?: {
@@ -8523,32 +8523,32 @@ export interface CreateUpstreamRequest {
   cache_salt?: boolean | null;
   priority?: boolean | null;
   /**
-   * What `user`, `safety_identifier`, `prompt_cache_key` and, in Messages, `metadata.user_id` become: `hashed`, with the account, `as_sent` or `removed`. null: as sent where it is local, else hashed.
+   * What `user`, `safety_identifier`, `prompt_cache_key` and, in Messages, `metadata.user_id` become: `hashed`, with the account, `as_sent` or `removed`. null: `as_sent` if the upstream is local, else `hashed`.
    */
   identifiers?: ("hashed" | "as_sent" | "removed") | null;
 }
 /**
- * What is left out stays as it is.
+ * Omitted members keep their values.
  */
 export interface UpdateUpstreamRequest {
   /**
-   * At another host, port or scheme only with `api_key`, if it has one.
+   * If the host, port or scheme changes and the upstream has a key, send `api_key` as well.
    */
   url?: string;
   /**
-   * null removes it.
+   * null removes the key.
    */
   api_key?: string | null;
   /**
-   * Whether the models that it lists are served.
+   * Whether to serve the models that the upstream lists.
    */
   discover?: boolean;
   /**
-   * Becomes false where `url` moves to another server, unless it is there as well.
+   * If `url` changes to another server and this member is omitted, it becomes false.
    */
   local?: boolean;
   /**
-   * Environments whose keys may use its discovered models.
+   * Environments whose keys may use the upstream's discovered models.
    *
    * @minItems 1
    * @maxItems 3
@@ -8559,23 +8559,23 @@ export interface UpdateUpstreamRequest {
    */
   timeout_seconds?: number;
   /**
-   * Seconds for which a begun answer may be silent.
+   * Seconds without data after which a started answer fails.
    */
   idle_seconds?: number;
   /**
-   * Most requests at once; more wait in the queue. null: measured.
+   * Maximum number of concurrent requests. Further requests wait in the queue. null: measured automatically.
    */
   max_concurrency?: number | null;
   /**
-   * The API that it speaks: `openai`, as most servers do, or `messages`, Anthropic's own.
+   * API of the upstream: `openai`, which most servers use, or `messages` for Anthropic's.
    */
   api?: "openai" | "messages";
   /**
-   * Formats of conversations that it has, each with all that its maker has in it; requests in the others are translated. null: it is asked what it has.
+   * Conversation formats that the upstream supports in full. Requests in other formats are translated. null: detected automatically.
    */
   apis?: ("chat" | "responses" | "messages")[] | null;
   /**
-   * Header that the key is sent in: `authorization` as a bearer token, `api-key` for Azure. null: `authorization`, or `x-api-key` where `api` is `messages`.
+   * Header for the API key: `authorization` as a bearer token, or `api-key` for Azure. null: `authorization`, or `x-api-key` if `api` is `messages`.
    */
   key_header?: ("authorization" | "api-key" | "x-api-key") | null;
   query?: {
@@ -8584,11 +8584,11 @@ export interface UpdateUpstreamRequest {
   cache_salt?: boolean | null;
   priority?: boolean | null;
   /**
-   * What `user`, `safety_identifier`, `prompt_cache_key` and, in Messages, `metadata.user_id` become: `hashed`, with the account, `as_sent` or `removed`. null: as sent where it is local, else hashed.
+   * What `user`, `safety_identifier`, `prompt_cache_key` and, in Messages, `metadata.user_id` become: `hashed`, with the account, `as_sent` or `removed`. null: `as_sent` if the upstream is local, else `hashed`.
    */
   identifiers?: ("hashed" | "as_sent" | "removed") | null;
   /**
-   * While true, it finishes what it has and gets nothing new. For every source; kept over a restart.
+   * While true, the upstream finishes its requests and gets no new ones. Allowed for every source. Survives a restart.
    */
   draining?: boolean;
 }
@@ -8598,31 +8598,31 @@ export interface DeletedUpstream {
   deleted: true;
 }
 /**
- * Either `name` or `url`.
+ * Needs either `name` or `url`.
  */
 export interface UpstreamTestRequest {
   /**
-   * The name of an upstream that there is; alone.
+   * Name of an existing upstream. No other member is allowed with it.
    */
   name?: string;
   /**
-   * The address of a server to try; no stored key is sent to it.
+   * URL of a server to test. No stored key is sent to it.
    */
   url?: string;
   /**
-   * Only with `url`, as are those that follow.
+   * Only with `url`, like the members that follow.
    */
   api_key?: string | null;
   /**
-   * The API that it speaks: `messages` is Anthropic's own. Default `openai`.
+   * API of the upstream: `messages` is Anthropic's. Default `openai`.
    */
   api?: ("openai" | "messages") | null;
   /**
-   * Formats of conversations that it has, each with all that its maker has in it; requests in the others are translated. null: it is asked what it has.
+   * Conversation formats that the upstream supports in full. Requests in other formats are translated. null: detected automatically.
    */
   apis?: ("chat" | "responses" | "messages")[] | null;
   /**
-   * Header that the key is sent in: `authorization` as a bearer token, `api-key` for Azure. null: `authorization`, or `x-api-key` where `api` is `messages`.
+   * Header for the API key: `authorization` as a bearer token, or `api-key` for Azure. null: `authorization`, or `x-api-key` if `api` is `messages`.
    */
   key_header?: ("authorization" | "api-key" | "x-api-key") | null;
   query?: {
@@ -8631,7 +8631,7 @@ export interface UpstreamTestRequest {
   cache_salt?: boolean | null;
   priority?: boolean | null;
   /**
-   * What `user`, `safety_identifier`, `prompt_cache_key` and, in Messages, `metadata.user_id` become: `hashed`, with the account, `as_sent` or `removed`. null: as sent where it is local, else hashed.
+   * What `user`, `safety_identifier`, `prompt_cache_key` and, in Messages, `metadata.user_id` become: `hashed`, with the account, `as_sent` or `removed`. null: `as_sent` if the upstream is local, else `hashed`.
    */
   identifiers?: ("hashed" | "as_sent" | "removed") | null;
 }
@@ -8640,15 +8640,15 @@ export interface UpstreamTest {
   ok: boolean;
   duration_ms: number;
   /**
-   * Ids of its models, at most 1000.
+   * Ids of the models, at most 1000.
    */
   models: string[];
   /**
-   * Formats of conversations that it has; none where it is not ok.
+   * Conversation formats that the upstream supports. Empty if it is not ok.
    */
   apis: ("chat" | "responses" | "messages")[];
   /**
-   * What went wrong; null where it is ok.
+   * Error message. null if the upstream is ok.
    */
   error: string | null;
 }
@@ -8660,20 +8660,20 @@ export interface ManagedModel {
   object: "managed_model";
   id: string;
   /**
-   * Who declares it. `file`: headrace.yaml, where alone it is changed; `database`: this API; `upstream`: nobody, it is offered as an upstream lists it.
+   * Source of the declaration. `file`: headrace.yaml, where alone it can be changed. `database`: this API. `upstream`: undeclared, offered as an upstream lists it.
    */
   source: "file" | "database" | "upstream";
   /**
-   * Whether it was declared here as well, which does not count while the file has the id.
+   * Whether the model is also declared by this API. That declaration has no effect while the file has the id.
    */
   overrides_database: boolean;
   /**
-   * How many of its deployments are `ok`: all, some or none of them; `nowhere`: it has none, as no upstream lists it, or those that it names are gone.
+   * How many deployments are `ok`: all, some or none. `nowhere`: the model has no deployments, because no upstream lists it or the named upstreams are gone.
    */
   status: "ok" | "partly" | "down" | "nowhere";
   owned_by: string | null;
   /**
-   * null where nobody says.
+   * null if unknown.
    */
   capabilities: {
     /**
@@ -8722,15 +8722,15 @@ export interface ManagedModel {
     tokenize?: boolean;
   } | null;
   /**
-   * Tokens of prompt and answer together; null where nobody says.
+   * Context length in tokens, prompt and answer together. null if unknown.
    */
   context_length: number | null;
   /**
-   * Environments whose keys may use it.
+   * Environments whose keys may use the model.
    */
   environments: ("live" | "test" | "dev")[];
   /**
-   * null: it has none, costs nothing, and no quota of USD counts it.
+   * null: the model has no price. It is free, and quotas in USD do not count it.
    */
   price: {
     /**
@@ -8802,37 +8802,37 @@ export interface ManagedModel {
      */
     image?: number;
     /**
-     * Rates that hold in place of the others where all of what one says applies; later ones win, and factors multiply. At most 16.
+     * Rates that replace the base rates if all conditions of the variant apply. Later variants take precedence, and factors multiply. At most 16.
      */
     variants?: {
       /**
-       * For prompts of more tokens than this, those that were cached included: they are the rates of all of its tokens.
+       * Condition: the prompt has more tokens than this, including cached tokens. The rates then apply to all its tokens.
        */
       context_above?: number;
       /**
-       * Where the model server says that it served in this tier, speed or region, such as `flex`, `fast` or `us`.
+       * Condition: the model server reports that it served the request in this tier, speed or region, such as `flex`, `fast` or `us`.
        */
       served?: string;
       /**
-       * For requests that begin at this time or later: `2026-12-01` or `2026-12-01T08:00:00Z`.
+       * Condition: the request begins at this time or later, such as `2026-12-01` or `2026-12-01T08:00:00Z`.
        */
       from?: string;
       /**
-       * For requests that begin in one of these parts of a day (UTC), such as `01:00-04:00`.
+       * Condition: the request begins in one of these parts of a day (UTC), such as `01:00-04:00`.
        *
        * @minItems 1
        * @maxItems 8
        */
       hours?: string[];
       /**
-       * For requests that begin on these days of the week (UTC).
+       * Condition: the request begins on one of these days of the week (UTC).
        *
        * @minItems 1
        * @maxItems 7
        */
       days?: ("sun" | "mon" | "tue" | "wed" | "thu" | "fri" | "sat")[];
       /**
-       * What all rates for tokens are multiplied with then, those of this variant included.
+       * Factor for all token rates under these conditions, including the rates of this variant.
        */
       factor?: number;
       /**
@@ -8910,28 +8910,28 @@ export interface ManagedModel {
     model: string;
     weight: number;
     /**
-     * `missing`: there is no upstream of this name any more; the others as in `GET /v1/model-status`.
+     * `missing`: no upstream has this name any more. The other states are those of `GET /v1/model-status`.
      */
     state: "ok" | "unreachable" | "cooling_down" | "draining" | "missing";
     /**
-     * The state of the process that serves it, where that is started for requests; else null.
+     * State of the model's process, if the process is started on demand. Otherwise null.
      */
     process:
       ("off" | "waiting" | "loading" | "loaded" | "asleep" | "waking" | "stopping" | "restarting" | "failed") | null;
     /**
-     * Whether the upstream listed the model when it was last reached; null: it never was. Some list less than they serve.
+     * Whether the upstream listed the model when it was last reached. null: it was never reached. Some upstreams list fewer models than they serve.
      */
     listed: boolean | null;
   }[];
   fallbacks: string[];
   aliases: string[];
   /**
-   * What its overflow has cost at all replicas in the span that is now; null where `policies.overflow` has no `spend`.
+   * Cost of the overflow in the current span, over all replicas. null if `policies.overflow` has no `spend`.
    */
   overflow_spend: {
     per: "hour" | "day" | "week" | "month";
     /**
-     * USD, with what is set aside for requests that are under way.
+     * Cost in USD, including reservations for running requests.
      */
     spent: number;
     /**
@@ -8939,20 +8939,20 @@ export interface ManagedModel {
      */
     limit: number;
     /**
-     * When the span is over, and the next begins at 0.
+     * End of the span. The next span begins at 0.
      */
     ends_at: number;
   } | null;
   /**
-   * What the file or this API says of it; the members above are what comes of that and of what upstreams tell.
+   * Declaration in the file or by this API. The members above combine it with what upstreams report.
    */
   settings: {
     /**
-     * Owner label in the model list. null: as the upstream tells.
+     * Owner label in the model list. null: the upstream's value.
      */
     owned_by: string | null;
     /**
-     * What it can do; what is left out is unknown, and its server decides. null: as the upstream tells.
+     * Capabilities of the model. Omitted capabilities are unknown, and the model server decides. null: the upstream's values.
      */
     capabilities: {
       /**
@@ -9001,15 +9001,15 @@ export interface ManagedModel {
       tokenize?: boolean;
     } | null;
     /**
-     * Tokens of prompt and answer together. null: as the upstream tells, else unbounded.
+     * Context length in tokens, prompt and answer together. null: the upstream's value, else unlimited.
      */
     context_length: number | null;
     /**
-     * Environments whose keys may use it; a model without deployments of its own is never offered to more than its upstreams allow. null: as those allow, and `live`, `dev` for a model with deployments of its own.
+     * Environments whose keys may use the model. Without its own deployments, a model is limited to the environments of its upstreams. null: the environments of the upstreams, or `live`, `dev` for a model with deployments of its own.
      */
     environments: ("live" | "test" | "dev")[] | null;
     /**
-     * What usage costs, of requests that begin after the change. null: as `price_of` says, else nothing is charged.
+     * Price of usage, for requests that begin after the change. null: the price of `price_of`, else usage is free.
      */
     price: {
       /**
@@ -9081,39 +9081,39 @@ export interface ManagedModel {
        */
       image?: number;
       /**
-       * Rates that hold in place of the others where all of what one says applies; later ones win, and factors multiply. At most 16.
+       * Rates that replace the base rates if all conditions of the variant apply. Later variants take precedence, and factors multiply. At most 16.
        *
        * @maxItems 16
        */
       variants?: {
         /**
-         * For prompts of more tokens than this, those that were cached included: they are the rates of all of its tokens.
+         * Condition: the prompt has more tokens than this, including cached tokens. The rates then apply to all its tokens.
          */
         context_above?: number;
         /**
-         * Where the model server says that it served in this tier, speed or region, such as `flex`, `fast` or `us`.
+         * Condition: the model server reports that it served the request in this tier, speed or region, such as `flex`, `fast` or `us`.
          */
         served?: string;
         /**
-         * For requests that begin at this time or later: `2026-12-01` or `2026-12-01T08:00:00Z`.
+         * Condition: the request begins at this time or later, such as `2026-12-01` or `2026-12-01T08:00:00Z`.
          */
         from?: string;
         /**
-         * For requests that begin in one of these parts of a day (UTC), such as `01:00-04:00`.
+         * Condition: the request begins in one of these parts of a day (UTC), such as `01:00-04:00`.
          *
          * @minItems 1
          * @maxItems 8
          */
         hours?: string[];
         /**
-         * For requests that begin on these days of the week (UTC).
+         * Condition: the request begins on one of these days of the week (UTC).
          *
          * @minItems 1
          * @maxItems 7
          */
         days?: ("sun" | "mon" | "tue" | "wed" | "thu" | "fri" | "sat")[];
         /**
-         * What all rates for tokens are multiplied with then, those of this variant included.
+         * Factor for all token rates under these conditions, including the rates of this variant.
          */
         factor?: number;
         /**
@@ -9187,11 +9187,11 @@ export interface ManagedModel {
       }[];
     } | null;
     /**
-     * A model of the price list, as `headrace prices` names it (`vendor/model`): its price, where `price` is null.
+     * A model in the price list, as `headrace prices` names it (`vendor/model`). Its price applies if `price` is null.
      */
     price_of: string | null;
     /**
-     * Where it runs; requests are spread by weight. null or none: wherever a model of this id is found, at upstreams, nodes and the built-in engine.
+     * Deployments of the model. Requests are distributed by weight. null or empty: all upstreams and nodes that list this id, and the built-in engine if it has the model.
      */
     deployments:
       | {
@@ -9200,7 +9200,7 @@ export interface ManagedModel {
            */
           upstream: string;
           /**
-           * The upstream's own id of the model. Default: the id of this one.
+           * Id of the model at the upstream. Default: the public id.
            */
           model?: string | null;
           /**
@@ -9210,27 +9210,27 @@ export interface ManagedModel {
         }[]
       | null;
     /**
-     * Models that answer in its place, the first that can, where none of its deployments answers or has room. The answer says which model it is, and is priced as that one.
+     * Fallback models, tried in this order if all deployments of this model fail or are busy. The answer names the model that answered, and is charged at its price.
      */
     fallbacks: string[] | null;
     /**
-     * Other names by which clients may ask for it, or, with a `*` at the end, all names that begin so: 1 to 256 printable ASCII characters without spaces, and no * but at the end. A model of that id comes first, then the name itself, then the longest beginning. No two models have the same alias.
+     * Other names that clients can send, or prefixes ending in `*`: 1 to 256 printable ASCII characters without spaces, and no * but at the end. A model with that id has precedence, then the exact alias, then the longest prefix. No two models can have the same alias.
      */
     aliases: string[] | null;
     /**
-     * What is done with its requests beyond that they are answered. Each that is left out of a change stays, and null takes one away, or all of them.
+     * Policies for requests to the model. Omitted policies keep their values. null removes one policy, or all of them.
      */
     policies: {
       /**
-       * Whether a stream that its server cuts goes on at another deployment, where the text can be continued exactly.
+       * Whether another deployment continues a stream that its upstream cut, if it can continue the text exactly.
        */
       continuation?: boolean | null;
       /**
-       * Deployments that are asked only where the others keep a request waiting, or as is said here.
+       * Deployments that are used only if the others keep a request waiting, or under the conditions given here.
        */
       overflow?: {
         /**
-         * The upstreams whose deployments of the model come behind all others, the cheapest first.
+         * Upstreams whose deployments of the model come last, the cheapest first.
          *
          * @minItems 1
          * @maxItems 16
@@ -9241,7 +9241,7 @@ export interface ManagedModel {
            */
           upstream: string;
           /**
-           * What its use costs you, by which the cheapest is asked first, in the keys of `price` of a model. Left out: as `cost_of` says, else as the model is priced.
+           * Your costs for this upstream, with the keys of a model's `price`. The cheapest upstream comes first. Default: the price of `cost_of`, else the model's price.
            */
           cost?: {
             /**
@@ -9313,39 +9313,39 @@ export interface ManagedModel {
              */
             image?: number;
             /**
-             * Rates that hold in place of the others where all of what one says applies; later ones win, and factors multiply. At most 16.
+             * Rates that replace the base rates if all conditions of the variant apply. Later variants take precedence, and factors multiply. At most 16.
              *
              * @maxItems 16
              */
             variants?: {
               /**
-               * For prompts of more tokens than this, those that were cached included: they are the rates of all of its tokens.
+               * Condition: the prompt has more tokens than this, including cached tokens. The rates then apply to all its tokens.
                */
               context_above?: number;
               /**
-               * Where the model server says that it served in this tier, speed or region, such as `flex`, `fast` or `us`.
+               * Condition: the model server reports that it served the request in this tier, speed or region, such as `flex`, `fast` or `us`.
                */
               served?: string;
               /**
-               * For requests that begin at this time or later: `2026-12-01` or `2026-12-01T08:00:00Z`.
+               * Condition: the request begins at this time or later, such as `2026-12-01` or `2026-12-01T08:00:00Z`.
                */
               from?: string;
               /**
-               * For requests that begin in one of these parts of a day (UTC), such as `01:00-04:00`.
+               * Condition: the request begins in one of these parts of a day (UTC), such as `01:00-04:00`.
                *
                * @minItems 1
                * @maxItems 8
                */
               hours?: string[];
               /**
-               * For requests that begin on these days of the week (UTC).
+               * Condition: the request begins on one of these days of the week (UTC).
                *
                * @minItems 1
                * @maxItems 7
                */
               days?: ("sun" | "mon" | "tue" | "wed" | "thu" | "fri" | "sat")[];
               /**
-               * What all rates for tokens are multiplied with then, those of this variant included.
+               * Factor for all token rates under these conditions, including the rates of this variant.
                */
               factor?: number;
               /**
@@ -9419,80 +9419,80 @@ export interface ManagedModel {
             }[];
           } | null;
           /**
-           * A model of the price list, as `headrace prices` names it: what its use costs you where `cost` does not say it.
+           * A model in the price list, as `headrace prices` names it. Its price is your cost if `cost` is not set.
            */
           cost_of?: string | null;
         }[];
         /**
-         * They are asked where the others are expected to keep a request waiting for this long. Left out: a wait is no reason.
+         * Overflow if the other deployments are expected to keep a request waiting for this long. Default: no overflow because of waiting.
          */
         after_seconds?: number | null;
         /**
-         * They are asked for prompts of more tokens than this. Left out: the length of a prompt is no reason.
+         * Overflow if the prompt has more tokens than this. Default: no overflow because of length.
          */
         prompt_tokens_above?: number | null;
         /**
-         * Parts of a day (UTC) at which they are asked as any other, such as `18:00-08:00`. Left out: none.
+         * Parts of a day (UTC) in which these deployments are used like any other, such as `18:00-08:00`. Default: none.
          */
         hours?: string[] | null;
         /**
-         * The most that one request may be expected to cost there, in USD. Left out: any.
+         * Maximum expected cost of one request there, in USD. Default: no limit.
          */
         most_usd_per_request?: number | null;
         /**
-         * What all requests together may cost there. Left out: any.
+         * Maximum cost of all requests there. Default: no limit.
          */
         spend?: {
           /**
-           * What may be spent in each span, in USD.
+           * Maximum cost in each span, in USD.
            */
           usd: number;
           /**
-           * The span, by the calendar in UTC; a week begins on Monday.
+           * Span of the calendar, in UTC. A week begins on Monday.
            */
           per: "hour" | "day" | "week" | "month";
         } | null;
       } | null;
       /**
-       * Answers that are kept, to be given again to the same account.
+       * Response cache, separate for each account.
        */
       cache?: {
         /**
-         * Which requests: `deterministic` for those of temperature 0 and those that ask for it, `asked` for those that ask for it alone, `all` for every one. Left out: `deterministic`.
+         * Which requests use the cache: `deterministic` for requests with temperature 0 and those that ask for it, `asked` only for those that ask for it, or `all`. Default: `deterministic`.
          */
         requests?: ("deterministic" | "asked" | "all") | null;
         /**
-         * How long an answer is kept. Left out: 3600.
+         * Lifetime of a cached answer. Default: 3600.
          */
         ttl_seconds?: number | null;
         /**
-         * The part of its price that an answer costs which is given again. Left out: 0.
+         * Factor of the price that a cached answer costs. Default: 0.
          */
         price_factor?: number | null;
         /**
-         * Whether requests that mean the same get the same answer. Left out: only the same request does.
+         * Semantic cache: requests with the same meaning share an answer. Default: only identical requests do.
          */
         semantic?: {
           /**
-           * Id of the embedding model by which they are compared.
+           * Id of the embedding model that compares requests.
            */
           model: string;
           /**
-           * Cosine similarity from which on two requests count as the same.
+           * Minimum cosine similarity of two requests that share an answer.
            */
           threshold: number;
         } | null;
       } | null;
       /**
-       * Names of `guardrails` that look at its requests and answers, in this order.
+       * Names of `guardrails` that check requests and answers of the model, in this order.
        */
       guardrails?: string[] | null;
       /**
-       * A second model that gets a share of its requests as well, its answers unseen.
+       * A second model that also receives a share of the requests. Clients never see its answers.
        */
       shadow?: {
         /**
-         * Id of the model that gets them as well.
+         * Id of the second model.
          */
         model: string;
         /**
@@ -9501,12 +9501,12 @@ export interface ManagedModel {
         percent: number;
       } | null;
       /**
-       * Models that answer a share of its requests in its place. What is left stays with the model itself.
+       * Other models that answer a share of the requests. The model itself answers the rest.
        */
       split?:
         | {
             /**
-             * Id of the model that answers.
+             * Id of the model that answers this share.
              */
             model: string;
             /**
@@ -9518,21 +9518,21 @@ export interface ManagedModel {
     } | null;
   } | null;
   /**
-   * When it was declared here; null where it was not.
+   * Time of the declaration by this API. null if there is none.
    */
   created_at: number | null;
 }
 export interface CreateManagedModelRequest {
   /**
-   * The id clients send: printable ASCII characters without spaces. That of a found model, or a new one.
+   * Id that clients send, in printable ASCII characters without spaces: the id of a discovered model, or a new one.
    */
   id: string;
   /**
-   * Owner label in the model list. null: as the upstream tells.
+   * Owner label in the model list. null: the upstream's value.
    */
   owned_by?: string | null;
   /**
-   * What it can do; what is left out is unknown, and its server decides. null: as the upstream tells.
+   * Capabilities of the model. Omitted capabilities are unknown, and the model server decides. null: the upstream's values.
    */
   capabilities?: {
     /**
@@ -9581,15 +9581,15 @@ export interface CreateManagedModelRequest {
     tokenize?: boolean;
   } | null;
   /**
-   * Tokens of prompt and answer together. null: as the upstream tells, else unbounded.
+   * Context length in tokens, prompt and answer together. null: the upstream's value, else unlimited.
    */
   context_length?: number | null;
   /**
-   * Environments whose keys may use it; a model without deployments of its own is never offered to more than its upstreams allow. null: as those allow, and `live`, `dev` for a model with deployments of its own.
+   * Environments whose keys may use the model. Without its own deployments, a model is limited to the environments of its upstreams. null: the environments of the upstreams, or `live`, `dev` for a model with deployments of its own.
    */
   environments?: ("live" | "test" | "dev")[] | null;
   /**
-   * What usage costs, of requests that begin after the change. null: as `price_of` says, else nothing is charged.
+   * Price of usage, for requests that begin after the change. null: the price of `price_of`, else usage is free.
    */
   price?: {
     /**
@@ -9661,39 +9661,39 @@ export interface CreateManagedModelRequest {
      */
     image?: number;
     /**
-     * Rates that hold in place of the others where all of what one says applies; later ones win, and factors multiply. At most 16.
+     * Rates that replace the base rates if all conditions of the variant apply. Later variants take precedence, and factors multiply. At most 16.
      *
      * @maxItems 16
      */
     variants?: {
       /**
-       * For prompts of more tokens than this, those that were cached included: they are the rates of all of its tokens.
+       * Condition: the prompt has more tokens than this, including cached tokens. The rates then apply to all its tokens.
        */
       context_above?: number;
       /**
-       * Where the model server says that it served in this tier, speed or region, such as `flex`, `fast` or `us`.
+       * Condition: the model server reports that it served the request in this tier, speed or region, such as `flex`, `fast` or `us`.
        */
       served?: string;
       /**
-       * For requests that begin at this time or later: `2026-12-01` or `2026-12-01T08:00:00Z`.
+       * Condition: the request begins at this time or later, such as `2026-12-01` or `2026-12-01T08:00:00Z`.
        */
       from?: string;
       /**
-       * For requests that begin in one of these parts of a day (UTC), such as `01:00-04:00`.
+       * Condition: the request begins in one of these parts of a day (UTC), such as `01:00-04:00`.
        *
        * @minItems 1
        * @maxItems 8
        */
       hours?: string[];
       /**
-       * For requests that begin on these days of the week (UTC).
+       * Condition: the request begins on one of these days of the week (UTC).
        *
        * @minItems 1
        * @maxItems 7
        */
       days?: ("sun" | "mon" | "tue" | "wed" | "thu" | "fri" | "sat")[];
       /**
-       * What all rates for tokens are multiplied with then, those of this variant included.
+       * Factor for all token rates under these conditions, including the rates of this variant.
        */
       factor?: number;
       /**
@@ -9767,11 +9767,11 @@ export interface CreateManagedModelRequest {
     }[];
   } | null;
   /**
-   * A model of the price list, as `headrace prices` names it (`vendor/model`): its price, where `price` is null.
+   * A model in the price list, as `headrace prices` names it (`vendor/model`). Its price applies if `price` is null.
    */
   price_of?: string | null;
   /**
-   * Where it runs; requests are spread by weight. null or none: wherever a model of this id is found, at upstreams, nodes and the built-in engine.
+   * Deployments of the model. Requests are distributed by weight. null or empty: all upstreams and nodes that list this id, and the built-in engine if it has the model.
    */
   deployments?:
     | {
@@ -9780,7 +9780,7 @@ export interface CreateManagedModelRequest {
          */
         upstream: string;
         /**
-         * The upstream's own id of the model. Default: the id of this one.
+         * Id of the model at the upstream. Default: the public id.
          */
         model?: string | null;
         /**
@@ -9790,27 +9790,27 @@ export interface CreateManagedModelRequest {
       }[]
     | null;
   /**
-   * Models that answer in its place, the first that can, where none of its deployments answers or has room. The answer says which model it is, and is priced as that one.
+   * Fallback models, tried in this order if all deployments of this model fail or are busy. The answer names the model that answered, and is charged at its price.
    */
   fallbacks?: string[] | null;
   /**
-   * Other names by which clients may ask for it, or, with a `*` at the end, all names that begin so: 1 to 256 printable ASCII characters without spaces, and no * but at the end. A model of that id comes first, then the name itself, then the longest beginning. No two models have the same alias.
+   * Other names that clients can send, or prefixes ending in `*`: 1 to 256 printable ASCII characters without spaces, and no * but at the end. A model with that id has precedence, then the exact alias, then the longest prefix. No two models can have the same alias.
    */
   aliases?: string[] | null;
   /**
-   * What is done with its requests beyond that they are answered. Each that is left out of a change stays, and null takes one away, or all of them.
+   * Policies for requests to the model. Omitted policies keep their values. null removes one policy, or all of them.
    */
   policies?: {
     /**
-     * Whether a stream that its server cuts goes on at another deployment, where the text can be continued exactly.
+     * Whether another deployment continues a stream that its upstream cut, if it can continue the text exactly.
      */
     continuation?: boolean | null;
     /**
-     * Deployments that are asked only where the others keep a request waiting, or as is said here.
+     * Deployments that are used only if the others keep a request waiting, or under the conditions given here.
      */
     overflow?: {
       /**
-       * The upstreams whose deployments of the model come behind all others, the cheapest first.
+       * Upstreams whose deployments of the model come last, the cheapest first.
        *
        * @minItems 1
        * @maxItems 16
@@ -9821,7 +9821,7 @@ export interface CreateManagedModelRequest {
          */
         upstream: string;
         /**
-         * What its use costs you, by which the cheapest is asked first, in the keys of `price` of a model. Left out: as `cost_of` says, else as the model is priced.
+         * Your costs for this upstream, with the keys of a model's `price`. The cheapest upstream comes first. Default: the price of `cost_of`, else the model's price.
          */
         cost?: {
           /**
@@ -9893,39 +9893,39 @@ export interface CreateManagedModelRequest {
            */
           image?: number;
           /**
-           * Rates that hold in place of the others where all of what one says applies; later ones win, and factors multiply. At most 16.
+           * Rates that replace the base rates if all conditions of the variant apply. Later variants take precedence, and factors multiply. At most 16.
            *
            * @maxItems 16
            */
           variants?: {
             /**
-             * For prompts of more tokens than this, those that were cached included: they are the rates of all of its tokens.
+             * Condition: the prompt has more tokens than this, including cached tokens. The rates then apply to all its tokens.
              */
             context_above?: number;
             /**
-             * Where the model server says that it served in this tier, speed or region, such as `flex`, `fast` or `us`.
+             * Condition: the model server reports that it served the request in this tier, speed or region, such as `flex`, `fast` or `us`.
              */
             served?: string;
             /**
-             * For requests that begin at this time or later: `2026-12-01` or `2026-12-01T08:00:00Z`.
+             * Condition: the request begins at this time or later, such as `2026-12-01` or `2026-12-01T08:00:00Z`.
              */
             from?: string;
             /**
-             * For requests that begin in one of these parts of a day (UTC), such as `01:00-04:00`.
+             * Condition: the request begins in one of these parts of a day (UTC), such as `01:00-04:00`.
              *
              * @minItems 1
              * @maxItems 8
              */
             hours?: string[];
             /**
-             * For requests that begin on these days of the week (UTC).
+             * Condition: the request begins on one of these days of the week (UTC).
              *
              * @minItems 1
              * @maxItems 7
              */
             days?: ("sun" | "mon" | "tue" | "wed" | "thu" | "fri" | "sat")[];
             /**
-             * What all rates for tokens are multiplied with then, those of this variant included.
+             * Factor for all token rates under these conditions, including the rates of this variant.
              */
             factor?: number;
             /**
@@ -9999,80 +9999,80 @@ export interface CreateManagedModelRequest {
           }[];
         } | null;
         /**
-         * A model of the price list, as `headrace prices` names it: what its use costs you where `cost` does not say it.
+         * A model in the price list, as `headrace prices` names it. Its price is your cost if `cost` is not set.
          */
         cost_of?: string | null;
       }[];
       /**
-       * They are asked where the others are expected to keep a request waiting for this long. Left out: a wait is no reason.
+       * Overflow if the other deployments are expected to keep a request waiting for this long. Default: no overflow because of waiting.
        */
       after_seconds?: number | null;
       /**
-       * They are asked for prompts of more tokens than this. Left out: the length of a prompt is no reason.
+       * Overflow if the prompt has more tokens than this. Default: no overflow because of length.
        */
       prompt_tokens_above?: number | null;
       /**
-       * Parts of a day (UTC) at which they are asked as any other, such as `18:00-08:00`. Left out: none.
+       * Parts of a day (UTC) in which these deployments are used like any other, such as `18:00-08:00`. Default: none.
        */
       hours?: string[] | null;
       /**
-       * The most that one request may be expected to cost there, in USD. Left out: any.
+       * Maximum expected cost of one request there, in USD. Default: no limit.
        */
       most_usd_per_request?: number | null;
       /**
-       * What all requests together may cost there. Left out: any.
+       * Maximum cost of all requests there. Default: no limit.
        */
       spend?: {
         /**
-         * What may be spent in each span, in USD.
+         * Maximum cost in each span, in USD.
          */
         usd: number;
         /**
-         * The span, by the calendar in UTC; a week begins on Monday.
+         * Span of the calendar, in UTC. A week begins on Monday.
          */
         per: "hour" | "day" | "week" | "month";
       } | null;
     } | null;
     /**
-     * Answers that are kept, to be given again to the same account.
+     * Response cache, separate for each account.
      */
     cache?: {
       /**
-       * Which requests: `deterministic` for those of temperature 0 and those that ask for it, `asked` for those that ask for it alone, `all` for every one. Left out: `deterministic`.
+       * Which requests use the cache: `deterministic` for requests with temperature 0 and those that ask for it, `asked` only for those that ask for it, or `all`. Default: `deterministic`.
        */
       requests?: ("deterministic" | "asked" | "all") | null;
       /**
-       * How long an answer is kept. Left out: 3600.
+       * Lifetime of a cached answer. Default: 3600.
        */
       ttl_seconds?: number | null;
       /**
-       * The part of its price that an answer costs which is given again. Left out: 0.
+       * Factor of the price that a cached answer costs. Default: 0.
        */
       price_factor?: number | null;
       /**
-       * Whether requests that mean the same get the same answer. Left out: only the same request does.
+       * Semantic cache: requests with the same meaning share an answer. Default: only identical requests do.
        */
       semantic?: {
         /**
-         * Id of the embedding model by which they are compared.
+         * Id of the embedding model that compares requests.
          */
         model: string;
         /**
-         * Cosine similarity from which on two requests count as the same.
+         * Minimum cosine similarity of two requests that share an answer.
          */
         threshold: number;
       } | null;
     } | null;
     /**
-     * Names of `guardrails` that look at its requests and answers, in this order.
+     * Names of `guardrails` that check requests and answers of the model, in this order.
      */
     guardrails?: string[] | null;
     /**
-     * A second model that gets a share of its requests as well, its answers unseen.
+     * A second model that also receives a share of the requests. Clients never see its answers.
      */
     shadow?: {
       /**
-       * Id of the model that gets them as well.
+       * Id of the second model.
        */
       model: string;
       /**
@@ -10081,12 +10081,12 @@ export interface CreateManagedModelRequest {
       percent: number;
     } | null;
     /**
-     * Models that answer a share of its requests in its place. What is left stays with the model itself.
+     * Other models that answer a share of the requests. The model itself answers the rest.
      */
     split?:
       | {
           /**
-           * Id of the model that answers.
+           * Id of the model that answers this share.
            */
           model: string;
           /**
@@ -10098,15 +10098,15 @@ export interface CreateManagedModelRequest {
   } | null;
 }
 /**
- * What is left out stays as it is; null takes away what was set.
+ * Omitted members keep their values. null removes a value.
  */
 export interface UpdateManagedModelRequest {
   /**
-   * Owner label in the model list. null: as the upstream tells.
+   * Owner label in the model list. null: the upstream's value.
    */
   owned_by?: string | null;
   /**
-   * What it can do; what is left out is unknown, and its server decides. null: as the upstream tells.
+   * Capabilities of the model. Omitted capabilities are unknown, and the model server decides. null: the upstream's values.
    */
   capabilities?: {
     /**
@@ -10155,15 +10155,15 @@ export interface UpdateManagedModelRequest {
     tokenize?: boolean;
   } | null;
   /**
-   * Tokens of prompt and answer together. null: as the upstream tells, else unbounded.
+   * Context length in tokens, prompt and answer together. null: the upstream's value, else unlimited.
    */
   context_length?: number | null;
   /**
-   * Environments whose keys may use it; a model without deployments of its own is never offered to more than its upstreams allow. null: as those allow, and `live`, `dev` for a model with deployments of its own.
+   * Environments whose keys may use the model. Without its own deployments, a model is limited to the environments of its upstreams. null: the environments of the upstreams, or `live`, `dev` for a model with deployments of its own.
    */
   environments?: ("live" | "test" | "dev")[] | null;
   /**
-   * What usage costs, of requests that begin after the change. null: as `price_of` says, else nothing is charged.
+   * Price of usage, for requests that begin after the change. null: the price of `price_of`, else usage is free.
    */
   price?: {
     /**
@@ -10235,39 +10235,39 @@ export interface UpdateManagedModelRequest {
      */
     image?: number;
     /**
-     * Rates that hold in place of the others where all of what one says applies; later ones win, and factors multiply. At most 16.
+     * Rates that replace the base rates if all conditions of the variant apply. Later variants take precedence, and factors multiply. At most 16.
      *
      * @maxItems 16
      */
     variants?: {
       /**
-       * For prompts of more tokens than this, those that were cached included: they are the rates of all of its tokens.
+       * Condition: the prompt has more tokens than this, including cached tokens. The rates then apply to all its tokens.
        */
       context_above?: number;
       /**
-       * Where the model server says that it served in this tier, speed or region, such as `flex`, `fast` or `us`.
+       * Condition: the model server reports that it served the request in this tier, speed or region, such as `flex`, `fast` or `us`.
        */
       served?: string;
       /**
-       * For requests that begin at this time or later: `2026-12-01` or `2026-12-01T08:00:00Z`.
+       * Condition: the request begins at this time or later, such as `2026-12-01` or `2026-12-01T08:00:00Z`.
        */
       from?: string;
       /**
-       * For requests that begin in one of these parts of a day (UTC), such as `01:00-04:00`.
+       * Condition: the request begins in one of these parts of a day (UTC), such as `01:00-04:00`.
        *
        * @minItems 1
        * @maxItems 8
        */
       hours?: string[];
       /**
-       * For requests that begin on these days of the week (UTC).
+       * Condition: the request begins on one of these days of the week (UTC).
        *
        * @minItems 1
        * @maxItems 7
        */
       days?: ("sun" | "mon" | "tue" | "wed" | "thu" | "fri" | "sat")[];
       /**
-       * What all rates for tokens are multiplied with then, those of this variant included.
+       * Factor for all token rates under these conditions, including the rates of this variant.
        */
       factor?: number;
       /**
@@ -10341,11 +10341,11 @@ export interface UpdateManagedModelRequest {
     }[];
   } | null;
   /**
-   * A model of the price list, as `headrace prices` names it (`vendor/model`): its price, where `price` is null.
+   * A model in the price list, as `headrace prices` names it (`vendor/model`). Its price applies if `price` is null.
    */
   price_of?: string | null;
   /**
-   * Where it runs; requests are spread by weight. null or none: wherever a model of this id is found, at upstreams, nodes and the built-in engine.
+   * Deployments of the model. Requests are distributed by weight. null or empty: all upstreams and nodes that list this id, and the built-in engine if it has the model.
    */
   deployments?:
     | {
@@ -10354,7 +10354,7 @@ export interface UpdateManagedModelRequest {
          */
         upstream: string;
         /**
-         * The upstream's own id of the model. Default: the id of this one.
+         * Id of the model at the upstream. Default: the public id.
          */
         model?: string | null;
         /**
@@ -10364,27 +10364,27 @@ export interface UpdateManagedModelRequest {
       }[]
     | null;
   /**
-   * Models that answer in its place, the first that can, where none of its deployments answers or has room. The answer says which model it is, and is priced as that one.
+   * Fallback models, tried in this order if all deployments of this model fail or are busy. The answer names the model that answered, and is charged at its price.
    */
   fallbacks?: string[] | null;
   /**
-   * Other names by which clients may ask for it, or, with a `*` at the end, all names that begin so: 1 to 256 printable ASCII characters without spaces, and no * but at the end. A model of that id comes first, then the name itself, then the longest beginning. No two models have the same alias.
+   * Other names that clients can send, or prefixes ending in `*`: 1 to 256 printable ASCII characters without spaces, and no * but at the end. A model with that id has precedence, then the exact alias, then the longest prefix. No two models can have the same alias.
    */
   aliases?: string[] | null;
   /**
-   * What is done with its requests beyond that they are answered. Each that is left out of a change stays, and null takes one away, or all of them.
+   * Policies for requests to the model. Omitted policies keep their values. null removes one policy, or all of them.
    */
   policies?: {
     /**
-     * Whether a stream that its server cuts goes on at another deployment, where the text can be continued exactly.
+     * Whether another deployment continues a stream that its upstream cut, if it can continue the text exactly.
      */
     continuation?: boolean | null;
     /**
-     * Deployments that are asked only where the others keep a request waiting, or as is said here.
+     * Deployments that are used only if the others keep a request waiting, or under the conditions given here.
      */
     overflow?: {
       /**
-       * The upstreams whose deployments of the model come behind all others, the cheapest first.
+       * Upstreams whose deployments of the model come last, the cheapest first.
        *
        * @minItems 1
        * @maxItems 16
@@ -10395,7 +10395,7 @@ export interface UpdateManagedModelRequest {
          */
         upstream: string;
         /**
-         * What its use costs you, by which the cheapest is asked first, in the keys of `price` of a model. Left out: as `cost_of` says, else as the model is priced.
+         * Your costs for this upstream, with the keys of a model's `price`. The cheapest upstream comes first. Default: the price of `cost_of`, else the model's price.
          */
         cost?: {
           /**
@@ -10467,39 +10467,39 @@ export interface UpdateManagedModelRequest {
            */
           image?: number;
           /**
-           * Rates that hold in place of the others where all of what one says applies; later ones win, and factors multiply. At most 16.
+           * Rates that replace the base rates if all conditions of the variant apply. Later variants take precedence, and factors multiply. At most 16.
            *
            * @maxItems 16
            */
           variants?: {
             /**
-             * For prompts of more tokens than this, those that were cached included: they are the rates of all of its tokens.
+             * Condition: the prompt has more tokens than this, including cached tokens. The rates then apply to all its tokens.
              */
             context_above?: number;
             /**
-             * Where the model server says that it served in this tier, speed or region, such as `flex`, `fast` or `us`.
+             * Condition: the model server reports that it served the request in this tier, speed or region, such as `flex`, `fast` or `us`.
              */
             served?: string;
             /**
-             * For requests that begin at this time or later: `2026-12-01` or `2026-12-01T08:00:00Z`.
+             * Condition: the request begins at this time or later, such as `2026-12-01` or `2026-12-01T08:00:00Z`.
              */
             from?: string;
             /**
-             * For requests that begin in one of these parts of a day (UTC), such as `01:00-04:00`.
+             * Condition: the request begins in one of these parts of a day (UTC), such as `01:00-04:00`.
              *
              * @minItems 1
              * @maxItems 8
              */
             hours?: string[];
             /**
-             * For requests that begin on these days of the week (UTC).
+             * Condition: the request begins on one of these days of the week (UTC).
              *
              * @minItems 1
              * @maxItems 7
              */
             days?: ("sun" | "mon" | "tue" | "wed" | "thu" | "fri" | "sat")[];
             /**
-             * What all rates for tokens are multiplied with then, those of this variant included.
+             * Factor for all token rates under these conditions, including the rates of this variant.
              */
             factor?: number;
             /**
@@ -10573,80 +10573,80 @@ export interface UpdateManagedModelRequest {
           }[];
         } | null;
         /**
-         * A model of the price list, as `headrace prices` names it: what its use costs you where `cost` does not say it.
+         * A model in the price list, as `headrace prices` names it. Its price is your cost if `cost` is not set.
          */
         cost_of?: string | null;
       }[];
       /**
-       * They are asked where the others are expected to keep a request waiting for this long. Left out: a wait is no reason.
+       * Overflow if the other deployments are expected to keep a request waiting for this long. Default: no overflow because of waiting.
        */
       after_seconds?: number | null;
       /**
-       * They are asked for prompts of more tokens than this. Left out: the length of a prompt is no reason.
+       * Overflow if the prompt has more tokens than this. Default: no overflow because of length.
        */
       prompt_tokens_above?: number | null;
       /**
-       * Parts of a day (UTC) at which they are asked as any other, such as `18:00-08:00`. Left out: none.
+       * Parts of a day (UTC) in which these deployments are used like any other, such as `18:00-08:00`. Default: none.
        */
       hours?: string[] | null;
       /**
-       * The most that one request may be expected to cost there, in USD. Left out: any.
+       * Maximum expected cost of one request there, in USD. Default: no limit.
        */
       most_usd_per_request?: number | null;
       /**
-       * What all requests together may cost there. Left out: any.
+       * Maximum cost of all requests there. Default: no limit.
        */
       spend?: {
         /**
-         * What may be spent in each span, in USD.
+         * Maximum cost in each span, in USD.
          */
         usd: number;
         /**
-         * The span, by the calendar in UTC; a week begins on Monday.
+         * Span of the calendar, in UTC. A week begins on Monday.
          */
         per: "hour" | "day" | "week" | "month";
       } | null;
     } | null;
     /**
-     * Answers that are kept, to be given again to the same account.
+     * Response cache, separate for each account.
      */
     cache?: {
       /**
-       * Which requests: `deterministic` for those of temperature 0 and those that ask for it, `asked` for those that ask for it alone, `all` for every one. Left out: `deterministic`.
+       * Which requests use the cache: `deterministic` for requests with temperature 0 and those that ask for it, `asked` only for those that ask for it, or `all`. Default: `deterministic`.
        */
       requests?: ("deterministic" | "asked" | "all") | null;
       /**
-       * How long an answer is kept. Left out: 3600.
+       * Lifetime of a cached answer. Default: 3600.
        */
       ttl_seconds?: number | null;
       /**
-       * The part of its price that an answer costs which is given again. Left out: 0.
+       * Factor of the price that a cached answer costs. Default: 0.
        */
       price_factor?: number | null;
       /**
-       * Whether requests that mean the same get the same answer. Left out: only the same request does.
+       * Semantic cache: requests with the same meaning share an answer. Default: only identical requests do.
        */
       semantic?: {
         /**
-         * Id of the embedding model by which they are compared.
+         * Id of the embedding model that compares requests.
          */
         model: string;
         /**
-         * Cosine similarity from which on two requests count as the same.
+         * Minimum cosine similarity of two requests that share an answer.
          */
         threshold: number;
       } | null;
     } | null;
     /**
-     * Names of `guardrails` that look at its requests and answers, in this order.
+     * Names of `guardrails` that check requests and answers of the model, in this order.
      */
     guardrails?: string[] | null;
     /**
-     * A second model that gets a share of its requests as well, its answers unseen.
+     * A second model that also receives a share of the requests. Clients never see its answers.
      */
     shadow?: {
       /**
-       * Id of the model that gets them as well.
+       * Id of the second model.
        */
       model: string;
       /**
@@ -10655,12 +10655,12 @@ export interface UpdateManagedModelRequest {
       percent: number;
     } | null;
     /**
-     * Models that answer a share of its requests in its place. What is left stays with the model itself.
+     * Other models that answer a share of the requests. The model itself answers the rest.
      */
     split?:
       | {
           /**
-           * Id of the model that answers.
+           * Id of the model that answers this share.
            */
           model: string;
           /**
@@ -10681,12 +10681,12 @@ export interface GuardrailList {
   data: Guardrail[];
 }
 /**
- * One of headrace.yaml, but for where it asks, and with what.
+ * A guardrail of headrace.yaml, without its address and credentials.
  */
 export interface Guardrail {
   object: "guardrail";
   /**
-   * By which `policies` of models name it.
+   * Name for the `policies` of models.
    */
   name: string;
   kind: "patterns" | "secrets" | "judge" | "http";
@@ -10703,38 +10703,38 @@ export interface McpServer {
   title: string | null;
   description: string | null;
   /**
-   * Those of `database` are changed here, those of `file` in headrace.yaml alone.
+   * Source of the server. `database`: changed by this API. `file`: changed only in headrace.yaml.
    */
   source: "file" | "database";
   /**
-   * Whether one of this name was added here as well, which does not count while the file has the name.
+   * Whether a server with this name was also added by this API. It has no effect while the file has the name.
    */
   overrides_database: boolean;
   /**
-   * Where it is; `command`: a process of this machine.
+   * Location of the server. `command`: a process on this machine.
    */
   place: "http" | "command" | "node";
   /**
-   * Null unless it is reached over HTTP.
+   * null unless the server is reached over HTTP.
    */
   url: string | null;
   /**
-   * Id of the node, and the name there.
+   * Id of the node, and name of the server there.
    */
   node: {
     node: string;
     server: string;
   } | null;
   /**
-   * The identity by which it is asked: nobody, the same headers for all, or each person.
+   * Identity of requests to the server: none, the same headers for all users, or each person's own account.
    */
   credentials: "none" | "headers" | "person";
   /**
-   * Whether they were sealed under a secret that is not accepted any more: it is not used until they are given again.
+   * Whether the headers were encrypted under a secret that is no longer accepted. The server is unavailable until you set them again.
    */
   credentials_unreadable: boolean;
   /**
-   * Names of its headers; their values are not shown.
+   * Names of the headers. Their values are not shown.
    */
   header_names: string[];
   oauth: {
@@ -10744,27 +10744,27 @@ export interface McpServer {
     scopes: string[] | null;
   } | null;
   /**
-   * Whether keys with `never_leaves` may use it, as nothing that it is sent goes further. Becomes false where `url` moves to another server, unless it is there as well.
+   * Whether keys with `never_leaves` may use the server, because it sends nothing on to other systems. If `url` changes to another server and this member is omitted, it becomes false.
    */
   local: boolean;
   /**
-   * Environments whose keys may use it; null: all.
+   * Environments whose keys may use the server. null: all.
    */
   environments: ("live" | "test" | "dev")[] | null;
   /**
-   * Accounts that may use it; null: all.
+   * Accounts that may use the server. null: all.
    */
   accounts: string[] | null;
   /**
-   * Names of tools that are offered at all, and beginnings of names with an asterisk; null: all.
+   * Names of the tools that are offered, or prefixes ending in `*`. null: all.
    */
   tools: string[] | null;
   /**
-   * What is offered of what it says: `first`: as it was when it was first seen, changes wait for an operator; `each`: nothing before an operator has approved it; `all`: whatever it says.
+   * Which tool and prompt definitions are offered. `first`: the first version seen, while changes wait for an operator. `each`: only definitions that an operator approved. `all`: all definitions.
    */
   approval: "first" | "each" | "all";
   /**
-   * Who shares a connection to it: nobody with anybody else, or all who use it.
+   * Sharing of connections to the server. `person`: a connection for each person. `all`: all users share connections.
    */
   sharing: "person" | "all";
   protocol_version: ("2026-07-28" | "2025-11-25" | "2025-06-18") | null;
@@ -10772,33 +10772,33 @@ export interface McpServer {
   max_result_bytes: number;
   max_concurrency: number;
   /**
-   * USD for each call that is answered, or that its caller left; null: nothing.
+   * Price in USD of each call that was answered or that its caller abandoned. null: free.
    */
   price_per_call: number | null;
   enabled: boolean;
   /**
-   * null: it stands in the file.
+   * null: the server is configured in the file.
    */
   created_at: number | null;
   /**
-   * Tools and prompts that wait for approval: they are new, or say something else now.
+   * Number of tools and prompts that wait for approval because they are new or changed.
    */
   waiting: number;
 }
 /**
- * `url` or `node` says where it is. Programs of this machine stand in headrace.yaml alone.
+ * Needs `url` or `node`. Programs on this machine can only be configured in headrace.yaml.
  */
 export interface CreateMcpServerRequest {
   /**
-   * Begins the names that clients see of its tools.
+   * Name of the server. It prefixes the tool names that clients see.
    */
   name: string;
   /**
-   * Its address over streamable HTTP.
+   * URL of the server, for streamable HTTP.
    */
   url?: string;
   /**
-   * A server that a node has in its own configuration, in place of `url`.
+   * A server in the configuration of a node. Alternative to `url`.
    */
   node?: {
     /**
@@ -10806,7 +10806,7 @@ export interface CreateMcpServerRequest {
      */
     node: string;
     /**
-     * Name of the server at the node, which offers it.
+     * Name of the server at the node.
      */
     server: string;
   };
@@ -10818,68 +10818,68 @@ export interface CreateMcpServerRequest {
   oauth?: {
     issuer?: string | null;
     /**
-     * A client that you registered there. null: the gateway describes or registers itself.
+     * Id of a client that you registered there. null: the gateway uses its client metadata document or registers itself.
      */
     client_id?: string | null;
     /**
-     * Kept sealed and not shown again.
+     * Stored encrypted and not shown again.
      */
     client_secret?: string | null;
     /**
-     * Scopes that people are asked for. null: those that the server asks for.
+     * Scopes to request from users. null: the scopes that the server requests.
      */
     scopes?: string[] | null;
   } | null;
   /**
-   * Whether keys with `never_leaves` may use it, as nothing that it is sent goes further. Becomes false where `url` moves to another server, unless it is there as well.
+   * Whether keys with `never_leaves` may use the server, because it sends nothing on to other systems. If `url` changes to another server and this member is omitted, it becomes false.
    */
   local?: boolean;
   /**
-   * Environments whose keys may use it; null: all.
+   * Environments whose keys may use the server. null: all.
    */
   environments?: ("live" | "test" | "dev")[] | null;
   /**
-   * Accounts that may use it; null: all.
+   * Accounts that may use the server. null: all.
    */
   accounts?: string[] | null;
   /**
-   * Names of tools that are offered at all, and beginnings of names with an asterisk; null: all.
+   * Names of the tools that are offered, or prefixes ending in `*`. null: all.
    */
   tools?: string[] | null;
   /**
-   * What is offered of what it says: `first`: as it was when it was first seen, changes wait for an operator; `each`: nothing before an operator has approved it; `all`: whatever it says.
+   * Which tool and prompt definitions are offered. `first`: the first version seen, while changes wait for an operator. `each`: only definitions that an operator approved. `all`: all definitions.
    */
   approval?: "first" | "each" | "all";
   /**
-   * Who shares a connection to it: nobody with anybody else, or all who use it.
+   * Sharing of connections to the server. `person`: a connection for each person. `all`: all users share connections.
    */
   sharing?: "person" | "all";
   protocol_version?: ("2026-07-28" | "2025-11-25" | "2025-06-18") | null;
   /**
-   * Seconds that one call may take.
+   * Timeout of one call in seconds.
    */
   timeout_seconds?: number;
   /**
-   * Largest result of a call.
+   * Maximum size of the result of a call, in bytes.
    */
   max_result_bytes?: number;
   /**
-   * Calls at a time.
+   * Maximum number of concurrent calls.
    */
   max_concurrency?: number;
   price_per_call?: number | null;
   enabled?: boolean;
 }
 /**
- * What is left out stays as it is; null takes it away.
+ * Omitted members keep their values. null removes a value.
  */
 export interface UpdateMcpServerRequest {
   /**
-   * At another host, port or scheme only with `headers`, where it has some.
+   * If the host, port or scheme changes and the server has headers, send `headers` as well.
    */
   url?: string;
   /**
-   * A server that a node has in its own configuration, in place of `url`.
+   * A server in the configuration of a node. Alternative to `url`.
    */
   node?: {
     /**
@@ -10887,7 +10887,7 @@ export interface UpdateMcpServerRequest {
      */
     node: string;
     /**
-     * Name of the server at the node, which offers it.
+     * Name of the server at the node.
      */
     server: string;
   };
@@ -10899,53 +10899,53 @@ export interface UpdateMcpServerRequest {
   oauth?: {
     issuer?: string | null;
     /**
-     * A client that you registered there. null: the gateway describes or registers itself.
+     * Id of a client that you registered there. null: the gateway uses its client metadata document or registers itself.
      */
     client_id?: string | null;
     /**
-     * Kept sealed and not shown again.
+     * Stored encrypted and not shown again.
      */
     client_secret?: string | null;
     /**
-     * Scopes that people are asked for. null: those that the server asks for.
+     * Scopes to request from users. null: the scopes that the server requests.
      */
     scopes?: string[] | null;
   } | null;
   /**
-   * Whether keys with `never_leaves` may use it, as nothing that it is sent goes further. Becomes false where `url` moves to another server, unless it is there as well.
+   * Whether keys with `never_leaves` may use the server, because it sends nothing on to other systems. If `url` changes to another server and this member is omitted, it becomes false.
    */
   local?: boolean;
   /**
-   * Environments whose keys may use it; null: all.
+   * Environments whose keys may use the server. null: all.
    */
   environments?: ("live" | "test" | "dev")[] | null;
   /**
-   * Accounts that may use it; null: all.
+   * Accounts that may use the server. null: all.
    */
   accounts?: string[] | null;
   /**
-   * Names of tools that are offered at all, and beginnings of names with an asterisk; null: all.
+   * Names of the tools that are offered, or prefixes ending in `*`. null: all.
    */
   tools?: string[] | null;
   /**
-   * What is offered of what it says: `first`: as it was when it was first seen, changes wait for an operator; `each`: nothing before an operator has approved it; `all`: whatever it says.
+   * Which tool and prompt definitions are offered. `first`: the first version seen, while changes wait for an operator. `each`: only definitions that an operator approved. `all`: all definitions.
    */
   approval?: "first" | "each" | "all";
   /**
-   * Who shares a connection to it: nobody with anybody else, or all who use it.
+   * Sharing of connections to the server. `person`: a connection for each person. `all`: all users share connections.
    */
   sharing?: "person" | "all";
   protocol_version?: ("2026-07-28" | "2025-11-25" | "2025-06-18") | null;
   /**
-   * Seconds that one call may take.
+   * Timeout of one call in seconds.
    */
   timeout_seconds?: number;
   /**
-   * Largest result of a call.
+   * Maximum size of the result of a call, in bytes.
    */
   max_result_bytes?: number;
   /**
-   * Calls at a time.
+   * Maximum number of concurrent calls.
    */
   max_concurrency?: number;
   price_per_call?: number | null;
@@ -10958,15 +10958,15 @@ export interface DeletedMcpServer {
 }
 export interface McpServerTestRequest {
   /**
-   * One that there is.
+   * Name of an existing server.
    */
   name?: string;
   /**
-   * Any server, before it is added.
+   * URL of a server that is not added yet.
    */
   url?: string;
   /**
-   * A server that a node has in its own configuration, in place of `url`.
+   * A server in the configuration of a node. Alternative to `url`.
    */
   node?: {
     /**
@@ -10974,18 +10974,18 @@ export interface McpServerTestRequest {
      */
     node: string;
     /**
-     * Name of the server at the node, which offers it.
+     * Name of the server at the node.
      */
     server: string;
   };
   /**
-   * With `url`: they are sent with this test alone.
+   * With `url`: headers for this test only.
    */
   headers?: {
     [k: string]: string;
   };
   /**
-   * The only revision to speak in this test; null: the newest that it knows. Left out: the server's own setting.
+   * The only protocol revision to use in this test. null: the newest that the server supports. Default: the server's setting.
    */
   protocol_version?: ("2026-07-28" | "2025-11-25" | "2025-06-18") | null;
 }
@@ -10993,7 +10993,7 @@ export interface McpServerTest {
   object: "tool_server.test";
   ok: boolean;
   /**
-   * What went wrong, in words.
+   * Error message.
    */
   error: {
     code: string;
@@ -11001,7 +11001,7 @@ export interface McpServerTest {
     detail: string | null;
   } | null;
   /**
-   * Revision of the protocol, as it was agreed.
+   * Negotiated protocol revision.
    */
   revision: string | null;
   server: {
@@ -11011,7 +11011,7 @@ export interface McpServerTest {
   } | null;
   instructions: string | null;
   /**
-   * Names of what it says that it has, such as `tools`.
+   * Capabilities that the server declares, such as `tools`.
    */
   capabilities: string[];
   tools: {
@@ -11023,7 +11023,7 @@ export interface McpServerTest {
   prompts: number;
   resources: number;
   /**
-   * The last lines that its process wrote to standard error.
+   * Last lines that the process wrote to standard error.
    */
   output: string[];
   duration_ms: number;
@@ -11047,37 +11047,37 @@ export interface ToolDefinitionList {
 export interface ToolDefinition {
   object: "tool_definition";
   /**
-   * Its kind and its name, such as `tool/search_issues`.
+   * Kind and name, such as `tool/search_issues`.
    */
   id: string;
   server: string;
   kind: "tool" | "prompt" | "instructions";
   /**
-   * The server's own name of it.
+   * Name at the server.
    */
   name: string;
   /**
-   * `changed`: it was approved, and says something else now.
+   * `changed`: an approved definition has changed.
    */
   state: "approved" | "pending" | "changed" | "refused";
   /**
-   * The digest of what it says now, by which it is decided about.
+   * Digest of the current definition. Decisions refer to it.
    */
   digest: string;
   /**
-   * What it says now.
+   * Current definition.
    */
   definition: {
     [k: string]: unknown;
   };
   /**
-   * What it said when it was approved; null: never, or that was refused since.
+   * Approved definition. null: it was never approved, or was refused since.
    */
   approved: {
     [k: string]: unknown;
   } | null;
   /**
-   * How many other texts of it are approved: a server may describe it to each person in another way.
+   * Number of other approved versions. A server may describe a tool differently to each person.
    */
   approved_others: number;
   /**
@@ -11086,13 +11086,13 @@ export interface ToolDefinition {
   seen_at: number;
   decided_at: number | null;
   /**
-   * Null where nobody decided: it was there at first.
+   * null if nobody decided, because the definition was present at first.
    */
   decided_by: string | null;
 }
 export interface DecideToolDefinition {
   /**
-   * Left out: `tool`.
+   * Default: `tool`.
    */
   kind?: "tool" | "prompt" | "instructions";
   name: string;
@@ -11106,11 +11106,11 @@ export interface ComparisonList {
 export interface Comparison {
   object: "comparison";
   /**
-   * `shadow`: of the requests that both answered. `split`: of those that each was given.
+   * `shadow`: figures of the requests that both models answered. `split`: figures of the requests that each model received.
    */
   kind: "shadow" | "split";
   /**
-   * The share of the other model, as it is configured now.
+   * Share of the other model, as currently configured.
    */
   percent: number;
   /**
@@ -11124,7 +11124,7 @@ export interface Comparison {
   own: ComparedModel;
   other: ComparedModel;
   /**
-   * Whether only the newest were looked at, as there are very many: ask for less time.
+   * Whether only the newest requests were read, because there are too many. Choose a shorter time.
    */
   partial: boolean;
 }
@@ -11132,35 +11132,35 @@ export interface ComparedModel {
   model: string;
   requests: number;
   /**
-   * Those that failed: they are in no figure of answers.
+   * Number of failed requests. Figures about answers exclude them.
    */
   errors: number;
   prompt_tokens: number;
   completion_tokens: number;
   /**
-   * USD; null where a request had no price.
+   * Cost in USD. null if a request had no price.
    */
   cost: number | null;
   /**
-   * Time to the first token of streams, in milliseconds: of half of the answers, and of 95 of 100, no more; null: nothing was timed.
+   * Time to the first token of streams in milliseconds: median and 95th percentile. null: nothing was measured.
    */
   first_token_ms: {
     p50: number | null;
     p95: number | null;
   };
   /**
-   * Time to the end, in milliseconds: of half of the answers, and of 95 of 100, no more; null: nothing was timed.
+   * Time to the end in milliseconds: median and 95th percentile. null: nothing was measured.
    */
   duration_ms: {
     p50: number | null;
     p95: number | null;
   };
   /**
-   * Completion tokens by the time of their requests, without waits.
+   * Completion tokens per second of request time, without queueing.
    */
   tokens_per_second: number | null;
   /**
-   * Mean completion tokens of an answer.
+   * Mean number of completion tokens per answer.
    */
   answer_tokens: number | null;
 }
@@ -11174,20 +11174,20 @@ export interface PulledModel {
   object: "pulled_model";
   id: string;
   /**
-   * The size of its files on the disk.
+   * Size of the model's files on disk.
    */
   bytes: number;
   /**
-   * `incomplete`: a pull was interrupted, or a file is gone; it is not served, and can be pulled again.
+   * `incomplete`: a pull was interrupted, or a file is missing. The model is not served and can be pulled again.
    */
   state: "ready" | "incomplete";
   /**
-   * Where it came from; null where only parts of it are here.
+   * Source of the model. null if it is incomplete.
    */
   source: string | null;
   pulled_at: number | null;
   /**
-   * Left out where nobody says.
+   * Omitted if unknown.
    */
   capabilities?: {
     chat?: boolean;
@@ -11203,15 +11203,15 @@ export interface PulledModel {
     tokenize?: boolean;
   };
   /**
-   * Tokens; null where the file does not say.
+   * Context length in tokens. null if the file does not state it.
    */
   context_length: number | null;
   /**
-   * Its name in the file, such as `qwen3`; null where it cannot be read.
+   * Architecture named in the file, such as `qwen3`. null if the file cannot be read.
    */
   architecture: string | null;
   /**
-   * How its weights are stored, such as `Q4_K_M`; null likewise.
+   * Quantization of the weights, such as `Q4_K_M`. null if the file cannot be read.
    */
   quantization: string | null;
   /**
@@ -11219,49 +11219,49 @@ export interface PulledModel {
    */
   parameters: number | null;
   /**
-   * What it takes once it is loaded; null where the file cannot be read.
+   * Memory of the loaded model. null if the file cannot be read.
    */
   memory: MemoryNeed | null;
   /**
-   * Whether it can be loaded. `now`; `evicting`: once idle models have left for it; `waiting`: once models that work have had their time; `reduced`: with a shorter context or fewer places; `never`: it needs more memory than there is beside models that are kept. null where it is loaded, or its need is not known.
+   * Whether the model can be loaded. `now`: immediately. `evicting`: after unloading idle models. `waiting`: after busy models have had their time. `reduced`: with a shorter context or fewer slots. `never`: it needs more memory than pinned models leave. null if it is loaded or its need is unknown.
    */
   fit: ("now" | "evicting" | "waiting" | "reduced" | "never") | null;
   /**
-   * `failed`: it could not be loaded; the server's log says why, and a later request tries again.
+   * `failed`: loading failed. The server's log has the reason, and a later request tries again.
    */
   use: "unloaded" | "loading" | "loaded" | "failed";
   /**
-   * Requests that are with it, or wait for it.
+   * Number of running and waiting requests of the model.
    */
   in_use: number;
 }
 /**
- * Bytes of memory, estimated from what the file says of itself.
+ * Required memory in bytes, estimated from the metadata of the file.
  */
 export interface MemoryNeed {
   /**
-   * All of it.
+   * Total of `weights`, `cache` and `compute`.
    */
   bytes: number;
   /**
-   * With the shortest context that it is loaded with.
+   * Total with the shortest context with which the model can be loaded.
    */
   least_bytes: number;
   weights: number;
   /**
-   * What attention keeps of the tokens of all places.
+   * KV cache of all slots.
    */
   cache: number;
   /**
-   * Buffers of a batch, and the process.
+   * Batch buffers and the process itself.
    */
   compute: number;
   /**
-   * Tokens of one place for which `bytes` holds.
+   * Context of one slot in tokens, on which `bytes` is based.
    */
   context_length: number;
   /**
-   * Places for which `bytes` holds: requests that are computed at once.
+   * Number of slots on which `bytes` is based: requests computed at the same time.
    */
   parallel: number;
 }
@@ -11270,93 +11270,93 @@ export interface Pull {
   id: string;
   source: string;
   /**
-   * Those on the disk.
+   * Bytes on the disk.
    */
   bytes: number;
   total_bytes: number;
   /**
-   * Why it came to nothing; null while it goes on. Asked for again, it continues.
+   * Reason for the failure. null while the pull is running. Another request for the same model continues it.
    */
   failure: string | null;
 }
 /**
- * Memory that models of this server may have.
+ * Memory available to models of this server.
  */
 export interface ModelMemory {
   total_bytes: number;
   free_bytes: number;
   /**
-   * Held by models that never leave for others.
+   * Memory of models that are never unloaded for others.
    */
   pinned_bytes: number;
   /**
-   * Held by models that are idle and would leave for another one.
+   * Memory of idle models that can be unloaded for others.
    */
   evictable_bytes: number;
   /**
-   * The models that memory is set aside for, pulled or not.
+   * Models with reserved memory, pulled or not.
    */
   held: {
     id: string;
     /**
-     * Set aside for it.
+     * Reserved for the model.
      */
     bytes: number;
     state: "loading" | "loaded" | "leaving" | "failed";
     /**
-     * Requests that are with it, or wait for it.
+     * Number of running and waiting requests of the model.
      */
     in_use: number;
     /**
-     * Kept, whoever else wants its memory.
+     * Whether the model stays loaded even if others need memory.
      */
     pinned: boolean;
   }[];
 }
 export interface PullRequest {
   /**
-   * `hf:owner/repo`, or `hf:owner/repo:file` with a file name, a path or a quantization behind the colon.
+   * `hf:owner/repo`, or `hf:owner/repo:file` with a file name, a path or a quantization after the colon.
    */
   source: string;
   /**
-   * Id to serve it under. null: the file's name in lower case.
+   * Id under which the model is served. null: the file name in lower case.
    */
   name?: string | null;
   /**
-   * true: only told what would be fetched. Default false.
+   * true: report what would be downloaded, without downloading it. Default false.
    */
   dry_run?: boolean | null;
 }
 export interface PullOffer {
   object: "pull_offer";
   /**
-   * The id under which it is served.
+   * Id under which the model is served.
    */
   id: string;
   /**
-   * Its path in the repository.
+   * Path of the file in the repository.
    */
   file: string;
   quantization: string | null;
   bytes: number;
   /**
-   * Those that are not on the disk yet.
+   * Bytes that are still to be downloaded.
    */
   missing_bytes: number;
   /**
-   * Those that the disk has room for.
+   * Free bytes on the disk.
    */
   room_bytes: number;
   /**
-   * Memory that any model of this size takes; its context takes more.
+   * Minimum memory of a model of this size. The context needs more.
    */
   least_memory_bytes: number;
   /**
-   * Whether the least would fit, as with `PulledModel`.
+   * Whether the minimum memory fits, as in `PulledModel`.
    */
   fit: "now" | "evicting" | "waiting" | "reduced" | "never";
   /**
-   * false after a dry run.
+   * Whether the download has begun. false after a dry run.
    */
   started: boolean;
 }
@@ -11382,16 +11382,16 @@ export interface ModelProcessList {
   object: "list";
   data: ModelProcess[];
   /**
-   * The memory that they share.
+   * Memory shared by the processes.
    */
   memory: {
     /**
-     * `ram`, or `gpu0` and the like.
+     * `ram`, `gpu0`, `gpu1` and so on.
      */
     pool: string;
     total: number;
     /**
-     * What is set aside, in bytes.
+     * Reserved bytes.
      */
     used: number;
   }[];
@@ -11399,12 +11399,12 @@ export interface ModelProcessList {
 export interface ModelProcess {
   object: "model_process";
   /**
-   * The upstream that it is.
+   * Name of the command's upstream.
    */
   name: string;
   models: string[];
   /**
-   * `waiting`: for memory. `restarting`: it ended, and is tried again in a moment. `failed`: it ended too often or can never fit; requests are refused for some seconds.
+   * `waiting`: waiting for memory. `restarting`: the process ended and will be restarted soon. `failed`: the process ended too often or can never fit in memory, and requests are refused for some seconds.
    */
   state: "off" | "waiting" | "loading" | "loaded" | "asleep" | "waking" | "stopping" | "restarting" | "failed";
   /**
@@ -11412,60 +11412,60 @@ export interface ModelProcess {
    */
   since: number;
   /**
-   * Why it failed last; null: it did not since it was loaded.
+   * Reason for the last failure. null: no failure since the process was loaded.
    */
   failure: string | null;
   /**
-   * It is never stopped for others.
+   * Whether the process is never stopped to free memory for others.
    */
   pinned: boolean;
   /**
-   * Bytes by pool that are set aside for it, or would be.
+   * Bytes that are or would be reserved for the process, by pool.
    */
   memory: {
     [k: string]: number;
   };
   /**
-   * Requests that it works on.
+   * Number of running requests.
    */
   running: number;
   /**
-   * Requests that wait for it.
+   * Number of waiting requests.
    */
   waiting: number;
   /**
-   * Whose those are.
+   * Accounts of the waiting requests.
    */
   waiting_by: {
     account_id: string;
     requests: number;
   }[];
   /**
-   * While it waits for memory: the processes that have to end or to yield first.
+   * While waiting for memory: the processes that must stop or free memory first.
    */
   behind: string[];
   /**
-   * Whether it would be stopped first, were memory needed.
+   * Whether this process is the first to be stopped if memory is needed.
    */
   is_next: boolean;
   starts: number;
   /**
-   * How often it was stopped or put to sleep for others.
+   * Number of times that the process was stopped or put to sleep to free memory for others.
    */
   evictions: number;
   failures: number;
   /**
-   * Seconds that its loading took, of all starts together.
+   * Total loading time of all starts, in seconds.
    */
   load_seconds: number;
 }
 export interface ChangeModelProcessRequest {
   /**
-   * true: load it now, as soon as there is memory. false: stop it once nothing is in flight.
+   * true: load the process as soon as memory is free. false: stop it once it has no running requests.
    */
   loaded?: boolean;
   /**
-   * Until the server ends: true loads it, and keeps it from being stopped.
+   * true: load the process and never stop it for others, until the server stops.
    */
   pinned?: boolean;
 }
@@ -11488,19 +11488,19 @@ export interface Node {
   object: "node";
   id: string;
   /**
-   * The name that it has among the upstreams and in usage records.
+   * Name of the node in the list of upstreams and in usage records.
    */
   name: string;
   /**
-   * `offline`: it is not connected. `draining`: it gets nothing new, because an operator or the node says so. `pending`: none of the models that it announces is approved. Else `online`.
+   * `offline`: not connected. `draining`: gets no new requests, because an operator or the node asked for that. `pending`: none of the announced models is approved. Otherwise `online`.
    */
   status: "pending" | "online" | "offline" | "draining";
   /**
-   * While true, it finishes what it has and gets nothing new. Kept over a restart.
+   * While true, the node finishes its requests and gets no new ones. Survives a restart.
    */
   draining: boolean;
   /**
-   * Ids of models that it may serve, of those that it announces; ["*"] for whatever it announces, now and later.
+   * Ids of announced models that the node may serve. ["*"]: all models that it announces, now and later.
    *
    * @maxItems 200
    *
@@ -11508,65 +11508,65 @@ export interface Node {
    */
   approved_models: string[];
   /**
-   * What it last said that it serves.
+   * Models that the node last announced.
    */
   announced_models: NodeModel[];
   /**
-   * MCP servers that it last said it offers; one here can be at one of these.
+   * MCP servers that the node last announced. An MCP server of this gateway can refer to one of them.
    */
   tool_servers: {
     name: string;
     title: string | null;
     /**
-     * `command`: a process of that machine.
+     * `command`: a process on the node's machine.
      */
     kind: "http" | "command";
   }[];
   /**
-   * Environments whose keys may use its models.
+   * Environments whose keys may use the node's models.
    *
    * @minItems 1
    * @maxItems 3
    */
   environments: ("live" | "test" | "dev")[];
   /**
-   * Most requests at once; more wait in the queue. null: as it announces, else measured.
+   * Maximum number of concurrent requests. Further requests wait in the queue. null: the announced value, else measured automatically.
    */
   max_concurrency: number | null;
   /**
-   * Whether requests of keys with `never_leaves` may go there, as nothing that it is sent goes further.
+   * Whether keys with `never_leaves` may use the node, because it sends nothing on to other systems.
    */
   local: boolean;
   /**
-   * Requests that it works on for this process.
+   * Number of running requests of this process.
    */
   running: number;
   /**
-   * Requests that wait here for a place.
+   * Number of requests that wait in this process for a free slot.
    */
   waiting: number;
   /**
-   * How many it takes at once now; null where nothing was sent to it yet.
+   * Current limit of concurrent requests. null before the first request.
    */
   concurrency: number | null;
   /**
-   * The version of its Headrace; null before it was connected.
+   * Headrace version of the node. null before its first connection.
    */
   version: string | null;
   /**
-   * Where it connects from; null while it is not connected.
+   * Address that the node connects from. null while it is not connected.
    */
   client_address: string | null;
   /**
-   * Which process of this gateway holds its connection; null while it is not connected.
+   * Process of this gateway that holds the connection. null while the node is not connected.
    */
   replica_id: string | null;
   /**
-   * Unix time in seconds; null while it is not connected.
+   * Unix time in seconds. null while the node is not connected.
    */
   connected_at: number | null;
   /**
-   * Unix time in seconds; null before it was connected.
+   * Unix time in seconds. null before the first connection.
    */
   last_seen_at: number | null;
   /**
@@ -11577,11 +11577,11 @@ export interface Node {
 export interface NodeModel {
   id: string;
   /**
-   * Tokens; null where it does not say.
+   * Context length in tokens. null if the node does not announce it.
    */
   context: number | null;
   /**
-   * What it can do; null, or left out, where it does not say.
+   * Capabilities of the model. null or omitted if the node does not announce them.
    */
   capabilities: {
     chat?: boolean;
@@ -11597,25 +11597,25 @@ export interface NodeModel {
     tokenize?: boolean;
   } | null;
   /**
-   * Whether it may serve it.
+   * Whether the node may serve the model.
    */
   approved: boolean;
   /**
-   * The state of the process that serves it, where the node starts that for requests; else null.
+   * State of the model's process, if the node starts it on demand. Otherwise null.
    */
   process:
     ("off" | "waiting" | "loading" | "loaded" | "asleep" | "waking" | "stopping" | "restarting" | "failed") | null;
 }
 /**
- * What is left out stays as it is.
+ * Omitted members keep their values.
  */
 export interface UpdateNodeRequest {
   /**
-   * For logs and records: lower-case letters, digits, dots, underscores and hyphens; no upstream's.
+   * Name in logs and records: lower-case letters, digits, dots, underscores and hyphens. No upstream may have the same name.
    */
   name?: string;
   /**
-   * Ids of models that it may serve, of those that it announces; ["*"] for whatever it announces, now and later.
+   * Ids of announced models that the node may serve. ["*"]: all models that it announces, now and later.
    *
    * @maxItems 200
    *
@@ -11623,22 +11623,22 @@ export interface UpdateNodeRequest {
    */
   approved_models?: string[];
   /**
-   * Environments whose keys may use its models.
+   * Environments whose keys may use the node's models.
    *
    * @minItems 1
    * @maxItems 3
    */
   environments?: ("live" | "test" | "dev")[];
   /**
-   * Most requests at once; more wait in the queue. null: as it announces, else measured.
+   * Maximum number of concurrent requests. Further requests wait in the queue. null: the announced value, else measured automatically.
    */
   max_concurrency?: number | null;
   /**
-   * Whether requests of keys with `never_leaves` may go there, as nothing that it is sent goes further.
+   * Whether keys with `never_leaves` may use the node, because it sends nothing on to other systems.
    */
   local?: boolean;
   /**
-   * While true, it finishes what it has and gets nothing new. Kept over a restart.
+   * While true, the node finishes its requests and gets no new ones. Survives a restart.
    */
   draining?: boolean;
 }
@@ -11649,15 +11649,15 @@ export interface DeletedNode {
 }
 export interface CreateNodeJoinTokenRequest {
   /**
-   * What the node that joins may serve at once; ["*"] for all that it announces. Default: nothing before an operator approved it.
+   * Models that the node may serve without further approval. ["*"]: all that it announces. Default: none, an operator must approve them.
    */
   approved_models?: string[] | null;
   /**
-   * Environments whose keys may use its models. Default: `live`, `dev`.
+   * Environments whose keys may use the node's models. Default: `live`, `dev`.
    */
   environments?: ("live" | "test" | "dev")[] | null;
   /**
-   * Seconds for which it lets a machine in. Default 3600.
+   * Lifetime of the token in seconds. Default: 3600.
    */
   expires_in?: number | null;
 }
@@ -11665,12 +11665,12 @@ export interface CreatedNodeJoinToken {
   object: "node_join_token";
   id: string;
   /**
-   * Its last four characters.
+   * Last four characters of the token.
    */
   last4: string;
   status: "active" | "used" | "expired";
   /**
-   * Ids of models that it may serve, of those that it announces; ["*"] for whatever it announces, now and later.
+   * Ids of announced models that the node may serve. ["*"]: all models that it announces, now and later.
    *
    * @maxItems 200
    *
@@ -11678,7 +11678,7 @@ export interface CreatedNodeJoinToken {
    */
   approved_models: string[];
   /**
-   * Environments whose keys may use its models.
+   * Environments whose keys may use the node's models.
    *
    * @minItems 1
    * @maxItems 3
@@ -11693,19 +11693,19 @@ export interface CreatedNodeJoinToken {
    */
   expires_at: number;
   /**
-   * Unix time in seconds; null where nobody joined with it.
+   * Unix time in seconds. null if no node joined with the token.
    */
   used_at: number | null;
   /**
-   * The node that joined with it.
+   * Id of the node that joined with the token.
    */
   node_id: string | null;
   /**
-   * The token itself, shown in this answer alone.
+   * The token. It is shown only in this response.
    */
   token: string;
   /**
-   * What the gateway calls itself: where the machine joins.
+   * Public URL of the gateway, which the machine joins.
    */
   gateway_url: string;
 }
@@ -11717,12 +11717,12 @@ export interface NodeJoinToken {
   object: "node_join_token";
   id: string;
   /**
-   * Its last four characters.
+   * Last four characters of the token.
    */
   last4: string;
   status: "active" | "used" | "expired";
   /**
-   * Ids of models that it may serve, of those that it announces; ["*"] for whatever it announces, now and later.
+   * Ids of announced models that the node may serve. ["*"]: all models that it announces, now and later.
    *
    * @maxItems 200
    *
@@ -11730,7 +11730,7 @@ export interface NodeJoinToken {
    */
   approved_models: string[];
   /**
-   * Environments whose keys may use its models.
+   * Environments whose keys may use the node's models.
    *
    * @minItems 1
    * @maxItems 3
@@ -11745,11 +11745,11 @@ export interface NodeJoinToken {
    */
   expires_at: number;
   /**
-   * Unix time in seconds; null where nobody joined with it.
+   * Unix time in seconds. null if no node joined with the token.
    */
   used_at: number | null;
   /**
-   * The node that joined with it.
+   * Id of the node that joined with the token.
    */
   node_id: string | null;
 }
@@ -11813,7 +11813,7 @@ export interface Person {
   email: string;
   name: string;
   /**
-   * May operate the installation, `admin:manage`, while signed in at a browser.
+   * Whether the person can operate the installation (`admin:manage`) while signed in to a browser.
    */
   is_operator: boolean;
   /**
@@ -11827,7 +11827,7 @@ export interface PersonDetails {
   email: string;
   name: string;
   /**
-   * May operate the installation, `admin:manage`, while signed in at a browser.
+   * Whether the person can operate the installation (`admin:manage`) while signed in to a browser.
    */
   is_operator: boolean;
   /**
@@ -11839,7 +11839,7 @@ export interface PersonDetails {
     account_id: string;
     account_name: string;
     /**
-     * `member`: has keys, apps and chats of their own; `admin`: manages all of the account's; `owner`: its owners and admins as well.
+     * `member`: has their own keys, apps and chats. `admin`: manages all keys, apps and members of the account. `owner`: also manages owners and admins.
      */
     role: "owner" | "admin" | "member";
     /**
@@ -11860,7 +11860,7 @@ export interface ResetLink {
   object: "reset_link";
   person_id: string;
   /**
-   * Lets whoever has it set another password, once. It is shown this once and not kept.
+   * Link to set a new password. It works once, for anyone who has it. It is shown only in this response and is not stored.
    */
   link: string;
   /**
@@ -12033,11 +12033,11 @@ export interface JoinRequest {
    */
   token: string;
   /**
-   * For logs and records: lower-case letters, digits, dots, underscores and hyphens.
+   * Name in logs and records: lower-case letters, digits, dots, underscores and hyphens.
    */
   name: string;
   /**
-   * Its Ed25519 public key: 32 bytes as base64url, without padding. The private key stays with it.
+   * Ed25519 public key of the node: 32 bytes as base64url, without padding. The private key never leaves the node.
    */
   public_key: string;
 }
@@ -12046,7 +12046,7 @@ export interface JoinedNode {
   id: string;
   name: string;
   /**
-   * Ids of models that it may serve, of those that it announces; ["*"] for whatever it announces, now and later.
+   * Ids of announced models that the node may serve. ["*"]: all models that it announces, now and later.
    *
    * @maxItems 200
    *
@@ -12054,7 +12054,7 @@ export interface JoinedNode {
    */
   approved_models: string[];
   /**
-   * What the gateway calls itself: the node proves who it is to this one alone.
+   * Public URL of the gateway. The node proves its identity only to this URL.
    */
   gateway_url: string;
   /**

@@ -25,14 +25,15 @@ export function rateDoc({ per, of, else: instead }: (typeof rates)[number]): str
 
 /** What the members of a price mean that are no rates. */
 export const variantDocs = {
-  variants: `Rates that hold in place of the others where all of what one says applies; later ones win, and factors multiply. At most ${maxVariants}.`,
+  variants: `Rates that replace the base rates if all conditions of the variant apply. Later variants take precedence, and factors multiply. At most ${maxVariants}.`,
   context_above:
-    "For prompts of more tokens than this, those that were cached included: they are the rates of all of its tokens.",
-  served: "Where the model server says that it served in this tier, speed or region, such as `flex`, `fast` or `us`.",
-  from: "For requests that begin at this time or later: `2026-12-01` or `2026-12-01T08:00:00Z`.",
-  hours: "For requests that begin in one of these parts of a day (UTC), such as `01:00-04:00`.",
-  days: "For requests that begin on these days of the week (UTC).",
-  factor: "What all rates for tokens are multiplied with then, those of this variant included.",
+    "Condition: the prompt has more tokens than this, including cached tokens. The rates then apply to all its tokens.",
+  served:
+    "Condition: the model server reports that it served the request in this tier, speed or region, such as `flex`, `fast` or `us`.",
+  from: "Condition: the request begins at this time or later, such as `2026-12-01` or `2026-12-01T08:00:00Z`.",
+  hours: "Condition: the request begins in one of these parts of a day (UTC), such as `01:00-04:00`.",
+  days: "Condition: the request begins on one of these days of the week (UTC).",
+  factor: "Factor for all token rates under these conditions, including the rates of this variant.",
 } as const;
 
 /** Conditions in their own spelling, beside the rates that hold then. */

@@ -15,22 +15,16 @@ const appName = z
   .string()
   .min(1)
   .max(100)
-  .describe(
-    "Shown to people who are asked to allow it; printable characters, and nothing that looks like the name of this server.",
-  );
-const homepageUrl = z
-  .string()
-  .min(1)
-  .max(maxUriLength)
-  .describe("An https address where people learn about the app, shown beside its name.");
+  .describe("Name on the consent page, in printable characters. It must not look like the name of this server.");
+const homepageUrl = z.string().min(1).max(maxUriLength).describe("An https URL about the app, shown beside its name.");
 const redirectUris = z
   .array(z.string().min(1).max(maxUriLength))
   .max(maxRedirectUris)
   .describe(
-    "Where people are sent back to, compared byte by byte: https, http on 127.0.0.1, [::1] or localhost (any port), or an app's own scheme with a dot in it. May be empty for an app that only uses the device flow.",
+    "Redirect URIs, compared byte by byte: https, http on 127.0.0.1, [::1] or localhost (any port), or a private scheme with a dot. May be empty for an app that only uses the device flow.",
   );
 const scopeList = z.array(z.enum(appScopes)).min(1).max(20);
-const requirePkce = z.boolean().describe("Whether it has to use PKCE (S256). A public app always has to.");
+const requirePkce = z.boolean().describe("Whether the app must use PKCE (S256). A public app always must.");
 
 export const createAppRequest = z
   .object({
@@ -40,10 +34,12 @@ export const createAppRequest = z
       .enum(appTypes)
       .nullish()
       .describe(
-        "`confidential`: runs on a server and keeps a secret. `public`: on people's devices, without one. Default `confidential`.",
+        "`confidential`: the app runs on a server and has a secret. `public`: the app runs on users' devices, without a secret. Default `confidential`.",
       ),
     redirect_uris: redirectUris.nullish(),
-    scopes: scopeList.nullish().describe(`The most it may ask for. Default: \`${defaultAppScopes.join(" ")}\`.`),
+    scopes: scopeList
+      .nullish()
+      .describe(`Scopes that the app may request. Default: \`${defaultAppScopes.join(" ")}\`.`),
     tools: givenTools.nullish(),
     require_pkce: requirePkce.nullish(),
   })
@@ -55,11 +51,11 @@ export const updateAppRequest = z
     name: appName.optional(),
     homepage_url: homepageUrl.nullish(),
     redirect_uris: redirectUris.optional(),
-    scopes: scopeList.optional().describe("The most it may ask for."),
+    scopes: scopeList.optional().describe("Scopes that the app may request."),
     tools: givenTools.nullish(),
     require_pkce: requirePkce.optional(),
   })
-  .meta({ id: "UpdateAppRequest", description: "What is left out stays as it is; null clears." });
+  .meta({ id: "UpdateAppRequest", description: "Omitted members keep their values. null clears a value." });
 export type UpdateAppRequest = z.infer<typeof updateAppRequest>;
 
 export const rotateSecretRequest = z
@@ -69,24 +65,26 @@ export const rotateSecretRequest = z
       .min(0)
       .max(maxSecretOverlapSeconds)
       .nullish()
-      .describe(`How long the old secret goes on working; 0: not at all. Default ${defaultSecretOverlapSeconds}.`),
+      .describe(
+        `Seconds for which the old secret still works. 0: it stops immediately. Default: ${defaultSecretOverlapSeconds}.`,
+      ),
   })
   .meta({ id: "RotateAppSecretRequest" });
 
 const appMembers = {
   object: z.literal("app"),
   id: z.string(),
-  client_id: z.string().describe("The same as `id`, under the name that OAuth has for it."),
+  client_id: z.string().describe("Same as `id`, with OAuth's name."),
   name: z.string(),
   homepage_url: z.string().nullable(),
   type: z.enum(appTypes),
   redirect_uris: z.array(z.string()),
-  scopes: z.array(z.enum(scopes)).describe("The most it may ask for."),
+  scopes: z.array(z.enum(scopes)).describe("Scopes that the app may request."),
   tools: shownTools,
-  environment: z.enum(environments).describe("In which its access tokens work."),
+  environment: z.enum(environments).describe("Environment of the app's access tokens."),
   require_pkce: z.boolean(),
-  publisher: z.string().describe("The account's name, shown to people who are asked to allow the app."),
-  created_by: z.string().nullable().describe("Id of the person or key that registered it."),
+  publisher: z.string().describe("Name of the account, shown on the consent page."),
+  created_by: z.string().nullable().describe("Id of the person or key that registered the app."),
   created_at: unixSeconds,
   secrets: z
     .array(
@@ -95,37 +93,37 @@ const appMembers = {
           id: z.string(),
           last4: z.string().describe("The last four characters of the secret."),
           created_at: unixSeconds,
-          expires_at: unixSeconds.nullable().describe("After a rotation: it works until then."),
+          expires_at: unixSeconds.nullable().describe("Time after which the secret stops working, after a rotation."),
         })
         .meta({ id: "AppSecret" }),
     )
-    .describe("Those that work, oldest first, two at most; none of a public app."),
+    .describe("Valid secrets, oldest first, at most two. Empty for a public app."),
 } as const;
-const clientSecret = z.string().describe("The secret itself. It is shown this once and not kept.");
+const clientSecret = z.string().describe("The client secret. It is shown only in this response and is not stored.");
 
 export const appShape = z.object(appMembers).meta({ id: "App" });
 export const createdAppShape = z
   .object({ ...appMembers, client_secret: clientSecret.optional() })
-  .meta({ id: "CreatedApp", description: "With `client_secret` where the app is confidential." });
+  .meta({ id: "CreatedApp", description: "The app, with `client_secret` if it is confidential." });
 export const rotatedAppShape = z.object({ ...appMembers, client_secret: clientSecret }).meta({ id: "RotatedApp" });
 export const deletedAppShape = deletedShape("app", "DeletedApp");
 export type AppWire = z.infer<typeof appShape>;
 
 const authorizationMembers = {
   object: z.literal("authorization"),
-  id: z.string().describe("The app's id and the account's, with a colon between."),
+  id: z.string().describe("App id and account id, separated by a colon."),
   app: z.object({
     id: z.string(),
     name: z.string(),
     publisher: z.string(),
     homepage_url: z.string().nullable(),
   }),
-  account: z.object({ id: z.string(), name: z.string() }).describe("The account that the app acts for."),
+  account: z.object({ id: z.string(), name: z.string() }).describe("Account for which the app acts."),
   environment: z.enum(environments),
-  scopes: z.array(z.enum(scopes)).describe("What it may do, all that was allowed together."),
+  scopes: z.array(z.enum(scopes)).describe("All scopes that you granted to the app."),
   tools: shownTools,
-  quotas: shownQuotas.describe("Quotas per window of what the app uses for you, in each environment."),
-  allowed_at: unixSeconds.describe("The first time that still counts."),
+  quotas: shownQuotas.describe("Quotas per window for the app's usage on your behalf, in each environment."),
+  allowed_at: unixSeconds.describe("Time of the first grant that is still valid."),
   last_used_at: unixSeconds.nullable(),
 } as const;
 
@@ -133,13 +131,13 @@ export const authorizationShape = z.object(authorizationMembers).meta({ id: "Aut
 export const authorizationDetailsShape = z
   .object({
     ...authorizationMembers,
-    quotas_used: usedQuotas.describe("What was used of each of `quotas` in this environment."),
+    quotas_used: usedQuotas.describe("Usage of each of `quotas` in this environment."),
   })
   .meta({ id: "AuthorizationDetails" });
 export type AuthorizationWire = z.infer<typeof authorizationShape>;
 
 export const updateAuthorizationRequest = z
   .object({ quotas: givenQuotas.nullish(), tools: givenTools.nullish() })
-  .meta({ id: "UpdateAuthorizationRequest", description: "What is left out stays as it is; null clears." });
+  .meta({ id: "UpdateAuthorizationRequest", description: "Omitted members keep their values. null clears a value." });
 
 export const deletedAuthorizationShape = deletedShape("authorization", "DeletedAuthorization");

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { deletedShape, unixSeconds } from "../parts.ts";
 
 /** Far more than any authenticator has; an attestation without certificates is some hundreds of bytes. */
-const bytes = (most: number) => z.string().max(most).describe("base64url, as the browser gives it.");
+const bytes = (most: number) => z.string().max(most).describe("base64url, as the browser returns it.");
 
 const credential = {
   id: bytes(1_400),
@@ -22,7 +22,7 @@ const registrationResponse = z
       transports: z.array(z.string().max(32)).max(16).nullish(),
     }),
   })
-  .describe("What `navigator.credentials.create()` gave, as JSON.");
+  .describe("Result of `navigator.credentials.create()` as JSON.");
 
 const authenticationResponse = z
   .looseObject({
@@ -34,9 +34,9 @@ const authenticationResponse = z
       userHandle: bytes(128).nullish(),
     }),
   })
-  .describe("What `navigator.credentials.get()` gave, as JSON.");
+  .describe("Result of `navigator.credentials.get()` as JSON.");
 
-const passkeyName = z.string().min(1).max(60).describe("What it is called, in one line.");
+const passkeyName = z.string().min(1).max(60).describe("Name of the passkey, in one line.");
 
 export const addPasskeyRequest = z
   .object({ name: passkeyName, response: registrationResponse })
@@ -46,9 +46,9 @@ export const updatePasskeyRequest = z.object({ name: passkeyName }).meta({ id: "
 
 export const passkeySignInRequest = z
   .object({
-    challenge_id: z.string().min(1).max(100).describe("The id that came with the options."),
+    challenge_id: z.string().min(1).max(100).describe("Id returned with the options."),
     response: authenticationResponse,
-    next: z.string().max(4_096).nullish().describe("A path of this server to go on to."),
+    next: z.string().max(4_096).nullish().describe("Path on this server to open after sign-in."),
   })
   .meta({ id: "PasskeySignInRequest" });
 
@@ -57,7 +57,7 @@ export const passkeyShape = z
     object: z.literal("passkey"),
     id: z.string(),
     name: z.string(),
-    backed_up: z.boolean().describe("Whether it is kept beyond one device."),
+    backed_up: z.boolean().describe("Whether the passkey is backed up or synced beyond one device."),
     created_at: unixSeconds,
     last_used_at: unixSeconds.nullable(),
   })
@@ -78,5 +78,5 @@ export const passkeySignInOptions = z
   .meta({ id: "PasskeySignInOptions" });
 
 export const passkeySignedIn = z
-  .object({ next: z.string().describe("The path to go on to.") })
+  .object({ next: z.string().describe("Path to open next.") })
   .meta({ id: "PasskeySignedIn" });

@@ -9,17 +9,17 @@ import { deletedShape, unixSeconds } from "../parts.ts";
 import { givenQuotas, rulesOnWire, shownQuotas, usedQuotas } from "../quotas.ts";
 import { givenTools, shownTools } from "../tools/tool-lists.ts";
 
-const personName = z.string().min(1).max(100).describe("As others see it; printable characters.");
-const email = z.string().min(3).max(254).describe("E-mail address. Case does not matter.");
+const personName = z.string().min(1).max(100).describe("Display name, in printable characters.");
+const email = z.string().min(3).max(254).describe("E-mail address, compared without regard to case.");
 const role = z
   .enum(roles)
   .describe(
-    "`member`: has keys, apps and chats of their own; `admin`: manages all of the account's; `owner`: its owners and admins as well.",
+    "`member`: has their own keys, apps and chats. `admin`: manages all keys, apps and members of the account. `owner`: also manages owners and admins.",
   );
 const seesAllUsage = z
   .boolean()
   .describe(
-    "Whether a member sees the usage and requests of the whole account, never what was asked or answered. Owners and admins do in any case.",
+    "Whether a member sees the usage and requests of the whole account, but no prompts or answers. Owners and admins always do.",
   );
 const password = z.string().min(1).max(256);
 
@@ -29,22 +29,24 @@ export const sessionShape = z
   .object({
     object: z.literal("session"),
     person: z.object({ id: z.string(), email: z.string(), name: z.string(), is_operator: z.boolean() }),
-    account: z.object(accountName).describe("The account that requests are for."),
+    account: z.object(accountName).describe("Account of the requests."),
     role,
     environment: z.enum(environments),
     scopes: z.array(z.enum(scopes)),
-    session_id: z.string().nullable().describe("The session of a browser; null for a token of `headrace login`."),
+    session_id: z.string().nullable().describe("Id of the browser session. null for a token of `headrace login`."),
     csrf_token: z
       .string()
       .nullable()
-      .describe("To be sent as `X-CSRF-Token` with everything that changes something; only for a browser's session."),
+      .describe("Value to send as `X-CSRF-Token` with every request that changes data. Only for a browser session."),
     has_password: z
       .boolean()
       .nullable()
-      .describe("Whether the person has one, which changing it asks for; null for a token of `headrace login`."),
+      .describe(
+        "Whether the person has a password. A password change then requires it. null for a token of `headrace login`.",
+      ),
     accounts: z
       .array(z.object({ ...accountName, role, status: z.enum(["active", "suspended"]), membership_id: z.string() }))
-      .describe("All that the person is a member of."),
+      .describe("All accounts of which the person is a member."),
   })
   .meta({ id: "Session" });
 export type SessionWire = z.infer<typeof sessionShape>;
@@ -56,14 +58,14 @@ export const updateSessionRequest = z
       .min(1)
       .max(200)
       .optional()
-      .describe("The account to look at from now on, one of `accounts`. Only in a browser's session."),
-    name: personName.optional().describe("Another name of the person."),
+      .describe("Account to switch to, one of `accounts`. Only in a browser session."),
+    name: personName.optional().describe("New display name of the person."),
   })
-  .meta({ id: "UpdateSessionRequest", description: "What is left out stays as it is." });
+  .meta({ id: "UpdateSessionRequest", description: "Omitted members keep their values." });
 
 export const changePasswordRequest = z
   .object({
-    current_password: password.nullish().describe("Left out by whoever has none yet."),
+    current_password: password.nullish().describe("Current password. Omit it if you have none yet."),
     new_password: password.describe("12 to 256 characters."),
   })
   .meta({ id: "ChangePasswordRequest" });
@@ -76,20 +78,20 @@ export const browserSessionShape = z
   .object({
     object: z.literal("browser_session"),
     id: z.string(),
-    current: z.boolean().describe("Whether the request itself comes from it."),
-    method: z.enum(["password", "passkey", "sso", "link"]).describe("How the person signed in."),
-    user_agent: z.string().describe("What the browser called itself."),
-    client_address: z.string().describe("Where it was last seen from."),
+    current: z.boolean().describe("Whether this is the session of the request."),
+    method: z.enum(["password", "passkey", "sso", "link"]).describe("Method by which the person signed in."),
+    user_agent: z.string().describe("Name of the browser."),
+    client_address: z.string().describe("Last address of the browser."),
     created_at: unixSeconds,
     last_seen_at: unixSeconds,
-    expires_at: unixSeconds.describe("Whatever is done in it; unused, it ends sooner."),
+    expires_at: unixSeconds.describe("Latest end of the session. An unused session ends earlier."),
   })
   .meta({ id: "BrowserSession" });
 
 export const endedSession = deletedShape("browser_session", "EndedBrowserSession");
 
 export const endedSessions = z
-  .object({ object: z.literal("browser_session.deleted"), deleted: z.int().describe("How many ended.") })
+  .object({ object: z.literal("browser_session.deleted"), deleted: z.int().describe("Number of sessions that ended.") })
   .meta({ id: "EndedBrowserSessions" });
 
 const memberMembers = {
@@ -100,19 +102,19 @@ const memberMembers = {
   name: z.string(),
   role,
   quotas: shownQuotas.describe(
-    "Quotas per window, in each environment, of what the person does and makes as a member.",
+    "Quotas per window, in each environment, for the person and for everything that they create as a member.",
   ),
   tools: shownTools,
   sees_all_usage: seesAllUsage,
   created_at: unixSeconds,
-  last_seen_at: unixSeconds.nullable().describe("When a browser of theirs was last used here; null: not lately."),
+  last_seen_at: unixSeconds.nullable().describe("Last use of this server in a browser. null: no recent use."),
 } as const;
 
 export const memberShape = z.object(memberMembers).meta({ id: "Member" });
 export const memberDetailsShape = z
   .object({
     ...memberMembers,
-    quotas_used: usedQuotas.describe("What was used of each of `quotas` in the environment that is asked for."),
+    quotas_used: usedQuotas.describe("Usage of each of `quotas` in the requested environment."),
   })
   .meta({ id: "MemberDetails" });
 
@@ -125,7 +127,7 @@ export const updateMemberRequest = z
   })
   .meta({
     id: "UpdateMemberRequest",
-    description: "What is left out stays as it is; null clears the quotas, and the list of tools.",
+    description: "Omitted members keep their values. null clears the quotas or the list of tools.",
   });
 
 export const removedMember = deletedShape("member", "RemovedMember");
@@ -135,7 +137,7 @@ const invitationMembers = {
   id: z.string(),
   email: z.string(),
   role,
-  created_by: z.string().nullable().describe("Id of the person or key that invited; null for the console."),
+  created_by: z.string().nullable().describe("Id of the person or key that sent the invitation. null for the console."),
   created_at: unixSeconds,
   expires_at: unixSeconds,
 } as const;
@@ -147,8 +149,10 @@ export const createdInvitationShape = z
     link: z
       .string()
       .nullable()
-      .describe("Works once, for whoever has it. It is shown this once and not kept; null where it was mailed."),
-    mailed: z.boolean().describe("Whether it was sent by mail; otherwise hand the link over yourself."),
+      .describe(
+        "Link that works once, for anyone who has it. It is shown only in this response and is not stored. null if it was mailed.",
+      ),
+    mailed: z.boolean().describe("Whether the invitation was sent by mail. Otherwise pass the link on yourself."),
   })
   .meta({ id: "CreatedInvitation" });
 
@@ -163,7 +167,9 @@ const personMembers = {
   id: z.string(),
   email: z.string(),
   name: z.string(),
-  is_operator: z.boolean().describe("May operate the installation, `admin:manage`, while signed in at a browser."),
+  is_operator: z
+    .boolean()
+    .describe("Whether the person can operate the installation (`admin:manage`) while signed in to a browser."),
   created_at: unixSeconds,
 } as const;
 
@@ -186,7 +192,11 @@ export const resetLinkShape = z
   .object({
     object: z.literal("reset_link"),
     person_id: z.string(),
-    link: z.string().describe("Lets whoever has it set another password, once. It is shown this once and not kept."),
+    link: z
+      .string()
+      .describe(
+        "Link to set a new password. It works once, for anyone who has it. It is shown only in this response and is not stored.",
+      ),
     expires_at: unixSeconds,
   })
   .meta({ id: "ResetLink" });

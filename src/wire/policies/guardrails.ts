@@ -5,10 +5,10 @@ import { guardrailActions, guardrailKinds, guardrailSides } from "../../domain/m
 export const guardrailShape = z
   .object({
     object: z.literal("guardrail"),
-    name: z.string().describe("By which `policies` of models name it."),
+    name: z.string().describe("Name for the `policies` of models."),
     kind: z.enum(guardrailKinds),
     sides: z.array(z.enum(guardrailSides)),
     action: z.enum(guardrailActions),
   })
-  .meta({ id: "Guardrail", description: "One of headrace.yaml, but for where it asks, and with what." });
+  .meta({ id: "Guardrail", description: "A guardrail of headrace.yaml, without its address and credentials." });
 export type GuardrailWire = z.infer<typeof guardrailShape>;

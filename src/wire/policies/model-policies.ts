@@ -50,19 +50,19 @@ const cache = z.strictObject({
   requests: z
     .enum(cachedRequests)
     .nullish()
-    .describe(`${policyDocs.requests} Left out: \`${defaultCachePolicy.requests}\`.`),
+    .describe(`${policyDocs.requests} Default: \`${defaultCachePolicy.requests}\`.`),
   ttl_seconds: z
     .int()
     .min(1)
     .max(maxCacheSeconds)
     .nullish()
-    .describe(`${policyDocs.ttl_seconds} Left out: ${defaultCachePolicy.ttlSeconds}.`),
+    .describe(`${policyDocs.ttl_seconds} Default: ${defaultCachePolicy.ttlSeconds}.`),
   price_factor: z
     .number()
     .min(0)
     .max(1)
     .nullish()
-    .describe(`${policyDocs.price_factor} Left out: ${defaultCachePolicy.priceFactor}.`),
+    .describe(`${policyDocs.price_factor} Default: ${defaultCachePolicy.priceFactor}.`),
   semantic: z
     .strictObject({
       model: modelId.describe(policyDocs.embedding),

@@ -8,13 +8,17 @@ export const decisionRequest = z
     model: modelId,
     input: z
       .union([z.string(), z.array(z.looseObject({})).max(131_072)])
-      .describe("What the questions are about: a text, or messages, calls and their outputs."),
+      .describe("Subject of the questions: a string, or messages, tool calls and their outputs."),
     questions: z
       .array(z.looseObject({ type: z.string().min(1).max(64), name: z.string().max(1024).optional() }))
       .min(1)
       .max(1024)
-      .describe("Each a `predicate`, a `choice` or a `score`, with its `instructions`."),
-    safety_identifier: z.string().max(1024).nullish().describe("Your own id of the end user; passed on."),
+      .describe("Questions. Each is a `predicate`, a `choice` or a `score`, with its `instructions`."),
+    safety_identifier: z
+      .string()
+      .max(1024)
+      .nullish()
+      .describe("Your own id of the end user. Passed on to the model server."),
   })
   .meta({ id: "DecisionRequest" });
 

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { modelId } from "../parts.ts";
 
-const user = z.string().max(1024).nullish().describe("Your own id of the end user; passed on.");
+const user = z.string().max(1024).nullish().describe("Your own id of the end user. Passed on to the model server.");
 const prompt = z.string().min(1).max(1_000_000);
 
 /** A file of a form, as what is told of it in place of its bytes. */
@@ -12,18 +12,24 @@ export const formFile = z.looseObject({ bytes: z.int() }).describe("A file.").me
 export const speechRequest = z
   .looseObject({
     model: modelId,
-    input: prompt.describe("The text that is to be spoken."),
+    input: prompt.describe("Text to speak."),
     voice: z
       .union([z.string().max(1024), z.looseObject({})])
       .optional()
       .describe("A voice of the model server."),
-    instructions: z.string().max(1_000_000).nullish().describe("How it is to be spoken, where the model knows that."),
+    instructions: z
+      .string()
+      .max(1_000_000)
+      .nullish()
+      .describe("Instructions for the way of speaking, if the model supports it."),
     response_format: z.string().max(64).nullish().describe("`mp3`, `opus`, `aac`, `flac`, `wav` or `pcm`."),
     speed: z.number().min(0).max(100).nullish(),
     stream_format: z
       .enum(["audio", "sse"])
       .nullish()
-      .describe("`sse`: a stream of events, with usage at its end. Default: the sound itself, as it is made."),
+      .describe(
+        "`sse`: a stream of events that ends with usage. Default: the audio itself, streamed as it is generated.",
+      ),
   })
   .meta({ id: "SpeechRequest" });
 
@@ -38,7 +44,7 @@ export const speechEvent = z
 const soundRequest = {
   file: formFile,
   model: modelId,
-  prompt: z.string().max(1_000_000).nullish().describe("What came before, or words that are likely to come."),
+  prompt: z.string().max(1_000_000).nullish().describe("Preceding text, or words that are likely to occur."),
   temperature: z.number().min(0).max(100).nullish(),
 };
 
@@ -52,7 +58,7 @@ export const transcriptionRequest = z
       .max(64)
       .nullish()
       .describe("`json`, `text`, `srt`, `verbose_json`, `vtt` or `diarized_json`."),
-    stream: z.boolean().nullish().describe("Whether the text is to come as it is heard."),
+    stream: z.boolean().nullish().describe("Whether to stream the transcript."),
     timestamp_granularities: z.array(z.string().max(64)).max(16).nullish(),
     include: z.array(z.string().max(64)).max(16).nullish(),
   })
@@ -73,7 +79,7 @@ export const transcription = z
     usage: z
       .looseObject({ type: z.string() })
       .optional()
-      .describe("Its type is `tokens`, or `duration` with `seconds`, by how the model is counted."),
+      .describe("Usage of type `tokens`, or of type `duration` with `seconds`, depending on the model."),
   })
   .meta({ id: "Transcription" });
 
@@ -87,19 +93,19 @@ export const transcriptionEvent = z
 
 const imageRequest = {
   model: modelId,
-  n: z.int().min(1).max(100).nullish().describe("How many images are wanted. Default: 1."),
+  n: z.int().min(1).max(100).nullish().describe("Number of images. Default: 1."),
   size: z.string().max(64).nullish(),
-  response_format: z.string().max(64).nullish().describe("`url` or `b64_json`, where the model knows both."),
+  response_format: z.string().max(64).nullish().describe("`url` or `b64_json`, if the model supports both."),
   user,
 };
 const streamed = {
-  stream: z.boolean().nullish().describe("Whether images are to come as they are made."),
-  partial_images: z.int().min(0).max(100).nullish().describe("How many images on the way there are wanted."),
+  stream: z.boolean().nullish().describe("Whether to stream the images as they are generated."),
+  partial_images: z.int().min(0).max(100).nullish().describe("Number of partial images."),
 };
 
 /** POST /images/generations. */
 export const imageRequestBody = z
-  .looseObject({ ...imageRequest, ...streamed, prompt: prompt.describe("What is to be seen.") })
+  .looseObject({ ...imageRequest, ...streamed, prompt: prompt.describe("Description of the image.") })
   .meta({ id: "ImageRequest" });
 
 const files = z.union([formFile, z.array(formFile).min(1).max(64)]);
@@ -109,10 +115,14 @@ export const imageEditRequest = z
   .looseObject({
     ...imageRequest,
     ...streamed,
-    prompt: prompt.describe("What is to be changed."),
-    image: files.optional().describe("One image or several; in JSON these are `images`."),
-    mask: formFile.optional().describe("Where the image may be changed."),
-    images: z.array(z.looseObject({})).max(64).optional().describe("In JSON: objects with `image_url` or `file_id`."),
+    prompt: prompt.describe("Description of the change."),
+    image: files.optional().describe("One or several images. In JSON the member is `images`."),
+    mask: formFile.optional().describe("Mask of the area that may change."),
+    images: z
+      .array(z.looseObject({}))
+      .max(64)
+      .optional()
+      .describe("For JSON requests: objects with `image_url` or `file_id`."),
   })
   .meta({ id: "ImageEditRequest" });
 

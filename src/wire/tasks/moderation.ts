@@ -14,7 +14,7 @@ export const moderationRequest = z
           .min(1)
           .max(2048),
       ])
-      .describe("A text, several, or parts of `text` and `image_url`."),
+      .describe("A string, several strings, or parts of type `text` and `image_url`."),
   })
   .meta({ id: "ModerationRequest" });
 

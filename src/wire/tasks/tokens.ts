@@ -9,24 +9,24 @@ const flag = z.boolean().nullish();
 export const tokenizeRequest = z
   .looseObject({
     model: modelId,
-    prompt: z.string().optional().describe("The text, by vLLM's name."),
-    content: z.string().optional().describe("The text, by llama-server's name."),
+    prompt: z.string().optional().describe("Text to tokenize, by vLLM's name."),
+    content: z.string().optional().describe("Text to tokenize, by llama-server's name."),
     messages: z
       .array(z.looseObject({ role: z.string() }))
       .min(1)
       .optional()
       .describe(
-        "A conversation in place of a text, as the model's template makes a prompt of it, where the server can.",
+        "Conversation to tokenize instead of a text. The model's chat template renders it, if the server supports it.",
       ),
     add_special_tokens: flag.describe(
-      "Whether tokens for the beginning and the like are added. Default: of a `prompt`, but not of `content`.",
+      "Whether to add special tokens, such as the beginning of text. Default: true for `prompt`, false for `content`.",
     ),
-    add_special: flag.describe("The same by llama-server's name."),
+    add_special: flag.describe("Same as `add_special_tokens`, by llama-server's name."),
     add_generation_prompt: flag.describe(
-      "Whether, for messages, the beginning of the answer is among them. Default: yes.",
+      "Whether to include the beginning of the answer after the messages. Default: true.",
     ),
-    return_token_strs: flag.describe("Whether vLLM tells the text of each token as well, as `token_strs`."),
-    with_pieces: flag.describe("Whether llama-server tells the text of each token, as objects in `tokens`."),
+    return_token_strs: flag.describe("Whether vLLM also returns the text of each token, in `token_strs`."),
+    with_pieces: flag.describe("Whether llama-server returns the text of each token, as objects in `tokens`."),
   })
   .meta({ id: "TokenizeRequest" });
 
@@ -34,20 +34,22 @@ export const tokenizeResult = z
   .looseObject({
     tokens: z
       .array(z.union([tokenId, z.looseObject({ id: tokenId })]))
-      .describe("Their ids; with `with_pieces` objects that have their texts as well, where the server tells them."),
-    count: z.int().describe("How many they are."),
-    max_model_len: z.int().optional().describe("Tokens that the model takes, where that is known."),
+      .describe(
+        "Token ids. With `with_pieces`: objects that also have the text of each token, if the server returns it.",
+      ),
+    count: z.int().describe("Number of tokens."),
+    max_model_len: z.int().optional().describe("Context length of the model in tokens, if known."),
   })
   .meta({ id: "TokenizeResult" });
 
 /** POST /detokenize. */
 export const detokenizeRequest = z
-  .looseObject({ model: modelId, tokens: z.array(tokenId).max(1_000_000).describe("Ids of tokens.") })
+  .looseObject({ model: modelId, tokens: z.array(tokenId).max(1_000_000).describe("Token ids.") })
   .meta({ id: "DetokenizeRequest" });
 
 export const detokenizeResult = z
   .looseObject({
-    prompt: z.string().describe("The text, by vLLM's name."),
-    content: z.string().describe("The same by llama-server's name."),
+    prompt: z.string().describe("Text of the tokens, by vLLM's name."),
+    content: z.string().describe("Same as `prompt`, by llama-server's name."),
   })
   .meta({ id: "DetokenizeResult" });

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { unixSeconds } from "../parts.ts";
 
-const serverName = z.string().min(1).max(24).describe("The name of the MCP server.");
+const serverName = z.string().min(1).max(24).describe("Name of the MCP server.");
 
 export const connectToolsRequest = z.object({ server: serverName }).meta({ id: "ConnectToolsRequest" });
 
@@ -10,14 +10,16 @@ export const toolConnectingShape = z
   .object({
     object: z.literal("tool_connection.begun"),
     server: serverName,
-    url: z.string().describe("Where to send the browser now; it comes back within 15 minutes, in the same session."),
+    url: z
+      .string()
+      .describe("URL to open in the browser. The browser must return within 15 minutes, in the same session."),
   })
   .meta({ id: "ToolConnectionBegun" });
 
 const state = z
   .enum(["none", "connected", "broken", "unused"])
   .describe(
-    "`broken`: it works no more until the account is connected again; `broken_because` says why. `unused`: the server is not there any more, or may not be used here; what was allowed there is kept until it is ended.",
+    "`broken`: the connection no longer works until you connect the account again, and `broken_because` says why. `unused`: the server no longer exists or may not be used here, but the grant is kept until you end the connection.",
   );
 
 export const toolConnectionShape = z
@@ -26,8 +28,8 @@ export const toolConnectionShape = z
     server: serverName,
     title: z.string().nullable(),
     state,
-    issuer: z.string().nullable().describe("The authorization server that gave the tokens."),
-    scopes: z.array(z.string()).describe("What was allowed there."),
+    issuer: z.string().nullable().describe("Authorization server that issued the tokens."),
+    scopes: z.array(z.string()).describe("Granted scopes."),
     connected_at: unixSeconds.nullable(),
     last_used_at: unixSeconds.nullable(),
     broken_because: z.string().nullable(),
@@ -40,7 +42,7 @@ export const endedToolConnectionShape = z
     object: z.literal("tool_connection.deleted"),
     server: serverName,
     deleted: z.literal(true),
-    revoked: z.boolean().describe("Whether the server's authorization server said that the tokens count no more."),
+    revoked: z.boolean().describe("Whether the authorization server confirmed the revocation of the tokens."),
   })
   .meta({ id: "ToolConnectionDeleted" });
 

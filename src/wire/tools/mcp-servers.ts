@@ -8,25 +8,27 @@ import { unixSeconds } from "../parts.ts";
 
 // Which characters it may have is said where it is read: a pattern has no words for what is wrong.
 const serverName = z.string().min(1).max(64);
-const name = serverName.describe("Begins the names that clients see of its tools.");
+const name = serverName.describe("Name of the server. It prefixes the tool names that clients see.");
 const title = z.string().min(1).max(128);
 const description = z.string().min(1).max(1_024);
-const url = z.string().min(1).max(2_048).describe("Its address over streamable HTTP.");
+const url = z.string().min(1).max(2_048).describe("URL of the server, for streamable HTTP.");
 const node = z
   .strictObject({
     node: z.string().min(1).max(64).describe("Id or name of the node."),
-    server: serverName.describe("Name of the server at the node, which offers it."),
+    server: serverName.describe("Name of the server at the node."),
   })
-  .describe("A server that a node has in its own configuration, in place of `url`.");
+  .describe("A server in the configuration of a node. Alternative to `url`.");
 const headers = z
   .record(z.string().min(1).max(128), z.string().min(1).max(8_192))
-  .describe("Headers of each request to it, the same for everybody. They are kept sealed and not shown again.");
+  .describe(
+    "Headers of each request to the server, the same for all users. They are stored encrypted and not shown again.",
+  );
 const issuer = z
   .string()
   .min(1)
   .max(2_048)
   .describe(
-    "Its authorization server, which may then be inside of your network, and no other is taken. null: the one that the server names.",
+    "Issuer of the only authorization server to accept. It may be inside your network. null: the one that the MCP server names.",
   );
 const oauth = z
   .strictObject({
@@ -36,19 +38,21 @@ const oauth = z
       .min(1)
       .max(2_048)
       .nullish()
-      .describe("A client that you registered there. null: the gateway describes or registers itself."),
-    client_secret: z.string().min(1).max(2_048).nullish().describe("Kept sealed and not shown again."),
+      .describe(
+        "Id of a client that you registered there. null: the gateway uses its client metadata document or registers itself.",
+      ),
+    client_secret: z.string().min(1).max(2_048).nullish().describe("Stored encrypted and not shown again."),
     scopes: z
       .array(z.string().min(1).max(200))
       .max(100)
       .nullish()
-      .describe("Scopes that people are asked for. null: those that the server asks for."),
+      .describe("Scopes to request from users. null: the scopes that the server requests."),
   })
-  .describe("In place of `headers`: each person connects an account of their own there, by OAuth.");
+  .describe("Alternative to `headers`: each user connects their own account at the server, by OAuth.");
 const local = z
   .boolean()
   .describe(
-    "Whether keys with `never_leaves` may use it, as nothing that it is sent goes further. Becomes false where `url` moves to another server, unless it is there as well.",
+    "Whether keys with `never_leaves` may use the server, because it sends nothing on to other systems. If `url` changes to another server and this member is omitted, it becomes false.",
   );
 const environmentList = z.array(z.enum(environments)).min(1).max(environments.length);
 const accountList = z.array(z.string().min(1).max(64)).max(1_000);
@@ -56,25 +60,27 @@ const toolList = z.array(z.string().min(1).max(256)).max(1_000);
 const approval = z
   .enum(toolApprovals)
   .describe(
-    "What is offered of what it says: `first`: as it was when it was first seen, changes wait for an operator; `each`: nothing before an operator has approved it; `all`: whatever it says.",
+    "Which tool and prompt definitions are offered. `first`: the first version seen, while changes wait for an operator. `each`: only definitions that an operator approved. `all`: all definitions.",
   );
 const sharing = z
   .enum(toolSharings)
-  .describe("Who shares a connection to it: nobody with anybody else, or all who use it.");
+  .describe(
+    "Sharing of connections to the server. `person`: a connection for each person. `all`: all users share connections.",
+  );
 const protocolVersion = z
   .enum(toolProtocolVersions)
-  .describe("The only revision of the protocol that is spoken with it; null: the newest that it knows.");
-const timeoutSeconds = z.int().min(1).max(3_600).describe("Seconds that one call may take.");
-const maxResultBytes = z.int().min(1_024).max(67_108_864).describe("Largest result of a call.");
-const maxConcurrency = z.int().min(1).max(10_000).describe("Calls at a time.");
+  .describe("The only protocol revision to use with the server. null: the newest that it supports.");
+const timeoutSeconds = z.int().min(1).max(3_600).describe("Timeout of one call in seconds.");
+const maxResultBytes = z.int().min(1_024).max(67_108_864).describe("Maximum size of the result of a call, in bytes.");
+const maxConcurrency = z.int().min(1).max(10_000).describe("Maximum number of concurrent calls.");
 const pricePerCall = z
   .number()
   .min(0)
   .max(1_000)
-  .describe("USD for each call that is answered, or that its caller left; null: nothing.");
-const environmentsText = "Environments whose keys may use it; null: all.";
-const accountsText = "Accounts that may use it; null: all.";
-const toolsText = "Names of tools that are offered at all, and beginnings of names with an asterisk; null: all.";
+  .describe("Price in USD of each call that was answered or that its caller abandoned. null: free.");
+const environmentsText = "Environments whose keys may use the server. null: all.";
+const accountsText = "Accounts that may use the server. null: all.";
+const toolsText = "Names of the tools that are offered, or prefixes ending in `*`. null: all.";
 
 const settings = {
   title: title.nullish(),
@@ -99,17 +105,19 @@ export const createMcpServerRequest = z
   .strictObject({ name, url: url.optional(), node: node.optional(), ...settings })
   .meta({
     id: "CreateMcpServerRequest",
-    description: "`url` or `node` says where it is. Programs of this machine stand in headrace.yaml alone.",
+    description: "Needs `url` or `node`. Programs on this machine can only be configured in headrace.yaml.",
   });
 export type CreateMcpServerRequest = z.infer<typeof createMcpServerRequest>;
 
 export const updateMcpServerRequest = z
   .strictObject({
-    url: url.optional().describe("At another host, port or scheme only with `headers`, where it has some."),
+    url: url
+      .optional()
+      .describe("If the host, port or scheme changes and the server has headers, send `headers` as well."),
     node: node.optional(),
     ...settings,
   })
-  .meta({ id: "UpdateMcpServerRequest", description: "What is left out stays as it is; null takes it away." });
+  .meta({ id: "UpdateMcpServerRequest", description: "Omitted members keep their values. null removes a value." });
 export type UpdateMcpServerRequest = z.infer<typeof updateMcpServerRequest>;
 
 export const mcpServerShape = z
@@ -120,22 +128,31 @@ export const mcpServerShape = z
     description: z.string().nullable(),
     source: z
       .enum(mcpServerSources)
-      .describe("Those of `database` are changed here, those of `file` in headrace.yaml alone."),
+      .describe("Source of the server. `database`: changed by this API. `file`: changed only in headrace.yaml."),
     overrides_database: z
       .boolean()
-      .describe("Whether one of this name was added here as well, which does not count while the file has the name."),
-    place: z.enum(["http", "command", "node"]).describe("Where it is; `command`: a process of this machine."),
-    url: z.string().nullable().describe("Null unless it is reached over HTTP."),
-    node: z.object({ node: z.string(), server: z.string() }).nullable().describe("Id of the node, and the name there."),
+      .describe(
+        "Whether a server with this name was also added by this API. It has no effect while the file has the name.",
+      ),
+    place: z
+      .enum(["http", "command", "node"])
+      .describe("Location of the server. `command`: a process on this machine."),
+    url: z.string().nullable().describe("null unless the server is reached over HTTP."),
+    node: z
+      .object({ node: z.string(), server: z.string() })
+      .nullable()
+      .describe("Id of the node, and name of the server there."),
     credentials: z
       .enum(["none", "headers", "person"])
-      .describe("The identity by which it is asked: nobody, the same headers for all, or each person."),
+      .describe(
+        "Identity of requests to the server: none, the same headers for all users, or each person's own account.",
+      ),
     credentials_unreadable: z
       .boolean()
       .describe(
-        "Whether they were sealed under a secret that is not accepted any more: it is not used until they are given again.",
+        "Whether the headers were encrypted under a secret that is no longer accepted. The server is unavailable until you set them again.",
       ),
-    header_names: z.array(z.string()).describe("Names of its headers; their values are not shown."),
+    header_names: z.array(z.string()).describe("Names of the headers. Their values are not shown."),
     oauth: z
       .object({
         issuer: issuer.nullable(),
@@ -157,24 +174,24 @@ export const mcpServerShape = z
     price_per_call: z
       .number()
       .nullable()
-      .describe("USD for each call that is answered, or that its caller left; null: nothing."),
+      .describe("Price in USD of each call that was answered or that its caller abandoned. null: free."),
     enabled: z.boolean(),
-    created_at: unixSeconds.nullable().describe("null: it stands in the file."),
-    waiting: z.int().describe("Tools and prompts that wait for approval: they are new, or say something else now."),
+    created_at: unixSeconds.nullable().describe("null: the server is configured in the file."),
+    waiting: z.int().describe("Number of tools and prompts that wait for approval because they are new or changed."),
   })
   .meta({ id: "McpServer" });
 export type McpServerWire = z.output<typeof mcpServerShape>;
 
 export const mcpServerTestRequest = z
   .strictObject({
-    name: name.optional().describe("One that there is."),
-    url: url.optional().describe("Any server, before it is added."),
+    name: name.optional().describe("Name of an existing server."),
+    url: url.optional().describe("URL of a server that is not added yet."),
     node: node.optional(),
-    headers: headers.optional().describe("With `url`: they are sent with this test alone."),
+    headers: headers.optional().describe("With `url`: headers for this test only."),
     protocol_version: protocolVersion
       .nullish()
       .describe(
-        "The only revision to speak in this test; null: the newest that it knows. Left out: the server's own setting.",
+        "The only protocol revision to use in this test. null: the newest that the server supports. Default: the server's setting.",
       ),
   })
   .meta({ id: "McpServerTestRequest" });
@@ -187,13 +204,13 @@ export const mcpServerTestShape = z
     error: z
       .object({ code: z.string(), message: z.string(), detail: z.string().nullable() })
       .nullable()
-      .describe("What went wrong, in words."),
-    revision: z.string().nullable().describe("Revision of the protocol, as it was agreed."),
+      .describe("Error message."),
+    revision: z.string().nullable().describe("Negotiated protocol revision."),
     server: z
       .object({ name: z.string().nullable(), title: z.string().nullable(), version: z.string().nullable() })
       .nullable(),
     instructions: z.string().nullable(),
-    capabilities: z.array(z.string()).describe("Names of what it says that it has, such as `tools`."),
+    capabilities: z.array(z.string()).describe("Capabilities that the server declares, such as `tools`."),
     tools: z.array(
       z.object({
         name: z.string(),
@@ -204,7 +221,7 @@ export const mcpServerTestShape = z
     ),
     prompts: z.int(),
     resources: z.int(),
-    output: z.array(z.string()).describe("The last lines that its process wrote to standard error."),
+    output: z.array(z.string()).describe("Last lines that the process wrote to standard error."),
     duration_ms: z.int(),
   })
   .meta({ id: "McpServerTest" });
@@ -213,30 +230,30 @@ export type McpServerTestWire = z.output<typeof mcpServerTestShape>;
 export const definitionShape = z
   .object({
     object: z.literal("tool_definition"),
-    id: z.string().describe("Its kind and its name, such as `tool/search_issues`."),
+    id: z.string().describe("Kind and name, such as `tool/search_issues`."),
     server: z.string(),
     kind: z.enum(definitionKinds),
-    name: z.string().describe("The server's own name of it."),
-    state: z.enum(definitionStates).describe("`changed`: it was approved, and says something else now."),
-    digest: z.string().describe("The digest of what it says now, by which it is decided about."),
-    definition: z.record(z.string(), z.unknown()).describe("What it says now."),
+    name: z.string().describe("Name at the server."),
+    state: z.enum(definitionStates).describe("`changed`: an approved definition has changed."),
+    digest: z.string().describe("Digest of the current definition. Decisions refer to it."),
+    definition: z.record(z.string(), z.unknown()).describe("Current definition."),
     approved: z
       .record(z.string(), z.unknown())
       .nullable()
-      .describe("What it said when it was approved; null: never, or that was refused since."),
+      .describe("Approved definition. null: it was never approved, or was refused since."),
     approved_others: z
       .int()
-      .describe("How many other texts of it are approved: a server may describe it to each person in another way."),
+      .describe("Number of other approved versions. A server may describe a tool differently to each person."),
     seen_at: z.int().describe("Unix seconds."),
     decided_at: z.int().nullable(),
-    decided_by: z.string().nullable().describe("Null where nobody decided: it was there at first."),
+    decided_by: z.string().nullable().describe("null if nobody decided, because the definition was present at first."),
   })
   .meta({ id: "ToolDefinition" });
 export type DefinitionWire = z.output<typeof definitionShape>;
 
 export const decideDefinitionRequest = z
   .strictObject({
-    kind: z.enum(definitionKinds).optional().describe("Left out: `tool`."),
+    kind: z.enum(definitionKinds).optional().describe("Default: `tool`."),
     name: z.string().min(1).max(256),
     // Any other than that of what is said now is told so.
     digest: z.string().min(1).max(64),

@@ -6,9 +6,9 @@ export const givenTools = z
   .array(z.string().min(1).max(maxToolEntryLength).regex(toolEntryPattern))
   .max(maxToolEntries)
   .describe(
-    "Tools that it may use: `server` for all of its tools, `server/tool` for one, either with an asterisk at its end for all that begin so. Empty: none. null: all that are offered.",
+    "Allowed tools: `server` for all tools of a server, `server/tool` for one tool, or a prefix of either ending in `*`. Empty: none. null: all tools that are offered.",
   );
 export const shownTools = z
   .array(z.string())
   .nullable()
-  .describe("The tools that it may use, as `server` or `server/tool`; null: all that are offered.");
+  .describe("Allowed tools, as `server` or `server/tool`. null: all tools that are offered.");

@@ -17,37 +17,36 @@ export const maxCacheSeconds = 2_592_000;
 
 /** What each means, for the reference of the file and that of the API. */
 export const policyDocs = {
-  policies: "What is done with its requests beyond that they are answered. Left out: nothing.",
+  policies: "Policies for requests to the model. Default: none.",
   continuation:
-    "Whether a stream that its server cuts goes on at another deployment, where the text can be continued exactly.",
-  overflow: "Deployments that are asked only where the others keep a request waiting, or as is said here.",
-  to: "The upstreams whose deployments of the model come behind all others, the cheapest first.",
+    "Whether another deployment continues a stream that its upstream cut, if it can continue the text exactly.",
+  overflow: "Deployments that are used only if the others keep a request waiting, or under the conditions given here.",
+  to: "Upstreams whose deployments of the model come last, the cheapest first.",
   upstream: "Name of an upstream or node that has a deployment of the model.",
-  cost: "What its use costs you, by which the cheapest is asked first, in the keys of `price` of a model. Left out: as `cost_of` says, else as the model is priced.",
-  cost_of:
-    "A model of the price list, as `headrace prices` names it: what its use costs you where `cost` does not say it.",
+  cost: "Your costs for this upstream, with the keys of a model's `price`. The cheapest upstream comes first. Default: the price of `cost_of`, else the model's price.",
+  cost_of: "A model in the price list, as `headrace prices` names it. Its price is your cost if `cost` is not set.",
   after_seconds:
-    "They are asked where the others are expected to keep a request waiting for this long. Left out: a wait is no reason.",
-  prompt_tokens_above:
-    "They are asked for prompts of more tokens than this. Left out: the length of a prompt is no reason.",
-  hours: "Parts of a day (UTC) at which they are asked as any other, such as `18:00-08:00`. Left out: none.",
-  most_usd_per_request: "The most that one request may be expected to cost there, in USD. Left out: any.",
-  spend: "What all requests together may cost there. Left out: any.",
-  usd: "What may be spent in each span, in USD.",
-  per: "The span, by the calendar in UTC; a week begins on Monday.",
-  cache: "Answers that are kept, to be given again to the same account.",
+    "Overflow if the other deployments are expected to keep a request waiting for this long. Default: no overflow because of waiting.",
+  prompt_tokens_above: "Overflow if the prompt has more tokens than this. Default: no overflow because of length.",
+  hours:
+    "Parts of a day (UTC) in which these deployments are used like any other, such as `18:00-08:00`. Default: none.",
+  most_usd_per_request: "Maximum expected cost of one request there, in USD. Default: no limit.",
+  spend: "Maximum cost of all requests there. Default: no limit.",
+  usd: "Maximum cost in each span, in USD.",
+  per: "Span of the calendar, in UTC. A week begins on Monday.",
+  cache: "Response cache, separate for each account.",
   requests:
-    "Which requests: `deterministic` for those of temperature 0 and those that ask for it, `asked` for those that ask for it alone, `all` for every one.",
-  ttl_seconds: "How long an answer is kept.",
-  price_factor: "The part of its price that an answer costs which is given again.",
-  semantic: "Whether requests that mean the same get the same answer. Left out: only the same request does.",
-  embedding: "Id of the embedding model by which they are compared.",
-  threshold: "Cosine similarity from which on two requests count as the same.",
-  guardrails: "Names of `guardrails` that look at its requests and answers, in this order.",
-  shadow: "A second model that gets a share of its requests as well, its answers unseen.",
-  shadow_model: "Id of the model that gets them as well.",
-  split: "Models that answer a share of its requests in its place. What is left stays with the model itself.",
-  split_model: "Id of the model that answers.",
+    "Which requests use the cache: `deterministic` for requests with temperature 0 and those that ask for it, `asked` only for those that ask for it, or `all`.",
+  ttl_seconds: "Lifetime of a cached answer.",
+  price_factor: "Factor of the price that a cached answer costs.",
+  semantic: "Semantic cache: requests with the same meaning share an answer. Default: only identical requests do.",
+  embedding: "Id of the embedding model that compares requests.",
+  threshold: "Minimum cosine similarity of two requests that share an answer.",
+  guardrails: "Names of `guardrails` that check requests and answers of the model, in this order.",
+  shadow: "A second model that also receives a share of the requests. Clients never see its answers.",
+  shadow_model: "Id of the second model.",
+  split: "Other models that answer a share of the requests. The model itself answers the rest.",
+  split_model: "Id of the model that answers this share.",
   percent: "Share of the requests in percent, above 0.",
 } as const;
 
