@@ -4386,7 +4386,7 @@ export interface AccountOverview {
   name: string;
   tier: string;
   /**
-   * That of the credential; limits and quota are for it alone.
+   * Environment of the credential. Limits and quota apply to this environment only.
    */
   environment: "live" | "test" | "dev";
   limits: {
@@ -4401,24 +4401,24 @@ export interface AccountOverview {
   };
   rate: {
     /**
-     * The tightest of the limits that hold for this credential, the key's own included; null: none.
+     * The tightest limit that applies to this credential, including the key's own. null: no limit.
      */
     requests: {
       limit: number;
       remaining: number;
       /**
-       * Until all of it is there again.
+       * Seconds until the full limit is available again.
        */
       reset_seconds: number;
     } | null;
     /**
-     * The tightest of the limits that hold for this credential, the key's own included; null: none.
+     * The tightest limit that applies to this credential, including the key's own. null: no limit.
      */
     tokens: {
       limit: number;
       remaining: number;
       /**
-       * Until all of it is there again.
+       * Seconds until the full limit is available again.
        */
       reset_seconds: number;
     } | null;
@@ -4433,7 +4433,7 @@ export interface AccountOverview {
      */
     period_end: number;
     /**
-     * Whose usage `used` counts where `limit` is null; with a limit it is the account's.
+     * Owner of the usage in `used` if `limit` is null. With a limit it is the account's usage.
      */
     usage_of: "account" | "caller";
     tokens: {
@@ -4442,7 +4442,7 @@ export interface AccountOverview {
        */
       limit: number | null;
       /**
-       * Since the period began; requests still running are left out. Of the account where it has a limit, which holds for all of it; without one, a member who sees no more gets what the member used.
+       * Usage since the period began, without running requests. With a limit it is the account's usage. Without one, a member without further rights sees their own usage.
        */
       used: number;
     };
@@ -4455,13 +4455,13 @@ export interface AccountOverview {
        */
       limit: number | null;
       /**
-       * Since the period began; requests still running are left out. Of the account where it has a limit, which holds for all of it; without one, a member who sees no more gets what the member used.
+       * Usage since the period began, without running requests. With a limit it is the account's usage. Without one, a member without further rights sees their own usage.
        */
       used: number;
     };
   };
   /**
-   * All quotas per window that hold for this credential, the account's first, with what was used of each.
+   * Quotas per window that apply to this credential, with their usage. The account's quotas come first.
    */
   quotas: {
     /**
@@ -4512,7 +4512,7 @@ export interface AccountOverview {
     resets_at: number | null;
   }[];
   /**
-   * Whether chat completions are stored where a request does not say.
+   * Whether chat completions are stored if the request does not set `store`.
    */
   store_chats: boolean;
 }
@@ -5345,35 +5345,35 @@ export interface RequestStep {
 export interface Limits {
   object: "limits";
   /**
-   * That of the credential.
+   * Environment of the credential.
    */
   environment: "live" | "test" | "dev";
   rate: {
     /**
-     * The tightest of the limits that hold for this credential, the key's own included; null: none.
+     * The tightest limit that applies to this credential, including the key's own. null: no limit.
      */
     requests: {
       limit: number;
       remaining: number;
       /**
-       * Until all of it is there again.
+       * Seconds until the full limit is available again.
        */
       reset_seconds: number;
     } | null;
     /**
-     * The tightest of the limits that hold for this credential, the key's own included; null: none.
+     * The tightest limit that applies to this credential, including the key's own. null: no limit.
      */
     tokens: {
       limit: number;
       remaining: number;
       /**
-       * Until all of it is there again.
+       * Seconds until the full limit is available again.
        */
       reset_seconds: number;
     } | null;
   };
   /**
-   * All quotas that hold for this credential, those of the calendar month first: of the account, of the key, of what made it.
+   * Quotas that apply to this credential: the account's, the key's, and those of its creators. Monthly quotas come first.
    */
   quotas: {
     /**
@@ -5484,16 +5484,16 @@ export interface TierOverview {
     hard_stop?: boolean;
   }[];
   /**
-   * Where the limits hold; elsewhere there are none.
+   * Environments in which the limits apply. The other environments have no limits.
    */
   environments: ("live" | "test" | "dev")[];
   /**
-   * The highest that requests of its accounts may have, in all environments.
+   * Highest priority of requests of its accounts, in all environments.
    */
   priority: "low" | "normal" | "high";
   source: "built-in" | "file" | "database";
   /**
-   * Whether it is the account's own.
+   * Whether this is the tier of the account.
    */
   current: boolean;
 }
@@ -8137,7 +8137,7 @@ export interface CreateAccountKeyRequest {
    */
   name: string;
   /**
-   * What it may do, `admin:manage` included. Default: `chat:read chat:write models:read`.
+   * Scopes of the key, which may include `admin:manage`. Default: `chat:read chat:write models:read`.
    */
   scopes?:
     ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[] | null;
@@ -8197,7 +8197,7 @@ export interface CreateAccountKeyRequest {
   tags?: string[] | null;
   note?: string | null;
   /**
-   * Keys of `dev` work in development mode alone.
+   * Keys of `dev` work only in development mode.
    */
   environment: "live" | "test" | "dev";
 }
@@ -11369,11 +11369,11 @@ export interface DeletedPulledModel {
 export interface ClearedCache {
   object: "cache";
   /**
-   * null: of all accounts.
+   * null: all accounts.
    */
   account: string | null;
   /**
-   * null: of all models.
+   * null: all models.
    */
   model: string | null;
   deleted: true;
@@ -11765,11 +11765,11 @@ export interface SigningKeyList {
 export interface SigningKey {
   object: "signing_key";
   /**
-   * `kid` of the tokens that it signs.
+   * `kid` of the tokens that the key signs.
    */
   id: string;
   /**
-   * Published and not used yet; in use; or there only for tokens that it signed before.
+   * Published but not in use yet; in use; or kept only to verify earlier tokens.
    */
   state: "upcoming" | "signing" | "verifying";
   /**
@@ -11777,17 +11777,17 @@ export interface SigningKey {
    */
   created_at: number;
   /**
-   * When it begins to sign, Unix time in seconds.
+   * Time at which the key begins to sign, as Unix time in seconds.
    */
   active_at: number;
   /**
-   * When it is no longer published; null for the newest.
+   * Time until which the key is published. null for the newest key.
    */
   retires_at: number | null;
 }
 export interface RotateSigningKeyRequest {
   /**
-   * Whether tokens that were signed before are refused from now on.
+   * Whether all earlier tokens are refused from now on.
    */
   revoke?: boolean | null;
 }
@@ -11878,11 +11878,11 @@ export interface System {
   started_at: number;
   configuration: {
     /**
-     * Read at the start; null: there was none.
+     * Path of the file that was read at the start. null: no file.
      */
     file: string | null;
     /**
-     * null: it has not changed since the start.
+     * null: no change since the start.
      */
     last_reload: {
       /**
@@ -11890,15 +11890,15 @@ export interface System {
        */
       at: number;
       /**
-       * `refused`: the configuration from before goes on.
+       * `refused`: the previous configuration stays active.
        */
       result: "ok" | "refused";
       /**
-       * What is wrong with the file.
+       * Errors in the file.
        */
       error: string | null;
       /**
-       * Keys that changed and hold after a restart.
+       * Changed keys that take effect after a restart.
        */
       needs_restart: string[];
     } | null;
@@ -11910,7 +11910,7 @@ export interface System {
     rss_bytes: number;
   };
   /**
-   * How late timers were in the last minute: for so long, nothing could be answered.
+   * Event-loop delay in the last minute: no request could be answered for this long.
    */
   event_loop: {
     mean_delay_ms: number;
@@ -11919,11 +11919,11 @@ export interface System {
   database: {
     kind: "sqlite" | "postgres";
     /**
-     * null where it cannot be asked.
+     * null if it cannot be read.
      */
     size_bytes: number | null;
     /**
-     * The size of SQLite's write-ahead log.
+     * Size of SQLite's write-ahead log.
      */
     wal_bytes: number | null;
     /**
@@ -11932,7 +11932,7 @@ export interface System {
     state: "ok" | "degraded" | "starting" | "failed" | "draining";
   };
   /**
-   * Where limits are counted for all replicas; null: in memory.
+   * Store in which limits are counted for all replicas. null: in memory.
    */
   redis: {
     /**
@@ -11941,12 +11941,12 @@ export interface System {
     state: "ok" | "degraded" | "starting" | "failed" | "draining";
   } | null;
   /**
-   * The processes that share the database, oldest first. Times are by the database's clock.
+   * Processes that share the database, oldest first. Times are from the database's clock.
    */
   replicas: {
     id: string;
     /**
-     * Where other replicas reach it.
+     * URL at which other replicas reach the process.
      */
     advertise_url: string | null;
     version: string;
@@ -11959,66 +11959,66 @@ export interface System {
      */
     seen_at: number;
     /**
-     * Whether it is the one that answers.
+     * Whether this process answers the request.
      */
     current: boolean;
   }[];
   /**
-   * Where the ledger keeps what the database does not have yet.
+   * Files of the ledger, with records that are not in the database yet.
    */
   spool: {
     /**
-     * The size of its files.
+     * Size of the ledger's files.
      */
     bytes: number;
     /**
-     * Ended requests whose usage is not in the database yet.
+     * Number of ended requests whose usage is not in the database yet.
      */
     pending: number;
   };
   requests: {
     /**
-     * Requests for models that were admitted and have not ended.
+     * Number of admitted requests for models that have not ended.
      */
     open: number;
     /**
-     * Those of them that wait for a place at a model server.
+     * Number of these requests that wait for a free slot at a model server.
      */
     waiting: number;
   };
   /**
-   * How many are in memory, and the time since the database last said that they hold.
+   * Number of credentials in memory, and time since the database last confirmed them.
    */
   credentials: {
     cached: number;
     unconfirmed_ms: number;
   };
   /**
-   * How far the installation's secret is replaced, at most a minute ago; null where it cannot be counted.
+   * Progress of the rotation of the installation's secret, at most a minute old. null if it cannot be counted.
    */
   secret: {
     /**
-     * Secrets that are accepted: more than one while one is replaced.
+     * Number of accepted secrets: more than one during a rotation.
      */
     accepted: number;
     /**
-     * Keys that have not been used since the secret was replaced.
+     * Number of keys that have not been used since the secret was replaced.
      */
     keys_under_old: number;
     /**
-     * Keys that are refused, as their secret is no longer accepted.
+     * Number of keys that are refused because their secret is no longer accepted.
      */
     keys_under_dropped: number;
     app_secrets_under_old: number;
     app_secrets_under_dropped: number;
     /**
-     * Signing keys and keys of upstreams; a start seals them anew.
+     * Number of signing keys and upstream keys. A start encrypts them with the new secret.
      */
     sealed_under_old: number;
     join_tokens_under_old: number;
   } | null;
   /**
-   * The checks of `GET /readyz`.
+   * Checks of `GET /readyz`.
    */
   checks: {
     /**

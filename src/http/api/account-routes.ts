@@ -31,17 +31,17 @@ const rateState = z
   .object({
     limit: z.number(),
     remaining: z.number(),
-    reset_seconds: z.number().describe("Until all of it is there again."),
+    reset_seconds: z.number().describe("Seconds until the full limit is available again."),
   })
   .nullable()
-  .describe("The tightest of the limits that hold for this credential, the key's own included; null: none.");
+  .describe("The tightest limit that applies to this credential, including the key's own. null: no limit.");
 
 const allowance = z.object({
   limit: z.number().nullable().describe("null: no limit."),
   used: z
     .number()
     .describe(
-      "Since the period began; requests still running are left out. Of the account where it has a limit, which holds for all of it; without one, a member who sees no more gets what the member used.",
+      "Usage since the period began, without running requests. With a limit it is the account's usage. Without one, a member without further rights sees their own usage.",
     ),
 });
 
@@ -51,7 +51,9 @@ export const accountShape = z
     id: z.string(),
     name: z.string(),
     tier: z.string(),
-    environment: z.enum(environments).describe("That of the credential; limits and quota are for it alone."),
+    environment: z
+      .enum(environments)
+      .describe("Environment of the credential. Limits and quota apply to this environment only."),
     limits: z.object({ requests_per_minute: perMinute, tokens_per_minute: perMinute }),
     rate: z.object({ requests: rateState, tokens: rateState }),
     quota: z.object({
@@ -59,24 +61,24 @@ export const accountShape = z
       period_end: unixSeconds,
       usage_of: z
         .enum(["account", "caller"])
-        .describe("Whose usage `used` counts where `limit` is null; with a limit it is the account's."),
+        .describe("Owner of the usage in `used` if `limit` is null. With a limit it is the account's usage."),
       tokens: allowance,
       spend: allowance.describe("USD."),
     }),
     quotas: usedQuotas.describe(
-      "All quotas per window that hold for this credential, the account's first, with what was used of each.",
+      "Quotas per window that apply to this credential, with their usage. The account's quotas come first.",
     ),
-    store_chats: z.boolean().describe("Whether chat completions are stored where a request does not say."),
+    store_chats: z.boolean().describe("Whether chat completions are stored if the request does not set `store`."),
   })
   .meta({ id: "AccountOverview" });
 
 const limitsShape = z
   .object({
     object: z.literal("limits"),
-    environment: z.enum(environments).describe("That of the credential."),
+    environment: z.enum(environments).describe("Environment of the credential."),
     rate: z.object({ requests: rateState, tokens: rateState }),
     quotas: usedQuotas.describe(
-      "All quotas that hold for this credential, those of the calendar month first: of the account, of the key, of what made it.",
+      "Quotas that apply to this credential: the account's, the key's, and those of its creators. Monthly quotas come first.",
     ),
   })
   .meta({ id: "Limits" });
@@ -87,10 +89,12 @@ const tierShape = z
     name: z.string(),
     ...byWire(amounts, shownAmount),
     quotas: shownQuotas,
-    environments: z.array(z.enum(environments)).describe("Where the limits hold; elsewhere there are none."),
-    priority: z.enum(priorities).describe("The highest that requests of its accounts may have, in all environments."),
+    environments: z
+      .array(z.enum(environments))
+      .describe("Environments in which the limits apply. The other environments have no limits."),
+    priority: z.enum(priorities).describe("Highest priority of requests of its accounts, in all environments."),
     source: z.enum(["built-in", "file", "database"]),
-    current: z.boolean().describe("Whether it is the account's own."),
+    current: z.boolean().describe("Whether this is the tier of the account."),
   })
   .meta({ id: "TierOverview" });
 
@@ -106,17 +110,17 @@ export function accountRoutes(deps: AccountRouteDeps): ScopedRoute[] {
 
 const retrieve = endpoint("GET", "/v1/account", {
   operationId: "getAccount",
-  summary: "Tier, limits and quota of the account, and what is left of them",
-  description: "Reading this counts against no limit.",
+  summary: "Retrieve tier, limits and quotas of the account, with the remaining amounts",
+  description: "This request counts against no limit.",
   response: { description: "The account.", json: accountShape },
   answer: ({ deps, principal }) => accountToWire(deps, principal),
 });
 
 const limitsOfCaller = userEndpoint("GET", "/v1/limits", {
   operationId: "getLimits",
-  summary: "What limits and quotas hold for the credential, and what is left of each",
+  summary: "Retrieve limits and quotas of the credential, with the remaining amounts",
   description:
-    "For whoever may use models, also without `usage:read`. Reading this counts against no limit. A quota that has no limit is left out.",
+    "Available to every credential that may use models, even without `usage:read`. This request counts against no limit. Quotas without a limit are omitted.",
   response: { description: "The limits.", json: limitsShape },
   async answer({ deps: { limits }, principal, origin }) {
     const { quotas, windows = [] } = principal.limits;

@@ -50,7 +50,7 @@ const chatQuery = z.object({
     .min(1)
     .max(200)
     .optional()
-    .meta({ description: "1 to 200 characters, in whatever case, that a message or the answer has" }),
+    .meta({ description: "1 to 200 characters, in any case, that a message or the answer contains" }),
 });
 const messageQuery = z.object({ ...pageQuery, order });
 
@@ -89,7 +89,7 @@ export function chatRoutes(deps: ChatRouteDeps): ScopedRoute[] {
         operationId: "listChatCompletions",
         summary: "List stored chat completions",
         description:
-          "Those that were made with `store: true` and have not expired. `metadata[name]=value`, several times for several names, lists only those with these labels. A page may hold fewer than `limit` where they are large, or none where `search` looked at many in vain: `has_more` says whether there are others to look at, and `last_id` where to go on.",
+          "Lists completions that were created with `store: true` and have not expired. `metadata[name]=value` lists only completions with this label, and can be repeated. A page may have fewer entries than `limit` if they are large, or none if `search` read many without a match. `has_more` says whether more remain, and `last_id` where to continue.",
         query: chatQuery,
         response: { description: "One page.", json: chatList },
       },
@@ -133,7 +133,7 @@ export function chatRoutes(deps: ChatRouteDeps): ScopedRoute[] {
       {
         operationId: "deleteChatCompletion",
         summary: "Delete a stored chat completion",
-        response: { description: "It is deleted.", json: deletedChat },
+        response: { description: "The completion is deleted.", json: deletedChat },
         errors: ["not_found"],
       },
       async (exchange, principal) => {
@@ -148,7 +148,7 @@ export function chatRoutes(deps: ChatRouteDeps): ScopedRoute[] {
       {
         operationId: "listChatCompletionMessages",
         summary: "List the messages of a stored chat completion",
-        description: "Those of its request.",
+        description: "The messages of its request.",
         query: messageQuery,
         response: { description: "One page.", json: messageList },
         errors: ["not_found"],

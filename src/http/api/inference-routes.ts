@@ -58,7 +58,7 @@ export function inferenceRoutes(deps: InferenceRouteDeps): ScopedRoute[] {
       operationId: "createEmbedding",
       summary: "Create embeddings",
       example: { model: "tiny-demo", input: ["How do I stream?", "What is the default port?"] },
-      response: { description: "One embedding for each input, in order.", json: embeddingList },
+      response: { description: "One embedding per input, in order.", json: embeddingList },
     }),
     ...tasks.flatMap((task) => task.paths.map((path) => route(path, task.operation, docOf(task, path)))),
   ];

@@ -69,7 +69,7 @@ const list = endpoint("GET", "/v1/admin/accounts", {
 const create = endpoint("POST", "/v1/admin/accounts", {
   operationId: "createAccount",
   summary: "Create an account",
-  description: "It has no key yet: `POST /v1/admin/accounts/{id}/keys` makes the first.",
+  description: "The account has no key yet. `POST /v1/admin/accounts/{id}/keys` creates the first one.",
   requestBody: createAccountRequest,
   example: { name: "Web shop", tier: "pro" },
   response: { description: "The new account.", json: accountShape },
@@ -83,7 +83,7 @@ const create = endpoint("POST", "/v1/admin/accounts", {
 
 const retrieve = endpoint("GET", "/v1/admin/accounts/:id", {
   operationId: "retrieveAccount",
-  summary: "Retrieve one account, with what it used this month",
+  summary: "Retrieve one account, with its usage of this month",
   parameters: accountParameter,
   response: { description: "The account.", json: accountDetailsShape },
   async answer({ deps, id }) {
@@ -120,7 +120,7 @@ const quotas = new Intl.ListFormat("en").format(accountAmounts.map(({ wire }) =>
 const update = endpoint("PATCH", "/v1/admin/accounts/:id", {
   operationId: "updateAccount",
   summary: "Change an account",
-  description: `What is left out stays as it is. It holds from the next request on. While an account is suspended all of its keys are refused, with their tokens, and the answers that were kept for it are forgotten; that of the key in the request cannot be. The quotas ${quotas} stand in place of the tier's: a number, \`"unlimited"\` to lift them, or null to return to what the tier says.`,
+  description: `Omitted members keep their values. The change applies from the next request on. While an account is suspended, all its keys and their tokens are refused, and its response cache is cleared. You cannot suspend the account of the key in the request. The quotas ${quotas} replace the tier's: a number, \`"unlimited"\` for no limit, or null for the tier's value.`,
   parameters: accountParameter,
   requestBody: updateAccountRequest,
   example: { tier: "enterprise", monthly_tokens: 5_000_000, monthly_spend: "unlimited" },

@@ -12,7 +12,7 @@ export interface AdminAuditDeps extends EndpointDeps {
 
 const adminAuditQuery = z.object({
   ...auditQuery,
-  account: auditId.meta({ description: "the id of an account that it concerns" }),
+  account: auditId.meta({ description: "the id of an account that the event concerns" }),
 });
 
 const endpoint = adminEndpoints<AdminAuditDeps>();
@@ -24,7 +24,7 @@ export function adminAuditRoutes(deps: AdminAuditDeps): ScopedRoute[] {
 const list = endpoint("GET", "/v1/admin/audit", {
   operationId: "listAuditEvents",
   summary: "List the audit log",
-  description: `Who changed which key, account, tier or signing key, which tokens were issued, and which credentials were refused. Newest first. ${shortPages}`,
+  description: `Changes of keys, accounts, tiers and signing keys with their actor, issued tokens, and refused credentials. Newest first. ${shortPages}`,
   query: adminAuditQuery,
   response: { description: "One page of events.", json: eventList },
   answer: ({ deps: { audit }, query: { account, ...query } }) => eventsPage(audit, account, query),

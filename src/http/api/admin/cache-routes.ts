@@ -10,15 +10,15 @@ export interface AdminCacheDeps extends EndpointDeps {
 }
 
 const which = z.object({
-  account: z.string().min(1).max(100).optional().meta({ description: "Only those of this account, by its id." }),
-  model: z.string().min(1).max(300).optional().meta({ description: "Only those of this model, by its id." }),
+  account: z.string().min(1).max(100).optional().meta({ description: "Id of an account, to clear only its answers." }),
+  model: z.string().min(1).max(300).optional().meta({ description: "Id of a model, to clear only its answers." }),
 });
 
 const cleared = z
   .object({
     object: z.literal("cache"),
-    account: z.string().nullable().describe("null: of all accounts."),
-    model: z.string().nullable().describe("null: of all models."),
+    account: z.string().nullable().describe("null: all accounts."),
+    model: z.string().nullable().describe("null: all models."),
     deleted: z.literal(true),
   })
   .meta({ id: "ClearedCache" });
@@ -31,10 +31,10 @@ export function adminCacheRoutes(deps: AdminCacheDeps): ScopedRoute[] {
 
 const clear = endpoint("DELETE", "/v1/admin/cache", {
   operationId: "clearCache",
-  summary: "Forget answers that are kept to be given again",
+  summary: "Clear the response cache",
   description:
-    "All of them, those of an account or of a model, or of both. Requests that are under way keep no answer of before. Where answers are in the memory of several processes, the others forget all of theirs within a second or two.",
-  response: { description: "They are forgotten.", json: cleared },
+    "Clears all answers, or those of an account, a model, or both. Running requests add no answer from before. If several processes cache answers in memory, the others clear all their answers within two seconds.",
+  response: { description: "The answers are deleted.", json: cleared },
   query: which,
   errors: ["service_unavailable"],
   async answer({ deps, principal, query: { account, model }, origin }) {

@@ -28,13 +28,13 @@ export function adminComparisonRoutes(deps: AdminComparisonDeps): ScopedRoute[] 
 
 const compare = endpoint("GET", "/v1/admin/comparisons", {
   operationId: "compareModels",
-  summary: "Compare a model with those that get a share of its requests",
+  summary: "Compare a model with the models that receive a share of its requests",
   description:
-    "An entry for the model of `policies.shadow` and each of `policies.split`, from the usage records of all accounts. No text of an answer is kept for it.",
+    "Returns an entry for the model of `policies.shadow` and for each model of `policies.split`, from the usage records of all accounts. Comparisons store no answers.",
   query: z.object({
-    model: z.string().min(1).meta({ description: "the id of the model whose requests are shared" }),
-    start: time("Unix seconds, from which on requests count: by default a week before `end`"),
-    end: time("Unix seconds, before which requests count: by default now"),
+    model: z.string().min(1).meta({ description: "the id of the model whose requests are copied or split" }),
+    start: time("Unix seconds; the first time that counts, by default a week before `end`"),
+    end: time("Unix seconds; the end of the time that counts, not included, by default now"),
   }),
   response: { description: "The comparisons.", json: comparisonList },
   errors: ["model_not_found"],

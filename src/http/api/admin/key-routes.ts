@@ -27,9 +27,9 @@ export interface AdminKeyDeps extends EndpointDeps {
 const createAccountKeyRequest = createKeyRequest
   .extend({
     scopes: createKeyRequest.shape.scopes.describe(
-      "What it may do, `admin:manage` included. Default: `chat:read chat:write models:read`.",
+      "Scopes of the key, which may include `admin:manage`. Default: `chat:read chat:write models:read`.",
     ),
-    environment: z.enum(environments).describe("Keys of `dev` work in development mode alone."),
+    environment: z.enum(environments).describe("Keys of `dev` work only in development mode."),
   })
   .meta({ id: "CreateAccountKeyRequest" });
 
@@ -38,7 +38,7 @@ const keyQuery = z.object({
   environment: z
     .enum(environments)
     .optional()
-    .meta({ description: `one of ${environments.join(", ")}; left out: keys of all of them` }),
+    .meta({ description: `one of ${environments.join(", ")}; by default keys of all environments` }),
 });
 
 const endpoint = adminEndpoints<AdminKeyDeps>();
@@ -51,7 +51,7 @@ const create = endpoint("POST", "/v1/admin/accounts/:id/keys", {
   operationId: "createAccountKey",
   summary: "Create an API key for an account",
   description:
-    "No other key bounds it: it has its own expiry, addresses and limits, and stays when the operator's key ends. The answer shows the key itself, this once.",
+    "No other key bounds the new key. It has its own expiry, addresses and limits, and remains when the operator's key ends. The API key is shown only in this response.",
   parameters: accountParameter,
   requestBody: createAccountKeyRequest,
   example: {
@@ -73,7 +73,7 @@ const create = endpoint("POST", "/v1/admin/accounts/:id/keys", {
 const list = endpoint("GET", "/v1/admin/accounts/:id/keys", {
   operationId: "listAccountKeys",
   summary: "List the API keys of an account",
-  description: "Newest first, ended ones included.",
+  description: "Newest first, including ended keys.",
   parameters: accountParameter,
   query: keyQuery,
   response: { description: "One page of keys.", json: keyList },
@@ -97,7 +97,7 @@ const revoke = endpoint("DELETE", "/v1/admin/keys/:id", {
   operationId: "revokeAccountKey",
   summary: "Revoke an API key of any account",
   description:
-    "At once and for good, with all keys that it made. Revoking it again changes nothing. The key in the request cannot be revoked here, nor one that it depends on.",
+    "Revokes the key and all keys that it created, immediately and permanently. Revoking it again changes nothing. The key in the request, and keys that it depends on, cannot be revoked here.",
   parameters: [{ name: "id", in: "path", description: "Id of the key, `key_…`." }],
   response: { description: "The key's record.", json: keyShape },
   async answer({ deps, principal, id, origin }) {

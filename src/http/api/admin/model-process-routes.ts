@@ -17,7 +17,7 @@ export interface AdminModelProcessDeps extends EndpointDeps {
 
 const endpoint = adminEndpoints<AdminModelProcessDeps>();
 const which = [
-  { name: "id", in: "path", description: "Its name, or the id of a model that it alone serves." },
+  { name: "id", in: "path", description: "Name of the command, or the id of a model that only this command serves." },
 ] as const;
 
 export function adminModelProcessRoutes(deps: AdminModelProcessDeps): ScopedRoute[] {
@@ -26,9 +26,9 @@ export function adminModelProcessRoutes(deps: AdminModelProcessDeps): ScopedRout
 
 const list = endpoint("GET", "/v1/admin/model-processes", {
   operationId: "listModelProcesses",
-  summary: "List the commands of this server that serve models, with their state and the memory that they share",
+  summary: "List the commands of this server that serve models, with their state and shared memory",
   description:
-    "Those of `engine.commands` of the server that answers; each replica and node has its own. On the machine of a development server its first key will do.",
+    "Lists `engine.commands` of the server that answers. Each replica and node has its own. On a development server, the first key is sufficient from the same machine.",
   ownMachine: true,
   response: { description: "The processes.", json: modelProcessList },
   answer: ({ deps: { modelProcesses } }) => ({
@@ -40,7 +40,7 @@ const list = endpoint("GET", "/v1/admin/model-processes", {
 
 const show = endpoint("GET", "/v1/admin/model-processes/:id", {
   operationId: "getModelProcess",
-  summary: "Show one command that serves models",
+  summary: "Retrieve one command that serves models",
   parameters: which,
   response: { description: "The process.", json: modelProcessShape },
   answer: ({ deps, id }) => deps.modelProcesses.find(id),
@@ -49,10 +49,10 @@ const show = endpoint("GET", "/v1/admin/model-processes/:id", {
 const change = endpoint("PATCH", "/v1/admin/model-processes/:id", {
   operationId: "changeModelProcess",
   summary: "Load, stop or pin a command that serves models",
-  description: "Answers once the change has begun; its state tells how far it is.",
+  description: "The response comes as soon as the change has begun. The state of the process shows the progress.",
   parameters: which,
   requestBody: changeModelProcessRequest,
-  response: { description: "The process as it is now.", json: modelProcessShape },
+  response: { description: "Current state of the process.", json: modelProcessShape },
   answer: ({ deps, principal, id, body, origin }) => deps.modelProcesses.change(principal, id, body, origin),
 });
 
@@ -60,11 +60,12 @@ const after = z.coerce.number().int().min(0).default(0);
 
 const output = endpoint("GET", "/v1/admin/model-processes/:id/output", {
   operationId: "getModelProcessOutput",
-  summary: "Show the last lines that a command wrote",
-  description: "At most a thousand, without credentials. To follow it, ask again behind the last number.",
+  summary: "Read the last lines that a command wrote",
+  description:
+    "Returns at most 1000 lines, without credentials. To follow the output, ask again for the lines after the last number.",
   parameters: which,
-  query: z.object({ after: after.meta({ description: "a whole number, the lines behind which are wanted" }) }),
-  response: { description: "The lines, the oldest first.", json: modelProcessOutput },
+  query: z.object({ after: after.meta({ description: "a whole number; only lines after this number are returned" }) }),
+  response: { description: "The lines, oldest first.", json: modelProcessOutput },
   answer: ({ deps, id, query }) => ({
     object: "list",
     data: deps.modelProcesses.outputAfter(id, query.after).map((line) => ({ ...line })),

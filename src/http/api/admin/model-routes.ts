@@ -13,7 +13,7 @@ export interface AdminModelDeps extends EndpointDeps {
 }
 
 const idParameter = [{ name: "model", in: "path", description: "Model ID." }] as const;
-const pathText = "An id with slashes works as it is and percent-encoded.";
+const pathText = "An id with slashes works both unchanged and percent-encoded.";
 const modelList = wholeListOf(managedModelShape, "ManagedModelList");
 const guardrailList = wholeListOf(guardrailShape, "GuardrailList");
 const deletedModel = deletedShape("managed_model", "DeletedManagedModel");
@@ -26,26 +26,25 @@ export function adminModelRoutes(deps: AdminModelDeps): ScopedRoute[] {
 
 const guardrails = endpoint("GET", "/v1/admin/guardrails", {
   operationId: "listGuardrails",
-  summary: "List the guardrails of headrace.yaml, which `policies` of models name",
+  summary: "List the guardrails of headrace.yaml, for the `policies` of models",
   response: { description: "The guardrails, in the order of the file.", json: guardrailList },
   answer: ({ deps: { managedModels } }) => ({ object: "list", data: managedModels.guardrails() }),
 });
 
 const list = endpoint("GET", "/v1/admin/models", {
   operationId: "listManagedModels",
-  summary: "List all models, with who declares each, its price and where it runs",
+  summary: "List all models, with source, price and deployments",
   description:
-    "Those of headrace.yaml, those declared here, also where they run nowhere at the moment, and those that upstreams list and nobody declared. By id.",
+    "Lists the models of headrace.yaml, the models declared by this API, even without deployments, and undeclared models that upstreams list. Sorted by id.",
   response: { description: "The models.", json: modelList },
   answer: async ({ deps: { managedModels } }) => ({ object: "list", data: await managedModels.list() }),
 });
 
 const create = endpoint("POST", "/v1/admin/models", {
   operationId: "createManagedModel",
-  summary:
-    "Declare a model: its price, places to run, models that stand in, under the id of a found model or a new one",
+  summary: "Declare a model: price, deployments and fallbacks, under the id of a discovered model or a new one",
   description:
-    "It holds at once, without a restart, at all replicas within a second or two; a price, for requests that begin from then on. What headrace.yaml declares comes before what is declared here.",
+    "The declaration applies immediately without a restart, and at all replicas within two seconds. A price applies to requests that begin afterwards. Declarations in headrace.yaml take precedence.",
   requestBody: createModelRequest,
   example: {
     id: "fast",
@@ -60,7 +59,7 @@ const create = endpoint("POST", "/v1/admin/models", {
 
 const retrieve = endpoint("GET", "/v1/admin/models/*", {
   operationId: "retrieveManagedModel",
-  summary: "Retrieve one model as operators see it",
+  summary: "Retrieve one model, as operators see it",
   description: pathText,
   parameters: idParameter,
   response: { description: "The model.", json: managedModelShape },
@@ -69,8 +68,8 @@ const retrieve = endpoint("GET", "/v1/admin/models/*", {
 
 const update = endpoint("PATCH", "/v1/admin/models/*", {
   operationId: "updateManagedModel",
-  summary: "Change a model: its price, places to run, models that stand in",
-  description: `Of a model that an upstream lists and nobody declared, this is its first declaration. What headrace.yaml declares is read-only here. ${pathText}`,
+  summary: "Change a model: price, deployments and fallbacks",
+  description: `For an undeclared model that an upstream lists, this is its first declaration. Declarations in headrace.yaml are read-only here. ${pathText}`,
   parameters: idParameter,
   requestBody: updateModelRequest,
   example: { price: { input: 0.15, output: 0.6 } },
@@ -80,10 +79,10 @@ const update = endpoint("PATCH", "/v1/admin/models/*", {
 
 const remove = endpoint("DELETE", "/v1/admin/models/*", {
   operationId: "deleteManagedModel",
-  summary: "Take back what was declared of a model here",
-  description: `One that an upstream lists is offered on, as it lists it and without a price; another is gone. Its usage stays. ${pathText}`,
+  summary: "Delete the declaration of a model by this API",
+  description: `A model that an upstream lists is still offered, as listed and without a price. Any other model is removed. Usage records stay. ${pathText}`,
   parameters: idParameter,
-  response: { description: "It is deleted.", json: deletedModel },
+  response: { description: "The declaration is deleted.", json: deletedModel },
   async answer({ deps, principal, id, origin }) {
     await deps.managedModels.remove(principal, id, origin);
     return { object: "managed_model", id, deleted: true };

@@ -40,8 +40,8 @@ export function adminNodeRoutes(deps: AdminNodeDeps): ScopedRoute[] {
 
 const list = endpoint("GET", "/v1/admin/nodes", {
   operationId: "listNodes",
-  summary: "List the nodes, with what they announce and how they do",
-  description: "By name. `running`, `waiting` and `concurrency` are of the process that answers.",
+  summary: "List the nodes, with their announced models and state",
+  description: "Sorted by name. `running`, `waiting` and `concurrency` describe the process that answers.",
   response: { description: "The nodes.", json: nodeList },
   answer: ({ deps: { nodes } }) => ({ object: "list", data: nodes.list() }),
 });
@@ -56,9 +56,9 @@ const retrieve = endpoint("GET", "/v1/admin/nodes/:id", {
 
 const update = endpoint("PATCH", "/v1/admin/nodes/:id", {
   operationId: "updateNode",
-  summary: "Approve models of a node, drain it, rename it, or bound what it gets",
+  summary: "Approve models of a node, drain it, rename it, or limit its requests",
   description:
-    "Models that it announces and that are approved are on offer from the answer on, under the ids that the node has for them. While it is draining, it finishes what it has and gets nothing new.",
+    "Approved models that the node announces are offered immediately, under the ids of the node. While a node is draining, it finishes its requests and gets no new ones.",
   parameters: nodeParameter,
   requestBody: updateNodeRequest,
   example: { approved_models: ["qwen3-8b"], environments: ["live", "dev"] },
@@ -70,9 +70,9 @@ const remove = endpoint("DELETE", "/v1/admin/nodes/:id", {
   operationId: "deleteNode",
   summary: "Remove a node",
   description:
-    "Its connection is cut, and its requests end with an error. It can only come back with a new join token. Drain it first to let requests end.",
+    "The connection is cut, and requests at the node end with an error. The node needs a new join token to return. Drain it first to let its requests finish.",
   parameters: nodeParameter,
-  response: { description: "It is removed.", json: deletedNode },
+  response: { description: "The node is removed.", json: deletedNode },
   async answer({ deps, principal, id, origin }) {
     await deps.nodes.remove(principal, id, origin);
     return { object: "node", id, deleted: true };
@@ -81,12 +81,12 @@ const remove = endpoint("DELETE", "/v1/admin/nodes/:id", {
 
 const createToken = endpoint("POST", "/v1/admin/node-tokens", {
   operationId: "createNodeJoinToken",
-  summary: "Make a token with which one machine joins as a node",
+  summary: "Create a token with which one machine joins as a node",
   description:
-    "It works once, for an hour unless it says otherwise. On the machine: `headrace node join <this gateway's address> --token <token>`. What the node serves has to be approved, here with `approved_models` or later.",
+    "The token works once, within an hour by default. Run `headrace node join <this gateway's address> --token <token>` on the machine. Approve the node's models here with `approved_models`, or later.",
   requestBody: createJoinTokenRequest,
   example: { approved_models: ["qwen3-8b"], expires_in: 3600 },
-  response: { description: "The token, shown in this answer alone.", json: createdJoinTokenShape },
+  response: { description: "The token. It is shown only in this response.", json: createdJoinTokenShape },
   showsSecret: true,
   answer: ({ deps, principal, body, origin }) => deps.nodes.createToken(principal, body, origin),
 });
@@ -94,17 +94,17 @@ const createToken = endpoint("POST", "/v1/admin/node-tokens", {
 const listTokens = endpoint("GET", "/v1/admin/node-tokens", {
   operationId: "listNodeJoinTokens",
   summary: "List the join tokens, newest first",
-  description: "Those that let nobody in any more are listed for a week.",
-  response: { description: "The tokens, without what they are.", json: tokenList },
+  description: "Used and expired tokens are listed for a week.",
+  response: { description: "The tokens, without their secrets.", json: tokenList },
   answer: async ({ deps }) => ({ object: "list", data: await deps.nodes.listTokens(deps.clock.nowSeconds()) }),
 });
 
 const removeToken = endpoint("DELETE", "/v1/admin/node-tokens/:id", {
   operationId: "deleteNodeJoinToken",
   summary: "Delete a join token",
-  description: "It lets nobody in any more. A node that joined with it stays.",
+  description: "No machine can join with the token any more. A node that joined with it stays.",
   parameters: tokenParameter,
-  response: { description: "It is deleted.", json: deletedToken },
+  response: { description: "The token is deleted.", json: deletedToken },
   async answer({ deps, principal, id, origin }) {
     await deps.nodes.removeToken(principal, id, origin);
     return { object: "node_join_token", id, deleted: true };

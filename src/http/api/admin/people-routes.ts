@@ -54,7 +54,12 @@ const invitationParameters = [
 ] as const;
 const personQuery = z.object({
   ...pageQuery,
-  email: z.string().min(3).max(254).optional().meta({ description: "an e-mail address; only who has it is listed" }),
+  email: z
+    .string()
+    .min(3)
+    .max(254)
+    .optional()
+    .meta({ description: "an e-mail address; only the person with this address is listed" }),
 });
 const personList = listOf(personShape, "PersonList");
 
@@ -67,8 +72,8 @@ export function adminPeopleRoutes(deps: AdminPeopleDeps): ScopedRoute[] {
 
 const list = endpoint("GET", "/v1/admin/people", {
   operationId: "listPeople",
-  summary: "List the people who may sign in",
-  description: "Those who came first come first.",
+  summary: "List the people who can sign in",
+  description: "Oldest first.",
   query: personQuery,
   response: { description: "One page of people.", json: personList },
   async answer({ deps: { people }, query: { limit, after, email } }) {
@@ -82,7 +87,7 @@ const list = endpoint("GET", "/v1/admin/people", {
 
 const retrieve = endpoint("GET", "/v1/admin/people/:id", {
   operationId: "retrievePerson",
-  summary: "Retrieve one person, with what accounts they are members of",
+  summary: "Retrieve one person, with their memberships of accounts",
   parameters: personParameter,
   response: { description: "The person.", json: personDetailsShape },
   answer: async ({ deps, id }) => detailsToWire(await find(id, deps), deps),
@@ -90,9 +95,9 @@ const retrieve = endpoint("GET", "/v1/admin/people/:id", {
 
 const update = endpoint("PATCH", "/v1/admin/people/:id", {
   operationId: "updatePerson",
-  summary: "Make somebody an operator, or no longer one",
+  summary: "Make a person an operator, or revoke that",
   description:
-    "It holds at once. Nobody takes it from themselves, and the last operator stays one. Keys with `admin:manage` that an operator made are keys of their own: revoke them apart.",
+    "The change applies immediately. You cannot revoke it from yourself or from the last operator. Keys with `admin:manage` that an operator created stay valid: revoke them separately.",
   parameters: personParameter,
   requestBody: updatePersonRequest,
   example: { is_operator: true },
@@ -118,7 +123,7 @@ const remove = endpoint("DELETE", "/v1/admin/people/:id", {
   operationId: "deletePerson",
   summary: "Delete a person",
   description:
-    "With memberships, sessions, passkeys and sign-ins; keys that they made as a member, logins and apps that they allowed end, and the answers that were kept for their accounts are forgotten. What they made as an owner or admin, and what was used, stays. An operator has to be none first. An account may be left without an owner: `POST /v1/admin/accounts/{id}/invitations` invites another.",
+    "Deletes memberships, sessions, passkeys and sign-ins. Keys that the person created as a member, their logins and apps that they allowed end, and the response cache of their accounts is cleared. Keys that they created as an owner or admin, and usage records, stay. First revoke the operator role, if the person has it. An account may remain without an owner: invite another by `POST /v1/admin/accounts/{id}/invitations`.",
   parameters: personParameter,
   response: { description: "The person is deleted.", json: deletedPerson },
   async answer({ deps, principal, id, origin }) {
@@ -143,9 +148,9 @@ const remove = endpoint("DELETE", "/v1/admin/people/:id", {
 
 const reset = endpoint("POST", "/v1/admin/people/:id/reset-link", {
   operationId: "createResetLink",
-  summary: "Make a link with which a person sets another password",
+  summary: "Create a link to set a new password for a person",
   description:
-    "For where there is no mail server, or no mailbox: hand it to the person yourself. It is never mailed. It works once, for an hour, and ends all of the person's sessions and command line logins.",
+    "For use without a mail server or mailbox: pass the link to the person yourself, because it is never mailed. It works once, within an hour, and ends all sessions and command line logins of the person.",
   parameters: personParameter,
   response: { description: "The link.", json: resetLinkShape },
   showsSecret: true,
@@ -159,7 +164,7 @@ const reset = endpoint("POST", "/v1/admin/people/:id/reset-link", {
 const members = endpoint("GET", "/v1/admin/accounts/:id/members", {
   operationId: "listAccountMembers",
   summary: "List the members of an account",
-  description: "Those who joined first come first.",
+  description: "In order of joining.",
   parameters: accountParameter,
   query: z.object(pageQuery),
   response: { description: "One page of members.", json: memberList },
@@ -169,7 +174,7 @@ const members = endpoint("GET", "/v1/admin/accounts/:id/members", {
 
 const invitations = endpoint("GET", "/v1/admin/accounts/:id/invitations", {
   operationId: "listAccountInvitations",
-  summary: "List the invitations into an account that nobody has followed yet",
+  summary: "List the open invitations into an account",
   description: "Newest first.",
   parameters: accountParameter,
   query: z.object(pageQuery),
@@ -180,12 +185,12 @@ const invitations = endpoint("GET", "/v1/admin/accounts/:id/invitations", {
 
 const inviteInto = endpoint("POST", "/v1/admin/accounts/:id/invitations", {
   operationId: "createAccountInvitation",
-  summary: "Invite somebody into an account, such as the first owner of a new one",
-  description: "As `POST /v1/invitations`, with any role.",
+  summary: "Invite a person into an account, such as the first owner of a new one",
+  description: "Works like `POST /v1/invitations`, with any role.",
   parameters: accountParameter,
   requestBody: createInvitationRequest,
   example: { email: "ada@example.com", role: "owner" },
-  response: { description: "The invitation, with its link where it was not mailed.", json: createdInvitationShape },
+  response: { description: "The invitation, with its link if it was not mailed.", json: createdInvitationShape },
   showsSecret: true,
   first: findAccount,
   answer: (asked) => invite(asked.found, asked),
@@ -193,9 +198,9 @@ const inviteInto = endpoint("POST", "/v1/admin/accounts/:id/invitations", {
 
 const withdrawFrom = endpoint("DELETE", "/v1/admin/accounts/:id/invitations/:invitation", {
   operationId: "deleteAccountInvitation",
-  summary: "Take an invitation into an account back",
+  summary: "Revoke an invitation into an account",
   parameters: invitationParameters,
-  response: { description: "It is taken back.", json: deletedInvitation },
+  response: { description: "The invitation is revoked.", json: deletedInvitation },
   first: findAccount,
   answer: (asked) => withdraw(asked.found.id, asked.exchange.params["invitation"] ?? "", asked),
 });

@@ -31,7 +31,7 @@ const deletion = z.object({
   force: z
     .stringbool({ truthy: ["true"], falsy: ["false"], case: "sensitive" })
     .optional()
-    .meta({ description: "true or false; true deletes it although requests are with it: these end as usual" }),
+    .meta({ description: "true or false; true deletes the model even while it serves requests, which end as usual" }),
 });
 const deletedPulledModel = z
   .object({ object: z.literal("pulled_model"), id: z.string(), bytes: z.int(), deleted: z.literal(true) })
@@ -45,9 +45,9 @@ export function adminPulledModelRoutes(deps: AdminPulledModelDeps): ScopedRoute[
 
 const list = endpoint("GET", "/v1/admin/pulled-models", {
   operationId: "listPulledModels",
-  summary: "List the models that were pulled to this server, with their size and what memory they need",
+  summary: "List the models that were pulled to this server, with their size and required memory",
   description:
-    "Those in the data directory of the server that answers; each replica has its own. On the machine of a development server its first key will do.",
+    "Lists the data directory of the server that answers. Each replica has its own. On a development server, the first key is sufficient from the same machine.",
   ownMachine: true,
   response: { description: "The models.", json: pulledModelList },
   answer: async ({ deps: { pulledModels } }) => ({
@@ -62,9 +62,9 @@ const pull = endpoint("POST", "/v1/admin/pulled-models", {
   operationId: "pullModel",
   summary: "Pull a model from the Hugging Face hub to this server",
   description:
-    "Answered once it has begun; the list tells how far it has come. With `dry_run` it is only told what would be fetched, and whether it fits. Refused where the disk has no room. Deleting the model stops it.",
+    "The response comes as soon as the download has begun, and the list shows its progress. With `dry_run` the response only says what would be downloaded and whether it fits. If the disk has too little space, the request is refused. Deleting the model stops the download.",
   requestBody: pullRequest,
-  response: { description: "What is fetched.", json: pullOfferShape },
+  response: { description: "The files to download.", json: pullOfferShape },
   errors: ["service_unavailable"],
   async answer({ deps: { pulledModels }, principal, body, origin }) {
     const { source, name, dry_run: isTry } = body;
@@ -79,9 +79,9 @@ const remove = endpoint("DELETE", "/v1/admin/pulled-models/:id", {
   operationId: "deletePulledModel",
   summary: "Delete the files of a model that was pulled to this server",
   description:
-    "It is offered no more. Refused with 503 while requests are with it, unless `force` is true. `headrace pull` fetches it again.",
+    "The model is no longer offered. While it serves requests the answer is 503, unless `force` is true. `headrace pull` downloads it again.",
   parameters: [{ name: "id", in: "path", description: "Id of the model, such as `qwen3-0.6b-q8_0`." }],
-  response: { description: "It is deleted.", json: deletedPulledModel },
+  response: { description: "The model is deleted.", json: deletedPulledModel },
   query: deletion,
   async answer({ deps, principal, id, query: { force = false }, origin }) {
     const { bytes } = await deps.pulledModels.remove(principal, id, force, origin);

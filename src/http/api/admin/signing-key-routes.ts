@@ -16,13 +16,13 @@ export interface AdminSigningKeyDeps extends EndpointDeps {
 const signingKeyShape = z
   .object({
     object: z.literal("signing_key"),
-    id: z.string().describe("`kid` of the tokens that it signs."),
+    id: z.string().describe("`kid` of the tokens that the key signs."),
     state: z
       .enum(["upcoming", "signing", "verifying"])
-      .describe("Published and not used yet; in use; or there only for tokens that it signed before."),
+      .describe("Published but not in use yet; in use; or kept only to verify earlier tokens."),
     created_at: unixSeconds,
-    active_at: unixSeconds.describe("When it begins to sign, Unix time in seconds."),
-    retires_at: unixSeconds.nullable().describe("When it is no longer published; null for the newest."),
+    active_at: unixSeconds.describe("Time at which the key begins to sign, as Unix time in seconds."),
+    retires_at: unixSeconds.nullable().describe("Time until which the key is published. null for the newest key."),
   })
   .meta({ id: "SigningKey" });
 
@@ -37,14 +37,14 @@ export function adminSigningKeyRoutes(deps: AdminSigningKeyDeps): ScopedRoute[] 
 const list = endpoint("GET", "/v1/admin/signing-keys", {
   operationId: "listSigningKeys",
   summary: "List the keys that sign access tokens",
-  description: "Oldest first; without those that are retired. `/.well-known/jwks.json` has the public keys themselves.",
+  description: "Oldest first, without retired keys. `/.well-known/jwks.json` has the public keys themselves.",
   response: { description: "The keys.", json: signingKeyList },
   answer: ({ deps: { signingKeys } }) => ({ object: "list", data: signingKeys.list().map(toWire) }),
 });
 
 const rotateRequest = z
   .strictObject({
-    revoke: z.boolean().nullish().describe("Whether tokens that were signed before are refused from now on."),
+    revoke: z.boolean().nullish().describe("Whether all earlier tokens are refused from now on."),
   })
   .meta({ id: "RotateSigningKeyRequest" });
 
@@ -52,7 +52,7 @@ const rotate = endpoint("POST", "/v1/admin/signing-keys/rotate", {
   operationId: "rotateSigningKey",
   summary: "Replace the key that signs access tokens",
   description:
-    "The new key is published at once and signs ten minutes later; tokens of the old one stay valid until they expire. While a new key is upcoming, the answer is that key. It also happens by itself every 90 days. With `revoke` it is for a key that somebody else may have: the new one signs at once, and all tokens that were signed before are refused; keys and refresh tokens get new ones.",
+    "The new key is published immediately and signs ten minutes later. Tokens of the old key stay valid until they expire. If a new key is already upcoming, it is returned. Rotation also happens automatically every 90 days. Use `revoke` if the old key may have leaked: the new key then signs immediately, and all earlier tokens are refused. Clients get new tokens with their API keys and refresh tokens.",
   requestBody: rotateRequest,
   bodyIsOptional: true,
   response: { description: "The new key.", json: signingKeyShape },

@@ -20,71 +20,75 @@ const systemShape = z
     mode: z.enum(["development", "production"]),
     started_at: unixSeconds,
     configuration: z.object({
-      file: z.string().nullable().describe("Read at the start; null: there was none."),
+      file: z.string().nullable().describe("Path of the file that was read at the start. null: no file."),
       last_reload: z
         .object({
           at: unixSeconds,
-          result: z.enum(["ok", "refused"]).describe("`refused`: the configuration from before goes on."),
-          error: z.string().nullable().describe("What is wrong with the file."),
-          needs_restart: z.array(z.string()).describe("Keys that changed and hold after a restart."),
+          result: z.enum(["ok", "refused"]).describe("`refused`: the previous configuration stays active."),
+          error: z.string().nullable().describe("Errors in the file."),
+          needs_restart: z.array(z.string()).describe("Changed keys that take effect after a restart."),
         })
         .nullable()
-        .describe("null: it has not changed since the start."),
+        .describe("null: no change since the start."),
     }),
     memory: z.object({ rss_bytes: bytes.describe("Resident memory of the gateway's process.") }),
     event_loop: z
       .object({ mean_delay_ms: milliseconds, max_delay_ms: milliseconds })
-      .describe("How late timers were in the last minute: for so long, nothing could be answered."),
+      .describe("Event-loop delay in the last minute: no request could be answered for this long."),
     database: z.object({
       kind: z.enum(["sqlite", "postgres"]),
-      size_bytes: bytes.nullable().describe("null where it cannot be asked."),
-      wal_bytes: bytes.nullable().describe("The size of SQLite's write-ahead log."),
+      size_bytes: bytes.nullable().describe("null if it cannot be read."),
+      wal_bytes: bytes.nullable().describe("Size of SQLite's write-ahead log."),
       state: checkState,
     }),
     redis: z
       .object({ state: checkState })
       .nullable()
-      .describe("Where limits are counted for all replicas; null: in memory."),
+      .describe("Store in which limits are counted for all replicas. null: in memory."),
     replicas: z
       .array(
         z.object({
           id: z.string(),
-          advertise_url: z.string().nullable().describe("Where other replicas reach it."),
+          advertise_url: z.string().nullable().describe("URL at which other replicas reach the process."),
           version: z.string(),
           started_at: unixSeconds,
           seen_at: unixSeconds,
-          current: z.boolean().describe("Whether it is the one that answers."),
+          current: z.boolean().describe("Whether this process answers the request."),
         }),
       )
-      .describe("The processes that share the database, oldest first. Times are by the database's clock."),
+      .describe("Processes that share the database, oldest first. Times are from the database's clock."),
     spool: z
       .object({
-        bytes: bytes.describe("The size of its files."),
-        pending: z.int().describe("Ended requests whose usage is not in the database yet."),
+        bytes: bytes.describe("Size of the ledger's files."),
+        pending: z.int().describe("Number of ended requests whose usage is not in the database yet."),
       })
-      .describe("Where the ledger keeps what the database does not have yet."),
+      .describe("Files of the ledger, with records that are not in the database yet."),
     requests: z.object({
-      open: z.int().describe("Requests for models that were admitted and have not ended."),
-      waiting: z.int().describe("Those of them that wait for a place at a model server."),
+      open: z.int().describe("Number of admitted requests for models that have not ended."),
+      waiting: z.int().describe("Number of these requests that wait for a free slot at a model server."),
     }),
     credentials: z
       .object({ cached: z.int(), unconfirmed_ms: milliseconds })
-      .describe("How many are in memory, and the time since the database last said that they hold."),
+      .describe("Number of credentials in memory, and time since the database last confirmed them."),
     secret: z
       .object({
-        accepted: z.int().describe("Secrets that are accepted: more than one while one is replaced."),
-        keys_under_old: z.int().describe("Keys that have not been used since the secret was replaced."),
-        keys_under_dropped: z.int().describe("Keys that are refused, as their secret is no longer accepted."),
+        accepted: z.int().describe("Number of accepted secrets: more than one during a rotation."),
+        keys_under_old: z.int().describe("Number of keys that have not been used since the secret was replaced."),
+        keys_under_dropped: z
+          .int()
+          .describe("Number of keys that are refused because their secret is no longer accepted."),
         app_secrets_under_old: z.int(),
         app_secrets_under_dropped: z.int(),
-        sealed_under_old: z.int().describe("Signing keys and keys of upstreams; a start seals them anew."),
+        sealed_under_old: z
+          .int()
+          .describe("Number of signing keys and upstream keys. A start encrypts them with the new secret."),
         join_tokens_under_old: z.int(),
       })
       .nullable()
       .describe(
-        "How far the installation's secret is replaced, at most a minute ago; null where it cannot be counted.",
+        "Progress of the rotation of the installation's secret, at most a minute old. null if it cannot be counted.",
       ),
-    checks: z.record(z.string(), checkState).describe("The checks of `GET /readyz`."),
+    checks: z.record(z.string(), checkState).describe("Checks of `GET /readyz`."),
   })
   .meta({ id: "System" });
 
@@ -98,8 +102,8 @@ export function adminSystemRoutes(deps: AdminSystemDeps): ScopedRoute[] {
 
 const system = endpoint("GET", "/v1/admin/system", {
   operationId: "getSystem",
-  summary: "How the server does",
-  description: "It answers while the database fails, too, as long as the credential is known.",
-  response: { description: "The figures of this moment.", json: systemShape },
+  summary: "Retrieve the state of the server",
+  description: "Works even while the database fails, as long as the credential is in memory.",
+  response: { description: "Current figures.", json: systemShape },
   answer: ({ deps }) => deps.systemHealth(),
 });

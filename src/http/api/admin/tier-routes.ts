@@ -30,7 +30,7 @@ export function adminTierRoutes(deps: AdminTierDeps): ScopedRoute[] {
 
 const list = endpoint("GET", "/v1/admin/tiers", {
   operationId: "listAllTiers",
-  summary: "List the tiers, with where each comes from and how many accounts have it",
+  summary: "List the tiers, with their source and number of accounts",
   response: { description: "The tiers.", json: tierList },
   async answer({ deps }) {
     return { object: "list", data: await Promise.all(deps.tiers.list().map((tier) => withAccounts(tier, deps))) };
@@ -41,7 +41,7 @@ const put = endpoint("PUT", "/v1/admin/tiers/:name", {
   operationId: "putTier",
   summary: "Create a tier, or replace all of its figures",
   description:
-    "An amount of `null` is no limit; the rates must be given. It holds from the next request on, for all accounts of the tier. A built-in tier gets other figures that way. What headrace.yaml defines is read-only.",
+    "An amount of `null` means no limit. The rates are required. The change applies from the next request on, for all accounts of the tier. You can also change the figures of a built-in tier. Tiers in headrace.yaml are read-only.",
   parameters: tierParameter,
   requestBody: tierRequest,
   example: { requests_per_minute: 300, tokens_per_minute: 200_000, monthly_tokens: null, monthly_spend: 250 },
@@ -60,11 +60,11 @@ const put = endpoint("PUT", "/v1/admin/tiers/:name", {
 
 const remove = endpoint("DELETE", "/v1/admin/tiers/:name", {
   operationId: "deleteTier",
-  summary: "Delete a tier that was made here",
+  summary: "Delete a tier that was created by this API",
   description:
-    "A built-in tier gets its own figures back. Any other must have no accounts: give them another tier first.",
+    "A built-in tier returns to its original figures. Any other tier must have no accounts: give them another tier first.",
   parameters: tierParameter,
-  response: { description: "It is deleted.", json: deletedTier },
+  response: { description: "The tier is deleted.", json: deletedTier },
   async answer({ deps, principal, id: name, origin }) {
     const { accounts, tiers } = deps;
     const stored = (await accounts.listTiers()).find((tier) => tier.name === name);

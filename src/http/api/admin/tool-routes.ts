@@ -38,18 +38,18 @@ const definitionQuery = z.object({
     .min(1)
     .max(300)
     .optional()
-    .meta({ description: "the id of the last definition of the page before, to get the next page" }),
+    .meta({ description: "the id of the last definition of the previous page, to get the next page" }),
   search: z
     .string()
     .trim()
     .min(1)
     .max(100)
     .optional()
-    .meta({ description: "1 to 100 characters: words that are in its name, title or description, in whatever case" }),
+    .meta({ description: "1 to 100 characters: words in the name, title or description, in any case" }),
   waiting: z
     .stringbool({ truthy: ["true"], falsy: ["false"], case: "sensitive" })
     .default(false)
-    .meta({ description: "`true`: only those that wait for an operator; `false` otherwise" }),
+    .meta({ description: "`true`: only definitions that wait for an operator; `false`: all definitions" }),
 });
 const endpoint = adminEndpoints<AdminToolDeps>();
 
@@ -63,7 +63,7 @@ export function adminToolRoutes(deps: AdminToolDeps): ScopedRoute[] {
 const list = endpoint("GET", "/v1/admin/tool-servers", {
   operationId: "listMcpServers",
   summary: "List the MCP servers",
-  description: "Those of headrace.yaml, then those added here.",
+  description: "Servers in headrace.yaml first, then those added by this API.",
   response: { description: "The servers.", json: wholeListOf(mcpServerShape, "McpServerList") },
   answer: async ({ deps: { mcpServers } }) => ({ object: "list" as const, data: await mcpServers.list() }),
 });
@@ -72,7 +72,7 @@ const create = endpoint("POST", "/v1/admin/tool-servers", {
   operationId: "createMcpServer",
   summary: "Add an MCP server",
   description:
-    "It holds from the answer on; nothing is asked of it before a client wants its tools. POST /v1/admin/tool-server-tests asks it.",
+    "The server is available immediately. The gateway does not contact it before a client requests its tools. To test it, use POST /v1/admin/tool-server-tests.",
   requestBody: createMcpServerRequest,
   example: { name: "weather", url: "https://tools.example.com/mcp", headers: { authorization: "Bearer …" } },
   response: { description: "The server.", json: mcpServerShape },
@@ -89,9 +89,9 @@ const retrieve = endpoint("GET", "/v1/admin/tool-servers/:name", {
 
 const update = endpoint("PATCH", "/v1/admin/tool-servers/:name", {
   operationId: "updateMcpServer",
-  summary: "Change an MCP server that was added here",
+  summary: "Change an MCP server that was added by this API",
   description:
-    "Connections to it begin anew, and calls that are under way there fail. Where `url` moves to another scheme, host or port, its headers and the secret of its client have to be given again, and the accounts that people connected there end.",
+    "Connections to the server are reopened, and running calls fail. If `url` changes its scheme, host or port, send the headers and the client secret again. The connections of users' accounts then end.",
   parameters: nameParameter,
   requestBody: updateMcpServerRequest,
   example: { approval: "each" },
@@ -101,11 +101,10 @@ const update = endpoint("PATCH", "/v1/admin/tool-servers/:name", {
 
 const remove = endpoint("DELETE", "/v1/admin/tool-servers/:name", {
   operationId: "deleteMcpServer",
-  summary: "Delete an MCP server that was added here",
-  description:
-    "Calls that are under way there fail. What was approved of it, and the accounts that people connected there, go with it.",
+  summary: "Delete an MCP server that was added by this API",
+  description: "Running calls fail. Approvals and connections of users' accounts are deleted with the server.",
   parameters: nameParameter,
-  response: { description: "It is deleted.", json: deletedMcpServer },
+  response: { description: "The server is deleted.", json: deletedMcpServer },
   async answer({ deps, principal, id: name, origin }) {
     await deps.mcpServers.remove(principal, name, origin);
     return { object: "tool_server" as const, name, deleted: true as const };
@@ -114,24 +113,24 @@ const remove = endpoint("DELETE", "/v1/admin/tool-servers/:name", {
 
 const test = endpoint("POST", "/v1/admin/tool-server-tests", {
   operationId: "testMcpServer",
-  summary: "Ask an MCP server what it has, without a change",
+  summary: "Test an MCP server, without a change",
   description:
-    "Either a server that there is, by `name`, or any by `url` or `node`. One that is asked as each person is asked as the person who tests it. What goes wrong there is in `error` of the answer, which is a 200. It takes 20 s at most.",
+    "Tests an existing server by `name`, or any server by `url` or `node`. A server with per-user accounts is tested with the account of the person who tests it. Faults of the server are in `error` of the answer, with status 200. The test takes at most 20 s.",
   requestBody: mcpServerTestRequest,
   example: { url: "https://tools.example.com/mcp" },
-  response: { description: "What came of it.", json: mcpServerTestShape },
+  response: { description: "Result of the test.", json: mcpServerTestShape },
   errors: ["not_found"],
   answer: ({ deps, principal, body }) => deps.mcpServerTests.run(principal, body),
 });
 
 const listDefinitions = endpoint("GET", "/v1/admin/tool-servers/:name/definitions", {
   operationId: "listToolDefinitions",
-  summary: "List what a server says of its tools and prompts",
+  summary: "List the tool and prompt definitions of a server",
   description:
-    "As it was seen last, beside what was approved; by kind and name. What is neither approved nor refused waits, and is not offered.",
+    "Returns the last definitions seen and the approved ones, sorted by kind and name. Definitions that are neither approved nor refused wait, and are not offered.",
   parameters: nameParameter,
   query: definitionQuery,
-  response: { description: "One page of them.", json: listOf(definitionShape, "ToolDefinitionList") },
+  response: { description: "One page of definitions.", json: listOf(definitionShape, "ToolDefinitionList") },
   errors: ["not_found"],
   async answer({ deps: { mcpServers, toolDefinitions }, id: name, query }) {
     mcpServers.known(name);
@@ -143,9 +142,9 @@ const listDefinitions = endpoint("GET", "/v1/admin/tool-servers/:name/definition
 
 const decide = endpoint("POST", "/v1/admin/tool-servers/:name/definitions", {
   operationId: "decideToolDefinition",
-  summary: "Approve or refuse what a server says of a tool or prompt",
+  summary: "Approve or refuse the definition of a tool or prompt",
   description:
-    "`digest` is of what was looked at: where the server says something else by now, nothing is decided. A server that is asked as each person may say something else to each: to refuse what waits leaves what is approved, and the definition is that again; to refuse what is approved takes back all of it.",
+    "`digest` identifies the definition that you reviewed. If the definition has changed since, nothing is decided. A server with per-user accounts may describe a tool differently to each person. Refusing a waiting version keeps the approved versions, and the definition returns to those. Refusing an approved version withdraws all approved versions.",
   parameters: nameParameter,
   requestBody: decideDefinitionRequest,
   example: { name: "search_issues", digest: "0".repeat(64), decision: "approved" },

@@ -33,8 +33,9 @@ export function adminUpstreamRoutes(deps: AdminUpstreamDeps): ScopedRoute[] {
 
 const list = endpoint("GET", "/v1/admin/upstreams", {
   operationId: "listUpstreams",
-  summary: "List the model servers, with where each comes from and how it does",
-  description: "The built-in engine, then those of headrace.yaml, those added here, and those found on this machine.",
+  summary: "List the model servers, with their source and state",
+  description:
+    "The built-in engine comes first, then servers in headrace.yaml, servers added by this API, and servers found on this machine.",
   response: { description: "The upstreams.", json: upstreamList },
   answer: ({ deps: { upstreams } }) => ({ object: "list", data: upstreams.list() }),
 });
@@ -43,7 +44,7 @@ const create = endpoint("POST", "/v1/admin/upstreams", {
   operationId: "createUpstream",
   summary: "Add a model server",
   description:
-    "It is asked for its models before the answer, for 5 s at most: the answer says how many there are, or what went wrong. Added it is in either case.",
+    "The gateway first requests the list of models, for at most 5 s. The answer has their number or the error. The server is added in either case.",
   requestBody: createUpstreamRequest,
   example: { name: "vllm", url: "http://10.0.0.5:8000/v1", max_concurrency: 32 },
   response: { description: "The upstream.", json: upstreamShape },
@@ -60,9 +61,9 @@ const retrieve = endpoint("GET", "/v1/admin/upstreams/:name", {
 
 const update = endpoint("PATCH", "/v1/admin/upstreams/:name", {
   operationId: "updateUpstream",
-  summary: "Change a model server that was added here, or drain any",
+  summary: "Change a model server that was added by this API, or drain any",
   description:
-    "While it is draining, it finishes what it has and gets nothing new: requests go elsewhere, or get 503 where there is no other. `running` says how many are left. What headrace.yaml defines, what was found and the built-in engine can be drained, and are otherwise read-only.",
+    "A draining server finishes its requests and gets no new ones. New requests go to other servers, or get 503 if there are none. `running` is the number of remaining requests. Servers in headrace.yaml, servers found on this machine and the built-in engine can be drained, but are otherwise read-only.",
   parameters: nameParameter,
   requestBody: updateUpstreamRequest,
   example: { draining: true },
@@ -72,10 +73,10 @@ const update = endpoint("PATCH", "/v1/admin/upstreams/:name", {
 
 const remove = endpoint("DELETE", "/v1/admin/upstreams/:name", {
   operationId: "deleteUpstream",
-  summary: "Delete a model server that was added here",
-  description: "What it is working on ends as usual. Drain it first to see when that is over.",
+  summary: "Delete a model server that was added by this API",
+  description: "Running requests end as usual. Drain the server first to see when they have ended.",
   parameters: nameParameter,
-  response: { description: "It is deleted.", json: deletedUpstream },
+  response: { description: "The server is deleted.", json: deletedUpstream },
   async answer({ deps, principal, id: name, origin }) {
     await deps.upstreams.remove(principal, name, origin);
     return { object: "upstream", name, deleted: true };
@@ -84,12 +85,12 @@ const remove = endpoint("DELETE", "/v1/admin/upstreams/:name", {
 
 const test = endpoint("POST", "/v1/admin/upstream-tests", {
   operationId: "testUpstream",
-  summary: "Ask a model server for its models, without a change",
+  summary: "Test a model server, without a change",
   description:
-    "Either an upstream that there is, by `name`, or any server by `url`. What goes wrong there is in `error` of the answer, which is a 200. It takes 5 s at most.",
+    "Requests the models of an existing upstream by `name`, or of any server by `url`. Faults of the server are in `error` of the answer, with status 200. The test takes at most 5 s.",
   requestBody: upstreamTestRequest,
   example: { url: "http://10.0.0.5:8000/v1" },
-  response: { description: "What came of it.", json: upstreamTestShape },
+  response: { description: "Result of the test.", json: upstreamTestShape },
   errors: ["not_found"],
   answer: ({ deps, principal, body }) => deps.upstreamTests.run(principal, body),
 });

@@ -50,7 +50,7 @@ export function batchRoutes(deps: BatchRouteDeps): ScopedRoute[] {
       {
         operationId: "listBatches",
         summary: "List batches",
-        description: "Newest first, those of Messages among them.",
+        description: "Newest first, including batches of Messages.",
         query,
         response: { description: "One page.", json: listOf(batchObject, "BatchList") },
       },
@@ -68,7 +68,7 @@ export function batchRoutes(deps: BatchRouteDeps): ScopedRoute[] {
       {
         operationId: "retrieveBatch",
         summary: "Retrieve a batch",
-        description: "With how many of its requests are answered, and what they have used.",
+        description: "Includes the number of answered requests and their usage.",
         response: { description: "The batch.", json: batchObject },
         errors: ["not_found"],
       },
@@ -81,7 +81,7 @@ export function batchRoutes(deps: BatchRouteDeps): ScopedRoute[] {
         operationId: "cancelBatch",
         summary: "Cancel a batch",
         description:
-          "No further request of it is answered, and those that are under way are broken off, and not charged. What was answered before is in its output. One that has ended stays as it is.",
+          "No further request is answered. Running requests are cancelled and not charged. The output has the earlier answers. A batch that has ended does not change.",
         response: { description: "The batch.", json: batchObject },
         errors: ["not_found"],
       },
@@ -104,10 +104,10 @@ function createRoute(deps: BatchRouteDeps): ScopedRoute {
       operationId: "createBatch",
       summary: "Create a batch",
       description:
-        "The requests in the lines of a file are answered within 24 hours, while model servers have places that nobody else wants. Each line is `{custom_id, method, url, body}`, with `url` as `endpoint` here.",
+        "The requests of a file are answered within 24 hours, while model servers have slots that no other request needs. Each line is `{custom_id, method, url, body}`, with `endpoint` as its `url`.",
       requestBody: batchRequest,
       example: { input_file_id: "file-00", endpoint: "/v1/chat/completions", completion_window: "24h" },
-      response: { description: "The batch, which is to be validated.", json: batchObject },
+      response: { description: "The batch, before its validation.", json: batchObject },
       errors: ["invalid_request", "not_found", "rate_limit_exceeded", "request_too_large", "unsupported_media_type"],
     },
     async ({ req }, principal) => {

@@ -40,10 +40,15 @@ const endpoint = "/v1/messages";
 /** Anthropic API reference, "List Message Batches". */
 const query = z.object({
   limit: z.coerce.number().int().min(1).max(1_000).default(20).meta({
-    description: "a whole number from 1 to 1000, how many to give",
+    description: "a whole number from 1 to 1000: the maximum number of batches",
   }),
-  after_id: z.string().min(1).max(200).optional().meta({ description: "the last_id of a page, for the one behind it" }),
-  before_id: z.string().min(1).max(200).optional().meta({ description: "the first_id of a page, for the one before" }),
+  after_id: z.string().min(1).max(200).optional().meta({ description: "the last_id of a page, to get the next page" }),
+  before_id: z
+    .string()
+    .min(1)
+    .max(200)
+    .optional()
+    .meta({ description: "the first_id of a page, to get the previous page" }),
 });
 
 export function messageBatchRoutes(deps: MessageBatchRouteDeps): ScopedRoute[] {
@@ -58,7 +63,7 @@ function createRoute(deps: MessageBatchRouteDeps): ScopedRoute {
       operationId: "createMessageBatch",
       summary: "Create a batch of Messages",
       description:
-        "The requests are answered within 24 hours, while model servers have places that nobody else wants. A request that is wrong is a result of its own.",
+        "The requests are answered within 24 hours, while model servers have slots that no other request needs. An invalid request gets an error as its own result.",
       requestBody: messageBatchRequest,
       response: { description: "The batch.", json: messageBatch },
       errors: ["invalid_request", "rate_limit_exceeded", "request_too_large", "unsupported_media_type"],
@@ -145,8 +150,8 @@ function oneRoutes(deps: MessageBatchRouteDeps): ScopedRoute[] {
       {
         operationId: "deleteMessageBatch",
         summary: "Delete a batch of Messages",
-        description: "One that has ended, with its results.",
-        response: { description: "It is deleted.", json: deletedMessageBatch },
+        description: "Deletes a batch that has ended, with its results.",
+        response: { description: "The batch is deleted.", json: deletedMessageBatch },
         errors: ["not_found", "invalid_request"],
       },
       async (exchange, principal) => {
@@ -167,7 +172,7 @@ function oneRoutes(deps: MessageBatchRouteDeps): ScopedRoute[] {
       {
         operationId: "readMessageBatchResults",
         summary: "Read the results of a batch of Messages",
-        description: "One JSON object in each line, in the order of the requests.",
+        description: "One JSON object per line, in the order of the requests.",
         response: { description: "The results.", contentTypes: ["application/x-jsonl"] },
         errors: ["not_found", "service_unavailable"],
       },

@@ -31,10 +31,10 @@ const maxFilenameLength = 512;
 const fileQuery = z.object({
   ...pageQuery,
   limit: z.coerce.number().int().min(1).max(10_000).default(1_000).meta({
-    description: "a whole number from 1 to 10000, how many to give",
+    description: "a whole number from 1 to 10000: the maximum number of files",
   }),
   order: z.enum(["asc", "desc"]).default("desc").meta({ description: "asc (oldest first) or desc (newest first)" }),
-  purpose: z.string().min(1).max(64).optional().meta({ description: "a purpose: only files with it are given" }),
+  purpose: z.string().min(1).max(64).optional().meta({ description: "a purpose; only files with it are listed" }),
 });
 
 export function fileRoutes(deps: FileRouteDeps): ScopedRoute[] {
@@ -47,7 +47,7 @@ export function fileRoutes(deps: FileRouteDeps): ScopedRoute[] {
       {
         operationId: "listFiles",
         summary: "List files",
-        description: "Those that this credential may see, and that have not expired; those of batches are among them.",
+        description: "Lists files that this credential may see and that have not expired, including files of batches.",
         query: fileQuery,
         response: { description: "One page.", json: listOf(fileObject, "FileList") },
       },
@@ -65,7 +65,7 @@ export function fileRoutes(deps: FileRouteDeps): ScopedRoute[] {
       {
         operationId: "retrieveFile",
         summary: "Retrieve a file",
-        description: "What is known of it; `/content` has its bytes.",
+        description: "Returns the file's metadata. Its bytes are at `/content`.",
         response: { description: "The file.", json: fileObject },
         errors: ["not_found"],
       },
@@ -77,8 +77,8 @@ export function fileRoutes(deps: FileRouteDeps): ScopedRoute[] {
       {
         operationId: "deleteFile",
         summary: "Delete a file",
-        description: "Nobody finds it from then on; its bytes are deleted within a minute.",
-        response: { description: "It is deleted.", json: deletedFile },
+        description: "The file is removed immediately, and its bytes within a minute.",
+        response: { description: "The file is deleted.", json: deletedFile },
         errors: ["not_found"],
       },
       async ({ params }, principal) => {
@@ -112,7 +112,7 @@ function uploadRoute(deps: FileRouteDeps): ScopedRoute {
       operationId: "createFile",
       summary: "Upload a file",
       description:
-        "A form with `file` and `purpose`, in either order; the file is written as it comes. `expires_after[anchor]` and `expires_after[seconds]` say when it is deleted.",
+        "A form with `file` and `purpose`, in either order. The file is stored while it arrives. `expires_after[anchor]` and `expires_after[seconds]` set the time of deletion.",
       requestBody: fileForm,
       requestType: "multipart/form-data",
       response: { description: "The file.", json: fileObject },

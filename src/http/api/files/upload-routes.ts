@@ -49,8 +49,8 @@ function createRoute(deps: UploadRouteDeps): ScopedRoute {
     "",
     {
       operationId: "createUpload",
-      summary: "Begin a file that comes in parts",
-      description: "For what is too long for one request. It has to be completed within an hour.",
+      summary: "Begin an upload in parts",
+      description: "For files that are too large for one request. Complete the upload within an hour.",
       requestBody: uploadRequest,
       example: { filename: "requests.jsonl", purpose: "batch", bytes: 1_000_000, mime_type: "application/jsonl" },
       response: { description: "The upload.", json: uploadObject },
@@ -83,8 +83,8 @@ function partRoute(deps: UploadRouteDeps): ScopedRoute {
     "/:id/parts",
     {
       operationId: "addUploadPart",
-      summary: "Add a part of a file",
-      description: `A form with the field \`data\`, of ${maxPartBytes} bytes at most. Parts may be sent side by side: their order is said at the end.`,
+      summary: "Add a part to an upload",
+      description: `A form with the field \`data\`, of ${maxPartBytes} bytes at most. Parts may be sent concurrently, because the completion names their order.`,
       requestBody: partForm,
       requestType: "multipart/form-data",
       response: { description: "The part.", json: uploadPart },
@@ -104,8 +104,8 @@ function completeRoute(deps: UploadRouteDeps): ScopedRoute {
     "/:id/complete",
     {
       operationId: "completeUpload",
-      summary: "Make the file of its parts",
-      description: "The parts must have as many bytes together as the upload announced.",
+      summary: "Complete an upload",
+      description: "The total size of the parts must match the size that the upload announced.",
       requestBody: uploadCompletion,
       response: { description: "The upload, with its file.", json: uploadObject },
       errors: ["not_found", "invalid_request", "request_too_large", "unsupported_media_type", "service_unavailable"],
@@ -126,7 +126,7 @@ function cancelRoute({ uploads, ...deps }: UploadRouteDeps): ScopedRoute {
     "/:id/cancel",
     {
       operationId: "cancelUpload",
-      summary: "Give a file up that comes in parts",
+      summary: "Cancel an upload",
       response: { description: "The upload.", json: uploadObject },
       errors: ["not_found", "invalid_request"],
     },
