@@ -2451,7 +2451,7 @@ export interface ResponseTokenCount {
   object: "response.input_tokens";
   input_tokens: number;
   /**
-   * Present where no model server counted it.
+   * Present if no model server counted the tokens.
    */
   estimated?: true;
   [k: string]: unknown;
@@ -2692,7 +2692,7 @@ export interface MessageCountRequest {
 export interface MessageTokenCount {
   input_tokens: number;
   /**
-   * Present where no model server counted it.
+   * Present if no model server counted the tokens.
    */
   estimated?: true;
   [k: string]: unknown;
@@ -2974,15 +2974,15 @@ export interface StoredChatCompletionList {
   object: "list";
   data: StoredChatCompletion[];
   /**
-   * Id of the first object here; null where there is none.
+   * Id of the first object of the page. null if the page is empty.
    */
   first_id: string | null;
   /**
-   * Id of the last object here; give it as `after` to get the next page.
+   * Id of the last object of the page. Send it as `after` to get the next page.
    */
   last_id: string | null;
   /**
-   * Whether there are more after these.
+   * Whether more objects follow.
    */
   has_more: boolean;
 }
@@ -3059,15 +3059,15 @@ export interface StoredChatMessageList {
   object: "list";
   data: StoredChatMessage[];
   /**
-   * Id of the first object here; null where there is none.
+   * Id of the first object of the page. null if the page is empty.
    */
   first_id: string | null;
   /**
-   * Id of the last object here; give it as `after` to get the next page.
+   * Id of the last object of the page. Send it as `after` to get the next page.
    */
   last_id: string | null;
   /**
-   * Whether there are more after these.
+   * Whether more objects follow.
    */
   has_more: boolean;
 }
@@ -3097,15 +3097,15 @@ export interface ResponseItemList {
   object: "list";
   data: ResponseItem[];
   /**
-   * Id of the first object here; null where there is none.
+   * Id of the first object of the page. null if the page is empty.
    */
   first_id: string | null;
   /**
-   * Id of the last object here; give it as `after` to get the next page.
+   * Id of the last object of the page. Send it as `after` to get the next page.
    */
   last_id: string | null;
   /**
-   * Whether there are more after these.
+   * Whether more objects follow.
    */
   has_more: boolean;
 }
@@ -3167,15 +3167,15 @@ export interface ConversationItemList {
   object: "list";
   data: ResponseItem[];
   /**
-   * Id of the first object here; null where there is none.
+   * Id of the first object of the page. null if the page is empty.
    */
   first_id: string | null;
   /**
-   * Id of the last object here; give it as `after` to get the next page.
+   * Id of the last object of the page. Send it as `after` to get the next page.
    */
   last_id: string | null;
   /**
-   * Whether there are more after these.
+   * Whether more objects follow.
    */
   has_more: boolean;
 }
@@ -3208,15 +3208,15 @@ export interface FileList {
   object: "list";
   data: File[];
   /**
-   * Id of the first object here; null where there is none.
+   * Id of the first object of the page. null if the page is empty.
    */
   first_id: string | null;
   /**
-   * Id of the last object here; give it as `after` to get the next page.
+   * Id of the last object of the page. Send it as `after` to get the next page.
    */
   last_id: string | null;
   /**
-   * Whether there are more after these.
+   * Whether more objects follow.
    */
   has_more: boolean;
 }
@@ -3365,15 +3365,15 @@ export interface BatchList {
   object: "list";
   data: Batch[];
   /**
-   * Id of the first object here; null where there is none.
+   * Id of the first object of the page. null if the page is empty.
    */
   first_id: string | null;
   /**
-   * Id of the last object here; give it as `after` to get the next page.
+   * Id of the last object of the page. Send it as `after` to get the next page.
    */
   last_id: string | null;
   /**
-   * Whether there are more after these.
+   * Whether more objects follow.
    */
   has_more: boolean;
 }
@@ -3433,19 +3433,19 @@ export interface ModelList {
   object: "list";
   data: Model[];
   /**
-   * Whether there are more beyond this page; without `anthropic-version` never.
+   * Whether more entries follow. Always false without `anthropic-version`.
    */
   has_more: boolean;
   /**
-   * Id of the first entry here; null where there is none.
+   * Id of the first entry of the page. null if the page is empty.
    */
   first_id: string | null;
   /**
-   * Id of the last entry here; null where there is none.
+   * Id of the last entry of the page. null if the page is empty.
    */
   last_id: string | null;
   /**
-   * For Codex: what can chat, if `client_version` is there.
+   * For Codex: models that can chat. Present if the request has `client_version`.
    */
   models?: CodexModel[];
 }
@@ -3458,7 +3458,7 @@ export interface Model {
   created: number;
   owned_by: string;
   /**
-   * Left out where nobody says.
+   * Omitted if unknown.
    */
   capabilities?: {
     chat?: boolean;
@@ -3474,11 +3474,11 @@ export interface Model {
     tokenize?: boolean;
   };
   /**
-   * Tokens of prompt and answer together. Left out where nobody says.
+   * Context length in tokens, prompt and answer together. Omitted if unknown.
    */
   context_length?: number;
   /**
-   * USD per million tokens. Left out where it has none.
+   * USD per million tokens. Omitted if the model has no price.
    */
   price?: {
     /**
@@ -3654,7 +3654,7 @@ export interface Model {
     }[];
   };
   /**
-   * Id of the model that serves it, where this is another name of that one.
+   * For an alias: id of its model.
    */
   alias_of?: string;
   type: "model";
@@ -3667,23 +3667,23 @@ export interface Model {
    */
   created_at: string;
   /**
-   * `context_length`, as Anthropic's clients call it.
+   * `context_length`, with Anthropic's name.
    */
   max_input_tokens?: number;
   /**
-   * The most that `max_tokens` can be: `context_length`.
+   * Maximum value of `max_tokens`: `context_length`.
    */
   max_tokens?: number;
 }
 export interface CodexModel {
   /**
-   * The name to ask for.
+   * Name to request.
    */
   slug: string;
   display_name: string;
   description: string | null;
   /**
-   * Codex asks for no effort unless somebody chooses one.
+   * Codex requests no effort unless the user chooses one.
    */
   default_reasoning_level: null;
   supported_reasoning_levels: {
@@ -3694,7 +3694,7 @@ export interface CodexModel {
   visibility: "list";
   supported_in_api: true;
   /**
-   * The place in the list: Codex takes the first one where nobody chose.
+   * Position in the list. Codex uses the first model unless the user chooses one.
    */
   priority: number;
   additional_speed_tiers: string[];
@@ -3702,12 +3702,12 @@ export interface CodexModel {
   availability_nux: null;
   upgrade: null;
   /**
-   * The prompt that Codex sends with each request.
+   * Prompt that Codex sends with each request.
    */
   base_instructions: string;
   include_skills_usage_instructions: true;
   /**
-   * Whether `reasoning` may be sent.
+   * Whether Codex may send `reasoning`.
    */
   supports_reasoning_summaries: true;
   supports_reasoning_summary_parameter: true;
@@ -3715,12 +3715,12 @@ export interface CodexModel {
   support_verbosity: false;
   default_verbosity: null;
   /**
-   * Files are patched by a command, which every model can run.
+   * Codex patches files by a command, which every model can run.
    */
   apply_patch_tool_type: null;
   web_search_tool_type: "text";
   /**
-   * The most that Codex keeps of a tool's output.
+   * Maximum size of a tool's output that Codex keeps.
    */
   truncation_policy: {
     mode: "tokens";
@@ -3730,7 +3730,7 @@ export interface CodexModel {
   experimental_supported_tools: string[];
   input_modalities: ("text" | "image")[];
   /**
-   * Tokens; left out where nobody says.
+   * Context length in tokens. Omitted if unknown.
    */
   context_window?: number;
   max_context_window?: number;
@@ -3746,7 +3746,7 @@ export interface ModelStatus {
   object: "model_status";
   id: string;
   /**
-   * Left out where nobody says.
+   * Omitted if unknown.
    */
   capabilities?: {
     chat?: boolean;
@@ -3762,15 +3762,15 @@ export interface ModelStatus {
     tokenize?: boolean;
   };
   /**
-   * Tokens of prompt and answer together. Left out where nobody says.
+   * Context length in tokens, prompt and answer together. Omitted if unknown.
    */
   context_length?: number;
   /**
-   * Environments whose keys may use it.
+   * Environments whose keys may use the model.
    */
   environments: ("live" | "test" | "dev")[];
   /**
-   * USD per million tokens; null: it has none, and costs nothing.
+   * USD per million tokens. null: the model has no price and is free.
    */
   price: {
     /**
@@ -3953,32 +3953,32 @@ export interface DeploymentStatus {
    */
   upstream: string;
   /**
-   * The engine of this server itself, one that an operator added, one that was found on this machine, or a machine that joined as a node.
+   * The built-in engine, an upstream that an operator added, a server found on this machine, or a machine that joined as a node.
    */
   kind: "built-in" | "configured" | "found" | "node";
   /**
-   * The model server's own id of the model.
+   * Id of the model at the model server.
    */
   model: string;
   /**
-   * `unreachable`: it did not answer when it was last asked for its models; `cooling_down`: it failed a moment ago, and is tried last; `draining`: it gets no new requests.
+   * `unreachable`: the server did not answer the last poll of its models. `cooling_down`: it failed recently, and is tried last. `draining`: it gets no new requests.
    */
   state: "ok" | "unreachable" | "cooling_down" | "draining";
   /**
-   * The state of the process that serves it, where that is started for requests; else null.
+   * State of the model's process, if the process is started on demand. Otherwise null.
    */
   process:
     ("off" | "waiting" | "loading" | "loaded" | "asleep" | "waking" | "stopping" | "restarting" | "failed") | null;
   /**
-   * Requests that it works on; of all its models where it has one limit for all of them.
+   * Number of running requests. If one limit covers all models of the server, the requests of all its models.
    */
   running: number;
   /**
-   * Requests that wait for a place there, in the same way.
+   * Number of requests that wait for a free slot, counted in the same way.
    */
   waiting: number;
   /**
-   * Those of them with each priority.
+   * Number of waiting requests by priority.
    */
   waiting_by_priority: {
     low: number;
@@ -3986,7 +3986,7 @@ export interface DeploymentStatus {
     high: number;
   };
   /**
-   * Milliseconds that a request of each priority would wait there if it came now; 0: not at all, null: nothing is known yet of how long answers take.
+   * Expected waiting time of a new request in milliseconds, by priority. 0: no wait. null: unknown, because no answer has been timed yet.
    */
   expected_wait_ms: {
     low: number | null;
@@ -3994,15 +3994,15 @@ export interface DeploymentStatus {
     high: number | null;
   };
   /**
-   * How many it takes at once: declared, or measured so far. Null before its first request.
+   * Limit of concurrent requests, declared or measured so far. null before the first request.
    */
   concurrency: number | null;
   /**
-   * Mean time to the first token of streamed answers of the last 15 minutes; null where there are none.
+   * Mean time to the first token of streamed answers in the last 15 minutes. null if there are none.
    */
   first_token_ms: number | null;
   /**
-   * Mean speed of these answers once they had begun.
+   * Mean speed of these answers after their first token.
    */
   tokens_per_second: number | null;
 }
@@ -4010,23 +4010,23 @@ export interface PriceList {
   object: "list";
   data: ListedPrice[];
   /**
-   * Id of the first object here; null where there is none.
+   * Id of the first object of the page. null if the page is empty.
    */
   first_id: string | null;
   /**
-   * Id of the last object here; give it as `after` to get the next page.
+   * Id of the last object of the page. Send it as `after` to get the next page.
    */
   last_id: string | null;
   /**
-   * Whether there are more after these.
+   * Whether more objects follow.
    */
   has_more: boolean;
   /**
-   * The package that the prices are from, with its version.
+   * Package of the price list, with its version.
    */
   source: string;
   /**
-   * The day of which they are.
+   * Date of the prices.
    */
   date: string;
   vendors: {
@@ -4038,13 +4038,13 @@ export interface PriceList {
 export interface ListedPrice {
   object: "listed_price";
   /**
-   * `vendor/model`, by which `price_of` of a model names it.
+   * `vendor/model`, the name for `price_of` of a model.
    */
   id: string;
   vendor: string;
   model: string;
   /**
-   * Tokens of prompt and answer together; null where the list does not say.
+   * Context length in tokens, prompt and answer together. null if the list does not have it.
    */
   context_length: number | null;
   price: {
@@ -4238,61 +4238,61 @@ export interface Overview {
   group_by: ("model" | "key" | "app") | null;
   usage: {
     /**
-     * Start of the first step, Unix seconds; steps lie in UTC.
+     * Start of the first step in Unix seconds. Steps are aligned to UTC.
      */
     start: number;
     /**
-     * Seconds of one step; the last one is not over yet.
+     * Length of a step in seconds. The last step is not over yet.
      */
     step: number;
     /**
-     * The figures of all steps together.
+     * Totals of all steps.
      */
     sum: {
       requests: number;
       total_tokens: number;
       /**
-       * USD; requests to models without a price cost nothing.
+       * Cost in USD. Requests to models without a price are free.
        */
       cost: number;
       /**
-       * Requests that failed.
+       * Number of failed requests.
        */
       errors: number;
       /**
-       * Milliseconds from the request to the first piece of its answer; null where that was not timed: it was not streamed, or came in one piece.
+       * Milliseconds from the request to the first chunk of its answer. null if the answer was not streamed or came in one chunk.
        */
       first_token_ms: number | null;
       /**
-       * Tokens per second of generation, those after the first; null where too little was streamed to tell.
+       * Tokens per second of generation, after the first token. null if too little was streamed.
        */
       tokens_per_second: number | null;
     };
     /**
-     * The figures of the time before, as long as this one is by now.
+     * Totals of the preceding time, of the same length as the time so far.
      */
     before: {
       requests: number;
       total_tokens: number;
       /**
-       * USD; requests to models without a price cost nothing.
+       * Cost in USD. Requests to models without a price are free.
        */
       cost: number;
       /**
-       * Requests that failed.
+       * Number of failed requests.
        */
       errors: number;
       /**
-       * Milliseconds from the request to the first piece of its answer; null where that was not timed: it was not streamed, or came in one piece.
+       * Milliseconds from the request to the first chunk of its answer. null if the answer was not streamed or came in one chunk.
        */
       first_token_ms: number | null;
       /**
-       * Tokens per second of generation, those after the first; null where too little was streamed to tell.
+       * Tokens per second of generation, after the first token. null if too little was streamed.
        */
       tokens_per_second: number | null;
     };
     /**
-     * The account, as far as the caller sees it, has never made a request in this environment, within the last year.
+     * Whether the account made no request in this environment within the last year, as far as the caller can see.
      */
     is_new: boolean;
     /**
@@ -4307,7 +4307,7 @@ export interface Overview {
       tokens_per_second: (number | null)[];
     };
     /**
-     * The groups that are first in something, the one with the most requests first; empty without `group_by`.
+     * Groups that lead in at least one figure, those with the most requests first. Empty without `group_by`.
      */
     groups: {
       requests: number[];
@@ -4319,7 +4319,7 @@ export interface Overview {
       id: string | null;
     }[];
     /**
-     * For each figure the places in `groups` of the first of them: those with the most of it or, where it is a mean, of which the most was measured.
+     * Leading groups of each figure, as indexes into `groups`: those with the highest value or, for a mean, those with the most measurements.
      */
     ranking: {
       requests: number[];
@@ -4330,12 +4330,12 @@ export interface Overview {
       tokens_per_second: number[];
     };
     /**
-     * How many groups there are, those that are not listed included.
+     * Number of groups, including groups that are not listed.
      */
     group_count: number;
   };
   /**
-   * What limits refused in this time, the reason for which the most was first.
+   * Requests refused by limits in this time, the most frequent reason first.
    */
   throttled: {
     reason:
@@ -4354,13 +4354,13 @@ export interface Overview {
      */
     last_at: number;
     /**
-     * Whose requests were refused most; null: too many at once to tell them apart.
+     * Credential with the most refused requests. null: too many credentials at once to tell them apart.
      */
     key: string | null;
     model: string | null;
   }[];
   /**
-   * The last requests that failed, whenever that was.
+   * Last failed requests, of any time.
    */
   errors: {
     id: string;
@@ -4373,7 +4373,7 @@ export interface Overview {
     error_code: string | null;
   }[];
   /**
-   * The names of the keys, members and apps above, by id, as far as the caller may list them.
+   * Names of the keys, members and apps above by id, as far as the caller may list them.
    */
   names: {
     [k: string]: string;
@@ -4520,84 +4520,84 @@ export interface UsageReport {
   object: "list";
   data: UsageRow[];
   /**
-   * Give it as `cursor` to get the next page; null on the last one.
+   * Send it as `cursor` to get the next page. null on the last page.
    */
   next: string | null;
   /**
-   * By the hour, where a part of the time that was asked for is before it: sums by hour are kept from then on, Unix seconds; those by day for good.
+   * Start of the stored hourly sums in Unix seconds, if hours were requested and the requested time begins earlier. Daily sums are stored permanently.
    */
   kept_since?: number;
 }
 export interface UsageRow {
   /**
-   * Start of the bucket, Unix seconds.
+   * Start of the bucket in Unix seconds.
    */
   start: number;
   /**
-   * End of the bucket, Unix seconds.
+   * End of the bucket in Unix seconds.
    */
   end: number;
   /**
-   * Where `group_by` has it.
+   * Present if `group_by` has it.
    */
   model?: string;
   /**
-   * Id of the credential, where `group_by` has it: of the key, `key_…`; of a member who was signed in, `mbr_…`; of what a member allowed an app, `grt_…`.
+   * Id of the credential, if `group_by` has it: a key, `key_…`, a signed-in member, `mbr_…`, or the grant of an app, `grt_…`.
    */
   key?: string;
   /**
-   * Where `group_by` has it.
+   * Present if `group_by` has it.
    */
   environment?: string;
   /**
-   * Id of the OAuth app, null for none, where `group_by` has it.
+   * Id of the OAuth app, if `group_by` has it. null for none.
    */
   app?: string | null;
   /**
-   * Where `group_by` has it; null: the requests that have none. One that has several is in the row of each, so these rows are no parts of a sum.
+   * Tag, if `group_by` has it. null: requests without tags. A request with several tags is in the row of each, so these rows do not add up.
    */
   tag?: string | null;
   requests: number;
   prompt_tokens: number;
   /**
-   * Tokens of the prompts that were read from a cache.
+   * Prompt tokens read from a cache.
    */
   cached_tokens: number;
   /**
-   * Tokens of the prompts that were written to a cache.
+   * Prompt tokens written to a cache.
    */
   cache_write_tokens: number;
   completion_tokens: number;
   /**
-   * Tokens of the answers that models thought, as far as their servers tell it.
+   * Reasoning tokens of the answers, as far as model servers report them.
    */
   reasoning_tokens: number;
   total_tokens: number;
   /**
-   * USD; requests to models without a price cost nothing.
+   * Cost in USD. Requests to models without a price are free.
    */
   cost: number;
   /**
-   * Requests whose model had no price, which are not in `cost`.
+   * Number of requests to models without a price, which `cost` does not include.
    */
   unpriced_requests: number;
   /**
-   * Requests that failed.
+   * Number of failed requests.
    */
   errors: number;
   /**
-   * Mean of the milliseconds from a request to the first piece of its answer, of those that were streamed in more than one; null: none.
+   * Mean milliseconds from a request to the first chunk of its answer, for answers streamed in several chunks. null: no such answers.
    */
   first_token_ms: number | null;
   /**
-   * Mean of the speed of generation over all tokens that were streamed, the first of each answer left out; null: none.
+   * Mean generation speed over all streamed tokens, without the first token of each answer. null: no such tokens.
    */
   tokens_per_second: number | null;
 }
 export interface Statement {
   object: "statement";
   /**
-   * Such as 2026-09.
+   * Month, such as 2026-09.
    */
   month: string;
   /**
@@ -4605,7 +4605,7 @@ export interface Statement {
    */
   start: number;
   /**
-   * Unix seconds, not included. A request belongs to the month in which it began.
+   * End in Unix seconds, not included. A request belongs to the month in which it began.
    */
   end: number;
   time_zone: "UTC";
@@ -4614,17 +4614,17 @@ export interface Statement {
    */
   created_at: number;
   /**
-   * Whether the month has ended; requests that still run then come in as they end.
+   * Whether the month has ended. Requests that still run then are added when they end.
    */
   is_over: boolean;
   /**
-   * The address of this server.
+   * URL of this server.
    */
   installation: string;
   environment: "live" | "test" | "dev";
   currency: "USD";
   /**
-   * Where a part of the month is before it: `unpriced_requests` are counted from then on. Null: in all of the month.
+   * Start of the count of `unpriced_requests`, if the month begins earlier. null: they are counted for the whole month.
    */
   unpriced_since: number | null;
   account: {
@@ -4632,7 +4632,7 @@ export interface Statement {
     name: string;
   };
   /**
-   * The part of the account's usage that it is of, a member's own for instance; empty: all of it.
+   * Part of the account's usage that the statement covers, such as a member's own. Empty: all of it.
    */
   of: {
     key?: string | null;
@@ -4645,7 +4645,7 @@ export interface Statement {
   };
   group_by: ("key" | "person" | "model" | "app" | "tag")[];
   /**
-   * Lines are by tag: a request with several tags is in the line of each, and counts once in `total`, which is what was used.
+   * Whether lines overlap, because they are by tag. A request with several tags is in the line of each, but only once in `total`.
    */
   overlaps: boolean;
   /**
@@ -4653,148 +4653,148 @@ export interface Statement {
    */
   lines: StatementLine[];
   /**
-   * All lines that are not listed, as one; null: all are.
+   * Sum of all lines that are not listed. null: all lines are listed.
    */
   others: {
     requests: number;
     /**
-     * All input, what was read from a cache and written to one included.
+     * All input tokens, including cache reads and writes.
      */
     prompt_tokens: number;
     /**
-     * A part of the input: read from a cache.
+     * Input tokens read from a cache.
      */
     cached_tokens: number;
     /**
-     * A part of the input: written to a cache.
+     * Input tokens written to a cache.
      */
     cache_write_tokens: number;
     /**
-     * All output, what models thought included.
+     * All output tokens, including reasoning.
      */
     completion_tokens: number;
     /**
-     * A part of the output: what models thought, as far as their servers tell it.
+     * Reasoning tokens of the output, as far as model servers report them.
      */
     reasoning_tokens: number;
     total_tokens: number;
     /**
-     * Requests that failed.
+     * Number of failed requests.
      */
     errors: number;
     /**
-     * Requests whose model had no price: they are in no cost.
+     * Number of requests to models without a price. No cost includes them.
      */
     unpriced_requests: number;
     /**
-     * USD with nine decimals, to the last of which lines and total add up.
+     * USD with nine decimals. Lines and total add up exactly.
      */
     cost: string;
     /**
-     * How many lines these are; null: too many to tell apart.
+     * Number of these lines. null: too many to tell apart.
      */
     lines: number | null;
   } | null;
   total: {
     requests: number;
     /**
-     * All input, what was read from a cache and written to one included.
+     * All input tokens, including cache reads and writes.
      */
     prompt_tokens: number;
     /**
-     * A part of the input: read from a cache.
+     * Input tokens read from a cache.
      */
     cached_tokens: number;
     /**
-     * A part of the input: written to a cache.
+     * Input tokens written to a cache.
      */
     cache_write_tokens: number;
     /**
-     * All output, what models thought included.
+     * All output tokens, including reasoning.
      */
     completion_tokens: number;
     /**
-     * A part of the output: what models thought, as far as their servers tell it.
+     * Reasoning tokens of the output, as far as model servers report them.
      */
     reasoning_tokens: number;
     total_tokens: number;
     /**
-     * Requests that failed.
+     * Number of failed requests.
      */
     errors: number;
     /**
-     * Requests whose model had no price: they are in no cost.
+     * Number of requests to models without a price. No cost includes them.
      */
     unpriced_requests: number;
     /**
-     * USD with nine decimals, to the last of which lines and total add up.
+     * USD with nine decimals. Lines and total add up exactly.
      */
     cost: string;
   };
 }
 export interface StatementLine {
   /**
-   * Id of the credential, as in the usage by key, where `group_by` has it.
+   * Id of the credential, as in the usage by key, if `group_by` has it.
    */
   key?: string | null;
   /**
-   * What it is called; null where that is not for the caller to know.
+   * Name of the credential. null if the caller may not see it.
    */
   key_name?: string | null;
   /**
-   * Id of the person; null for what keys of the account used.
+   * Id of the person. null for usage of the account's own keys.
    */
   person?: string | null;
   person_name?: string | null;
   model?: string | null;
   /**
-   * Id of the OAuth app; null for none.
+   * Id of the OAuth app. null for none.
    */
   app?: string | null;
   app_name?: string | null;
   /**
-   * null: requests that have no tag.
+   * null: requests without tags.
    */
   tag?: string | null;
   requests: number;
   /**
-   * All input, what was read from a cache and written to one included.
+   * All input tokens, including cache reads and writes.
    */
   prompt_tokens: number;
   /**
-   * A part of the input: read from a cache.
+   * Input tokens read from a cache.
    */
   cached_tokens: number;
   /**
-   * A part of the input: written to a cache.
+   * Input tokens written to a cache.
    */
   cache_write_tokens: number;
   /**
-   * All output, what models thought included.
+   * All output tokens, including reasoning.
    */
   completion_tokens: number;
   /**
-   * A part of the output: what models thought, as far as their servers tell it.
+   * Reasoning tokens of the output, as far as model servers report them.
    */
   reasoning_tokens: number;
   total_tokens: number;
   /**
-   * Requests that failed.
+   * Number of failed requests.
    */
   errors: number;
   /**
-   * Requests whose model had no price: they are in no cost.
+   * Number of requests to models without a price. No cost includes them.
    */
   unpriced_requests: number;
   /**
-   * USD with nine decimals, to the last of which lines and total add up.
+   * USD with nine decimals. Lines and total add up exactly.
    */
   cost: string;
 }
 export interface StatementOfAccounts {
   object: "statement";
   /**
-   * Such as 2026-09.
+   * Month, such as 2026-09.
    */
   month: string;
   /**
@@ -4802,7 +4802,7 @@ export interface StatementOfAccounts {
    */
   start: number;
   /**
-   * Unix seconds, not included. A request belongs to the month in which it began.
+   * End in Unix seconds, not included. A request belongs to the month in which it began.
    */
   end: number;
   time_zone: "UTC";
@@ -4811,93 +4811,93 @@ export interface StatementOfAccounts {
    */
   created_at: number;
   /**
-   * Whether the month has ended; requests that still run then come in as they end.
+   * Whether the month has ended. Requests that still run then are added when they end.
    */
   is_over: boolean;
   /**
-   * The address of this server.
+   * URL of this server.
    */
   installation: string;
   environment: "live" | "test" | "dev";
   currency: "USD";
   /**
-   * Where a part of the month is before it: `unpriced_requests` are counted from then on. Null: in all of the month.
+   * Start of the count of `unpriced_requests`, if the month begins earlier. null: they are counted for the whole month.
    */
   unpriced_since: number | null;
   /**
-   * Each account that used something, in the order in which accounts were made.
+   * Accounts with usage, in the order of their creation.
    */
   lines: {
     account: string;
     account_name: string;
     requests: number;
     /**
-     * All input, what was read from a cache and written to one included.
+     * All input tokens, including cache reads and writes.
      */
     prompt_tokens: number;
     /**
-     * A part of the input: read from a cache.
+     * Input tokens read from a cache.
      */
     cached_tokens: number;
     /**
-     * A part of the input: written to a cache.
+     * Input tokens written to a cache.
      */
     cache_write_tokens: number;
     /**
-     * All output, what models thought included.
+     * All output tokens, including reasoning.
      */
     completion_tokens: number;
     /**
-     * A part of the output: what models thought, as far as their servers tell it.
+     * Reasoning tokens of the output, as far as model servers report them.
      */
     reasoning_tokens: number;
     total_tokens: number;
     /**
-     * Requests that failed.
+     * Number of failed requests.
      */
     errors: number;
     /**
-     * Requests whose model had no price: they are in no cost.
+     * Number of requests to models without a price. No cost includes them.
      */
     unpriced_requests: number;
     /**
-     * USD with nine decimals, to the last of which lines and total add up.
+     * USD with nine decimals. Lines and total add up exactly.
      */
     cost: string;
   }[];
   total: {
     requests: number;
     /**
-     * All input, what was read from a cache and written to one included.
+     * All input tokens, including cache reads and writes.
      */
     prompt_tokens: number;
     /**
-     * A part of the input: read from a cache.
+     * Input tokens read from a cache.
      */
     cached_tokens: number;
     /**
-     * A part of the input: written to a cache.
+     * Input tokens written to a cache.
      */
     cache_write_tokens: number;
     /**
-     * All output, what models thought included.
+     * All output tokens, including reasoning.
      */
     completion_tokens: number;
     /**
-     * A part of the output: what models thought, as far as their servers tell it.
+     * Reasoning tokens of the output, as far as model servers report them.
      */
     reasoning_tokens: number;
     total_tokens: number;
     /**
-     * Requests that failed.
+     * Number of failed requests.
      */
     errors: number;
     /**
-     * Requests whose model had no price: they are in no cost.
+     * Number of requests to models without a price. No cost includes them.
      */
     unpriced_requests: number;
     /**
-     * USD with nine decimals, to the last of which lines and total add up.
+     * USD with nine decimals. Lines and total add up exactly.
      */
     cost: string;
   };
@@ -4909,20 +4909,20 @@ export interface RefusalList {
 export interface Refusal {
   object: "refusal";
   /**
-   * Start of the hour, Unix seconds.
+   * Start of the hour in Unix seconds.
    */
   start: number;
   /**
-   * Id of the credential, as in the usage by key. Null with `model`: too many at once to tell them apart.
+   * Id of the credential, as in the usage by key. null together with `model`: too many at once to tell them apart.
    */
   key: string | null;
   /**
-   * Id of the OAuth app; null for none.
+   * Id of the OAuth app. null for none.
    */
   app: string | null;
   model: string | null;
   /**
-   * Whose rate limit of requests or tokens, or whose monthly quota, was reached; `capacity`: no model server had a place in time.
+   * Reached limit: a rate limit of requests or tokens or a monthly quota, with its owner. `capacity`: no model server had a free slot in time.
    */
   reason:
     | "key_requests"
@@ -4936,7 +4936,7 @@ export interface Refusal {
     | "capacity";
   requests: number;
   /**
-   * Time of the last one, Unix seconds.
+   * Time of the last refusal in Unix seconds.
    */
   last_at: number;
 }
@@ -4944,26 +4944,26 @@ export interface RequestList {
   object: "list";
   data: Request[];
   /**
-   * Give it as `cursor` to get the next page; null on the last one. A page may be empty before that.
+   * Send it as `cursor` to get the next page. null on the last page. Earlier pages may be empty.
    */
   next: string | null;
   /**
-   * All that began later than this, Unix seconds, was looked through; null on the last page.
+   * All requests that began later than this, in Unix seconds, have been read. null on the last page.
    */
   searched_to: number | null;
   /**
-   * Where a part of the time that was asked for is before it: requests from then on are kept, Unix seconds.
+   * Start of the stored requests in Unix seconds, if the requested time begins earlier.
    */
   kept_since?: number;
 }
 export interface Request {
   object: "request";
   /**
-   * The `x-request-id` of its answer.
+   * `x-request-id` of the answer.
    */
   id: string;
   /**
-   * When it began, Unix seconds; of a refused one, when it was refused.
+   * Start of the request in Unix seconds. For a refused request, the time of the refusal.
    */
   at: number;
   operation:
@@ -4987,105 +4987,105 @@ export interface Request {
     | "realtime"
     | "tool";
   /**
-   * The model that was asked for, or the server and the tool (`github/search`); null where the request was refused before its body was read.
+   * Requested model, or MCP server and tool (`github/search`). null if the request was refused before its body was read.
    */
   model: string | null;
   /**
-   * Id of the credential: of a key, of a signed-in member (`mbr_…`), of what an app was allowed (`grt_…`).
+   * Id of the credential: a key, a signed-in member (`mbr_…`) or the grant of an app (`grt_…`).
    */
   key: string;
   /**
-   * Id of the OAuth app; null for none.
+   * Id of the OAuth app. null for none.
    */
   app: string | null;
   /**
-   * null as for `model`.
+   * null under the same condition as `model`.
    */
   stream: boolean | null;
   /**
-   * What it is counted under; empty for a refused request, whatever it brought.
+   * Tags of the request. Always empty for a refused request.
    */
   tags: string[];
   /**
-   * cancelled: its client left; interrupted: the server's process ended before it did; refused: it was answered with an error before it began, so it is no part of the usage.
+   * `cancelled`: the client disconnected. `interrupted`: the server's process ended first. `refused`: the request got an error before it began, so it is not part of the usage.
    */
   outcome: "completed" | "failed" | "cancelled" | "interrupted" | "refused";
   /**
-   * `code` of the error that ended it.
+   * `code` of the error that ended the request.
    */
   error_code: string | null;
   /**
-   * Status of that error; in a stream that had begun, what it would have been.
+   * HTTP status of the error. For a stream that had begun, the status that it would have had.
    */
   error_status: number | null;
   /**
-   * What the client of a refused request was told, but for names that the client made up; else null.
+   * Error message to the client of a refused request, without names that the client made up. Otherwise null.
    */
   error_message: string | null;
   prompt_tokens: number;
   /**
-   * Tokens of the prompt that were read from a cache.
+   * Prompt tokens read from a cache.
    */
   cached_tokens: number;
   /**
-   * Tokens of the prompt that were written to a cache.
+   * Prompt tokens written to a cache.
    */
   cache_write_tokens: number;
   completion_tokens: number;
   /**
-   * Tokens of the answer that the model thought, as far as its server tells it.
+   * Reasoning tokens of the answer, as far as the model server reports them.
    */
   reasoning_tokens: number;
   total_tokens: number;
   /**
-   * The tokens are an estimate: the model server did not tell, or was not believed.
+   * Whether the tokens are an estimate, because the model server reported none or implausible numbers.
    */
   estimated: boolean;
   /**
-   * The model server was not believed: it told of more tokens than can have been, and these are the most, or of fewer than it delivered, and these are `estimated`.
+   * Whether the reported usage was implausible. If the server reported more tokens than possible, these are the possible maximum. If it reported fewer than it delivered, these are `estimated`.
    */
   capped: boolean;
   /**
-   * The answer was one that was kept: no model was asked for it.
+   * Whether the answer came from the response cache, without a model.
    */
   from_cache: boolean;
   /**
-   * USD; null where the model has no price, and of a refused request.
+   * Cost in USD. null if the model has no price or the request was refused.
    */
   cost: number | null;
   /**
-   * Who answered; null where nobody did.
+   * Model server that answered. null if none did.
    */
   upstream: string | null;
   /**
-   * How often a model server was asked.
+   * Number of attempts at model servers.
    */
   attempts: number;
   /**
-   * Milliseconds of waiting for a place, before it was sent.
+   * Milliseconds in the queue, before the request was sent.
    */
   queue_ms: number;
   /**
-   * Milliseconds from the request to the first piece of its answer; null where that was not timed: it was not streamed, or came in one piece.
+   * Milliseconds from the request to the first chunk of its answer. null if the answer was not streamed or came in one chunk.
    */
   first_token_ms: number | null;
   /**
-   * Milliseconds until its end, all of them.
+   * Total milliseconds until the end.
    */
   duration_ms: number;
   /**
-   * Tokens per second of generation, those after the first; null where too little was streamed to tell.
+   * Tokens per second of generation, after the first token. null if too little was streamed.
    */
   tokens_per_second: number | null;
 }
 export interface RequestDetail {
   object: "request";
   /**
-   * The `x-request-id` of its answer.
+   * `x-request-id` of the answer.
    */
   id: string;
   /**
-   * When it began, Unix seconds; of a refused one, when it was refused.
+   * Start of the request in Unix seconds. For a refused request, the time of the refusal.
    */
   at: number;
   operation:
@@ -5109,125 +5109,125 @@ export interface RequestDetail {
     | "realtime"
     | "tool";
   /**
-   * The model that was asked for, or the server and the tool (`github/search`); null where the request was refused before its body was read.
+   * Requested model, or MCP server and tool (`github/search`). null if the request was refused before its body was read.
    */
   model: string | null;
   /**
-   * Id of the credential: of a key, of a signed-in member (`mbr_…`), of what an app was allowed (`grt_…`).
+   * Id of the credential: a key, a signed-in member (`mbr_…`) or the grant of an app (`grt_…`).
    */
   key: string;
   /**
-   * Id of the OAuth app; null for none.
+   * Id of the OAuth app. null for none.
    */
   app: string | null;
   /**
-   * null as for `model`.
+   * null under the same condition as `model`.
    */
   stream: boolean | null;
   /**
-   * What it is counted under; empty for a refused request, whatever it brought.
+   * Tags of the request. Always empty for a refused request.
    */
   tags: string[];
   /**
-   * cancelled: its client left; interrupted: the server's process ended before it did; refused: it was answered with an error before it began, so it is no part of the usage.
+   * `cancelled`: the client disconnected. `interrupted`: the server's process ended first. `refused`: the request got an error before it began, so it is not part of the usage.
    */
   outcome: "completed" | "failed" | "cancelled" | "interrupted" | "refused";
   /**
-   * `code` of the error that ended it.
+   * `code` of the error that ended the request.
    */
   error_code: string | null;
   /**
-   * Status of that error; in a stream that had begun, what it would have been.
+   * HTTP status of the error. For a stream that had begun, the status that it would have had.
    */
   error_status: number | null;
   /**
-   * What the client of a refused request was told, but for names that the client made up; else null.
+   * Error message to the client of a refused request, without names that the client made up. Otherwise null.
    */
   error_message: string | null;
   prompt_tokens: number;
   /**
-   * Tokens of the prompt that were read from a cache.
+   * Prompt tokens read from a cache.
    */
   cached_tokens: number;
   /**
-   * Tokens of the prompt that were written to a cache.
+   * Prompt tokens written to a cache.
    */
   cache_write_tokens: number;
   completion_tokens: number;
   /**
-   * Tokens of the answer that the model thought, as far as its server tells it.
+   * Reasoning tokens of the answer, as far as the model server reports them.
    */
   reasoning_tokens: number;
   total_tokens: number;
   /**
-   * The tokens are an estimate: the model server did not tell, or was not believed.
+   * Whether the tokens are an estimate, because the model server reported none or implausible numbers.
    */
   estimated: boolean;
   /**
-   * The model server was not believed: it told of more tokens than can have been, and these are the most, or of fewer than it delivered, and these are `estimated`.
+   * Whether the reported usage was implausible. If the server reported more tokens than possible, these are the possible maximum. If it reported fewer than it delivered, these are `estimated`.
    */
   capped: boolean;
   /**
-   * The answer was one that was kept: no model was asked for it.
+   * Whether the answer came from the response cache, without a model.
    */
   from_cache: boolean;
   /**
-   * USD; null where the model has no price, and of a refused request.
+   * Cost in USD. null if the model has no price or the request was refused.
    */
   cost: number | null;
   /**
-   * Who answered; null where nobody did.
+   * Model server that answered. null if none did.
    */
   upstream: string | null;
   /**
-   * How often a model server was asked.
+   * Number of attempts at model servers.
    */
   attempts: number;
   /**
-   * Milliseconds of waiting for a place, before it was sent.
+   * Milliseconds in the queue, before the request was sent.
    */
   queue_ms: number;
   /**
-   * Milliseconds from the request to the first piece of its answer; null where that was not timed: it was not streamed, or came in one piece.
+   * Milliseconds from the request to the first chunk of its answer. null if the answer was not streamed or came in one chunk.
    */
   first_token_ms: number | null;
   /**
-   * Milliseconds until its end, all of them.
+   * Total milliseconds until the end.
    */
   duration_ms: number;
   /**
-   * Tokens per second of generation, those after the first; null where too little was streamed to tell.
+   * Tokens per second of generation, after the first token. null if too little was streamed.
    */
   tokens_per_second: number | null;
   /**
-   * What few model servers tell of their usage, and the bytes of a call of a tool; null where none was told.
+   * Further usage that only some model servers report, and the bytes of a tool call. null if there is none.
    */
   usage_details: UsageDetails | null;
   /**
-   * What was tried, oldest first. Empty where no model server was asked, and of requests that ended in failure before trails were kept. Of very many steps the first and the last are kept, and the last says how many are left out.
+   * Attempts, oldest first. Empty if no model server was asked, and for failed requests from before trails existed. Of very many steps, the first and the last are stored, and the last has the number of omitted steps.
    */
   trail: RequestStep[];
   /**
-   * Id of the stored chat completion that it made; null where none is kept, or for who may not read it.
+   * Id of the stored chat completion of the request. null if none is stored or the caller may not read it.
    */
   chat: string | null;
   /**
-   * What was said in a call of a tool, where `tools.record` keeps it; null likewise.
+   * Content of a tool call, if `tools.record` stores it. null if none is stored or the caller may not read it.
    */
   tool_content: {
     /**
-     * JSON of what the tool was called with, cut where it is long.
+     * Arguments of the tool as JSON, cut if they are long.
      */
     arguments: string;
     /**
-     * JSON of what it gave, likewise.
+     * Result of the tool as JSON, cut if it is long.
      */
     result: string;
   } | null;
 }
 export interface UsageDetails {
   /**
-   * Tokens that were written to a cache for an hour.
+   * Tokens written to a cache for an hour.
    */
   cache_write_1h_tokens?: number;
   input_audio_tokens?: number;
@@ -5235,65 +5235,65 @@ export interface UsageDetails {
   output_audio_tokens?: number;
   output_image_tokens?: number;
   /**
-   * Searches that the model server ran.
+   * Number of searches that the model server ran.
    */
   searches?: number;
   /**
-   * Documents that were ranked or compared.
+   * Number of documents ranked or compared.
    */
   documents?: number;
   /**
-   * Search units that its vendor counts for them.
+   * Search units that the vendor bills for them.
    */
   search_units?: number;
   /**
-   * Characters that were spoken.
+   * Number of characters spoken.
    */
   characters?: number;
   /**
-   * Whole seconds of sound that were listened to.
+   * Whole seconds of audio input.
    */
   seconds?: number;
   /**
-   * Images that were made.
+   * Number of generated images.
    */
   images?: number;
   /**
-   * Bytes of what a tool was called with, as JSON.
+   * Bytes of the tool's arguments as JSON.
    */
   bytes_in?: number;
   /**
-   * Bytes of what it gave, as JSON.
+   * Bytes of the tool's result as JSON.
    */
   bytes_out?: number;
   /**
-   * 1 where a tool said of its own result that it had failed.
+   * 1 if the tool marked its result as an error.
    */
   tool_errors?: number;
   /**
-   * 1 where the answer was one that was kept: the tokens are those of when it was made.
+   * 1 if the answer came from the response cache. The tokens are those of the original answer.
    */
   replayed?: number;
   /**
-   * The tier, speed and region in which it says that it served.
+   * Tier, speed and region that the server reported.
    */
   served?: string[];
   /**
-   * USD that the model's vendor says that it charges the operator; for operators.
+   * USD that the vendor reports to charge the operator. Only for operators.
    */
   billed?: number;
 }
 export interface RequestStep {
   /**
-   * Which of the model servers of this trail, counted from 1; null where the step is about none.
+   * Number of the model server within this trail, from 1. null if the step concerns no server.
    */
   server: number | null;
   /**
-   * The model that was tried: the one that was asked for, or one that stands in for it.
+   * Tried model: the requested one or a fallback.
    */
   model: string;
   /**
-   * answered: it took the request; refused: it answered with an error; timed_out; unreachable: the connection failed; broke_off: its answer ended early or could not be read; no_room: it took the request, and the gateway, or its node, could hold no more of its answer; cancelled: the client left, or the server stopped, meanwhile; queue_full and queue_timeout: no place was free, so none was asked. Not asked either: resting, after failures; away, not connected or about to be taken out of service; not_retried, as too many requests for the model are second tries already; overflowed: by the policy of its model it went to a server that others come before; masked, blocked and noted: a guardrail found something in the request or in the answer; over_quota: not asked, as it costs more than a quota has left.
+   * `answered`: the server accepted the request. `refused`: it answered with an error. `timed_out`: it did not answer in time. `unreachable`: the connection failed. `broke_off`: the answer ended early or was unreadable. `no_room`: the server accepted the request, but the gateway or its node had no memory for more of the answer. `cancelled`: the client disconnected or the server stopped. `queue_full` and `queue_timeout`: no slot was free, so no server was asked. `resting`: not asked, after failures. `away`: not asked, because it is not connected or draining. `not_retried`: not asked, because too many requests for the model are retries already. `overflowed`: the model's overflow policy chose a server that normally comes last. `masked`, `blocked` and `noted`: a guardrail found something in the request or the answer. `over_quota`: not asked, because it costs more than the rest of a quota.
    */
   result:
     | "answered"
@@ -5314,7 +5314,7 @@ export interface RequestStep {
     | "noted"
     | "over_quota";
   /**
-   * HTTP status of its answer, where that was an error.
+   * HTTP status of the server's answer, if it was an error.
    */
   status: number | null;
   /**
@@ -5322,23 +5322,23 @@ export interface RequestStep {
    */
   started_ms: number;
   /**
-   * Milliseconds that it took.
+   * Milliseconds that the step took.
    */
   duration_ms: number;
   /**
-   * Name of the model server; for operators, null for others.
+   * Name of the model server. Only for operators, otherwise null.
    */
   upstream: string | null;
   /**
-   * Its own id of the model; likewise.
+   * Id of the model at the server. Only for operators, otherwise null.
    */
   upstream_model: string | null;
   /**
-   * What it said, or what is known of the fault: cleaned of credentials and of what it repeats of the request, and cut; likewise.
+   * Shortened error message of the server, or description of the fault, without credentials and without parts of the request. Only for operators, otherwise null.
    */
   reason: string | null;
   /**
-   * How many steps before it are not kept: there were very many, or the server's disk was full. 0 otherwise.
+   * Number of steps before this one that were not stored, because there were very many or the server's disk was full. Otherwise 0.
    */
   left_out: number;
 }
@@ -5658,15 +5658,15 @@ export interface ApiKeyList {
   object: "list";
   data: ApiKey[];
   /**
-   * Id of the first object here; null where there is none.
+   * Id of the first object of the page. null if the page is empty.
    */
   first_id: string | null;
   /**
-   * Id of the last object here; give it as `after` to get the next page.
+   * Id of the last object of the page. Send it as `after` to get the next page.
    */
   last_id: string | null;
   /**
-   * Whether there are more after these.
+   * Whether more objects follow.
    */
   has_more: boolean;
 }
@@ -6245,15 +6245,15 @@ export interface WebhookDeliveryList {
   object: "list";
   data: WebhookDelivery[];
   /**
-   * Id of the first object here; null where there is none.
+   * Id of the first object of the page. null if the page is empty.
    */
   first_id: string | null;
   /**
-   * Id of the last object here; give it as `after` to get the next page.
+   * Id of the last object of the page. Send it as `after` to get the next page.
    */
   last_id: string | null;
   /**
-   * Whether there are more after these.
+   * Whether more objects follow.
    */
   has_more: boolean;
 }
@@ -6308,26 +6308,26 @@ export interface TokenRequest {
    */
   api_key: string;
   /**
-   * Seconds that the token should live. Default 3600. Never longer than the key.
+   * Lifetime of the token in seconds. Default 3600. Never longer than the key's.
    */
   expires_in?: number | null;
   /**
-   * Scopes of the token, separated by spaces; each must be one of the key's. Default: all of the key's, except `admin:manage`, which has to be named.
+   * Scopes of the token, separated by spaces. Each must be a scope of the key. Default: all scopes of the key except `admin:manage`, which must be named.
    */
   scope?: string | null;
 }
 export interface AccessToken {
   /**
-   * A JWT (RFC 9068), to be sent as `Authorization: Bearer`.
+   * A JWT (RFC 9068) to send as `Authorization: Bearer`.
    */
   access_token: string;
   token_type: "Bearer";
   /**
-   * Seconds that the token lives; less than asked for where the key ends sooner.
+   * Lifetime of the token in seconds. Shorter than requested if the key ends sooner.
    */
   expires_in: number;
   /**
-   * Its scopes, separated by spaces.
+   * Scopes of the token, separated by spaces.
    */
   scope: string;
 }
@@ -6589,15 +6589,15 @@ export interface AppList {
   object: "list";
   data: App[];
   /**
-   * Id of the first object here; null where there is none.
+   * Id of the first object of the page. null if the page is empty.
    */
   first_id: string | null;
   /**
-   * Id of the last object here; give it as `after` to get the next page.
+   * Id of the last object of the page. Send it as `after` to get the next page.
    */
   last_id: string | null;
   /**
-   * Whether there are more after these.
+   * Whether more objects follow.
    */
   has_more: boolean;
 }
@@ -6730,15 +6730,15 @@ export interface AuthorizationList {
   object: "list";
   data: Authorization[];
   /**
-   * Id of the first object here; null where there is none.
+   * Id of the first object of the page. null if the page is empty.
    */
   first_id: string | null;
   /**
-   * Id of the last object here; give it as `after` to get the next page.
+   * Id of the last object of the page. Send it as `after` to get the next page.
    */
   last_id: string | null;
   /**
-   * Whether there are more after these.
+   * Whether more objects follow.
    */
   has_more: boolean;
 }
@@ -7057,15 +7057,15 @@ export interface BrowserSessionList {
   object: "list";
   data: BrowserSession[];
   /**
-   * Id of the first object here; null where there is none.
+   * Id of the first object of the page. null if the page is empty.
    */
   first_id: string | null;
   /**
-   * Id of the last object here; give it as `after` to get the next page.
+   * Id of the last object of the page. Send it as `after` to get the next page.
    */
   last_id: string | null;
   /**
-   * Whether there are more after these.
+   * Whether more objects follow.
    */
   has_more: boolean;
 }
@@ -7131,15 +7131,15 @@ export interface PasskeyList {
   object: "list";
   data: Passkey[];
   /**
-   * Id of the first object here; null where there is none.
+   * Id of the first object of the page. null if the page is empty.
    */
   first_id: string | null;
   /**
-   * Id of the last object here; give it as `after` to get the next page.
+   * Id of the last object of the page. Send it as `after` to get the next page.
    */
   last_id: string | null;
   /**
-   * Whether there are more after these.
+   * Whether more objects follow.
    */
   has_more: boolean;
 }
@@ -7277,15 +7277,15 @@ export interface MemberList {
   object: "list";
   data: Member[];
   /**
-   * Id of the first object here; null where there is none.
+   * Id of the first object of the page. null if the page is empty.
    */
   first_id: string | null;
   /**
-   * Id of the last object here; give it as `after` to get the next page.
+   * Id of the last object of the page. Send it as `after` to get the next page.
    */
   last_id: string | null;
   /**
-   * Whether there are more after these.
+   * Whether more objects follow.
    */
   has_more: boolean;
 }
@@ -7524,15 +7524,15 @@ export interface InvitationList {
   object: "list";
   data: Invitation[];
   /**
-   * Id of the first object here; null where there is none.
+   * Id of the first object of the page. null if the page is empty.
    */
   first_id: string | null;
   /**
-   * Id of the last object here; give it as `after` to get the next page.
+   * Id of the last object of the page. Send it as `after` to get the next page.
    */
   last_id: string | null;
   /**
-   * Whether there are more after these.
+   * Whether more objects follow.
    */
   has_more: boolean;
 }
@@ -7661,15 +7661,15 @@ export interface ConnectedPersonList {
   object: "list";
   data: ConnectedPerson[];
   /**
-   * Id of the first object here; null where there is none.
+   * Id of the first object of the page. null if the page is empty.
    */
   first_id: string | null;
   /**
-   * Id of the last object here; give it as `after` to get the next page.
+   * Id of the last object of the page. Send it as `after` to get the next page.
    */
   last_id: string | null;
   /**
-   * Whether there are more after these.
+   * Whether more objects follow.
    */
   has_more: boolean;
 }
@@ -7702,15 +7702,15 @@ export interface AuditEventList {
   object: "list";
   data: AuditEvent[];
   /**
-   * Id of the first object here; null where there is none.
+   * Id of the first object of the page. null if the page is empty.
    */
   first_id: string | null;
   /**
-   * Id of the last object here; give it as `after` to get the next page.
+   * Id of the last object of the page. Send it as `after` to get the next page.
    */
   last_id: string | null;
   /**
-   * Whether there are more after these.
+   * Whether more objects follow.
    */
   has_more: boolean;
 }
@@ -7793,24 +7793,24 @@ export interface AuditEvent {
     | "tool_connection.broken"
     | "tool_connection.deleted";
   /**
-   * `key`: the API key with this id, or a token made from it; `person`: somebody signed in; `app`: an OAuth client; `operator`: whoever has the data directory; `system`: the server itself; `anonymous`: nobody known, as at a failed sign-in.
+   * `key`: the API key with this id, or an access token made from it. `person`: a signed-in person. `app`: an OAuth client. `operator`: a user with access to the data directory. `system`: the server itself. `anonymous`: an unknown caller, as at a failed sign-in.
    */
   actor: {
     type: "key" | "person" | "app" | "operator" | "system" | "anonymous";
     id?: string;
   };
   /**
-   * The account that it concerns; null: none, or not known.
+   * Account that the event concerns. null: none or unknown.
    */
   account_id: string | null;
   /**
-   * What was changed: the id of a key, account, member or the like, or a tier.
+   * Changed object: the id of a key, account, member or similar, or a tier.
    */
   target_id: string | null;
   client_address: string | null;
   request_id: string | null;
   /**
-   * What changed, or why something was refused; never a secret.
+   * Details of the change, or reason of a refusal. Never contains a secret.
    */
   detail: {
     [k: string]: unknown;
@@ -7820,15 +7820,15 @@ export interface AccountList {
   object: "list";
   data: Account[];
   /**
-   * Id of the first object here; null where there is none.
+   * Id of the first object of the page. null if the page is empty.
    */
   first_id: string | null;
   /**
-   * Id of the last object here; give it as `after` to get the next page.
+   * Id of the last object of the page. Send it as `after` to get the next page.
    */
   last_id: string | null;
   /**
-   * Whether there are more after these.
+   * Whether more objects follow.
    */
   has_more: boolean;
 }
@@ -11032,15 +11032,15 @@ export interface ToolDefinitionList {
   object: "list";
   data: ToolDefinition[];
   /**
-   * Id of the first object here; null where there is none.
+   * Id of the first object of the page. null if the page is empty.
    */
   first_id: string | null;
   /**
-   * Id of the last object here; give it as `after` to get the next page.
+   * Id of the last object of the page. Send it as `after` to get the next page.
    */
   last_id: string | null;
   /**
-   * Whether there are more after these.
+   * Whether more objects follow.
    */
   has_more: boolean;
 }
@@ -11795,15 +11795,15 @@ export interface PersonList {
   object: "list";
   data: Person[];
   /**
-   * Id of the first object here; null where there is none.
+   * Id of the first object of the page. null if the page is empty.
    */
   first_id: string | null;
   /**
-   * Id of the last object here; give it as `after` to get the next page.
+   * Id of the last object of the page. Send it as `after` to get the next page.
    */
   last_id: string | null;
   /**
-   * Whether there are more after these.
+   * Whether more objects follow.
    */
   has_more: boolean;
 }
@@ -11927,7 +11927,7 @@ export interface System {
      */
     wal_bytes: number | null;
     /**
-     * `degraded`: it works, though not as it should.
+     * `degraded`: the component works with restrictions.
      */
     state: "ok" | "degraded" | "starting" | "failed" | "draining";
   };
@@ -11936,7 +11936,7 @@ export interface System {
    */
   redis: {
     /**
-     * `degraded`: it works, though not as it should.
+     * `degraded`: the component works with restrictions.
      */
     state: "ok" | "degraded" | "starting" | "failed" | "draining";
   } | null;
@@ -12022,7 +12022,7 @@ export interface System {
    */
   checks: {
     /**
-     * `degraded`: it works, though not as it should.
+     * `degraded`: the component works with restrictions.
      */
     [k: string]: "ok" | "degraded" | "starting" | "failed" | "draining";
   };
@@ -12067,12 +12067,12 @@ export interface Health {
 }
 export interface Readiness {
   /**
-   * `degraded`: it takes requests, and something that it can do without for a while fails: Redis, or for at most five minutes the database.
+   * `degraded`: the server accepts requests, but a component fails that it can do without for a while: Redis, or for at most five minutes the database.
    */
   status: "ready" | "degraded" | "not_ready";
   checks: {
     /**
-     * `degraded`: it works, though not as it should.
+     * `degraded`: the component works with restrictions.
      */
     [k: string]: "ok" | "degraded" | "starting" | "failed" | "draining";
   };

@@ -18,7 +18,8 @@ const minIdStartLength = "key_".length + 1;
 export const keyQuery = z.object({
   ...pageQuery,
   search: z.string().min(1).max(100).optional().meta({
-    description: "1 to 100 characters: part of the name in whatever case, the id or its beginning, or the last four",
+    description:
+      "1 to 100 characters: part of the name in any case, the id or a prefix of it, or the last four characters",
   }),
   status: z
     .enum(keyStatuses)

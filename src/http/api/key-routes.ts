@@ -41,7 +41,7 @@ export interface KeyRouteDeps extends EndpointDeps {
 
 const idParameter = [{ name: "id", in: "path", description: "Id of the key, `key_…`." }] as const;
 const delegation =
-  "A key acts only on keys of its own account and environment that are within its own scopes, expiry, addresses, limits and quotas, and rotates only itself and those that it made. `permission_denied` names the field and its bound.";
+  "A key can act only on keys of its own account and environment that are within its own scopes, expiry, addresses, limits and quotas. It can rotate only itself and keys that it created. `permission_denied` names the field and its bound.";
 
 const endpoint = scopedEndpoints<KeyRouteDeps>("keys:manage", {
   tag: "Keys",
@@ -57,7 +57,7 @@ const create = endpoint("POST", "/v1/keys", {
   operationId: "createKey",
   summary: "Create an API key",
   description:
-    "The key is of the account and environment of the key that makes it, never wider than that one, counts against its limits as well, and ends with it. Where the maker has an expiry or addresses and the request names none, the new key gets the maker's. The answer shows the key itself, this once.",
+    "The new key belongs to the account and environment of its creator. It cannot exceed its creator's permissions, also counts against its creator's limits, and ends with its creator. If the request names no expiry or addresses, the new key inherits those of its creator. The API key is shown only in this response.",
   requestBody: createKeyRequest,
   example: { name: "Web shop", scopes: ["chat:write", "models:read"], allowed_ips: ["203.0.113.0/24"], rate_limit: 60 },
   response: { description: "The new key.", json: createdKeyShape },
@@ -74,7 +74,7 @@ const list = endpoint("GET", "/v1/keys", {
   operationId: "listKeys",
   summary: "List the API keys of this account and environment",
   description:
-    "Newest first, ended ones included. A member, and a member's key, sees the member's own. With `search` or `status`, a page may hold fewer than `limit` where very many were looked at: `has_more` says whether there are others to look at, and `last_id` where to go on.",
+    "Newest first, including ended keys. A member, or a member's key, sees only the member's keys. With `search` or `status`, a page may have fewer entries than `limit` if very many keys were read. `has_more` says whether more remain, and `last_id` where to continue.",
   query: keyQuery,
   response: { description: "One page of keys.", json: keyList },
   answer: ({ deps, principal, query }) => keysPage(query, principal, deps),
@@ -82,7 +82,7 @@ const list = endpoint("GET", "/v1/keys", {
 
 const retrieve = endpoint("GET", "/v1/keys/:id", {
   operationId: "retrieveKey",
-  summary: "Retrieve one API key, with what was used of its quotas",
+  summary: "Retrieve one API key, with the usage of its quotas",
   parameters: idParameter,
   response: { description: "The key's record.", json: keyDetailsShape },
   async answer(asked) {
@@ -95,7 +95,7 @@ const retrieve = endpoint("GET", "/v1/keys/:id", {
 const update = endpoint("PATCH", "/v1/keys/:id", {
   operationId: "updateKey",
   summary: "Change an API key",
-  description: `What is left out stays as it is; null clears. A key may narrow and rename itself. ${delegation}`,
+  description: `Omitted members keep their values. null clears a value. A key may narrow and rename itself. ${delegation}`,
   parameters: idParameter,
   requestBody: updateKeyRequest,
   example: { allowed_ips: ["203.0.113.7", "2001:db8::/32"], rate_limit: 30 },
@@ -111,7 +111,7 @@ const update = endpoint("PATCH", "/v1/keys/:id", {
 const revoke = endpoint("DELETE", "/v1/keys/:id", {
   operationId: "revokeKey",
   summary: "Revoke an API key",
-  description: `At once and for good, with all keys that it made. A key may revoke itself. Revoking it again changes nothing. ${delegation}`,
+  description: `Revokes the key and all keys that it created, immediately and permanently. A key may revoke itself. Revoking it again changes nothing. ${delegation}`,
   parameters: idParameter,
   response: { description: "The key's record.", json: keyShape },
   async answer({ deps, principal, id, origin }) {
@@ -124,7 +124,7 @@ const revoke = endpoint("DELETE", "/v1/keys/:id", {
 const rotate = endpoint("POST", "/v1/keys/:id/rotate", {
   operationId: "rotateKey",
   summary: "Rotate an API key",
-  description: `Makes a new key with the same attributes, expiry and budget, and revokes the old one after the overlap. Keys that the old one made belong to the new one from then on. A key that was rotated cannot be rotated again, and manages only keys that end no later than itself. ${delegation}`,
+  description: `Creates a new key with the same attributes, expiry and budget, and revokes the old key after the overlap. Keys that the old key created now belong to the new key. A rotated key cannot be rotated again, and can manage only keys that end no later than itself. ${delegation}`,
   parameters: idParameter,
   requestBody: rotateKeyRequest,
   bodyIsOptional: true,

@@ -12,13 +12,13 @@ export const pageQuery = {
     .min(1)
     .max(maxLimit)
     .default(defaultLimit)
-    .meta({ description: `a whole number from 1 to ${maxLimit}, how many to give` }),
+    .meta({ description: `a whole number from 1 to ${maxLimit}: the maximum number of entries` }),
   after: z
     .string()
     .min(1)
     .max(200)
     .optional()
-    .meta({ description: "the id of the last object of the page before, to get the next page" }),
+    .meta({ description: "the id of the last object of the previous page, to get the next page" }),
 };
 
 export interface ListPage<Item> {
@@ -35,12 +35,15 @@ export function listOf<Item extends z.ZodType>(item: Item, id: string) {
     .object({
       object: z.literal("list"),
       data: z.array(item),
-      first_id: z.string().nullable().meta({ description: "Id of the first object here; null where there is none." }),
+      first_id: z
+        .string()
+        .nullable()
+        .meta({ description: "Id of the first object of the page. null if the page is empty." }),
       last_id: z
         .string()
         .nullable()
-        .meta({ description: "Id of the last object here; give it as `after` to get the next page." }),
-      has_more: z.boolean().meta({ description: "Whether there are more after these." }),
+        .meta({ description: "Id of the last object of the page. Send it as `after` to get the next page." }),
+      has_more: z.boolean().meta({ description: "Whether more objects follow." }),
     })
     .meta({ id });
 }

@@ -17,7 +17,7 @@ import { noteRefused } from "./usage/refused-inference.ts";
 const tokenCount = z
   .looseObject({
     input_tokens: z.int(),
-    estimated: z.literal(true).optional().describe("Present where no model server counted it."),
+    estimated: z.literal(true).optional().describe("Present if no model server counted the tokens."),
   })
   .meta({ id: "MessageTokenCount" });
 
@@ -32,7 +32,7 @@ export function messageRoutes(deps: CountRouteDeps): ScopedRoute[] {
         operationId: "countMessageTokens",
         summary: "Count the tokens of a message's prompt",
         description:
-          "As the model's server counts them, where it can, up to 300 times a minute for a key; else estimated from the text. Nothing is charged.",
+          "If the model server can count tokens, it does so, up to 300 times a minute for each key. Otherwise they are estimated from the text. Nothing is charged.",
         tag: "Inference",
         requestBody: messageCountRequest,
         example: { model: "tiny-demo", messages: [{ role: "user", content: "Who are you?" }] },
@@ -59,7 +59,7 @@ export function createRoute(deps: InferenceRouteDeps): ScopedRoute {
       operationId: "createMessage",
       summary: "Create a message",
       description:
-        "Anthropic's Messages, for any model: where its model server does not speak the format itself, it is translated. Errors have Anthropic's form. With `stream: true` the answer is a stream of named Server-Sent Events.",
+        "Anthropic's Messages API for any model. If the model server does not support the format, the request is translated. Errors have Anthropic's format. With `stream: true` the answer is a stream of named Server-Sent Events.",
       tag: "Inference",
       requestBody: dialects.message.schema,
       example: { model: "tiny-demo", max_tokens: 64, messages: [{ role: "user", content: "Who are you?" }] },

@@ -17,15 +17,18 @@ const modelList = z
   .object({
     object: z.literal("list"),
     data: z.array(modelShape),
-    has_more: z.boolean().describe("Whether there are more beyond this page; without `anthropic-version` never."),
-    first_id: z.string().nullable().describe("Id of the first entry here; null where there is none."),
-    last_id: z.string().nullable().describe("Id of the last entry here; null where there is none."),
-    models: z.array(codexModelShape).optional().describe("For Codex: what can chat, if `client_version` is there."),
+    has_more: z.boolean().describe("Whether more entries follow. Always false without `anthropic-version`."),
+    first_id: z.string().nullable().describe("Id of the first entry of the page. null if the page is empty."),
+    last_id: z.string().nullable().describe("Id of the last entry of the page. null if the page is empty."),
+    models: z
+      .array(codexModelShape)
+      .optional()
+      .describe("For Codex: models that can chat. Present if the request has `client_version`."),
   })
   .meta({ id: "ModelList" });
 
 const maxAPage = 1000;
-const paged = "With an `anthropic-version` header";
+const paged = "Needs an `anthropic-version` header";
 const pageQuery = z.object({
   limit: z.coerce
     .number()
@@ -33,18 +36,20 @@ const pageQuery = z.object({
     .min(1)
     .max(maxAPage)
     .default(20)
-    .meta({ description: `a whole number from 1 to ${maxAPage}, how many to give. ${paged}; else all are given` }),
+    .meta({
+      description: `a whole number from 1 to ${maxAPage}: the maximum number of entries. ${paged}; without it, all are listed`,
+    }),
   after_id: z
     .string()
     .min(1)
     .optional()
-    .meta({ description: `the id of the last entry of the page before, to get the next page. ${paged}` }),
+    .meta({ description: `the id of the last entry of the previous page, to get the next page. ${paged}` }),
   before_id: z
     .string()
     .min(1)
     .optional()
-    .meta({ description: `the id of the first entry of the page after, to get the one before. ${paged}` }),
-  client_version: z.string().optional().meta({ description: "the version of Codex that asks; then there is `models`" }),
+    .meta({ description: `the id of the first entry of a page, to get the previous page. ${paged}` }),
+  client_version: z.string().optional().meta({ description: "the version of Codex; the answer then has `models`" }),
 });
 
 export function modelRoutes({ catalog }: { catalog: Catalog }): ScopedRoute[] {
@@ -59,9 +64,9 @@ function listRoute(catalog: ModelCatalog): ScopedRoute {
     errorForm: "asked",
     doc: {
       operationId: "listModels",
-      summary: "List the models that this key may use",
+      summary: "List the models that the credential may use",
       description:
-        "For clients of OpenAI's API and of Anthropic's alike. Aliases are entries of their own, those that end in `*` are not listed. With an `anthropic-version` header the list comes in pages, and errors have Anthropic's form.",
+        "For clients of OpenAI's and Anthropic's APIs. Aliases are separate entries, except aliases that end in `*`. With an `anthropic-version` header the list has pages, and errors have Anthropic's format.",
       tag: "Models",
       query: pageQuery,
       response: { description: "The models.", json: modelList },
@@ -92,9 +97,9 @@ function retrieveRoute(catalog: ModelCatalog): ScopedRoute {
       operationId: "retrieveModel",
       summary: "Retrieve one model",
       description:
-        "An id with slashes works as it is and percent-encoded, and so does an alias. With an `anthropic-version` header errors have Anthropic's form.",
+        "An id or alias with slashes works both unchanged and percent-encoded. With an `anthropic-version` header errors have Anthropic's format.",
       tag: "Models",
-      parameters: [{ name: "model", in: "path", description: "Model ID, or an alias." }],
+      parameters: [{ name: "model", in: "path", description: "Model ID or alias." }],
       response: { description: "The model.", json: modelShape },
       errors: ["model_not_found"],
     },

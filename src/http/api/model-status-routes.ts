@@ -25,33 +25,37 @@ const deploymentShape = z
     kind: z
       .enum(deploymentKinds)
       .describe(
-        "The engine of this server itself, one that an operator added, one that was found on this machine, or a machine that joined as a node.",
+        "The built-in engine, an upstream that an operator added, a server found on this machine, or a machine that joined as a node.",
       ),
-    model: z.string().describe("The model server's own id of the model."),
+    model: z.string().describe("Id of the model at the model server."),
     state: z
       .enum(deploymentStates)
       .describe(
-        "`unreachable`: it did not answer when it was last asked for its models; `cooling_down`: it failed a moment ago, and is tried last; `draining`: it gets no new requests.",
+        "`unreachable`: the server did not answer the last poll of its models. `cooling_down`: it failed recently, and is tried last. `draining`: it gets no new requests.",
       ),
     process: z
       .enum(modelProcessStates)
       .nullable()
-      .describe("The state of the process that serves it, where that is started for requests; else null."),
-    running: z.int().describe("Requests that it works on; of all its models where it has one limit for all of them."),
-    waiting: z.int().describe("Requests that wait for a place there, in the same way."),
-    waiting_by_priority: byPriority(z.int()).describe("Those of them with each priority."),
+      .describe("State of the model's process, if the process is started on demand. Otherwise null."),
+    running: z
+      .int()
+      .describe(
+        "Number of running requests. If one limit covers all models of the server, the requests of all its models.",
+      ),
+    waiting: z.int().describe("Number of requests that wait for a free slot, counted in the same way."),
+    waiting_by_priority: byPriority(z.int()).describe("Number of waiting requests by priority."),
     expected_wait_ms: byPriority(z.int().nullable()).describe(
-      "Milliseconds that a request of each priority would wait there if it came now; 0: not at all, null: nothing is known yet of how long answers take.",
+      "Expected waiting time of a new request in milliseconds, by priority. 0: no wait. null: unknown, because no answer has been timed yet.",
     ),
     concurrency: z
       .int()
       .nullable()
-      .describe("How many it takes at once: declared, or measured so far. Null before its first request."),
+      .describe("Limit of concurrent requests, declared or measured so far. null before the first request."),
     first_token_ms: z
       .number()
       .nullable()
-      .describe("Mean time to the first token of streamed answers of the last 15 minutes; null where there are none."),
-    tokens_per_second: z.number().nullable().describe("Mean speed of these answers once they had begun."),
+      .describe("Mean time to the first token of streamed answers in the last 15 minutes. null if there are none."),
+    tokens_per_second: z.number().nullable().describe("Mean speed of these answers after their first token."),
   })
   .meta({ id: "DeploymentStatus" });
 
@@ -61,8 +65,8 @@ const statusShape = z
     id: z.string(),
     capabilities: capabilitiesShape,
     context_length: contextShape,
-    environments: z.array(z.enum(environments)).describe("Environments whose keys may use it."),
-    price: priceShape.nullable().describe("USD per million tokens; null: it has none, and costs nothing."),
+    environments: z.array(z.enum(environments)).describe("Environments whose keys may use the model."),
+    price: priceShape.nullable().describe("USD per million tokens. null: the model has no price and is free."),
     deployments: z.array(deploymentShape),
   })
   .meta({ id: "ModelStatus" });
@@ -77,8 +81,8 @@ export function modelStatusRoutes(deps: ModelStatusDeps): ScopedRoute[] {
 
 const list = endpoint("GET", "/v1/model-status", {
   operationId: "listModelStatus",
-  summary: "How the models do at the moment",
-  description: "Of the models that this key may use: where they run, their state, queue and speed, and their price.",
+  summary: "List the current state of the models",
+  description: "Returns deployments, state, queue, speed and price of the models that the credential may use.",
   response: { description: "The models with their deployments.", json: statusList },
   async answer({ deps: { modelStatus }, principal }) {
     const found = await modelStatus.list((model) => usableModel(principal, model));

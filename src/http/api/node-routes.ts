@@ -31,7 +31,7 @@ export function nodeRoutes(deps: NodeRouteDeps): (PublicRoute | MachineRoute)[] 
         operationId: "joinAsNode",
         summary: "Join as a node, with a token from an operator",
         description:
-          "`headrace node join` does it. The machine makes a key pair and keeps the private key, by which it proves who it is at each connection. The token is used up.",
+          "`headrace node join` calls this endpoint. The machine creates a key pair and keeps the private key, with which it proves its identity at each connection. The token works only once.",
         tag: "Service",
         requestBody: joinRequest,
         example: { token: "hrn_…", name: "gpu-1", public_key: "A".repeat(43) },

@@ -6,7 +6,7 @@ import type { PublicRoute, Route } from "../exchange/route.ts";
 
 export const checkState = z
   .enum(["ok", "degraded", "starting", "failed", "draining"])
-  .describe("`degraded`: it works, though not as it should.");
+  .describe("`degraded`: the component works with restrictions.");
 export type CheckState = z.infer<typeof checkState>;
 
 export interface ServiceRouteDeps {
@@ -21,7 +21,7 @@ const readinessShape = z
     status: z
       .enum(["ready", "degraded", "not_ready"])
       .describe(
-        "`degraded`: it takes requests, and something that it can do without for a while fails: Redis, or for at most five minutes the database.",
+        "`degraded`: the server accepts requests, but a component fails that it can do without for a while: Redis, or for at most five minutes the database.",
       ),
     checks: z.record(z.string(), checkState),
   })
@@ -33,10 +33,10 @@ export function serviceRoutes(deps: ServiceRouteDeps, all: () => Promise<readonl
   let document: Promise<StaticDocument> | undefined;
   let page: Promise<ReferenceAnswer> | undefined;
   return [
-    healthRoute("/healthz", "health", "Whether the process is alive"),
-    healthRoute("/health", "healthAsVllm", "The same, where vLLM, llama-server and TGI have it"),
-    healthRoute("/v1/health", "healthBelowBaseUrl", "The same, where llama-server has it below the base URL"),
-    healthRoute("/ping", "ping", "The same, where vLLM and TGI have it for SageMaker"),
+    healthRoute("/healthz", "health", "Check whether the process is alive"),
+    healthRoute("/health", "healthAsVllm", "Liveness at the path of vLLM, llama-server and TGI"),
+    healthRoute("/v1/health", "healthBelowBaseUrl", "Liveness at llama-server's path below the base URL"),
+    healthRoute("/ping", "ping", "Liveness at the path of vLLM and TGI for SageMaker"),
     {
       method: "GET",
       path: "/readyz",
@@ -44,10 +44,12 @@ export function serviceRoutes(deps: ServiceRouteDeps, all: () => Promise<readonl
       throttle: "monitor",
       doc: {
         operationId: "readiness",
-        summary: "Whether it takes requests",
+        summary: "Check whether the server accepts requests",
         tag: "Service",
         response: { description: "It does.", json: readinessShape },
-        otherResponses: { 503: { description: "It does not; `checks` says why.", json: readinessShape } },
+        otherResponses: {
+          503: { description: "The server does not accept requests. `checks` has the reason.", json: readinessShape },
+        },
       },
       async handle() {
         const readiness = await deps.readiness();
@@ -62,7 +64,7 @@ export function serviceRoutes(deps: ServiceRouteDeps, all: () => Promise<readonl
       throttle: "file",
       doc: {
         operationId: "openapi",
-        summary: "This description, as OpenAPI 3.1",
+        summary: "Read this API description as OpenAPI 3.1",
         tag: "Service",
         response: { description: "The document.", contentTypes: ["application/json"] },
       },
@@ -78,7 +80,7 @@ export function serviceRoutes(deps: ServiceRouteDeps, all: () => Promise<readonl
       throttle: "file",
       doc: {
         operationId: "reference",
-        summary: "This description, as a page to read",
+        summary: "Read this API description as a page",
         tag: "Service",
         response: { description: "The page.", contentTypes: ["text/html"] },
       },

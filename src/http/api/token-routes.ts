@@ -31,22 +31,22 @@ const tokenRequest = z
       .min(minTokenSeconds)
       .max(maxTokenSeconds)
       .nullish()
-      .describe(`Seconds that the token should live. Default ${defaultTokenSeconds}. Never longer than the key.`),
+      .describe(`Lifetime of the token in seconds. Default ${defaultTokenSeconds}. Never longer than the key's.`),
     scope: z
       .string()
       .nullish()
       .describe(
-        "Scopes of the token, separated by spaces; each must be one of the key's. Default: all of the key's, except `admin:manage`, which has to be named.",
+        "Scopes of the token, separated by spaces. Each must be a scope of the key. Default: all scopes of the key except `admin:manage`, which must be named.",
       ),
   })
   .meta({ id: "TokenRequest" });
 
 const tokenAnswer = z
   .object({
-    access_token: z.string().describe("A JWT (RFC 9068), to be sent as `Authorization: Bearer`."),
+    access_token: z.string().describe("A JWT (RFC 9068) to send as `Authorization: Bearer`."),
     token_type: z.literal("Bearer"),
-    expires_in: z.int().describe("Seconds that the token lives; less than asked for where the key ends sooner."),
-    scope: z.string().describe("Its scopes, separated by spaces."),
+    expires_in: z.int().describe("Lifetime of the token in seconds. Shorter than requested if the key ends sooner."),
+    scope: z.string().describe("Scopes of the token, separated by spaces."),
   })
   .meta({ id: "AccessToken" });
 
@@ -77,7 +77,7 @@ export function tokenRoutes(deps: TokenRouteDeps): PublicRoute[] {
         operationId: "createAccessToken",
         summary: "Exchange an API key for an access token",
         description:
-          "The key in the body is checked as one in a header would be; headers with credentials are not read. The token keeps the key's environment and allowed addresses, and ends with the key at the latest: when it is revoked, expires, or loses a scope, so does the token.",
+          "The key in the body is checked like a key in a header. Credentials in headers are ignored. The token has the key's environment and allowed addresses. If the key is revoked, expires or loses a scope, the same happens to the token.",
         tag: "Tokens",
         requestBody: tokenRequest,
         example: { api_key: "sk_dev_hr_…", expires_in: 3600, scope: "chat:write models:read" },
@@ -101,9 +101,9 @@ export function tokenRoutes(deps: TokenRouteDeps): PublicRoute[] {
       throttle: "file",
       doc: {
         operationId: "jwks",
-        summary: "Public keys of the access tokens",
+        summary: "Retrieve the public keys of the access tokens",
         description:
-          "A JSON Web Key Set (RFC 7517). A new key is published ten minutes before it signs, an old one until the last token that it signed has expired.",
+          "A JSON Web Key Set (RFC 7517). A new key is published ten minutes before it signs. An old key stays published until the last token that it signed has expired.",
         tag: "Tokens",
         response: { description: "The keys.", json: jwks },
       },

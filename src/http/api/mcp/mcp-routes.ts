@@ -28,33 +28,33 @@ const message = z.looseObject({ jsonrpc: z.literal("2.0") }).meta({ id: "JsonRpc
 const fault = z.looseObject({ error: z.looseObject({ message: z.string() }) }).meta({ id: "McpError" });
 const faults = Object.fromEntries(
   [
-    [400, "The message, or a header of it, is not as the protocol wants it."],
-    [403, "The credential may not use tools, or the page of this origin may not."],
-    [404, "There is no such session, method or server."],
-    [405, "The revision of this client has no such request, or it needs a session."],
-    [406, "The client takes neither JSON nor events."],
-    [409, "The session has a stream already."],
+    [400, "The message or a header violates the protocol."],
+    [403, "The credential, or a page of this origin, may not use tools."],
+    [404, "The session, method or server does not exist."],
+    [405, "The client's protocol revision has no such request, or the request needs a session."],
+    [406, "The client accepts neither JSON nor events."],
+    [409, "The session already has a stream."],
     [413, "The message is too large."],
     [415, "The message is not JSON."],
     [429, "Too many requests, sessions, or requests of one session at a time."],
-    [503, "The gateway is about to stop."],
+    [503, "The gateway is stopping."],
   ].map(([status, text]) => [status, { name: `McpError${status}`, description: String(text), json: fault }]),
 );
 
-const noted = { name: "McpNoted", description: "A notification or an answer was taken.", json: z.unknown() };
+const noted = { name: "McpNoted", description: "The notification or response was accepted.", json: z.unknown() };
 
 const words = {
   POST: ["callTools", "Send a message of the Model Context Protocol", "The answer, or its events."],
   GET: [
     "followTools",
-    "Follow what MCP servers tell of themselves",
-    "Events of the session, until one of the two ends it.",
+    "Open the event stream of an MCP session",
+    "Events of the session, until the client or the gateway closes the stream.",
   ],
   DELETE: ["endToolSession", "End a session of the Model Context Protocol", "The session is over."],
 } as const;
 
 const description =
-  "Streamable HTTP of the Model Context Protocol, revisions 2025-06-18, 2025-11-25 and 2026-07-28. Names of tools and prompts begin with that of their server; `/mcp/{server}` has one server alone, by its own names.";
+  "Streamable HTTP of the Model Context Protocol, revisions 2025-06-18, 2025-11-25 and 2026-07-28. Names of tools and prompts are prefixed with the name of their server. `/mcp/{server}` offers a single server, with its original names.";
 
 export function mcpRoutes(deps: McpRouteDeps): ScopedRoute[] {
   return (["POST", "GET", "DELETE"] as const).flatMap((method) => [

@@ -10,11 +10,11 @@ import { priceShape } from "../../../wire/price.ts";
 export const capabilitiesShape = z
   .object(byCapability(() => z.boolean().optional()))
   .optional()
-  .describe("Left out where nobody says.");
+  .describe("Omitted if unknown.");
 export const contextShape = z
   .int()
   .optional()
-  .describe("Tokens of prompt and answer together. Left out where nobody says.");
+  .describe("Context length in tokens, prompt and answer together. Omitted if unknown.");
 
 export const modelShape = z
   .object({
@@ -24,13 +24,13 @@ export const modelShape = z
     owned_by: z.string(),
     capabilities: capabilitiesShape,
     context_length: contextShape,
-    price: priceShape.optional().describe("USD per million tokens. Left out where it has none."),
-    alias_of: z.string().optional().describe("Id of the model that serves it, where this is another name of that one."),
+    price: priceShape.optional().describe("USD per million tokens. Omitted if the model has no price."),
+    alias_of: z.string().optional().describe("For an alias: id of its model."),
     type: z.literal("model"),
     display_name: z.string().describe("The same as `id`."),
     created_at: z.string().describe("`created` as RFC 3339."),
-    max_input_tokens: z.int().optional().describe("`context_length`, as Anthropic's clients call it."),
-    max_tokens: z.int().optional().describe("The most that `max_tokens` can be: `context_length`."),
+    max_input_tokens: z.int().optional().describe("`context_length`, with Anthropic's name."),
+    max_tokens: z.int().optional().describe("Maximum value of `max_tokens`: `context_length`."),
   })
   .meta({ id: "Model" });
 

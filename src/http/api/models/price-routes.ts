@@ -10,13 +10,13 @@ import { listOf, pageOf, pageQuery } from "../list.ts";
 const listedPriceShape = z
   .object({
     object: z.literal("listed_price"),
-    id: z.string().describe("`vendor/model`, by which `price_of` of a model names it."),
+    id: z.string().describe("`vendor/model`, the name for `price_of` of a model."),
     vendor: z.string(),
     model: z.string(),
     context_length: z
       .int()
       .nullable()
-      .describe("Tokens of prompt and answer together; null where the list does not say."),
+      .describe("Context length in tokens, prompt and answer together. null if the list does not have it."),
     price: priceShape,
   })
   .meta({ id: "ListedPrice" });
@@ -25,8 +25,8 @@ const page = listOf(listedPriceShape, "ListedPrices");
 const listShape = z
   .object({
     ...page.shape,
-    source: z.string().describe("The package that the prices are from, with its version."),
-    date: z.string().describe("The day of which they are."),
+    source: z.string().describe("Package of the price list, with its version."),
+    date: z.string().describe("Date of the prices."),
     vendors: z.array(z.object({ id: z.string(), name: z.string(), models: z.int() })),
   })
   .meta({ id: "PriceList" });
@@ -37,8 +37,8 @@ const priceQuery = z.object({
     .string()
     .max(200)
     .optional()
-    .meta({ description: "parts of vendor and model with spaces between, all of which its id has" }),
-  vendor: z.string().min(1).max(100).optional().meta({ description: "the id of a vendor, to see its models alone" }),
+    .meta({ description: "parts of vendor and model, separated by spaces; the id contains all of them" }),
+  vendor: z.string().min(1).max(100).optional().meta({ description: "the id of a vendor, to list only its models" }),
 });
 
 const endpoint = scopedEndpoints<EndpointDeps>("models:read", { tag: "Models" });
@@ -49,11 +49,11 @@ export function priceRoutes(deps: EndpointDeps): ScopedRoute[] {
 
 const list = endpoint("GET", "/v1/prices", {
   operationId: "listPrices",
-  summary: "What public models cost at their vendors",
+  summary: "List the prices of public models at their vendors",
   description:
-    "From a list that comes with the program; nothing is asked over a network, and no model has such a price unless its operator says so by `price_of`. By vendor and model.",
+    "The list ships with the program, without any network access. A model has such a price only if its operator sets `price_of`. Sorted by vendor and model.",
   query: priceQuery,
-  response: { description: "One page of prices, and whence they are.", json: listShape },
+  response: { description: "One page of prices, with their source.", json: listShape },
   answer({ query: { search = "", vendor, limit, after } }) {
     const { source, date, vendors } = priceList();
     const words = search.split(/\s+/).filter((word) => word !== "");

@@ -55,7 +55,7 @@ const create = endpoint("POST", "/v1/apps", {
   operationId: "createApp",
   summary: "Register an app",
   description:
-    "An OAuth client of the account and environment of the credential that registers it. Its `id` is its `client_id`. The answer shows the secret of a confidential app, this once.",
+    "Registers an OAuth client of the account and environment of the credential. Its `id` is its `client_id`. The secret of a confidential app is shown only in this response.",
   requestBody: createAppRequest,
   example: { name: "Notes", homepage_url: "https://notes.example/", redirect_uris: ["https://notes.example/callback"] },
   response: { description: "The new app.", json: createdAppShape },
@@ -72,7 +72,7 @@ const create = endpoint("POST", "/v1/apps", {
 const list = endpoint("GET", "/v1/apps", {
   operationId: "listApps",
   summary: "List the apps of this account and environment",
-  description: "Newest first. A member, and a member's key, sees the member's own.",
+  description: "Newest first. A member, or a member's key, sees only the member's apps.",
   query: appQuery,
   response: { description: "One page of apps.", json: appList },
   async answer({ deps: { apps, clock }, principal, query: { limit, after } }) {
@@ -110,7 +110,7 @@ const update = endpoint("PATCH", "/v1/apps/:id", {
   operationId: "updateApp",
   summary: "Change an app",
   description:
-    "What is left out stays as it is; `redirect_uris` and `scopes` are replaced whole. A scope that is added has to be allowed by people anew; one that is taken away is in no token that is issued from then on.",
+    "Omitted members keep their values. `redirect_uris` and `scopes` are replaced as a whole. Users must consent to an added scope again. A removed scope is not in any token issued afterwards.",
   parameters: idParameter,
   requestBody: updateAppRequest,
   example: { redirect_uris: ["https://notes.example/callback", "http://127.0.0.1/callback"] },
@@ -130,9 +130,9 @@ const remove = endpoint("DELETE", "/v1/apps/:id", {
   operationId: "deleteApp",
   summary: "Delete an app",
   description:
-    "At once and for good, with everything that people allowed it: its tokens are refused from then on. What it used stays in the reports.",
+    "Deletes the app and all grants of its users, immediately and permanently. Its tokens are refused. Its usage stays in the reports.",
   parameters: idParameter,
-  response: { description: "It is deleted.", json: deletedAppShape },
+  response: { description: "The app is deleted.", json: deletedAppShape },
   async answer({ deps, principal, id, origin }) {
     const app = await find({ deps, principal, id });
     // Never throttled: it is what ends an app that does harm.
@@ -147,7 +147,7 @@ const rotate = endpoint("POST", "/v1/apps/:id/rotate-secret", {
   operationId: "rotateAppSecret",
   summary: "Rotate an app's secret",
   description:
-    "Makes a new secret, and ends the one before after the overlap. At most two work at a time: one that an earlier rotation had left ends at once. The tokens of the app go on.",
+    "Creates a new secret, and ends the previous one after the overlap. At most two secrets work at a time: an older one ends immediately. Tokens of the app stay valid.",
   parameters: idParameter,
   requestBody: rotateSecretRequest,
   bodyIsOptional: true,
@@ -176,8 +176,8 @@ function usage(deps: AppRouteDeps): ScopedRoute {
       ...usageDoc,
       tag: "Apps",
       operationId: "getAppUsage",
-      summary: "What one app was used for, over all accounts",
-      description: `${usageDescription} Over all accounts whose members allowed it, against which it counts: \`group_by=key\` shows each grant, and no account is named.`,
+      summary: "Retrieve the usage of one app, over all accounts",
+      description: `${usageDescription} Covers all accounts whose members allowed the app. The usage counts against those accounts. \`group_by=key\` shows each grant, without the name of the account.`,
       parameters: idParameter,
       errors: ["not_found", "permission_denied"],
     },

@@ -17,10 +17,10 @@ export const auditQuery = {
     .meta({ description: `one of ${auditActions.join(", ")}` }),
   target: auditId.meta({
     description:
-      "the id of what was changed, such as a key, account, member, app or signing key, or the name of a tier",
+      "the id of the changed object, such as a key, account, member, app or signing key, or the name of a tier",
   }),
-  start: time.optional().meta({ description: `${timeText}; nothing before it` }),
-  end: time.optional().meta({ description: `${timeText}; only what is before it` }),
+  start: time.optional().meta({ description: `${timeText}; only later events are listed, including this time` }),
+  end: time.optional().meta({ description: `${timeText}; only earlier events are listed` }),
 };
 
 const eventShape = z
@@ -32,16 +32,18 @@ const eventShape = z
     actor: z
       .object({ type: z.enum(["key", "person", "app", "operator", "system", "anonymous"]), id: z.string().optional() })
       .describe(
-        "`key`: the API key with this id, or a token made from it; `person`: somebody signed in; `app`: an OAuth client; `operator`: whoever has the data directory; `system`: the server itself; `anonymous`: nobody known, as at a failed sign-in.",
+        "`key`: the API key with this id, or an access token made from it. `person`: a signed-in person. `app`: an OAuth client. `operator`: a user with access to the data directory. `system`: the server itself. `anonymous`: an unknown caller, as at a failed sign-in.",
       ),
-    account_id: z.string().nullable().describe("The account that it concerns; null: none, or not known."),
+    account_id: z.string().nullable().describe("Account that the event concerns. null: none or unknown."),
     target_id: z
       .string()
       .nullable()
-      .describe("What was changed: the id of a key, account, member or the like, or a tier."),
+      .describe("Changed object: the id of a key, account, member or similar, or a tier."),
     client_address: z.string().nullable(),
     request_id: z.string().nullable(),
-    detail: z.record(z.string(), z.unknown()).describe("What changed, or why something was refused; never a secret."),
+    detail: z
+      .record(z.string(), z.unknown())
+      .describe("Details of the change, or reason of a refusal. Never contains a secret."),
   })
   .meta({ id: "AuditEvent" });
 
@@ -58,7 +60,7 @@ interface AuditPageQuery {
 
 /** What an endpoint says of such a page, in its description. */
 export const shortPages =
-  "With several filters, or from `start` or to `end`, a page may hold fewer than `limit`, or none, where many were looked at in vain: `has_more` says whether there are others to look at, and `last_id` where to go on.";
+  "With several filters, or with `start` or `end`, a page may have fewer entries than `limit`, or none, if many events were read without a match. `has_more` says whether more remain, and `last_id` where to continue.";
 
 /**
  * Events of that account alone, or, where it is undefined, of all. A page of what is sought may be short, and `last_id` is then

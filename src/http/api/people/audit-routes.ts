@@ -22,7 +22,7 @@ export function auditRoutes(deps: AuditRouteDeps): PersonRoute[] {
 const list = endpoint("GET", "/v1/audit", {
   operationId: "listAccountAuditEvents",
   summary: "List the audit log of the account",
-  description: `For its owners and admins. Who changed which key, member or app of the account, or the account itself, which tokens were issued, and which of its credentials were refused. Newest first, in all environments. ${shortPages}`,
+  description: `For owners and admins. Lists changes of the account and its keys, members and apps with their actor, issued tokens, and refused credentials. Newest first, in all environments. ${shortPages}`,
   query: accountAuditQuery,
   response: { description: "One page of events.", json: eventList },
   first: ({ principal }) => requireSeesAudit(principal, principal.account.id),

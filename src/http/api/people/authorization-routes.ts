@@ -28,7 +28,7 @@ export interface AuthorizationRouteDeps extends EndpointDeps {
   changed(ids?: readonly string[]): void;
 }
 
-const idParameter = { name: "id", in: "path", description: "As the list has it, `app_…:acct_…`." } as const;
+const idParameter = { name: "id", in: "path", description: "Id as in the list, `app_…:acct_…`." } as const;
 const authorizationQuery = z.object(pageQuery);
 const authorizationList = listOf(authorizationShape, "AuthorizationList");
 
@@ -41,9 +41,9 @@ export function authorizationRoutes(deps: AuthorizationRouteDeps): PersonRoute[]
 const list = endpoint("GET", "/v1/authorizations", {
   operationId: "listAuthorizations",
   summary: "List the apps that you allowed",
-  description: "For all of your accounts and environments; the logins of the command line tool are among them.",
+  description: "Covers all your accounts and environments, including logins of the command line tool.",
   query: authorizationQuery,
-  response: { description: "One page of them.", json: authorizationList },
+  response: { description: "One page of authorizations.", json: authorizationList },
   async answer({ deps: { oauth, clock }, principal: { person }, query: { limit, after } }) {
     const all = (await oauth.listAllowedApps(person.id, clock.nowSeconds())).map(toWire);
     // The last of that id: logins of the command line tool may be there for one account in several environments.
@@ -57,10 +57,10 @@ const list = endpoint("GET", "/v1/authorizations", {
 
 const retrieve = endpoint("GET", "/v1/authorizations/:id", {
   operationId: "retrieveAuthorization",
-  summary: "Retrieve what you allowed one app, with what it used of its quotas",
-  description: "In the environment that is asked for, or else in one in which it is allowed something.",
+  summary: "Retrieve the authorization of one app, with the usage of its quotas",
+  description: "Shows the requested environment, or otherwise one in which the app is authorized.",
   parameters: [idParameter],
-  response: { description: "What the app is allowed.", json: authorizationDetailsShape },
+  response: { description: "Authorization of the app.", json: authorizationDetailsShape },
   async answer({ deps: { oauth, limits, clock }, principal: { person, environment }, id: wanted }) {
     const all = (await oauth.listAllowedApps(person.id, clock.nowSeconds())).filter((one) => idOf(one) === wanted);
     const allowed = all.find((one) => one.environment === environment) ?? all[0];
@@ -71,13 +71,13 @@ const retrieve = endpoint("GET", "/v1/authorizations/:id", {
 
 const limit = endpoint("PATCH", "/v1/authorizations/:id", {
   operationId: "limitAuthorization",
-  summary: "Say how much an app may use for you, and which tools",
+  summary: "Set the quotas and tools of an app that you allowed",
   description:
-    "Quotas per window that all of the app's tokens for this account share, in each environment, within your own and those of the account, and the tools that it may use of those that you may. They stay for as long as the app is allowed something there; of what you allow it anew you choose the tools then.",
+    "Sets quotas per window, shared by all tokens of the app for this account, in each environment. Your own quotas and the account's still apply. Also sets the tools that the app may use, among the tools that you may use. The settings last as long as the authorization. If you authorize the app again, you choose the tools at that time.",
   parameters: [idParameter],
   requestBody: updateAuthorizationRequest,
   example: { quotas: [{ unit: "usd", amount: 1, per: "day" }] },
-  response: { description: "What the app is allowed.", json: authorizationShape },
+  response: { description: "Authorization of the app.", json: authorizationShape },
   async answer({ deps: { oauth, changed }, principal, id, body, origin }) {
     const { person } = principal;
     const allowed = (await oauth.listAllowedApps(person.id, origin.nowSeconds)).find((one) => idOf(one) === id);
@@ -99,10 +99,10 @@ const limit = endpoint("PATCH", "/v1/authorizations/:id", {
 
 const revoke = endpoint("DELETE", "/v1/authorizations/:id", {
   operationId: "revokeAuthorization",
-  summary: "Take back what you allowed an app",
-  description: "At once: its tokens for this account are refused from then on. It may ask again.",
+  summary: "Revoke the authorization of an app",
+  description: "The app's tokens for this account are refused immediately. The app may ask for authorization again.",
   parameters: [idParameter],
-  response: { description: "The app may do nothing there any more.", json: deletedAuthorizationShape },
+  response: { description: "The authorization is revoked.", json: deletedAuthorizationShape },
   async answer({ deps: { oauth, changed }, principal, id: wanted, origin }) {
     const { person } = principal;
     const all = await oauth.listAllowedApps(person.id, origin.nowSeconds);

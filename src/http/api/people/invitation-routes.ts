@@ -41,8 +41,8 @@ export function invitationRoutes(deps: InvitationRouteDeps): PersonRoute[] {
 
 const list = endpoint("GET", "/v1/invitations", {
   operationId: "listInvitations",
-  summary: "List the invitations into the account that nobody has followed yet",
-  description: "For its owners and admins. Newest first.",
+  summary: "List the open invitations into the account",
+  description: "For owners and admins. Newest first.",
   query: invitationQuery,
   response: { description: "One page of invitations.", json: invitationList },
   first: ({ principal }) => requireSeesMembers(principal, principal.account.id),
@@ -63,12 +63,12 @@ export async function invitationsPage(
 
 const create = endpoint("POST", "/v1/invitations", {
   operationId: "createInvitation",
-  summary: "Invite somebody into the account",
+  summary: "Invite a person into the account",
   description:
-    "Owners invite with any role, admins members. The link works once, for a week. Where a mail server is configured it is sent by mail and not shown; without one, or where the mail fails, `link` is there to hand over. Another invitation of the same address takes the place of the one before.",
+    "Owners can invite with any role, admins only members. The link works once, within a week. If a mail server is configured, the link is mailed and not shown. Without one, or if the mail fails, `link` has the link for you to pass on. A new invitation of the same address replaces the previous one.",
   requestBody: createInvitationRequest,
   example: { email: "ada@example.com", role: "member" },
-  response: { description: "The invitation, with its link where it was not mailed.", json: createdInvitationShape },
+  response: { description: "The invitation, with its link if it was not mailed.", json: createdInvitationShape },
   showsSecret: true,
   answer: (asked) => invite(asked.principal.account, asked),
 });
@@ -97,10 +97,10 @@ function madeToWire(
 
 const remove = endpoint("DELETE", "/v1/invitations/:id", {
   operationId: "deleteInvitation",
-  summary: "Take an invitation back",
-  description: "Its link is of no use from then on. For whoever may make such an invitation.",
+  summary: "Revoke an invitation",
+  description: "The link stops working. For owners and admins who may create such an invitation.",
   parameters: idParameter,
-  response: { description: "It is taken back.", json: deletedInvitation },
+  response: { description: "The invitation is revoked.", json: deletedInvitation },
   answer: (asked) => withdraw(asked.principal.account.id, asked.id, asked),
 });
 

@@ -67,7 +67,7 @@ export function memberRoutes(deps: MemberRouteDeps): PersonRoute[] {
 const list = endpoint("GET", "/v1/members", {
   operationId: "listMembers",
   summary: "List the members of the account",
-  description: "For its owners and admins. Those who joined first come first.",
+  description: "For owners and admins. In order of joining.",
   query: memberQuery,
   response: { description: "One page of members.", json: memberList },
   first: ({ principal }) => requireSeesMembers(principal, principal.account.id),
@@ -86,8 +86,8 @@ export async function membersPage(
 
 const retrieve = endpoint("GET", "/v1/members/:id", {
   operationId: "retrieveMember",
-  summary: "Retrieve one member, with what was used of the member's quotas",
-  description: "For owners and admins, and for the member: to everybody else there is none of that id.",
+  summary: "Retrieve one member, with the usage of the member's quotas",
+  description: "For owners, admins and the member. Other callers get 404.",
   parameters: idParameter,
   response: { description: "The member.", json: memberDetailsShape },
   async answer({ deps, principal, id }) {
@@ -100,9 +100,9 @@ const retrieve = endpoint("GET", "/v1/members/:id", {
 
 const update = endpoint("PATCH", "/v1/members/:id", {
   operationId: "updateMember",
-  summary: "Change a member's role, how much the member may use, or what the member sees",
+  summary: "Change a member's role, quotas, tools or view of usage",
   description:
-    "The role is for owners to change; nobody changes their own. `quotas` per window bound all that the person does and makes as a member, for owners to set, and for admins where it is a member's, and so do `tools`, which nobody widens beyond their own. `sees_all_usage`, for owners to set, lets a member see the usage and requests of the whole account. It holds at once. Keys that a member made stay the member's; what somebody makes as an owner or admin is the account's.",
+    "Only owners change roles, and nobody changes their own. `quotas` per window and `tools` limit everything that the person does and creates as a member. Owners set them, and admins set them for members. Nobody can grant more tools than their own. `sees_all_usage` lets a member see the usage and requests of the whole account. Only owners set it. Changes apply immediately. Keys that a person created as a member stay the member's. Keys created as an owner or admin belong to the account.",
   parameters: idParameter,
   requestBody: updateMemberRequest,
   example: { role: "admin" },
@@ -139,7 +139,7 @@ const remove = endpoint("DELETE", "/v1/members/:id", {
   operationId: "removeMember",
   summary: "Remove a member from the account, or leave it",
   description:
-    "At once: keys that a member made, logins of the person and apps that the person allowed for this account end with it. Keys of the account, made by an owner or admin, stay. An account keeps at least one owner.",
+    "The membership ends immediately, with the keys that the member created, and with the person's logins and allowed apps for this account. Keys of the account, created by an owner or admin, stay. An account keeps at least one owner.",
   parameters: idParameter,
   response: { description: "The member is removed.", json: removedMember },
   async answer({ deps, principal, id, origin }) {

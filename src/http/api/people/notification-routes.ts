@@ -20,8 +20,9 @@ export function notificationRoutes(deps: NotificationRouteDeps): PersonRoute[] {
 
 const retrieve = reading("GET", "/v1/session/notices", {
   operationId: "getNoticeSettings",
-  summary: "Whether one is told by mail",
-  description: "Of quotas, keys and failing requests as an owner or admin; of upstreams and nodes as an operator.",
+  summary: "Retrieve your mail notification setting",
+  description:
+    "Owners and admins are notified about quotas, keys and failing requests. Operators are notified about upstreams and nodes.",
   response: { description: "The setting.", json: noticeSettingsShape },
   async answer({ deps, principal }) {
     return settingsOf(!(await deps.notificationMutes.isMuted(principal.person.id)), deps);
@@ -30,7 +31,7 @@ const retrieve = reading("GET", "/v1/session/notices", {
 
 const update = managing("PUT", "/v1/session/notices", {
   operationId: "updateNoticeSettings",
-  summary: "Be told by mail, or not",
+  summary: "Turn mail notifications on or off",
   requestBody: updateNoticeSettingsRequest,
   example: { mail: false },
   response: { description: "The setting.", json: noticeSettingsShape },

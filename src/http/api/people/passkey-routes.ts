@@ -88,8 +88,8 @@ const endpoint = personEndpoints<PasskeyRouteDeps, BrowserPerson>({
 
 const list = endpoint("GET", "/v1/passkeys", {
   operationId: "listPasskeys",
-  summary: "List one's own passkeys",
-  description: "In a browser's session only, as are the other endpoints of passkeys. Oldest first, all in one page.",
+  summary: "List your passkeys",
+  description: "Only in a browser session, like the other endpoints of passkeys. Oldest first, all in one page.",
   response: { description: "The passkeys.", json: passkeyList },
   async answer({ deps: { passkeys }, principal: { id } }) {
     const all = await passkeys.list(id);
@@ -100,7 +100,7 @@ const list = endpoint("GET", "/v1/passkeys", {
 const additionOptions = endpoint("POST", "/v1/passkeys/options", {
   operationId: "createPasskeyOptions",
   summary: "Begin to add a passkey",
-  description: `Within ${freshMinutes} minutes of signing in; later, sign in once more. The answer is for \`navigator.credentials.create()\`, and for this session, once, within five minutes.`,
+  description: `Only within ${freshMinutes} minutes of signing in; later, sign in again. Pass the answer to \`navigator.credentials.create()\`. It is valid once, in this session, within five minutes.`,
   response: { description: "Options for the browser.", json: creationOptions },
   async answer({ deps: { passkeys, people, sessionStore, clock }, exchange: { req }, principal: { id, sessionId } }) {
     const person = await people.findPerson(id);
@@ -146,9 +146,9 @@ const remove = endpoint("DELETE", "/v1/passkeys/:id", {
   operationId: "deletePasskey",
   summary: "Remove a passkey",
   description:
-    "It signs nobody in any more. Who is signed in by it stays so: end their sessions as well where it was lost.",
+    "The passkey no longer works for signing in. Existing sessions stay: if the passkey was lost, end those sessions as well.",
   parameters: idParameter,
-  response: { description: "It is removed.", json: deletedPasskey },
+  response: { description: "The passkey is removed.", json: deletedPasskey },
   async answer({ deps, principal: person, id, origin }) {
     await deps.passkeys.remove(id, person.id, origin);
     return { object: "passkey.deleted", id, deleted: true };
@@ -159,7 +159,7 @@ const signInOptionsDoc: RouteDoc = {
   operationId: "createPasskeySignInOptions",
   summary: "Begin to sign in with a passkey",
   description:
-    "For the sign-in page of this server alone. `options` is for `navigator.credentials.get()`, once, within five minutes.",
+    "Only for the sign-in page of this server. Pass `options` to `navigator.credentials.get()`. They are valid once, within five minutes.",
   tag: "People",
   response: { description: "Options for the browser.", json: passkeySignInOptions },
   errors: ["permission_denied", "rate_limit_exceeded"],
@@ -168,7 +168,7 @@ const signInOptionsDoc: RouteDoc = {
 async function signInOptions(exchange: Exchange, deps: PasskeyRouteDeps, attempts: Attempts): Promise<Response> {
   const pageOrigin = requireOwnPage(exchange, deps);
   const rule = ruleFor("passkey-options", exchange, { limit: optionsPerMinute, windowSeconds: 60 });
-  await attempts.count([rule], "Too many tries from your address.");
+  await attempts.count([rule], "Too many attempts from your address.");
   const { challengeId, options } = await deps.passkeys.signInOptions(pageOrigin, clientNetwork(exchange.clientAddress));
   return Response.json({ challenge_id: challengeId, options }, { headers: noStore });
 }
@@ -176,7 +176,7 @@ async function signInOptions(exchange: Exchange, deps: PasskeyRouteDeps, attempt
 const signInDoc: RouteDoc = {
   operationId: "signInWithPasskey",
   summary: "Sign in with a passkey",
-  description: "For the sign-in page of this server alone. The answer sets the session's cookie.",
+  description: "Only for the sign-in page of this server. The answer sets the session's cookie.",
   tag: "People",
   requestBody: passkeySignInRequest,
   response: { description: "The person is signed in.", json: passkeySignedIn },

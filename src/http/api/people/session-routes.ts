@@ -49,17 +49,17 @@ export function sessionRoutes(deps: SessionRouteDeps): PersonRoute[] {
 
 const retrieve = reading("GET", "/v1/session", {
   operationId: "getSession",
-  summary: "Who is signed in, and for which account",
+  summary: "Retrieve the signed-in person and account",
   response: { description: "The session or login.", json: sessionShape },
   answer: ({ deps, principal }) => toWire(principal, principal.account.id, deps),
 });
 
 const update = managing("PATCH", "/v1/session", {
   operationId: "updateSession",
-  summary: "Look at another account, or change one's name",
+  summary: "Switch to another account, or change your name",
   requestBody: updateSessionRequest,
   example: { name: "Ada Lovelace" },
-  response: { description: "The session or login as it is now.", json: sessionShape },
+  response: { description: "The changed session or login.", json: sessionShape },
   async answer({ deps, exchange, principal, body: { account_id: wanted, name } }) {
     const { sessionId } = principal.person;
     // Both are looked at before either is done.
@@ -130,12 +130,12 @@ function goneMeanwhile(): GatewayError {
 
 const changePassword = managing("POST", "/v1/session/password", {
   operationId: "changePassword",
-  summary: "Change one's password",
+  summary: "Change your password",
   description:
-    "Only in a browser's session. All other sessions of the person end, and all logins of the command line; keys and apps go on.",
+    "Only in a browser session. All other sessions and all command line logins of the person end. Keys and apps stay valid.",
   requestBody: changePasswordRequest,
   example: { current_password: "correct horse battery", new_password: "a few other words than that" },
-  response: { description: "It is changed.", json: changedPassword },
+  response: { description: "The password is changed.", json: changedPassword },
   async answer({ deps, exchange, principal, body }) {
     const { sessionId } = principal.person;
     // Who has none yet is not asked for one: a token that somebody else got hold of must not set the first.
@@ -160,8 +160,9 @@ function withFieldsOf(error: unknown): unknown {
 
 const list = reading("GET", "/v1/sessions", {
   operationId: "listSessions",
-  summary: "List the browsers in which one is signed in",
-  description: "One's own alone, newest first. Tokens of `headrace login` are among the apps that one allowed.",
+  summary: "List your browser sessions",
+  description:
+    "Lists only your sessions, newest first. Tokens of `headrace login` are listed under `GET /v1/authorizations`.",
   query: sessionQuery,
   response: { description: "One page of sessions.", json: sessionList },
   async answer({ deps, principal: { person }, query: { limit, after } }) {
@@ -180,7 +181,7 @@ const list = reading("GET", "/v1/sessions", {
 const end = managing("DELETE", "/v1/sessions/:id", {
   operationId: "endSession",
   summary: "Sign out in one browser",
-  description: "At once, wherever it is; one's own session as well.",
+  description: "Ends the session immediately. It can also be the session of the request.",
   parameters: [{ name: "id", in: "path", description: "Id of the session, `ses_…`." }],
   response: { description: "It ended.", json: endedSession },
   async answer({ deps, principal, id, origin }) {
@@ -194,9 +195,9 @@ const end = managing("DELETE", "/v1/sessions/:id", {
 
 const endOthers = managing("DELETE", "/v1/sessions", {
   operationId: "endOtherSessions",
-  summary: "Sign out everywhere else",
+  summary: "Sign out of all other sessions",
   description:
-    "All of one's own sessions and logins of the command line, but the one that asks. Apps that one allowed go on.",
+    "Ends all your sessions and command line logins except the one of the request. Apps that you allowed stay valid.",
   response: { description: "They ended.", json: endedSessions },
   async answer({ deps, principal, origin }) {
     const { id: personId, sessionId } = principal.person;

@@ -44,9 +44,9 @@ export function realtimeRoutes(deps: RealtimeRouteDeps): ScopedRoute[] {
       access: "chat:write",
       doc: {
         operationId: "connectRealtime",
-        summary: "Talk to a model as it is spoken",
+        summary: "Open a realtime session with a model",
         description:
-          "A WebSocket of OpenAI's realtime events, relayed to a server of the model that has it. Each response is admitted, counted and charged by itself; what limits do not admit ends in an `error` event, and the connection is closed. Browsers send the key as the subprotocol `openai-insecure-api-key.<key>` beside `realtime`. The connection ends after an hour, and after ten minutes of silence.",
+          "A WebSocket with OpenAI's realtime events, relayed to an upstream of the model that supports it. Each response is admitted, counted and charged separately. If a limit refuses one, the client gets an `error` event and the connection closes. Browsers send the key as the subprotocol `openai-insecure-api-key.<key>` beside `realtime`. The connection ends after an hour, and after ten minutes of silence.",
         tag: "Inference",
         query,
         response: { status: 101, description: "The connection is a WebSocket." },

@@ -46,7 +46,7 @@ const include = z
   .string()
   .max(128)
   .optional()
-  .meta({ description: "taken, and without effect: an item is given as it was put in" });
+  .meta({ description: "accepted, without effect: an item is returned as it was added" });
 const order = z
   .enum(["asc", "desc"])
   .default("desc")
@@ -69,7 +69,7 @@ function ownRoutes(deps: ConversationRouteDeps): ScopedRoute[] {
         operationId: "createConversation",
         summary: "Create a conversation",
         description:
-          "Responses that name it as `conversation` go on with its items, and add their input and output to it. It is kept for as long as stored chats are after the last addition.",
+          "Responses that name it as `conversation` continue its items, and add their input and output to it. It expires after the retention time of stored chats, counted from the last addition.",
         requestBody: conversationRequest,
         bodyIsOptional: true,
         example: { metadata: { topic: "weather" }, items: [{ role: "user", content: "Hello" }] },
@@ -112,9 +112,8 @@ function ownRoutes(deps: ConversationRouteDeps): ScopedRoute[] {
       {
         operationId: "deleteConversation",
         summary: "Delete a conversation",
-        description:
-          "Its items are erased with it; responses that were made in it stay, and are deleted by themselves.",
-        response: { description: "It is deleted.", json: deletedConversation },
+        description: "The items are deleted with the conversation. Its responses stay: delete them separately.",
+        response: { description: "The conversation is deleted.", json: deletedConversation },
         errors: ["not_found"],
       },
       async (exchange, principal) => {
@@ -137,7 +136,7 @@ function itemRoutes(deps: ConversationRouteDeps): ScopedRoute[] {
         summary: "Add items to a conversation",
         requestBody: itemsRequest,
         example: { items: [{ role: "user", content: "Hello" }] },
-        response: { description: "The items that were added.", json: addedItems },
+        response: { description: "The added items.", json: addedItems },
         errors: ["not_found", "request_too_large", "unsupported_media_type"],
       },
       (exchange, principal) => addItems(exchange, principal, deps),
@@ -178,7 +177,7 @@ function itemRoutes(deps: ConversationRouteDeps): ScopedRoute[] {
       {
         operationId: "deleteConversationItem",
         summary: "Delete an item of a conversation",
-        response: { description: "The conversation without it.", json: conversation },
+        response: { description: "The conversation without the item.", json: conversation },
         errors: ["not_found"],
       },
       async (exchange, principal) => {

@@ -40,7 +40,7 @@ const tokenCount = z
   .looseObject({
     object: z.literal("response.input_tokens"),
     input_tokens: z.int(),
-    estimated: z.literal(true).optional().describe("Present where no model server counted it."),
+    estimated: z.literal(true).optional().describe("Present if no model server counted the tokens."),
   })
   .meta({ id: "ResponseTokenCount" });
 
@@ -61,7 +61,7 @@ function socketRoute(deps: ResponseRouteDeps): ScopedRoute {
       operationId: "connectResponses",
       summary: "Ask for responses over a WebSocket",
       description:
-        'Each message `{type: "response.create", …}`, with the members of a request for a response, is answered by the events of its stream, a message each; an error by `{type: "error", status, error}`. One response after the other; 8 messages may wait. `previous_response_id` may name a kept response, or, with `store: false`, one of the last four of this connection. `generate: false` asks no model: the response has no output, and later ones may go on from it. `stream_id` is repeated in the events. The connection ends after an hour, after ten minutes without a message, and with its credential.',
+        'Each message `{type: "response.create", …}`, with the members of a request for a response, is answered by the events of its stream, one message for each event. An error is `{type: "error", status, error}`. Responses run one after the other, and 8 messages may wait. `previous_response_id` may name a stored response, or, with `store: false`, one of the last four responses of this connection. With `generate: false` no model is called: the response has no output, and later responses can continue it. `stream_id` is repeated in the events. The connection ends after an hour, after ten minutes without a message, or when its credential ends.',
       tag: "Inference",
       response: { status: 101, description: "The connection is a WebSocket." },
       otherResponses: noWebSocket,
@@ -78,13 +78,13 @@ function compactRoute(deps: InferenceRouteDeps): ScopedRoute {
     access: "chat:write",
     doc: {
       operationId: "compactResponse",
-      summary: "Make a conversation short",
+      summary: "Compact a conversation",
       description:
-        "A model sums the conversation up; what the user said stays. The summary is sealed: it is read where it comes back as an item of a later request of the same account.",
+        "A model summarizes the conversation, and the user's messages stay. The summary is encrypted. Send it back as an item of a later request of the same account, and the gateway decrypts it.",
       tag: "Inference",
       requestBody: compactRequest,
       example: { model: "tiny-demo", input: "Who are you?" },
-      response: { description: "The items that stand for the conversation.", json: compaction },
+      response: { description: "The items that replace the conversation.", json: compaction },
       errors: inferenceErrors,
     },
     handle: (exchange, principal) => compact(exchange, principal, deps),
@@ -102,7 +102,7 @@ function countRoute(deps: CountRouteDeps): ScopedRoute {
       operationId: "countResponseTokens",
       summary: "Count the tokens of a response's input",
       description:
-        "As the model's server counts them, where it can, up to 300 times a minute for a key; else estimated from the text. Nothing is charged.",
+        "If the model server can count tokens, it does so, up to 300 times a minute for each key. Otherwise they are estimated from the text. Nothing is charged.",
       tag: "Inference",
       requestBody: dialects.response.schema,
       example: { model: "tiny-demo", input: "Who are you?" },
@@ -127,7 +127,7 @@ export function createRoute<Deps extends InferenceRouteDeps>(deps: Deps, runs: R
       operationId: "createResponse",
       summary: "Create a response",
       description:
-        "OpenAI's Responses, for any model: where its model server does not speak the format itself, it is translated. With `stream: true` the answer is a stream of named Server-Sent Events. With `background: true` it is answered at once with a response that is `queued`, or with its stream, and goes on without its client.",
+        "OpenAI's Responses API for any model. If the model server does not support the format, the request is translated. With `stream: true` the answer is a stream of named Server-Sent Events. With `background: true` the answer is immediately a `queued` response, or its stream, and the response continues without its client.",
       tag: "Inference",
       requestBody: dialects.response.schema,
       example: { model: "tiny-demo", input: "Who are you?", store: false },

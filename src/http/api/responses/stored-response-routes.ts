@@ -28,15 +28,15 @@ export interface StoredResponseRouteDeps extends CancelDeps {
 
 const asked = z.string().max(128).optional();
 /** What a response has is what it was answered with: nothing more is added to it later, so this changes nothing. */
-const include = asked.meta({ description: "taken, and without effect: a response is given as it was answered" });
+const include = asked.meta({ description: "accepted, without effect: a response is returned as it was answered" });
 const responseQuery = z.object({
   include,
-  include_obfuscation: asked.meta({ description: "taken, and without effect" }),
+  include_obfuscation: asked.meta({ description: "accepted, without effect" }),
   stream: z.stringbool().optional().meta({
-    description: "true or false; true for the events of a response in the background, until 10 minutes after its end",
+    description: "true or false; true: stream the events of a background response, until 10 minutes after its end",
   }),
   starting_after: z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER).optional().meta({
-    description: "with `stream=true`, the `sequence_number` of an event, 0 or higher: those behind it are sent",
+    description: "with `stream=true`: the `sequence_number` of an event, 0 or higher; only later events are sent",
   }),
 });
 const order = z
@@ -56,7 +56,7 @@ export function storedResponseRoutes(deps: StoredResponseRouteDeps): ScopedRoute
         operationId: "retrieveResponse",
         summary: "Retrieve a stored response",
         description:
-          "As it was answered; of one in the background, as it stands. Responses are kept unless they were asked for with `store: false`, until they expire or are deleted. With `stream=true` the events of one in the background come from the first on, or from the one behind `starting_after`, until it has ended.",
+          "Returns the response as it was answered, or the current state of a background response. Responses are stored until they expire or are deleted, unless the request had `store: false`. With `stream=true` the events of a background response are sent until its end, from the first event, or from the one after `starting_after`.",
         query: responseQuery,
         response: { description: "The response, or its events.", json: responseObject, stream: responseEvent },
         errors: ["not_found"],
@@ -78,8 +78,8 @@ export function storedResponseRoutes(deps: StoredResponseRouteDeps): ScopedRoute
         operationId: "deleteResponse",
         summary: "Delete a stored response",
         description:
-          "Its content is erased at once. What went on from it can be gone on from no more; what it added to a conversation stays in that.",
-        response: { description: "It is deleted.", json: deletedResponse },
+          "The content is deleted immediately. Responses that continue it cannot be continued any more. Items that it added to a conversation stay there.",
+        response: { description: "The response is deleted.", json: deletedResponse },
         errors: ["not_found"],
       },
       async (exchange, principal) => {
@@ -94,9 +94,9 @@ export function storedResponseRoutes(deps: StoredResponseRouteDeps): ScopedRoute
       "/input_items",
       {
         operationId: "listResponseInputItems",
-        summary: "List the items that a response was asked with",
+        summary: "List the input items of a response",
         description:
-          "Those of its own request, and before them all of the conversation that it went on from, as far as that is still there.",
+          "Lists the items of its own request, preceded by the conversation that it continued, as far as that is still stored.",
         query: itemQuery,
         response: { description: "One page.", json: itemList },
         errors: ["not_found"],
@@ -112,9 +112,8 @@ function cancelRoute(deps: StoredResponseRouteDeps): ScopedRoute {
     "/cancel",
     {
       operationId: "cancelResponse",
-      summary: "Stop a response in the background",
-      description:
-        "What was said so far stays, and is charged. One that has ended before stays as it was, and is the answer.",
+      summary: "Cancel a background response",
+      description: "The output so far is kept and charged. A response that has already ended is returned unchanged.",
       response: { description: "The response.", json: responseObject },
       errors: ["not_found", "invalid_request"],
     },

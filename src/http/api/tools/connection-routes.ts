@@ -45,12 +45,16 @@ const endpoint = personEndpoints<ToolConnectionRouteDeps>({
   },
 });
 const adminEndpoint = adminEndpoints<ToolConnectionRouteDeps>();
-const serverParameter = [{ name: "server", in: "path", description: "The name of the MCP server." }] as const;
+const serverParameter = [{ name: "server", in: "path", description: "Name of the MCP server." }] as const;
 const connectionList = wholeListOf(toolConnectionShape, "ToolConnectionList");
 const personList = listOf(connectedPersonShape, "ConnectedPersonList");
 const personQuery = z.object({
   ...pageQuery,
-  server: z.string().max(24).optional().meta({ description: "the name of a server; only its people are listed" }),
+  server: z
+    .string()
+    .max(24)
+    .optional()
+    .meta({ description: "the name of an MCP server; only its connections are listed" }),
 });
 
 export function toolConnectionRoutes(deps: ToolConnectionRouteDeps): ApiRoute[] {
@@ -59,9 +63,9 @@ export function toolConnectionRoutes(deps: ToolConnectionRouteDeps): ApiRoute[] 
 
 const list = endpoint("GET", "/v1/tools/connections", {
   operationId: "listToolConnections",
-  summary: "List the MCP servers that act with your own account, and whether you connected it",
+  summary: "List the MCP servers that use your own account, with the state of your connections",
   description:
-    "In the account that is asked for, all in one page, with what you connected and may not use any more at the end. Nobody is ever shown a token.",
+    "Lists the servers of the requested account in one page. Connections that you may no longer use come last. Tokens are never shown.",
   response: { description: "The servers.", json: connectionList },
   async answer({ deps: { mcpServers, toolConnections }, principal }) {
     const of = { accountId: principal.account.id, personId: principal.person.id };
@@ -84,19 +88,19 @@ const list = endpoint("GET", "/v1/tools/connections", {
 
 const connect = endpoint("POST", "/v1/tools/connections", {
   operationId: "connectTools",
-  summary: "Begin to connect your own account at an MCP server",
+  summary: "Begin to connect your account at an MCP server",
   description:
-    "In a browser's session only: send the browser to `url`. What you allow there is kept for you as a member of this account, in the place of what was connected before.",
+    "Only in a browser session: open `url` in the browser. The grant is stored for you as a member of this account, and replaces an earlier connection.",
   requestBody: connectToolsRequest,
   example: { server: "github" },
   errors: ["permission_denied", "not_found", "upstream_error", "rate_limit_exceeded", "service_unavailable"],
-  response: { description: "Where to go.", json: toolConnectingShape },
+  response: { description: "The URL to open.", json: toolConnectingShape },
   async answer({ deps, exchange, principal, body: { server } }) {
     const { id: personId, sessionId } = principal.person;
     const pageOrigin = deps.pageOrigin(exchange.req);
     if (sessionId === null || pageOrigin === undefined) throw needsBrowser();
     const rule = { id: `connect-tools:${personId}`, limit: startsPerMinute, windowSeconds: 60 };
-    await new Attempts(deps.limits).count([rule], "Too many tries to connect an account.");
+    await new Attempts(deps.limits).count([rule], "Too many attempts to connect an account.");
     const membershipId = await membershipOf(deps, principal);
     const url = await deps.connectFlow.begin(server, { principal, personId, membershipId, sessionId, pageOrigin });
     return { object: "tool_connection.begun", server, url };
@@ -105,10 +109,11 @@ const connect = endpoint("POST", "/v1/tools/connections", {
 
 const end = endpoint("DELETE", "/v1/tools/connections/:server", {
   operationId: "disconnectTools",
-  summary: "End the connection of your own account at an MCP server",
-  description: "Its tokens are deleted here, and revoked at the authorization server that gave them, where it can.",
+  summary: "End the connection of your account at an MCP server",
+  description:
+    "The tokens are deleted here. They are also revoked at the authorization server that issued them, if it supports that.",
   parameters: serverParameter,
-  response: { description: "It is ended.", json: endedToolConnectionShape },
+  response: { description: "The connection is ended.", json: endedToolConnectionShape },
   async answer({ deps, principal, id: server, origin }) {
     const of = { accountId: principal.account.id, personId: principal.person.id };
     const revoked = await deps.connectFlow.end(server, of, principal, origin);
@@ -118,10 +123,10 @@ const end = endpoint("DELETE", "/v1/tools/connections/:server", {
 
 const listPeople = adminEndpoint("GET", "/v1/admin/tools/connections", {
   operationId: "adminListToolConnections",
-  summary: "List the people who connected an account at an MCP server",
-  description: "Newest first. Neither their tokens nor who they are there is shown.",
+  summary: "List the per-user connections to MCP servers",
+  description: "Newest first. Tokens and the users' identities at the server are not shown.",
   query: personQuery,
-  response: { description: "One page of them.", json: personList },
+  response: { description: "One page of connections.", json: personList },
   async answer({ deps: { toolConnections }, query: { server, after, limit } }) {
     const found = await toolConnections.list({ server }, { after, limit: limit + 1 });
     return pageOf(
@@ -145,9 +150,8 @@ function document({ connectFlow }: ToolConnectionRouteDeps): ApiRoute {
     throttle: "file",
     doc: {
       operationId: "toolClientDocument",
-      summary: "Describe this server as a client of the authorization servers of MCP servers",
-      description:
-        "A client ID metadata document: its address is the `client_id` by which people's accounts are connected.",
+      summary: "Retrieve the client metadata of this gateway for the authorization servers of MCP servers",
+      description: "A Client ID Metadata Document. Its URL is the `client_id` for per-user connections.",
       tag: "Tools",
       response: {
         description: "The document.",

@@ -21,8 +21,8 @@ export interface Steps {
 export const figuresShape = z.object({
   requests: z.number(),
   total_tokens: z.number(),
-  cost: z.number().describe("USD; requests to models without a price cost nothing."),
-  errors: z.number().describe("Requests that failed."),
+  cost: z.number().describe("Cost in USD. Requests to models without a price are free."),
+  errors: z.number().describe("Number of failed requests."),
   first_token_ms: firstTokenMs,
   tokens_per_second: speed,
 });

@@ -64,32 +64,30 @@ const overviewQuery = z.object({
   group_by: z
     .enum(groups)
     .optional()
-    .meta({ description: `one of ${groups.join(", ")}; left out: all together` }),
+    .meta({ description: `one of ${groups.join(", ")}; by default no grouping` }),
 });
 type Asked = z.output<typeof overviewQuery>;
 
 const names = z.record(z.string(), z.string());
 
 const usageShape = z.object({
-  start: unixSeconds.describe("Start of the first step, Unix seconds; steps lie in UTC."),
-  step: z.int().describe("Seconds of one step; the last one is not over yet."),
-  sum: figuresShape.describe("The figures of all steps together."),
-  before: figuresShape.describe("The figures of the time before, as long as this one is by now."),
+  start: unixSeconds.describe("Start of the first step in Unix seconds. Steps are aligned to UTC."),
+  step: z.int().describe("Length of a step in seconds. The last step is not over yet."),
+  sum: figuresShape.describe("Totals of all steps."),
+  before: figuresShape.describe("Totals of the preceding time, of the same length as the time so far."),
   is_new: z
     .boolean()
     .describe(
-      "The account, as far as the caller sees it, has never made a request in this environment, within the last year.",
+      "Whether the account made no request in this environment within the last year, as far as the caller can see.",
     ),
   total: seriesShape.describe("By step."),
   groups: z
     .array(seriesShape.extend({ id: z.string().nullable() }))
-    .describe(
-      "The groups that are first in something, the one with the most requests first; empty without `group_by`.",
-    ),
+    .describe("Groups that lead in at least one figure, those with the most requests first. Empty without `group_by`."),
   ranking: rankingShape.describe(
-    "For each figure the places in `groups` of the first of them: those with the most of it or, where it is a mean, of which the most was measured.",
+    "Leading groups of each figure, as indexes into `groups`: those with the highest value or, for a mean, those with the most measurements.",
   ),
-  group_count: z.int().describe("How many groups there are, those that are not listed included."),
+  group_count: z.int().describe("Number of groups, including groups that are not listed."),
 });
 
 const throttledShape = z
@@ -101,11 +99,11 @@ const throttledShape = z
       key: z
         .string()
         .nullable()
-        .describe("Whose requests were refused most; null: too many at once to tell them apart."),
+        .describe("Credential with the most refused requests. null: too many credentials at once to tell them apart."),
       model: z.string().nullable(),
     }),
   )
-  .describe("What limits refused in this time, the reason for which the most was first.");
+  .describe("Requests refused by limits in this time, the most frequent reason first.");
 
 const errorsShape = z
   .array(
@@ -117,7 +115,7 @@ const errorsShape = z
       error_code: z.string().nullable(),
     }),
   )
-  .describe("The last requests that failed, whenever that was.");
+  .describe("Last failed requests, of any time.");
 
 const overviewShape = z
   .object({
@@ -127,7 +125,7 @@ const overviewShape = z
     usage: usageShape,
     throttled: throttledShape,
     errors: errorsShape,
-    names: names.describe("The names of the keys, members and apps above, by id, as far as the caller may list them."),
+    names: names.describe("Names of the keys, members and apps above by id, as far as the caller may list them."),
     account: accountShape,
   })
   .meta({ id: "Overview" });
@@ -146,9 +144,9 @@ export function overviewRoutes(deps: OverviewRouteDeps): ScopedRoute[] {
       access: "usage:read",
       doc: {
         operationId: "getOverview",
-        summary: "How the account does, in one answer",
+        summary: "Retrieve an overview of the account",
         description:
-          "Usage over a time, by step and group, what limits refused and leave, and what failed last: for a page that asks every few seconds. The answer has an `ETag`; asked again with it in `If-None-Match`, an answer that would be the same is a `304` without a body. Of the credential's own environment; a member sees the member's own usage and requests unless an owner allowed more, and an app its own. What takes long to sum is summed less often, every ten seconds at least.",
+          "Returns usage over a time by step and group, refused requests, remaining limits and the last failures, for a page that polls every few seconds. The answer has an `ETag`. If a request has it in `If-None-Match` and nothing changed, the answer is `304` without a body. Covers the credential's own environment. A member sees only their own usage and requests unless an owner allowed more, and an app sees its own. Sums that take long are renewed less often, at least every ten seconds.",
         tag: "Usage",
         query: overviewQuery,
         response: { description: "The overview.", json: overviewShape },

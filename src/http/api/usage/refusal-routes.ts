@@ -33,22 +33,22 @@ const refusalQuery = z.object({
 const refusalShape = z
   .object({
     object: z.literal("refusal"),
-    start: unixSeconds.describe("Start of the hour, Unix seconds."),
+    start: unixSeconds.describe("Start of the hour in Unix seconds."),
     key: z
       .string()
       .nullable()
       .describe(
-        "Id of the credential, as in the usage by key. Null with `model`: too many at once to tell them apart.",
+        "Id of the credential, as in the usage by key. null together with `model`: too many at once to tell them apart.",
       ),
-    app: z.string().nullable().describe("Id of the OAuth app; null for none."),
+    app: z.string().nullable().describe("Id of the OAuth app. null for none."),
     model: z.string().nullable(),
     reason: z
       .enum(refusalReasons)
       .describe(
-        "Whose rate limit of requests or tokens, or whose monthly quota, was reached; `capacity`: no model server had a place in time.",
+        "Reached limit: a rate limit of requests or tokens or a monthly quota, with its owner. `capacity`: no model server had a free slot in time.",
       ),
     requests: z.int(),
-    last_at: unixSeconds.describe("Time of the last one, Unix seconds."),
+    last_at: unixSeconds.describe("Time of the last refusal in Unix seconds."),
   })
   .meta({ id: "Refusal" });
 
@@ -62,10 +62,10 @@ export function refusalRoutes(deps: RefusalRouteDeps): ScopedRoute[] {
 
 const list = endpoint("GET", "/v1/refusals", {
   operationId: "listRefusals",
-  summary: "What limits refused",
+  summary: "List the requests refused by limits",
   description:
-    `Requests for models that a rate limit, a quota or want of capacity refused, by hour, the newest first, at most ${maxRows} rows. ` +
-    "Of the credential's own environment; a member sees the member's own, as in the usage, and an app its own. What a limit or quota refused used nothing and is no part of the usage.",
+    `Requests for models that were refused because of a rate limit, a quota or missing capacity, by hour, newest first, at most ${maxRows} rows. ` +
+    "Covers the credential's own environment. As in the usage, a member sees only their own requests, and an app its own. Refused requests are not part of the usage.",
   query: refusalQuery,
   response: { description: "The counts.", json: refusalList },
   async answer({ deps, principal, query }) {

@@ -23,17 +23,15 @@ export const requestParameters = z.object({
     .min(1)
     .max(maxLimit)
     .default(defaultLimit)
-    .meta({ description: `a whole number from 1 to ${maxLimit}, how many to give` }),
-  cursor: z
-    .string()
-    .max(512)
-    .optional()
-    .meta({ description: "the `next` of the page before, to get what comes after it" }),
+    .meta({ description: `a whole number from 1 to ${maxLimit}: the maximum number of requests` }),
+  cursor: z.string().max(512).optional().meta({ description: "the `next` of the previous page, to get the next page" }),
   model: id("a model id; only its requests are listed"),
-  key: id("the id of a key, `key_…`, or of what else a request shows as its `key`; only its requests are listed"),
+  key: id(
+    "the id of a key, `key_…`, or of another credential that requests show as `key`; only its requests are listed",
+  ),
   app: id("the id of an OAuth app, `app_…`; only its requests are listed"),
   tag: tag.optional().meta({
-    description: "a tag; only requests that have it are listed, and none that were refused: these have no tags",
+    description: "a tag; only requests with it are listed, without refused requests, which have no tags",
   }),
   outcome: z
     .enum(requestOutcomes)
@@ -42,9 +40,11 @@ export const requestParameters = z.object({
   stream: z
     .stringbool({ truthy: ["true"], falsy: ["false"], case: "sensitive" })
     .optional()
-    .meta({ description: "true or false; only requests that were streamed, or were not, are listed" }),
-  start: time.optional().meta({ description: `${timeText}; only requests that began then or later are listed` }),
-  end: time.optional().meta({ description: `${timeText}; only requests that began before are listed` }),
+    .meta({ description: "true or false; only requests with, or without, streaming are listed" }),
+  start: time
+    .optional()
+    .meta({ description: `${timeText}; only requests that began at this time or later are listed` }),
+  end: time.optional().meta({ description: `${timeText}; only requests that began earlier are listed` }),
 });
 
 /** Undefined where an app asks for the requests of another: it has its own alone, so there are none. */

@@ -41,15 +41,13 @@ const requestList = z
     next: z
       .string()
       .nullable()
-      .describe("Give it as `cursor` to get the next page; null on the last one. A page may be empty before that."),
+      .describe("Send it as `cursor` to get the next page. null on the last page. Earlier pages may be empty."),
     searched_to: unixSeconds
       .nullable()
-      .describe("All that began later than this, Unix seconds, was looked through; null on the last page."),
+      .describe("All requests that began later than this, in Unix seconds, have been read. null on the last page."),
     kept_since: unixSeconds
       .optional()
-      .describe(
-        "Where a part of the time that was asked for is before it: requests from then on are kept, Unix seconds.",
-      ),
+      .describe("Start of the stored requests in Unix seconds, if the requested time begins earlier."),
   })
   .meta({ id: "RequestList" });
 
@@ -63,7 +61,7 @@ const list = endpoint("GET", "/v1/requests", {
   operationId: "listRequests",
   summary: "List requests",
   description:
-    "Those of the account in the credential's environment that have ended, and those that were refused, newest first; a member sees the member's own alone unless an owner allowed more, and an app its own. Of very many refused requests not all are kept. How much is looked through for one page is bounded: where little of it is what was asked for, a page holds fewer than `limit`, or none, and `next` leads on.",
+    "Lists ended and refused requests of the account in the credential's environment, newest first. A member sees only their own unless an owner allowed more, and an app sees its own. If very many requests are refused, not all are stored. A page reads a limited number of requests: if few of them match, it has fewer entries than `limit`, or none, and `next` continues.",
   query: requestParameters,
   response: { description: "One page.", json: requestList },
   answer: ({ deps, principal, query }) => page(query, principal, deps),
@@ -73,7 +71,7 @@ const retrieve = endpoint("GET", "/v1/requests/:id", {
   operationId: "retrieveRequest",
   summary: "Retrieve one request",
   description:
-    "With its trail: which model servers were tried, and what came of each. Their names and what they said are for operators, keys with `admin:manage`; to others they are numbered.",
+    "Includes the trail of attempts: the tried model servers and their results. Operators and keys with `admin:manage` see the names and errors of the servers. Others see numbers.",
   parameters: [{ name: "id", in: "path", description: "Id of the request, the `x-request-id` of its answer." }],
   response: { description: "The request.", json: oneRequest },
   async answer({ deps, principal, id }) {

@@ -20,56 +20,58 @@ const milliseconds = z.int().describe("Milliseconds.");
 export const requestShape = z
   .object({
     object: z.literal("request"),
-    id: z.string().describe("The `x-request-id` of its answer."),
-    at: unixSeconds.describe("When it began, Unix seconds; of a refused one, when it was refused."),
+    id: z.string().describe("`x-request-id` of the answer."),
+    at: unixSeconds.describe("Start of the request in Unix seconds. For a refused request, the time of the refusal."),
     operation: z.enum(bookedOperations),
     model: z
       .string()
       .nullable()
       .describe(
-        "The model that was asked for, or the server and the tool (`github/search`); null where the request was refused before its body was read.",
+        "Requested model, or MCP server and tool (`github/search`). null if the request was refused before its body was read.",
       ),
     key: z
       .string()
-      .describe(
-        "Id of the credential: of a key, of a signed-in member (`mbr_…`), of what an app was allowed (`grt_…`).",
-      ),
-    app: z.string().nullable().describe("Id of the OAuth app; null for none."),
-    stream: z.boolean().nullable().describe("null as for `model`."),
-    tags: z.array(z.string()).describe("What it is counted under; empty for a refused request, whatever it brought."),
+      .describe("Id of the credential: a key, a signed-in member (`mbr_…`) or the grant of an app (`grt_…`)."),
+    app: z.string().nullable().describe("Id of the OAuth app. null for none."),
+    stream: z.boolean().nullable().describe("null under the same condition as `model`."),
+    tags: z.array(z.string()).describe("Tags of the request. Always empty for a refused request."),
     outcome: z
       .enum(requestOutcomes)
       .describe(
-        "cancelled: its client left; interrupted: the server's process ended before it did; refused: it was answered with an error before it began, so it is no part of the usage.",
+        "`cancelled`: the client disconnected. `interrupted`: the server's process ended first. `refused`: the request got an error before it began, so it is not part of the usage.",
       ),
-    error_code: z.string().nullable().describe("`code` of the error that ended it."),
+    error_code: z.string().nullable().describe("`code` of the error that ended the request."),
     error_status: z
       .int()
       .nullable()
-      .describe("Status of that error; in a stream that had begun, what it would have been."),
+      .describe("HTTP status of the error. For a stream that had begun, the status that it would have had."),
     error_message: z
       .string()
       .nullable()
-      .describe("What the client of a refused request was told, but for names that the client made up; else null."),
+      .describe(
+        "Error message to the client of a refused request, without names that the client made up. Otherwise null.",
+      ),
     prompt_tokens: z.int(),
-    cached_tokens: z.int().describe("Tokens of the prompt that were read from a cache."),
-    cache_write_tokens: z.int().describe("Tokens of the prompt that were written to a cache."),
+    cached_tokens: z.int().describe("Prompt tokens read from a cache."),
+    cache_write_tokens: z.int().describe("Prompt tokens written to a cache."),
     completion_tokens: z.int(),
-    reasoning_tokens: z.int().describe("Tokens of the answer that the model thought, as far as its server tells it."),
+    reasoning_tokens: z.int().describe("Reasoning tokens of the answer, as far as the model server reports them."),
     total_tokens: z.int(),
-    estimated: z.boolean().describe("The tokens are an estimate: the model server did not tell, or was not believed."),
+    estimated: z
+      .boolean()
+      .describe("Whether the tokens are an estimate, because the model server reported none or implausible numbers."),
     capped: z
       .boolean()
       .describe(
-        "The model server was not believed: it told of more tokens than can have been, and these are the most, or of fewer than it delivered, and these are `estimated`.",
+        "Whether the reported usage was implausible. If the server reported more tokens than possible, these are the possible maximum. If it reported fewer than it delivered, these are `estimated`.",
       ),
-    from_cache: z.boolean().describe("The answer was one that was kept: no model was asked for it."),
-    cost: z.number().nullable().describe("USD; null where the model has no price, and of a refused request."),
-    upstream: z.string().nullable().describe("Who answered; null where nobody did."),
-    attempts: z.int().describe("How often a model server was asked."),
-    queue_ms: milliseconds.describe("Milliseconds of waiting for a place, before it was sent."),
+    from_cache: z.boolean().describe("Whether the answer came from the response cache, without a model."),
+    cost: z.number().nullable().describe("Cost in USD. null if the model has no price or the request was refused."),
+    upstream: z.string().nullable().describe("Model server that answered. null if none did."),
+    attempts: z.int().describe("Number of attempts at model servers."),
+    queue_ms: milliseconds.describe("Milliseconds in the queue, before the request was sent."),
     first_token_ms: firstTokenMs,
-    duration_ms: milliseconds.describe("Milliseconds until its end, all of them."),
+    duration_ms: milliseconds.describe("Total milliseconds until the end."),
     tokens_per_second: speed,
   })
   .meta({ id: "Request" });
@@ -79,28 +81,31 @@ const stepShape = z
     server: z
       .int()
       .nullable()
-      .describe("Which of the model servers of this trail, counted from 1; null where the step is about none."),
-    model: z.string().describe("The model that was tried: the one that was asked for, or one that stands in for it."),
+      .describe("Number of the model server within this trail, from 1. null if the step concerns no server."),
+    model: z.string().describe("Tried model: the requested one or a fallback."),
     result: z
       .enum(stepResults)
       .describe(
-        "answered: it took the request; refused: it answered with an error; timed_out; unreachable: the connection failed; broke_off: its answer ended early or could not be read; no_room: it took the request, and the gateway, or its node, could hold no more of its answer; cancelled: the client left, or the server stopped, meanwhile; queue_full and queue_timeout: no place was free, so none was asked. Not asked either: resting, after failures; away, not connected or about to be taken out of service; not_retried, as too many requests for the model are second tries already; overflowed: by the policy of its model it went to a server that others come before; masked, blocked and noted: a guardrail found something in the request or in the answer; over_quota: not asked, as it costs more than a quota has left.",
+        "`answered`: the server accepted the request. `refused`: it answered with an error. `timed_out`: it did not answer in time. `unreachable`: the connection failed. `broke_off`: the answer ended early or was unreadable. `no_room`: the server accepted the request, but the gateway or its node had no memory for more of the answer. `cancelled`: the client disconnected or the server stopped. `queue_full` and `queue_timeout`: no slot was free, so no server was asked. `resting`: not asked, after failures. `away`: not asked, because it is not connected or draining. `not_retried`: not asked, because too many requests for the model are retries already. `overflowed`: the model's overflow policy chose a server that normally comes last. `masked`, `blocked` and `noted`: a guardrail found something in the request or the answer. `over_quota`: not asked, because it costs more than the rest of a quota.",
       ),
-    status: z.int().nullable().describe("HTTP status of its answer, where that was an error."),
+    status: z.int().nullable().describe("HTTP status of the server's answer, if it was an error."),
     started_ms: milliseconds.describe("Milliseconds from the start of the request."),
-    duration_ms: milliseconds.describe("Milliseconds that it took."),
-    upstream: z.string().nullable().describe("Name of the model server; for operators, null for others."),
-    upstream_model: z.string().nullable().describe("Its own id of the model; likewise."),
+    duration_ms: milliseconds.describe("Milliseconds that the step took."),
+    upstream: z.string().nullable().describe("Name of the model server. Only for operators, otherwise null."),
+    upstream_model: z
+      .string()
+      .nullable()
+      .describe("Id of the model at the server. Only for operators, otherwise null."),
     reason: z
       .string()
       .nullable()
       .describe(
-        "What it said, or what is known of the fault: cleaned of credentials and of what it repeats of the request, and cut; likewise.",
+        "Shortened error message of the server, or description of the fault, without credentials and without parts of the request. Only for operators, otherwise null.",
       ),
     left_out: z
       .int()
       .describe(
-        "How many steps before it are not kept: there were very many, or the server's disk was full. 0 otherwise.",
+        "Number of steps before this one that were not stored, because there were very many or the server's disk was full. Otherwise 0.",
       ),
   })
   .meta({ id: "RequestStep" });
@@ -108,26 +113,25 @@ const stepShape = z
 const counted = z.int().optional();
 const usageDetails = z
   .object({
-    cache_write_1h_tokens: counted.describe("Tokens that were written to a cache for an hour."),
+    cache_write_1h_tokens: counted.describe("Tokens written to a cache for an hour."),
     input_audio_tokens: counted,
     input_image_tokens: counted,
     output_audio_tokens: counted,
     output_image_tokens: counted,
-    searches: counted.describe("Searches that the model server ran."),
-    documents: counted.describe("Documents that were ranked or compared."),
-    search_units: counted.describe("Search units that its vendor counts for them."),
-    characters: counted.describe("Characters that were spoken."),
-    seconds: counted.describe("Whole seconds of sound that were listened to."),
-    images: counted.describe("Images that were made."),
-    bytes_in: counted.describe("Bytes of what a tool was called with, as JSON."),
-    bytes_out: counted.describe("Bytes of what it gave, as JSON."),
-    tool_errors: counted.describe("1 where a tool said of its own result that it had failed."),
-    replayed: counted.describe("1 where the answer was one that was kept: the tokens are those of when it was made."),
-    served: z.array(z.string()).optional().describe("The tier, speed and region in which it says that it served."),
-    billed: z
-      .number()
-      .optional()
-      .describe("USD that the model's vendor says that it charges the operator; for operators."),
+    searches: counted.describe("Number of searches that the model server ran."),
+    documents: counted.describe("Number of documents ranked or compared."),
+    search_units: counted.describe("Search units that the vendor bills for them."),
+    characters: counted.describe("Number of characters spoken."),
+    seconds: counted.describe("Whole seconds of audio input."),
+    images: counted.describe("Number of generated images."),
+    bytes_in: counted.describe("Bytes of the tool's arguments as JSON."),
+    bytes_out: counted.describe("Bytes of the tool's result as JSON."),
+    tool_errors: counted.describe("1 if the tool marked its result as an error."),
+    replayed: counted.describe(
+      "1 if the answer came from the response cache. The tokens are those of the original answer.",
+    ),
+    served: z.array(z.string()).optional().describe("Tier, speed and region that the server reported."),
+    billed: z.number().optional().describe("USD that the vendor reports to charge the operator. Only for operators."),
   })
   .meta({ id: "UsageDetails" });
 
@@ -136,24 +140,28 @@ export const oneRequest = requestShape
     usage_details: usageDetails
       .nullable()
       .describe(
-        "What few model servers tell of their usage, and the bytes of a call of a tool; null where none was told.",
+        "Further usage that only some model servers report, and the bytes of a tool call. null if there is none.",
       ),
     trail: z
       .array(stepShape)
       .describe(
-        "What was tried, oldest first. Empty where no model server was asked, and of requests that ended in failure before trails were kept. Of very many steps the first and the last are kept, and the last says how many are left out.",
+        "Attempts, oldest first. Empty if no model server was asked, and for failed requests from before trails existed. Of very many steps, the first and the last are stored, and the last has the number of omitted steps.",
       ),
     chat: z
       .string()
       .nullable()
-      .describe("Id of the stored chat completion that it made; null where none is kept, or for who may not read it."),
+      .describe(
+        "Id of the stored chat completion of the request. null if none is stored or the caller may not read it.",
+      ),
     tool_content: z
       .object({
-        arguments: z.string().describe("JSON of what the tool was called with, cut where it is long."),
-        result: z.string().describe("JSON of what it gave, likewise."),
+        arguments: z.string().describe("Arguments of the tool as JSON, cut if they are long."),
+        result: z.string().describe("Result of the tool as JSON, cut if it is long."),
       })
       .nullable()
-      .describe("What was said in a call of a tool, where `tools.record` keeps it; null likewise."),
+      .describe(
+        "Content of a tool call, if `tools.record` stores it. null if none is stored or the caller may not read it.",
+      ),
   })
   .meta({ id: "RequestDetail" });
 

@@ -8,13 +8,13 @@ export const firstTokenMs = z
   .number()
   .nullable()
   .describe(
-    "Milliseconds from the request to the first piece of its answer; null where that was not timed: it was not streamed, or came in one piece.",
+    "Milliseconds from the request to the first chunk of its answer. null if the answer was not streamed or came in one chunk.",
   );
 
 export const speed = z
   .number()
   .nullable()
-  .describe("Tokens per second of generation, those after the first; null where too little was streamed to tell.");
+  .describe("Tokens per second of generation, after the first token. null if too little was streamed.");
 
 /** Two digits behind the point: more would only seem exact. */
 export function rounded(value: number): number {

@@ -8,7 +8,7 @@ import { type StatementGroup, type StatementQuery, statementGroups } from "../..
 import { tag } from "../../../wire/tags.ts";
 import { usageOwnerOf } from "./usage-owner.ts";
 
-const monthText = "such as 2026-09, of UTC; by default the one that is not over yet";
+const monthText = "such as 2026-09, in UTC; by default the current month";
 
 /** From 1970 to 9999: what a time in seconds and four digits of a year can say. */
 export const month = z.string().transform((text, context): CalendarMonth => {
@@ -33,12 +33,12 @@ const id = (what: string) => z.string().min(1).max(200).optional().meta({ descri
 export const statementParameters = z.object({
   month: month.optional().meta({ description: `a month, ${monthText}` }),
   group_by: groupList.optional().meta({
-    description: `one or several of ${statementGroups.join(", ")}, each once, separated by commas, to have a line for each; left out: the total alone`,
+    description: `one or several of ${statementGroups.join(", ")}, each once, separated by commas, to get a line for each; by default only the total`,
   }),
-  key: id("the id of a credential, as the statement by key has it, for what was used with it alone"),
-  person: id("the id of a person, `usr_…`, for what they used alone"),
-  app: id("the id of an OAuth app, for what was used through it alone"),
-  tag: tag.optional().meta({ description: "a tag, for the usage of requests that have it alone" }),
+  key: id("the id of a credential, as in the statement by key; only its usage counts"),
+  person: id("the id of a person, `usr_…`; only their usage counts"),
+  app: id("the id of an OAuth app; only usage through it counts"),
+  tag: tag.optional().meta({ description: "a tag; only requests with it count" }),
 });
 
 const environment = z

@@ -66,13 +66,13 @@ const accountsAtOnce = 100;
 const linesAtOnce = 500;
 
 const description =
-  "Of a calendar month of UTC. Costs are exact: lines, and what has no room among them, add up to the total, which is that of the ledger, to the last of nine decimals. Requests whose model had no price are counted apart. With `Accept: text/csv` the answer is all lines and the total as CSV.";
+  "Covers a calendar month in UTC. Costs are exact to nine decimals: the lines and the unlisted rest add up to the total, which is the ledger's. Requests to models without a price are counted separately. With `Accept: text/csv` the answer is all lines and the total as CSV.";
 
 const ownDoc: RouteDoc = {
   tag: "Usage",
   operationId: "getStatement",
-  summary: "The statement of a month",
-  description: `${description} Of the credential's own environment. A member sees the member's own usage alone unless an owner allowed more, and an app its own.`,
+  summary: "Retrieve the statement of a month",
+  description: `${description} Covers the credential's own environment. A member sees only their own usage unless an owner allowed more, and an app sees its own.`,
   query: statementParameters,
   response: { description: "The statement.", json: statementShape, contentTypes: ["text/csv"] },
 };
@@ -106,7 +106,7 @@ function ofAccount(deps: Deps): ScopedRoute {
       ...ownDoc,
       tag: "Administration",
       operationId: "getAccountStatement",
-      summary: "The statement of a month of any account",
+      summary: "Retrieve the statement of a month of any account",
       description,
       query: operatorParameters,
       parameters: [{ name: "id", in: "path", description: "Id of the account, `acct_…`." }],
@@ -131,7 +131,7 @@ function ofAllAccounts(deps: Deps): ScopedRoute {
     doc: {
       tag: "Administration",
       operationId: "getStatementOfAccounts",
-      summary: "The statement of a month, with a line for each account",
+      summary: "Retrieve the statement of a month, with a line for each account",
       description,
       query: allAccountsParameters,
       response: { description: "The statement.", json: allAccountsShape, contentTypes: ["text/csv"] },

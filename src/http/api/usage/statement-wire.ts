@@ -20,15 +20,15 @@ const digits = 9;
 
 const figures = {
   requests: z.int(),
-  prompt_tokens: z.int().describe("All input, what was read from a cache and written to one included."),
-  cached_tokens: z.int().describe("A part of the input: read from a cache."),
-  cache_write_tokens: z.int().describe("A part of the input: written to a cache."),
-  completion_tokens: z.int().describe("All output, what models thought included."),
-  reasoning_tokens: z.int().describe("A part of the output: what models thought, as far as their servers tell it."),
+  prompt_tokens: z.int().describe("All input tokens, including cache reads and writes."),
+  cached_tokens: z.int().describe("Input tokens read from a cache."),
+  cache_write_tokens: z.int().describe("Input tokens written to a cache."),
+  completion_tokens: z.int().describe("All output tokens, including reasoning."),
+  reasoning_tokens: z.int().describe("Reasoning tokens of the output, as far as model servers report them."),
   total_tokens: z.int(),
-  errors: z.int().describe("Requests that failed."),
-  unpriced_requests: z.int().describe("Requests whose model had no price: they are in no cost."),
-  cost: z.string().describe("USD with nine decimals, to the last of which lines and total add up."),
+  errors: z.int().describe("Number of failed requests."),
+  unpriced_requests: z.int().describe("Number of requests to models without a price. No cost includes them."),
+  cost: z.string().describe("USD with nine decimals. Lines and total add up exactly."),
 } as const;
 
 const figuresShape = z.object(figures);
@@ -36,33 +36,33 @@ const value = z.string().nullable().optional();
 
 const lineShape = z
   .object({
-    key: value.describe("Id of the credential, as in the usage by key, where `group_by` has it."),
-    key_name: value.describe("What it is called; null where that is not for the caller to know."),
-    person: value.describe("Id of the person; null for what keys of the account used."),
+    key: value.describe("Id of the credential, as in the usage by key, if `group_by` has it."),
+    key_name: value.describe("Name of the credential. null if the caller may not see it."),
+    person: value.describe("Id of the person. null for usage of the account's own keys."),
     person_name: value,
     model: value,
-    app: value.describe("Id of the OAuth app; null for none."),
+    app: value.describe("Id of the OAuth app. null for none."),
     app_name: value,
-    tag: value.describe("null: requests that have no tag."),
+    tag: value.describe("null: requests without tags."),
     ...figures,
   })
   .meta({ id: "StatementLine" });
 
 const statementMembers = {
   object: z.literal("statement"),
-  month: z.string().describe("Such as 2026-09."),
+  month: z.string().describe("Month, such as 2026-09."),
   start: unixSeconds,
-  end: unixSeconds.describe("Unix seconds, not included. A request belongs to the month in which it began."),
+  end: unixSeconds.describe("End in Unix seconds, not included. A request belongs to the month in which it began."),
   time_zone: z.literal("UTC"),
   created_at: unixSeconds,
-  is_over: z.boolean().describe("Whether the month has ended; requests that still run then come in as they end."),
-  installation: z.string().describe("The address of this server."),
+  is_over: z.boolean().describe("Whether the month has ended. Requests that still run then are added when they end."),
+  installation: z.string().describe("URL of this server."),
   environment: z.enum(environments),
   currency: z.literal("USD"),
   unpriced_since: unixSeconds
     .nullable()
     .describe(
-      "Where a part of the month is before it: `unpriced_requests` are counted from then on. Null: in all of the month.",
+      "Start of the count of `unpriced_requests`, if the month begins earlier. null: they are counted for the whole month.",
     ),
 } as const;
 
@@ -80,18 +80,18 @@ export const statementShape = z
         app_name: value,
         tag: value,
       })
-      .describe("The part of the account's usage that it is of, a member's own for instance; empty: all of it."),
+      .describe("Part of the account's usage that the statement covers, such as a member's own. Empty: all of it."),
     group_by: z.array(z.enum(statementGroups)),
     overlaps: z
       .boolean()
       .describe(
-        "Lines are by tag: a request with several tags is in the line of each, and counts once in `total`, which is what was used.",
+        "Whether lines overlap, because they are by tag. A request with several tags is in the line of each, but only once in `total`.",
       ),
     lines: z.array(lineShape).describe(`The most expensive first, ${maxLines} at most. CSV has all.`),
     others: figuresShape
-      .extend({ lines: z.int().nullable().describe("How many lines these are; null: too many to tell apart.") })
+      .extend({ lines: z.int().nullable().describe("Number of these lines. null: too many to tell apart.") })
       .nullable()
-      .describe("All lines that are not listed, as one; null: all are."),
+      .describe("Sum of all lines that are not listed. null: all lines are listed."),
     total: figuresShape,
   })
   .meta({ id: "Statement" });
@@ -101,7 +101,7 @@ export const allAccountsShape = z
     ...statementMembers,
     lines: z
       .array(z.object({ account: z.string(), account_name: z.string(), ...figures }))
-      .describe("Each account that used something, in the order in which accounts were made."),
+      .describe("Accounts with usage, in the order of their creation."),
     total: figuresShape,
   })
   .meta({ id: "StatementOfAccounts" });

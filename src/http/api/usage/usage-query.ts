@@ -58,19 +58,21 @@ export const usageParameters = z.object({
     .min(1)
     .max(maxRows)
     .default(maxRows)
-    .meta({ description: `a whole number from 1 to ${maxRows}, how many rows a page has; CSV always has all` }),
-  model: z.string().min(1).max(256).optional().meta({ description: "the id of a model, to see its usage alone" }),
+    .meta({
+      description: `a whole number from 1 to ${maxRows}: the maximum number of rows of a page; CSV always has all rows`,
+    }),
+  model: z.string().min(1).max(256).optional().meta({ description: "the id of a model; only its usage counts" }),
   cursor: z
     .string()
     .max(8192)
     .optional()
-    .meta({ description: "the `next` of the page before, to get what comes after it" }),
+    .meta({ description: "the `next` of the previous page, to get the next page" }),
 });
 
 /** What may be asked of an account's own usage. */
 export const keyUsageParameters = usageParameters.extend({
   group_by: groupList(usageGroups),
-  tag: tag.optional().meta({ description: "a tag, to see alone the usage of requests that have it" }),
+  tag: tag.optional().meta({ description: "a tag; only requests with it count" }),
 });
 
 /** A part can be asked for of an account's whole usage; the reports of one key or app are such parts already. */
@@ -80,13 +82,13 @@ export const accountUsageParameters = keyUsageParameters.extend({
     .min(1)
     .max(200)
     .optional()
-    .meta({ description: "the id of a credential, as the report by key has it, to see its usage alone" }),
+    .meta({ description: "the id of a credential, as in the report by key; only its usage counts" }),
   app: z
     .string()
     .min(1)
     .max(200)
     .optional()
-    .meta({ description: "the id of an OAuth app, to see alone what was used through it" }),
+    .meta({ description: "the id of an OAuth app; only usage through it counts" }),
 });
 
 /** One key's part of the usage, or all of an app's, whoever used it: that is for its publisher, over all accounts. */

@@ -45,39 +45,39 @@ export interface UsageRouteDeps {
 
 const usageRow = z
   .object({
-    start: unixSeconds.describe("Start of the bucket, Unix seconds."),
-    end: unixSeconds.describe("End of the bucket, Unix seconds."),
-    model: z.string().optional().describe("Where `group_by` has it."),
+    start: unixSeconds.describe("Start of the bucket in Unix seconds."),
+    end: unixSeconds.describe("End of the bucket in Unix seconds."),
+    model: z.string().optional().describe("Present if `group_by` has it."),
     key: z
       .string()
       .optional()
       .describe(
-        "Id of the credential, where `group_by` has it: of the key, `key_…`; of a member who was signed in, `mbr_…`; of what a member allowed an app, `grt_…`.",
+        "Id of the credential, if `group_by` has it: a key, `key_…`, a signed-in member, `mbr_…`, or the grant of an app, `grt_…`.",
       ),
-    environment: z.string().optional().describe("Where `group_by` has it."),
-    app: z.string().nullable().optional().describe("Id of the OAuth app, null for none, where `group_by` has it."),
+    environment: z.string().optional().describe("Present if `group_by` has it."),
+    app: z.string().nullable().optional().describe("Id of the OAuth app, if `group_by` has it. null for none."),
     tag: z
       .string()
       .nullable()
       .optional()
       .describe(
-        "Where `group_by` has it; null: the requests that have none. One that has several is in the row of each, so these rows are no parts of a sum.",
+        "Tag, if `group_by` has it. null: requests without tags. A request with several tags is in the row of each, so these rows do not add up.",
       ),
     requests: z.int(),
     prompt_tokens: z.int(),
-    cached_tokens: z.int().describe("Tokens of the prompts that were read from a cache."),
-    cache_write_tokens: z.int().describe("Tokens of the prompts that were written to a cache."),
+    cached_tokens: z.int().describe("Prompt tokens read from a cache."),
+    cache_write_tokens: z.int().describe("Prompt tokens written to a cache."),
     completion_tokens: z.int(),
-    reasoning_tokens: z.int().describe("Tokens of the answers that models thought, as far as their servers tell it."),
+    reasoning_tokens: z.int().describe("Reasoning tokens of the answers, as far as model servers report them."),
     total_tokens: z.int(),
-    cost: z.number().describe("USD; requests to models without a price cost nothing."),
-    unpriced_requests: z.int().describe("Requests whose model had no price, which are not in `cost`."),
-    errors: z.int().describe("Requests that failed."),
+    cost: z.number().describe("Cost in USD. Requests to models without a price are free."),
+    unpriced_requests: z.int().describe("Number of requests to models without a price, which `cost` does not include."),
+    errors: z.int().describe("Number of failed requests."),
     first_token_ms: firstTokenMs.describe(
-      "Mean of the milliseconds from a request to the first piece of its answer, of those that were streamed in more than one; null: none.",
+      "Mean milliseconds from a request to the first chunk of its answer, for answers streamed in several chunks. null: no such answers.",
     ),
     tokens_per_second: speed.describe(
-      "Mean of the speed of generation over all tokens that were streamed, the first of each answer left out; null: none.",
+      "Mean generation speed over all streamed tokens, without the first token of each answer. null: no such tokens.",
     ),
   })
   .meta({ id: "UsageRow" });
@@ -86,11 +86,11 @@ const usageReport = z
   .object({
     object: z.literal("list"),
     data: z.array(usageRow),
-    next: z.string().nullable().describe("Give it as `cursor` to get the next page; null on the last one."),
+    next: z.string().nullable().describe("Send it as `cursor` to get the next page. null on the last page."),
     kept_since: unixSeconds
       .optional()
       .describe(
-        "By the hour, where a part of the time that was asked for is before it: sums by hour are kept from then on, Unix seconds; those by day for good.",
+        "Start of the stored hourly sums in Unix seconds, if hours were requested and the requested time begins earlier. Daily sums are stored permanently.",
       ),
   })
   .meta({ id: "UsageReport" });
@@ -98,8 +98,8 @@ const usageReport = z
 type WireRow = z.infer<typeof usageRow>;
 
 export const usageDescription =
-  "Of the credential's own environment. Buckets without requests are left out. With `Accept: text/csv` the answer is all " +
-  "rows as CSV, times in ISO 8601.";
+  "Covers the credential's own environment. Buckets without requests are omitted. With `Accept: text/csv` the answer is all " +
+  "rows as CSV, with times in ISO 8601.";
 
 /** What the reports of one noun have in common with that of the account. */
 export const usageDoc = {
@@ -118,8 +118,8 @@ export function usageRoutes(deps: UsageRouteDeps): ScopedRoute[] {
         ...usageDoc,
         query: accountUsageParameters,
         operationId: "getUsage",
-        summary: "What the account used",
-        description: `${usageDescription} A member sees the member's own alone unless an owner allowed more, and an app its own.`,
+        summary: "Retrieve the usage of the account",
+        description: `${usageDescription} A member sees only their own usage unless an owner allowed more, and an app sees its own.`,
       },
       handle: (exchange, principal) => answerUsage(deps, exchange, principal, {}, accountUsageParameters),
     },
@@ -131,9 +131,11 @@ export function usageRoutes(deps: UsageRouteDeps): ScopedRoute[] {
         ...usageDoc,
         query: keyUsageParameters,
         operationId: "getKeyUsage",
-        summary: "What one key was used for",
-        description: `${usageDescription} A member sees that of the member's own alone.`,
-        parameters: [{ name: "id", in: "path", description: "Id of the key, or of what the report by key shows." }],
+        summary: "Retrieve the usage of one key",
+        description: `${usageDescription} A member sees only the usage of their own keys.`,
+        parameters: [
+          { name: "id", in: "path", description: "Id of the key, or of another credential in the report by key." },
+        ],
         errors: ["not_found", "permission_denied"],
       },
       async handle(exchange, principal) {

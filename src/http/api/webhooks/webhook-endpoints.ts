@@ -40,7 +40,7 @@ const idParameter = [{ name: "id", in: "path", description: "Id of the webhook, 
 const webhookList = wholeListOf(webhookShape, "WebhookList");
 const deliveryQuery = z.object(pageQuery);
 const deliveryList = listOf(deliveryShape, "WebhookDeliveryList");
-const guide = "The guide has the events and how their signatures are verified.";
+const guide = "The guide describes the events and the verification of signatures.";
 
 export function webhookEndpoints(kind: WebhookKind): ((deps: WebhookRouteDeps) => ScopedRoute)[] {
   return [create(kind), list(kind), retrieve(kind), update(kind), remove(kind), ...working(kind)];
@@ -50,7 +50,7 @@ function create({ endpoint, base, infix, whose, ownerOf }: WebhookKind) {
   return endpoint("POST", base, {
     operationId: `create${infix}Webhook`,
     summary: `Create a webhook ${whose}`,
-    description: `Events are posted to its address, signed as Standard Webhooks has it. The answer shows the secret, this once. ${guide}`,
+    description: `Events are posted to the webhook's URL, signed by the Standard Webhooks specification. The secret is shown only in this response. ${guide}`,
     requestBody: createWebhookRequest,
     example: {
       url: "https://hooks.example.com/headrace",
@@ -71,7 +71,7 @@ function list({ endpoint, base, infix, whose, ownerOf }: WebhookKind) {
   return endpoint("GET", base, {
     operationId: `list${infix}Webhooks`,
     summary: `List the webhooks ${whose}`,
-    description: "Oldest first, all of them: there are at most 20.",
+    description: "Oldest first, all in one page: there are at most 20.",
     response: { description: "The webhooks.", json: webhookList },
     first: ({ principal }) => ownerOf(principal),
     async answer({ deps, found, origin }) {
@@ -96,7 +96,7 @@ function update({ endpoint, base, infix, whose, ownerOf }: WebhookKind) {
   return endpoint("PATCH", `${base}/:id`, {
     operationId: `update${infix}Webhook`,
     summary: `Change a webhook ${whose}`,
-    description: "What is left out stays as it is; null clears.",
+    description: "Omitted members keep their values. null clears a value.",
     parameters: idParameter,
     requestBody: updateWebhookRequest,
     example: { enabled: true },
@@ -113,9 +113,9 @@ function remove({ endpoint, base, infix, whose, ownerOf }: WebhookKind) {
   return endpoint("DELETE", `${base}/:id`, {
     operationId: `delete${infix}Webhook`,
     summary: `Delete a webhook ${whose}`,
-    description: "With its deliveries: what waits is not sent any more.",
+    description: "Deletes the webhook with its deliveries. Pending events are not sent.",
     parameters: idParameter,
-    response: { description: "It is deleted.", json: deletedWebhookShape },
+    response: { description: "The webhook is deleted.", json: deletedWebhookShape },
     first: ({ deps, principal, id }) => deps.webhooks.require(ownerOf(principal), id),
     async answer({ deps, principal, found, origin }) {
       await deps.webhooks.delete(principal, found, origin);
@@ -129,7 +129,7 @@ function working({ endpoint, base, infix, whose, ownerOf }: WebhookKind) {
   const rotate = endpoint("POST", `${base}/:id/rotate-secret`, {
     operationId: `rotate${infix}WebhookSecret`,
     summary: `Replace the secret of a webhook ${whose}`,
-    description: "Every delivery has a signature by either secret until the overlap is over.",
+    description: "Until the end of the overlap, every delivery is signed with both secrets.",
     parameters: idParameter,
     requestBody: rotateWebhookSecretRequest,
     bodyIsOptional: true,
@@ -147,9 +147,10 @@ function working({ endpoint, base, infix, whose, ownerOf }: WebhookKind) {
   const test = endpoint("POST", `${base}/:id/test`, {
     operationId: `test${infix}Webhook`,
     summary: `Send a test event to a webhook ${whose}`,
-    description: "The event `webhook.test` goes to this webhook alone, at once. Its deliveries say what came of it.",
+    description:
+      "The event `webhook.test` is sent only to this webhook, immediately. The list of deliveries shows the result.",
     parameters: idParameter,
-    response: { description: "It is on its way.", json: testedWebhookShape },
+    response: { description: "The event is queued.", json: testedWebhookShape },
     first: ({ deps, principal, id }) => deps.webhooks.require(ownerOf(principal), id),
     async answer({ deps, principal, found, origin }) {
       await deps.throttle.require("change", principal);
@@ -158,9 +159,9 @@ function working({ endpoint, base, infix, whose, ownerOf }: WebhookKind) {
   });
   const deliveries = endpoint("GET", `${base}/:id/deliveries`, {
     operationId: `list${infix}WebhookDeliveries`,
-    summary: `List what was delivered to a webhook ${whose}`,
+    summary: `List the deliveries to a webhook ${whose}`,
     description:
-      "Newest first, with every attempt; kept for 30 days. What a receiver answers is not kept, but for its status.",
+      "Newest first, with every attempt. Deliveries are stored for 30 days. Of the receiver's answers, only the status is stored.",
     parameters: idParameter,
     query: deliveryQuery,
     response: { description: "One page of deliveries.", json: deliveryList },
