@@ -341,6 +341,36 @@ test("an account has eight searches under way, and further ones are refused unti
   expect((await search()).status).toBe(200);
 });
 
+/** Counts how many chats are read at a time. */
+class CountingStore extends SqlChatStore {
+  most = 0;
+  #running = 0;
+
+  override async find(...asked: Parameters<SqlChatStore["find"]>) {
+    this.most = Math.max(this.most, ++this.#running);
+    await new Promise(setImmediate);
+    this.#running--;
+    return await super.find(...asked);
+  }
+}
+
+test("reads the chats that it labels two at a time", async () => {
+  const chats = new CountingStore(db);
+  store("chatcmpl-a");
+  await queue.flush();
+  routes = chatRoutes({
+    chats,
+    chatWriter: queue,
+    clock,
+    throttle: new Throttle(new MemoryLimits({ clock, ledger: { readTotals: async () => {} } })),
+    requestLimits: () => ({ bodyBytes: 10_000, depth: 8 }),
+  });
+  const label = () => call("POST", `${list}/chatcmpl-a`, { metadata: {} });
+  const answers = await Promise.all(Array.from({ length: 20 }, label));
+  expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+  expect(chats.most).toBe(2);
+});
+
 test("a store that takes its time is not waited for any longer than a second", async () => {
   const slow = chatRoutes({
     chats: new SqlChatStore(db),

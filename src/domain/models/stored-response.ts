@@ -139,8 +139,8 @@ export interface BackgroundStore {
     state: { status: ResponseStatus; response: StoredItem; events?: EventBatch },
     nowSeconds: number,
   ): Promise<boolean>;
-  /** Asks whoever works on it to stop. Undefined where there is none of this owner. */
-  requestCancel(owner: ResponseOwner, id: string, nowSeconds: number): Promise<StoredResponse | undefined>;
+  /** Asks the process that works on the response to stop. Undefined where this owner has no such response. */
+  requestCancel(owner: ResponseOwner, id: string, nowSeconds: number): Promise<ResponseRow | undefined>;
   /** What is to be known of it without its content. */
   state(id: string, nowSeconds: number): Promise<RunState>;
   /** The number of its last event; -1 where there are none, or not any more. */

@@ -80,6 +80,8 @@ export function chatRoutes(deps: ChatRouteDeps): ScopedRoute[] {
     },
   });
   const { chats, clock } = deps;
+  const readChat = async (exchange: Exchange, principal: Principal) =>
+    Response.json(storedChatToWire(await find(exchange, principal, deps)));
   const searches = new AccountTurns({ maxRunning: 1, maxOfAccount: maxSearches, what: "searches of stored chats" });
   return [
     route(
@@ -104,7 +106,7 @@ export function chatRoutes(deps: ChatRouteDeps): ScopedRoute[] {
         response: { description: "The completion.", json: storedChat },
         errors: ["not_found"],
       },
-      inTurn(async (exchange, principal) => Response.json(storedChatToWire(await find(exchange, principal, deps)))),
+      inTurn(readChat),
     ),
     route(
       "POST",
@@ -124,7 +126,7 @@ export function chatRoutes(deps: ChatRouteDeps): ScopedRoute[] {
         const id = idOf(exchange);
         await deps.throttle.require("conversation", principal);
         if (!(await chats.setMetadata(chatOwnerOf(principal), id, metadata, clock.nowSeconds()))) throw notFound(id);
-        return Response.json(storedChatToWire(await find(exchange, principal, deps)));
+        return await answerInTurn(exchange, principal, () => readChat(exchange, principal));
       },
     ),
     route(

@@ -1,6 +1,6 @@
 // How responses in the background are begun, followed and stopped by HTTP.
 import { fieldError, type GatewayError, invalidRequest } from "../../../base/errors.ts";
-import type { BackgroundStore, ResponseStore, StoredResponse } from "../../../domain/models/stored-response.ts";
+import type { BackgroundStore, StoredResponse } from "../../../domain/models/stored-response.ts";
 import type { Principal } from "../../../domain/principal.ts";
 import { tagHeader } from "../../../domain/usage/request-tags.ts";
 import type { Authenticator } from "../../../policy/credentials/authenticate.ts";
@@ -18,10 +18,6 @@ export interface FollowDeps extends Pick<InferenceRouteDeps, "clock" | "stopping
   longConnections: Pick<LongConnections, "open">;
   background: Pick<BackgroundStore, "events" | "state" | "lastEvent" | "requestCancel">;
   backgroundRuns: BackgroundRuns;
-}
-
-export interface CancelDeps extends FollowDeps {
-  responses: Pick<ResponseStore, "find">;
 }
 
 /** How long a client waits to hear that it was stopped: by another replica, or with a store that has just gone away. */
@@ -66,24 +62,27 @@ export async function followStored(
   return follow(exchange, principal, { id, after: after ?? -1 }, deps);
 }
 
-/** Asks for its end and gives it as it then is; one that had ended before stays as it was. */
+/**
+ * Asks for the end of a response and waits for it; a response that had ended before stays as it was. Reports whether there is
+ * such a response. Reads no content, which has to wait for a turn.
+ */
 export async function cancelStored(
   principal: Principal,
   id: string,
-  { background, backgroundRuns, responses, clock }: CancelDeps,
-): Promise<StoredResponse | undefined> {
-  const owner = responseOwnerOf(principal);
-  const stored = await background.requestCancel(owner, id, clock.nowSeconds());
-  if (stored && !stored.background) throw notInBackground();
-  const run = stored && backgroundRuns.find(id);
+  { background, backgroundRuns, clock }: FollowDeps,
+): Promise<boolean> {
+  const found = await background.requestCancel(responseOwnerOf(principal), id, clock.nowSeconds());
+  if (!found) return false;
+  if (!found.background) throw notInBackground();
+  const run = backgroundRuns.find(id);
   run?.cancel();
   if (run) await Promise.race([run.ended, passed(stoppedMs)]);
-  if (!(stored && isRunning(stored))) return stored;
+  if (!isRunning(found)) return true;
   const untilMs = clock.monotonicMs() + stoppedMs;
   while (isRunning(await background.state(id, clock.nowSeconds())) && clock.monotonicMs() < untilMs) {
     await passed(pollMs);
   }
-  return await responses.find(owner, id, clock.nowSeconds());
+  return true;
 }
 
 function passed(ms: number): Promise<void> {

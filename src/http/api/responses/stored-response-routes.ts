@@ -11,15 +11,15 @@ import { objectsOf } from "../../../requests/dialects/response/json.ts";
 import { deletedResponse, responseEvent, responseItem, responseObject } from "../../../wire/responses.ts";
 import { readQuery } from "../../content/query.ts";
 import type { Exchange, ScopedRoute } from "../../exchange/route.ts";
-import { inTurn } from "../content-reads.ts";
+import { answerInTurn, inTurn } from "../content-reads.ts";
 import { keptRoutes } from "../kept-routes.ts";
 import { listOf, pageOf, pageQuery } from "../list.ts";
 import { responseOwnerOf } from "../response-owner.ts";
-import { type CancelDeps, cancelStored, followStored } from "./background-answer.ts";
+import { cancelStored, type FollowDeps, followStored } from "./background-answer.ts";
 
 const route = keptRoutes({ base: "/v1/responses/:id", tag: "Stored responses", noun: "response" });
 
-export interface StoredResponseRouteDeps extends CancelDeps {
+export interface StoredResponseRouteDeps extends FollowDeps {
   responses: Pick<ResponseStore, "find" | "chain" | "delete">;
   clock: Clock;
   /** Read for every request: a reload may change them. */
@@ -117,11 +117,11 @@ function cancelRoute(deps: StoredResponseRouteDeps): ScopedRoute {
       response: { description: "The response.", json: responseObject },
       errors: ["not_found", "invalid_request"],
     },
-    async ({ params }, principal) => {
-      const id = params["id"] ?? "";
-      const stored = await cancelStored(principal, id, deps);
-      if (!stored) throw notFound(id);
-      return Response.json(stored.response);
+    async (exchange, principal) => {
+      const id = idOf(exchange);
+      if (!(await cancelStored(principal, id, deps))) throw notFound(id);
+      const read = async () => Response.json((await find(exchange, principal, deps)).response);
+      return await answerInTurn(exchange, principal, read);
     },
   );
 }

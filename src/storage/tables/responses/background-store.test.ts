@@ -116,7 +116,10 @@ onEachDatabase((databases) => {
   test("one that had ended before is not asked to stop", async () => {
     await responses.insert([queued("a")]);
     await store.end("a", done(), now);
-    expect(await store.requestCancel(owner, "a", now)).toMatchObject({ status: "completed" });
+    const asked = await store.requestCancel(owner, "a", now);
+    expect(asked).toMatchObject({ status: "completed" });
+    // Content is read only in the turn of its account.
+    expect(asked).not.toContainAnyKeys(["input", "response"]);
     expect(await store.progress("a", running(), now)).toEqual({ status: "completed", isCancelled: false });
   });
 

@@ -4,10 +4,10 @@ import type {
   BackgroundStore,
   EventBatch,
   ResponseOwner,
+  ResponseRow,
   ResponseStatus,
   RunState,
   StoredItem,
-  StoredResponse,
 } from "../../../domain/models/stored-response.ts";
 import type { SealFor } from "../../../domain/seal.ts";
 import { adding, type Database, writing } from "../../sql/database.ts";
@@ -81,7 +81,7 @@ export class SqlBackgroundStore implements BackgroundStore {
     );
   }
 
-  async requestCancel(owner: ResponseOwner, id: string, nowSeconds: number): Promise<StoredResponse | undefined> {
+  async requestCancel(owner: ResponseOwner, id: string, nowSeconds: number): Promise<ResponseRow | undefined> {
     const db = this.#db;
     const goesOn = () => db`
       id = ${id} AND ${visible(db, owner, nowSeconds)} AND ${this.#goesOn(nowSeconds)} AND cancel_requested_at IS NULL`;
@@ -95,10 +95,11 @@ export class SqlBackgroundStore implements BackgroundStore {
         ),
       );
     }
-    const [row]: ContentColumns[] = await available(db`
-      SELECT ${db.unsafe(storedResponses.list)}, input, response FROM stored_responses AS c
-      WHERE id = ${id} AND ${visible(db, owner, nowSeconds)}`);
-    return row && this.#content.record(row);
+    return await available(
+      storedResponses.first(db`
+        SELECT ${db.unsafe(storedResponses.list)} FROM stored_responses AS c
+        WHERE id = ${id} AND ${visible(db, owner, nowSeconds)}`),
+    );
   }
 
   state(id: string, nowSeconds: number): Promise<RunState> {
