@@ -11,6 +11,15 @@ export function inTurn(handle: ScopedRoute["handle"]): ScopedRoute["handle"] {
   return (exchange, principal) => answerInTurn(exchange, principal, async () => await handle(exchange, principal));
 }
 
+/** Reads content for a request in the turn of its account. */
+export function readInTurn<Value>(
+  { req }: { req: Pick<Exchange["req"], "left"> },
+  principal: Principal,
+  read: () => Promise<Value>,
+): Promise<Value> {
+  return contentReads.run(principal.account.id, read, req.left);
+}
+
 /** Waits for the turn of the account; a client that is slow to take the answer has it on the account of its key. */
 export function answerInTurn(
   { req }: { req: Pick<Exchange["req"], "hold" | "left"> },

@@ -40,6 +40,7 @@ import { contentTypeOptions } from "../exchange/browser-headers.ts";
 import { HandedOver } from "../exchange/handed-over.ts";
 import { limitHeaders } from "../exchange/limit-headers.ts";
 import type { Answer, DeferredLine, Exchange } from "../exchange/route.ts";
+import { readInTurn } from "./content-reads.ts";
 import { ignoredMembers } from "./ignored-members.ts";
 import { readMessageHeaders } from "./message-headers.ts";
 import { responseOwnerOf } from "./response-owner.ts";
@@ -176,7 +177,8 @@ export async function countFor(
   const { requestId, req } = exchange;
   if (sent.dialect.maker === "anthropic") sent.messageHeaders = readMessageHeaders(req.headers, sent);
   const kept = { owner: responseOwnerOf(principal), limits, hold: (bytes: number) => req.hold(bytes) };
-  const request = sent.namesKept ? await withKeptInput(sent, deps, kept) : sent;
+  // No limit bounds how often a key counts, and a short request may name a long conversation.
+  const request = sent.namesKept ? await readInTurn(exchange, principal, () => withKeptInput(sent, deps, kept)) : sent;
   const mayAsk = () => deps.throttle.allows("count", principal);
   return countTokens({ request, principal, requestId, left: req.left, memoryAccount: req.memoryAccount, mayAsk }, deps);
 }
