@@ -77,3 +77,15 @@ test("gives on the turn of a task whose client leaves as it begins", async () =>
   await Promise.all(tasks);
   expect(done).toEqual(["second", "third"]);
 });
+
+test("leaves as much time to other work as a task took, before the next task begins", async () => {
+  const turns = new AccountTurns({ maxRunning: 1, maxOfAccount: 10, what: "reports", rests: true });
+  let ended = 0;
+  const first = turns.run("acct_1", () => {
+    Bun.sleepSync(50);
+    ended = performance.now();
+  });
+  const waited = await turns.run("acct_2", () => performance.now() - ended);
+  await first;
+  expect(waited).toBeGreaterThanOrEqual(45);
+});

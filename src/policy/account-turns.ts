@@ -1,5 +1,6 @@
 // Lets few tasks run at a time. The accounts take turns, and an account has only so many tasks running and waiting.
 import type { Cancellation } from "../base/cancellation.ts";
+import { monotonicMs } from "../base/clock.ts";
 import { GatewayError } from "../base/errors.ts";
 
 export interface AccountTurnsOptions {
@@ -8,7 +9,11 @@ export interface AccountTurnsOptions {
   maxOfAccount: number;
   /** Names the tasks in the plural, for a refusal. */
   what: string;
+  /** Leaves a slot unused, after a task, for as long as the task took, up to a second. For tasks that hold the event loop. */
+  rests?: boolean;
 }
+
+const maxRestMs = 1_000;
 
 interface OfAccount {
   /** Running and waiting. */
@@ -47,10 +52,12 @@ export class AccountTurns {
     try {
       if (this.#running < maxRunning) this.#running++;
       else await this.#turn(own, left);
+      const began = monotonicMs();
       try {
         return await task();
       } finally {
-        this.#next();
+        if (this.#options.rests) setTimeout(() => this.#next(), Math.min(monotonicMs() - began, maxRestMs));
+        else this.#next();
       }
     } finally {
       if (--own.open === 0) this.#accounts.delete(accountId);

@@ -29,6 +29,7 @@ import {
 import type { ScopedRoute } from "../exchange/route.ts";
 import { type EndpointDeps, type Named, scopedEndpoints } from "./endpoint.ts";
 import { keyList, keyQuery, keysPage } from "./key-list.ts";
+import { listInTurn } from "./list-turns.ts";
 
 export interface KeyRouteDeps extends EndpointDeps {
   keys: KeyStore;
@@ -77,7 +78,8 @@ const list = endpoint("GET", "/v1/keys", {
     "Newest first, including ended keys. A member, or a member's key, sees only the member's keys. With `search` or `status`, a page may have fewer entries than `limit` if very many keys were read. `has_more` says whether more remain, and `last_id` where to continue.",
   query: keyQuery,
   response: { description: "One page of keys.", json: keyList },
-  answer: ({ deps, principal, query }) => keysPage(query, principal, deps),
+  answer: ({ deps, exchange, principal, query }) =>
+    listInTurn(exchange, principal, () => keysPage(query, principal, deps)),
 });
 
 const retrieve = endpoint("GET", "/v1/keys/:id", {

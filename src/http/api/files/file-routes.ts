@@ -11,8 +11,10 @@ import { validate } from "../../../requests/decode/validation.ts";
 import { deletedFile, fileForm, fileObject, fileToWire } from "../../../wire/files.ts";
 import { readQuery } from "../../content/query.ts";
 import type { Exchange, ScopedRoute } from "../../exchange/route.ts";
+import { answerInTurn } from "../content-reads.ts";
 import { keptRoutes } from "../kept-routes.ts";
 import { listOf, pageOf, pageQuery } from "../list.ts";
+import { listTurns } from "../list-turns.ts";
 import { responseOwnerOf } from "../response-owner.ts";
 import { receiveForm } from "./receive-form.ts";
 import { sendBytes } from "./send-bytes.ts";
@@ -51,12 +53,15 @@ export function fileRoutes(deps: FileRouteDeps): ScopedRoute[] {
         query: fileQuery,
         response: { description: "One page.", json: listOf(fileObject, "FileList") },
       },
-      async ({ req }, principal) => {
-        const page = readQuery(fileQuery, req.target);
+      (exchange, principal) => {
+        const page = readQuery(fileQuery, exchange.req.target);
         const asked = { ...page, after: page.after, purpose: page.purpose, limit: page.limit + 1 };
-        const found = await files.list(responseOwnerOf(principal), asked, clock.nowSeconds());
-        if (!found) throw fieldError("after", "must be the id of a file, such as last_id of the page before.");
-        return Response.json(pageOf(found.map(fileToWire), page.limit));
+        const read = async () => {
+          const found = await files.list(responseOwnerOf(principal), asked, clock.nowSeconds());
+          if (!found) throw fieldError("after", "must be the id of a file, such as last_id of the page before.");
+          return Response.json(pageOf(found.map(fileToWire), page.limit));
+        };
+        return answerInTurn(exchange, principal, read, listTurns);
       },
     ),
     route(

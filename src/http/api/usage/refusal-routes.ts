@@ -9,6 +9,7 @@ import { unixSeconds } from "../../../wire/parts.ts";
 import type { ScopedRoute } from "../../exchange/route.ts";
 import { type EndpointDeps, scopedEndpoints } from "../endpoint.ts";
 import { wholeListOf } from "../list.ts";
+import { listInTurn } from "../list-turns.ts";
 import { usageOwnerOf } from "./usage-owner.ts";
 import { shown, time, timeText } from "./usage-query.ts";
 import { writtenSoon } from "./written-soon.ts";
@@ -68,10 +69,11 @@ const list = endpoint("GET", "/v1/refusals", {
     "Covers the credential's own environment. As in the usage, a member sees only their own requests, and an app its own. Refused requests are not part of the usage.",
   query: refusalQuery,
   response: { description: "The counts.", json: refusalList },
-  async answer({ deps, principal, query }) {
+  async answer({ deps, exchange, principal, query }) {
     const asked = queryOf(query, principal, deps.clock.nowSeconds());
     await writtenSoon(deps.refusalCounts);
-    return { object: "list", data: (await deps.refusalStore.list(asked, maxRows)).map(toWire) };
+    const counts = await listInTurn(exchange, principal, () => deps.refusalStore.list(asked, maxRows));
+    return { object: "list", data: counts.map(toWire) };
   },
 });
 

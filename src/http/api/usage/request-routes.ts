@@ -14,9 +14,10 @@ import type { Retention } from "../../../policy/records/retention.ts";
 import { dialects } from "../../../requests/dialects/dialects.ts";
 import { unixSeconds } from "../../../wire/parts.ts";
 import { chatIdOf } from "../../../wire/stored-chats.ts";
-import type { ScopedRoute } from "../../exchange/route.ts";
+import type { Exchange, ScopedRoute } from "../../exchange/route.ts";
 import { chatOwnerOf } from "../chat-routes.ts";
 import { type EndpointDeps, scopedEndpoints } from "../endpoint.ts";
+import { listInTurn } from "../list-turns.ts";
 import { decodePosition, encodePosition, requestFilter, requestParameters } from "./request-query.ts";
 import { detailsToWire, isRefused, oneRequest, requestShape, toWire, trailToWire } from "./request-wire.ts";
 import { usageOwnerOf } from "./usage-owner.ts";
@@ -64,7 +65,7 @@ const list = endpoint("GET", "/v1/requests", {
     "Lists ended and refused requests of the account in the credential's environment, newest first. A member sees only their own unless an owner allowed more, and an app sees its own. If very many requests are refused, not all are stored. A page reads a limited number of requests: if few of them match, it has fewer entries than `limit`, or none, and `next` continues.",
   query: requestParameters,
   response: { description: "One page.", json: requestList },
-  answer: ({ deps, principal, query }) => page(query, principal, deps),
+  answer: ({ deps, exchange, principal, query }) => page(query, exchange, principal, deps),
 });
 
 const retrieve = endpoint("GET", "/v1/requests/:id", {
@@ -93,6 +94,7 @@ const retrieve = endpoint("GET", "/v1/requests/:id", {
 
 async function page(
   query: z.output<typeof requestParameters>,
+  exchange: Exchange,
   principal: Principal,
   deps: RequestRouteDeps,
 ): Promise<z.infer<typeof requestList>> {
@@ -104,7 +106,9 @@ async function page(
   const isCut = keptSince !== null && filter.start < keptSince;
   // What was deleted is not looked for, hour by hour, through all the sums that are still there.
   const start = isCut ? Math.min(keptSince, filter.end) : filter.start;
-  const { requests, next } = await deps.requestHistory.list({ ...filter, start }, { after, limit: query.limit });
+  const { requests, next } = await listInTurn(exchange, principal, () =>
+    deps.requestHistory.list({ ...filter, start }, { after, limit: query.limit }),
+  );
   return {
     object: "list",
     data: requests.map(toWire),

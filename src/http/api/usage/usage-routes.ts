@@ -20,6 +20,7 @@ import { unixSeconds } from "../../../wire/parts.ts";
 import { csvLine, prefersCsv } from "../../content/csv.ts";
 import { readQuery } from "../../content/query.ts";
 import type { Answer, Exchange, RouteDoc, ScopedRoute } from "../../exchange/route.ts";
+import { listInTurn } from "../list-turns.ts";
 import { csvAnswer, variesByAccept } from "./csv-answer.ts";
 import { firstTokenMs, rounded, shownSpeed, speed } from "./speed-wire.ts";
 import {
@@ -168,9 +169,12 @@ export async function answerUsage(
   const after = asked.cursor === undefined ? undefined : decodeCursor(query, asked.cursor);
   variesByAccept(exchange);
   await writtenSoon(deps.ledger);
-  if (prefersCsv(req.headers.get("accept"))) return csvAnswer(exchange, csvOf(deps.reports, query, after));
+  const reports: UsageReports = {
+    report: (...of) => listInTurn(exchange, principal, () => deps.reports.report(...of)),
+  };
+  if (prefersCsv(req.headers.get("accept"))) return csvAnswer(exchange, csvOf(reports, query, after));
   // One row more than the page tells whether there is another.
-  const rows = await deps.reports.report(query, { after, limit: asked.limit + 1 });
+  const rows = await reports.report(query, { after, limit: asked.limit + 1 });
   const page = rows.slice(0, asked.limit);
   const last = rows.length > asked.limit ? page.at(-1) : undefined;
   const keptSince = query.bucket === "hour" ? (deps.retention?.keptSince("hourly_usage") ?? null) : null;

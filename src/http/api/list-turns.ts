@@ -1,0 +1,21 @@
+// Reports and lists that read many rows of an account take turns: SQLite works in the thread that serves all requests.
+import type { Principal } from "../../domain/principal.ts";
+import { AccountTurns } from "../../policy/account-turns.ts";
+import type { Exchange } from "../exchange/route.ts";
+
+/** Runs one at a time, with as much time for other requests between two. One key may have 1,000 requests open. */
+export const listTurns = new AccountTurns({
+  maxRunning: 1,
+  maxOfAccount: 4_000,
+  what: "reports and lists",
+  rests: true,
+});
+
+/** Waits for the turn of the account. A report in pieces takes a turn for each piece. */
+export function listInTurn<Value>(
+  { req }: { req: Pick<Exchange["req"], "left"> },
+  principal: Principal,
+  read: () => Promise<Value>,
+): Promise<Value> {
+  return listTurns.run(principal.account.id, read, req.left);
+}
