@@ -29,7 +29,7 @@ test.each([
   { lora: [{ max_tokens: 1e6 }] },
   { vllm_xargs: { n: 8 } },
   { custom_params: { a: 101 } },
-])("takes %j for what may be a longer limit", (members) => {
+])("finds a possibly longer limit in %j", (members) => {
   expect(longer(members)).toBe(true);
 });
 
@@ -47,6 +47,6 @@ test.each([
   { id_slot: 3, chat_template: "max", lora: {}, rid: "a", return_hidden_states: false },
   { do_sample: true, sample_rate: 0.5 },
   { temperature: 2, seed: 4_000 },
-])("takes %j for no longer limit", (members) => {
+])("finds no longer limit in %j", (members) => {
   expect(longer(members)).toBe(false);
 });

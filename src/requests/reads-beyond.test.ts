@@ -6,7 +6,7 @@ import { readsBeyond } from "./reads-beyond.ts";
 const messages = [{ role: "user", content: [{ type: "text", text: "Hi" }] }];
 const reads = (operation: Operation, body: object) => readsBeyond(dialects[operation], { model: "m", ...body });
 
-describe("a request whose model server reads more than its body", () => {
+describe("requests whose model server reads more than the body", () => {
   test.each<[Operation, object]>([
     ["response", { input: "Hi", tools: [{ type: "file_search", vector_store_ids: ["vs_1"] }] }],
     ["response", { input: "Hi", tools: [{ type: "shell", environment: { type: "container_auto" } }] }],
@@ -18,7 +18,7 @@ describe("a request whose model server reads more than its body", () => {
     ["chat", { messages, enable_search: true }],
     ["chat", { messages, knowledge: ["base"] }],
     ["rerank", { query: "q", documents: [{ image: "https://x/p.png" }] }],
-  ])("is one of %s with %j", (operation, body) => {
+  ])("finds sources beyond the body in %s with %j", (operation, body) => {
     expect(reads(operation, body)).toBe(true);
   });
 
@@ -44,7 +44,7 @@ describe("a request whose model server reads more than its body", () => {
     ],
     ["embedding", { input: ["a", "b"], input_type: "query" }],
     ["rerank", { query: "q", documents: ["a", { text: "b" }] }],
-  ])("is none of %s with %j", (operation, body) => {
+  ])("finds no sources beyond the body in %s with %j", (operation, body) => {
     expect(reads(operation, body)).toBe(false);
   });
 });

@@ -210,7 +210,7 @@ describe.each([...operations])("requests for %s in which one name is nearly anot
   const leniencies = [asGo, asCjson, byLowerCase, byUpperCase];
 
   // hardening: F15
-  test("what is accepted is read by parsers that fold names, or take the first of several, as the gateway reads it", () => {
+  test("accepts only requests that parsers with folded or repeated names read like the gateway", () => {
     const maker = new ValueMaker(4);
     const counts = { accepted: 0, misread: 0 };
     for (let i = 0; i < 2_500; i++) {
@@ -232,7 +232,7 @@ describe.each([...operations])("requests for %s in which one name is nearly anot
     expect(counts.misread).toBeGreaterThan(150);
   });
 
-  test("one pass finds of requests in which one name is nearly another what parsing finds", () => {
+  test("scans requests with a nearly repeated name with the same result as parsing", () => {
     const maker = new ValueMaker(5);
     for (let i = 0; i < 1_500; i++) {
       isReadInOnePass(operation, new JsonWriter(maker).write(twisted(maker, maker.like(options))));
@@ -240,7 +240,7 @@ describe.each([...operations])("requests for %s in which one name is nearly anot
   });
 });
 
-test("a chat is as wide as the most answers that are generated for it", () => {
+test("sets the width of a chat to the most answers that are generated for it", () => {
   const of = (more: object) =>
     decodeRequest("chat", ByteSpan.of(JSON.stringify({ model: "m", messages: [user], ...more })), limits).width;
   expect([of({ n: 2 }), of({ best_of: 5 }), of({ n: 2, best_of: 5 }), of({ n: 7, best_of: null })]).toEqual([
@@ -249,7 +249,7 @@ test("a chat is as wide as the most answers that are generated for it", () => {
   for (const best_of of [0, 129, 1.5, "5"]) expect(() => of({ best_of })).toThrow("best_of");
 });
 
-test("what other gateways take in the place of the model, or beside it, is found by one pass as by parsing, at every endpoint", () => {
+test("finds models that other gateways read beside `model`, by scan as by parsing, at every endpoint", () => {
   for (const [name, value] of Object.entries({
     fallbacks: ["huge"],
     context_window_fallbacks: [{ m: ["huge"] }],
@@ -296,7 +296,7 @@ test.each<[unknown, string | undefined]>([
   [{ user: "ada", safety_identifier: "" }, "ada"],
   [{ metadata: { user_id: 7 } }, undefined],
   [{ metadata: { user_id: "m", team: "a" } }, "m"],
-])("the end user of %j is %j, in one pass or not, for chats, Responses and Messages", (said, endUser) => {
+])("reads the end user of %j as %j, scanned or parsed, in chats, Responses and Messages", (said, endUser) => {
   const chat = Buffer.from(
     JSON.stringify({ model: "m", messages: [{ role: "user", content: "Hi" }], ...(said as object) }),
   );
@@ -382,7 +382,7 @@ function planted(maker: ValueMaker, value: unknown): unknown {
 }
 
 test.each(["response", "message"] as const)(
-  "one pass finds of agents' requests for %s, whatever stands in them, what parsing finds: sealed, kept and media",
+  "scans agents' requests for %s with the same result as parsing, with sealed, stored and media items",
   (operation) => {
     const maker = new ValueMaker(7);
     let quick = 0;
@@ -396,7 +396,7 @@ test.each(["response", "message"] as const)(
   },
 );
 
-describe("one pass is enough for", () => {
+describe("requests that the byte scan decodes", () => {
   test.each<[string, Operation, string | Uint8Array]>([
     ["what most clients send", "chat", chat({ temperature: 0.7, max_tokens: 256, stream: true })],
     ["a request with space in it", "chat", JSON.stringify(JSON.parse(chat({ tools: [tool] })), null, 2)],
@@ -508,12 +508,12 @@ describe("one pass is enough for", () => {
         ...{ metadata: { user_id: "u" }, tool_choice: { type: "auto" }, thinking: { type: "adaptive" } },
       }),
     ],
-  ])("one pass is enough for %s", (_, operation, text) => {
+  ])("scans %s without parsing", (_, operation, text) => {
     expect(isReadInOnePass(operation, text)).toBe(true);
   });
 });
 
-describe("read in the other way, with the same result, is", () => {
+describe("requests that the byte scan leaves to the parser", () => {
   test.each<[string, Operation, string | Uint8Array]>([
     ["a member that is there twice", "chat", '{"model":"m","messages":[],"model":"n"}'],
     ["a role that is there twice", "chat", '{"model":"m","messages":[{"role":"user","role":"tool","content":"a"}]}'],
@@ -582,11 +582,11 @@ describe("read in the other way, with the same result, is", () => {
       }),
     ],
     ["what is longer than the pass takes", "chat", chat({ user: "u", x: "x".repeat(capacity) })],
-  ])("%s is read in the other way, with the same result", (_, operation, text) => {
+  ])("parses %s, with the same result", (_, operation, text) => {
     expect(isReadInOnePass(operation, text)).toBe(false);
   });
 
-  test("tiers that a request asks for are known, in either way of reading, and are none where it merely speaks of them", () => {
+  test("reads requested tiers by scan and by parsing, and none where the text only mentions them", () => {
     const asked = { service_tier: "Priority", speed: "fast", inference_geo: "us" };
     expect(parsedRequest("chat", behindHead(chat(asked)), limits).askedTiers()).toEqual(["priority", "fast", "us"]);
     const escaped = chat({ service_tier: "priority" }).replace("service_tier", "service\\u005ftier");
@@ -596,12 +596,12 @@ describe("read in the other way, with the same result, is", () => {
     expect(decodeRequest("chat", behindHead(chat({ metadata: { speed: "fast" } })), limits).askedTiers()).toEqual([]);
   });
 
-  test("a byte-order mark is left out once", () => {
+  test("removes one byte-order mark", () => {
     expect(isReadInOnePass("chat", `\ufeff${chat({})}`)).toBe(true);
     expect(isReadInOnePass("chat", `\ufeff\ufeff${chat({})}`)).toBe(false);
   });
 
-  test("what is nested deeper than the limit is read in the other way, with the same result", () => {
+  test("parses a body nested deeper than the limit, with the same result", () => {
     const nested = (depth: number) =>
       chat({ x: "[".repeat(depth) }).replace(/"(\[+)"/, (_, open) => open + "]".repeat(depth));
     for (const depth of [8, 64, 100]) {
@@ -611,7 +611,7 @@ describe("read in the other way, with the same result, is", () => {
     }
   });
 
-  test("what has lengths beyond their limits, in characters of any kind, is read in the other way, with the same result", () => {
+  test("parses lengths beyond their limits, in characters of any kind, with the same result", () => {
     for (const [character, quick] of [
       ["x", 256],
       ["é", 128],
@@ -625,7 +625,7 @@ describe("read in the other way, with the same result, is", () => {
   });
 });
 
-test("a request says nothing of the next", () => {
+test("carries no facts from one request to the next", () => {
   expect(
     isReadInOnePass(
       "chat",

@@ -11,7 +11,7 @@ function treeOf(containers: number): ByteSpan {
   return ByteSpan.of(JSON.stringify({ model: "m", messages, z: Array.from({ length: containers }, () => []) }));
 }
 
-test("what was parsed of a long body is not kept for as long as its request is under way", async () => {
+test("frees the parsed tree of a long body while its request is under way", async () => {
   const trees: WeakRef<object>[] = [];
   const underWay = Array.from({ length: 20 }, () => {
     const request = parsedRequest("chat", treeOf(100_000), limits);
@@ -26,7 +26,7 @@ test("what was parsed of a long body is not kept for as long as its request is u
   expect(underWay[19]?.members.get("z")).toBeDefined();
 });
 
-test("requests that are read by turns are each read as they are", () => {
+test("returns the right body for requests that are read alternately", () => {
   const [one, other] = ["one", "other"].map((model) =>
     parsedRequest("chat", ByteSpan.of(JSON.stringify({ model, messages: [{ role: "user", content: model }] })), limits),
   ) as [DecodedRequest, DecodedRequest];

@@ -39,26 +39,26 @@ const agent = {
   stream: true,
 };
 
-test("an agent's request fits, and nothing of it is lost", () => {
+test("accepts an agent's request without losing a member", () => {
   expect(findFailure(requestRule, agent)).toBeUndefined();
   const read: unknown = messageRequest.parse(agent);
   expect(read).toEqual(agent);
 });
 
-test("a block, a tool and a way to think that are not known here are left to the model server", () => {
+test("leaves unknown blocks, tools and thinking types to the model server", () => {
   const content = [{ type: "container_upload", file_id: "f" }];
   const thinking = { type: "deep", depth: 3 };
   const body = { ...asked, messages: [{ role: "user", content }], tools: [{ type: "mcp_toolset" }], thinking };
   expect(findFailure(requestRule, body)).toBeUndefined();
 });
 
-test("a limit of tokens is needed for an answer, and not for a count", () => {
+test("requires a token limit for an answer, and not for a count", () => {
   const { max_tokens: _none, ...prompt } = asked;
   expect(findFailure(requestRule, prompt)).toBeDefined();
   expect(findFailure(countRule, prompt)).toBeUndefined();
 });
 
-describe("out of range is", () => {
+describe("values out of range", () => {
   test.each([
     { temperature: 1.1 },
     { top_p: -1 },
@@ -70,7 +70,7 @@ describe("out of range is", () => {
     { thinking: { type: "enabled", budget_tokens: 1000 } },
     { tool_choice: { type: "tool" } },
     { stop_sequences: [""] },
-  ])("%j", (members) => {
+  ])("refuses %j", (members) => {
     expect(findFailure(requestRule, { ...asked, ...members })).toBeDefined();
   });
 });

@@ -51,13 +51,13 @@ describe.each([
     return fitting;
   };
 
-  test("whole requests of every form are judged alike, and most of them fit", () => {
+  test("agrees with JSON Schema on whole requests of every form, most of which fit", () => {
     const maker = new ValueMaker(1);
     const fitting = judged(Array.from({ length: rounds }, () => maker.like(options)));
     expect(fitting).toBeGreaterThan(rounds / 2);
   });
 
-  test("requests with one to three things changed are judged alike, and many of them do not fit", () => {
+  test("agrees with JSON Schema on requests with one to three changes, many of which do not fit", () => {
     const maker = new ValueMaker(2);
     const values = Array.from({ length: rounds }, () => {
       let value = maker.changed(maker.like(options));
@@ -70,7 +70,7 @@ describe.each([
   });
 });
 
-test("a value that does not fit is left at its first fault, however much follows", () => {
+test("stops at the first failure of a value, however much follows", () => {
   let seen = 0;
   const messages = new Proxy(
     Array.from({ length: 100_000 }, () => 1),
@@ -88,7 +88,7 @@ test("a value that does not fit is left at its first fault, however much follows
 test.each([
   ["exclusiveMaximum", z.number().lt(5)],
   ["multipleOf", z.number().multipleOf(2)],
-])("a shape that asks for what is not checked, %s, is not compiled", (keyword, shape) => {
+])("refuses to compile a shape with the unchecked constraint %s", (keyword, shape) => {
   expect(() => compileRule(z.object({ a: shape }))).toThrow(keyword);
 });
 

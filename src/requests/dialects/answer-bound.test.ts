@@ -7,7 +7,7 @@ const mib = 1024 * 1024;
 const most = (body: Record<string, unknown>, operation?: "chat" | "embedding", context?: number) =>
   maxAnswerBytes(decodedRequest(body, operation), { context });
 
-test("a request for few tokens gets little beyond what any answer may have, one for many or for their probabilities more", () => {
+test("allows little beyond the default for few tokens, and more for many tokens or probabilities", () => {
   const few = most({ max_tokens: 16 });
   expect(few).toBeGreaterThan(defaultAnswerBytes);
   expect(few).toBeLessThan(defaultAnswerBytes + 10_000);
@@ -15,12 +15,12 @@ test("a request for few tokens gets little beyond what any answer may have, one 
   expect(most({ max_tokens: 2_000, logprobs: true })).toBeGreaterThan(most({ max_tokens: 2_000 }) + 10 * mib);
 });
 
-test("the model's context counts where the request says nothing, and a usual one where that is unknown", () => {
+test("uses the model's context without a limit in the request, and a default without a known context", () => {
   expect(most({}, "chat", 1_000)).toBeLessThan(defaultAnswerBytes + mib);
   expect(most({})).toBeGreaterThan(40 * mib);
 });
 
-test("each input of embeddings counts, and nothing gets more than 128 MiB", () => {
+test("counts each input of embeddings, up to 128 MiB", () => {
   expect(most({ input: "x" }, "embedding")).toBeLessThan(17 * mib);
   expect(most({ input: Array(2_048).fill("x") }, "embedding")).toBe(128 * mib);
   expect(most({ max_tokens: 100_000_000 })).toBe(128 * mib);

@@ -43,7 +43,7 @@ function isObject(text: string): boolean {
   }
 }
 
-test("members of an answer are found whatever stands between them", () => {
+test("finds members of an answer whatever is between them", () => {
   for (const indent of [undefined, 0, 2, "\t", "\r\n"] as const) {
     const text = JSON.stringify(usual, null, typeof indent === "string" ? "\t" : indent).replaceAll(
       "\n",
@@ -62,7 +62,7 @@ test("members of an answer are found whatever stands between them", () => {
   }
 });
 
-test("what was found in an answer is neither in the next nor changed by it", () => {
+test("keeps the results of one scan out of the next", () => {
   const text = JSON.stringify({ error: 1, ...usual });
   const before = found(text);
   const next = found('{"a":1}');
@@ -74,7 +74,7 @@ test("what was found in an answer is neither in the next nor changed by it", () 
   expect(before.usage?.completionTokens).toBe(4);
 });
 
-test("messages are plain where each choice has one with a text, and a usual end", () => {
+test("calls messages plain if each choice has one with a text, and a usual end", () => {
   const one = '{"message":{"content":"Hi"},"finish_reason":"stop"}';
   const twice = '{"message":{},"message":{},"finish_reason":"stop","finish_reason":"stop"}';
   for (const [choices, isPlain] of [
@@ -94,24 +94,24 @@ test("messages are plain where each choice has one with a text, and a usual end"
   }
 });
 
-test("a name counts on the first level only", () => {
+test("finds names only at the top level", () => {
   const answer = found('{"a":{"id":1},"b":[{"usage":2}],"c":"model","model":"x"}');
   expect(members.filter((member) => answer.startOf(member) > 0)).toEqual(["model"]);
 });
 
-test("what another parser may read in two ways is not vouched for", () => {
+test("leaves answers that parsers read differently to JSON.parse", () => {
   expect(scan('{"id":"a","id":"b"}')).toBe(false);
   expect(scan('{"usage":{},"a":1,"usage":null}')).toBe(false);
   expect(scan('{"a":{"id":1},"id":2}')).toBe(true);
 });
 
-test("a name that hides behind escapes is not vouched for", () => {
+test("leaves escaped names to JSON.parse", () => {
   expect(scan(String.raw`{"mod\u0065l":"x"}`)).toBe(false);
   expect(scan(String.raw`{"\u0065rror":{}}`)).toBe(false);
   expect(scan(String.raw`{"choices":[{"mod\u0065l":"x"}]}`)).toBe(true);
 });
 
-test("depth and length are bounded", () => {
+test("leaves answers that are too deep or too long to JSON.parse", () => {
   const nested = (depth: number) => `{"a":${"[".repeat(depth)}${"]".repeat(depth)}}`;
   expect(scan(nested(29))).toBe(true);
   expect(scan(nested(30))).toBe(false);
@@ -124,7 +124,7 @@ test("depth and length are bounded", () => {
 });
 
 describe("texts and lists", () => {
-  test("a text is told apart from all others", () => {
+  test("distinguishes a text from all others", () => {
     for (const [json, text, same] of [
       ['"m"', "m", true],
       ['"m1"', "m", false],
@@ -156,7 +156,7 @@ describe("texts and lists", () => {
   });
 });
 
-test("usage is counted as it would be read from what is parsed, and where it is all numbers without that", () => {
+test("reads usage like a parser, without parsing if it is all numbers", () => {
   const counted = { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 };
   const all = JSON.stringify(counted);
   for (const [usage, isCounted] of [
@@ -187,7 +187,7 @@ test("usage is counted as it would be read from what is parsed, and where it is 
   expect(found(all).usage).toBe(undefined);
 });
 
-describe("JSON.parse is the judge", () => {
+describe("agreement with JSON.parse", () => {
   const values = [
     ..."0 -0 1 -1 10 0.5 -0.5 1e5 1E+5 1e-5 1.5e5 01 -01 00 1. .5 - + +1 1e 1e+ 1.e5 0x1 1_0 --1 NaN Infinity".split(
       " ",
@@ -214,7 +214,7 @@ describe("JSON.parse is the judge", () => {
     ...["", " ", ",", ":", "\u00a0", "\ufeff", "/**/1", "1//"],
   ];
 
-  test.each(values)("exactly what JSON.parse takes is vouched for, with %j as a value, and alone", (value) => {
+  test.each(values)("accepts exactly the answers that JSON.parse accepts, with %j as a value, and alone", (value) => {
     for (const text of [
       `{"a":${value}}`,
       `{"a":[${value}]}`,
@@ -227,7 +227,7 @@ describe("JSON.parse is the judge", () => {
     }
   });
 
-  test("nothing is vouched for that JSON.parse refuses, of answers with something changed, put in or left out", () => {
+  test("refuses every answer with changed, added or missing parts that JSON.parse refuses", () => {
     const alphabet = '{}[]",:\\ \n\t\r0123456789eE+-.truefalsn\u0001/bu\u007f';
     const seeds = [
       JSON.stringify(usual),

@@ -12,7 +12,7 @@ describe("an error that a model server tells", () => {
     ["in OpenAI's words", { message: "This model's maximum context length is 8 tokens." }],
     ["in Anthropic's words", { type: "invalid_request_error", message: "prompt is too long: 9 tokens > 8 maximum" }],
     ["in Gemini's words", { message: "The input token count (9) exceeds the maximum number of tokens allowed (8)." }],
-  ])("of the request, %s, is no fault of the server", (_, error) => {
+  ])("does not blame the server for the request error %s", (_, error) => {
     const fault = told(error);
     expect(fault).toBeInstanceOf(BlamelessError);
     expect(fault).toMatchObject({ code: "invalid_request", message: error.message });
@@ -26,19 +26,19 @@ describe("an error that a model server tells", () => {
     [{ type: "rate_limit_error", message: "Wait." }, "rate_limit_exceeded"],
     [{ code: "rate_limit_exceeded", message: "Wait." }, "rate_limit_exceeded"],
     [{ code: 429, message: "Wait." }, "rate_limit_exceeded"],
-  ])("of too much work may be asked again: %j", (error, code) => {
+  ])("reports overload as a temporary error: %j", (error, code) => {
     const fault = told(error);
     expect(fault).toMatchObject({ code: "service_unavailable", message: "Wait." });
     expect(toldCode(fault)).toBe(code);
   });
 
-  test("of a used-up account is the server's fault, and not told as a rate limit", () => {
+  test("blames the server for a used-up account, and reports no rate limit", () => {
     const fault = told({ code: "insufficient_quota", type: "insufficient_quota", message: "Check your plan." });
     expect(fault).toMatchObject({ code: "upstream_error", message: unpaidReason });
     expect(toldCode(fault)).toBe("upstream_error");
   });
 
-  test("of anything else is the server's fault, in its own words without secrets", () => {
+  test("blames the server for any other error, in its own words without secrets", () => {
     expect(told({ message: "KEY is wrong" })).toMatchObject({ code: "upstream_error", message: "[key] is wrong" });
     expect(told("KEY")).toMatchObject({ code: "upstream_error", message: "[key]" });
     expect(told({})).toMatchObject({ code: "upstream_error", message: "It failed." });
@@ -71,11 +71,11 @@ describe("what a 404 says is missing", () => {
     ],
     ["endpoint", { status: 404, error: "Not Found", path: "/v1/completions" }],
     ["unknown", {}],
-  ])("is the %s in %j", (what, body) => {
+  ])("finds that the %s is missing in %j", (what, body) => {
     expect(missingIn(JSON.stringify(body))).toBe(what as ReturnType<typeof missingIn>);
   });
 
-  test.each(["", "404 page not found", "<html>404</html>"])("is unknown in %j", (text) => {
+  test.each(["", "404 page not found", "<html>404</html>"])("finds nothing certain about a 404 in %j", (text) => {
     expect(missingIn(text)).toBe("unknown");
   });
 });
@@ -86,7 +86,7 @@ describe("an object in the place of an answer", () => {
     ...[{ success: false }, { code: 500, message: "slow" }],
   ];
 
-  test.each(told)("is one beside a filled list, whatever else it says: %j", (more) => {
+  test.each(told)("finds an error beside a filled list, whatever else the object holds: %j", (more) => {
     expect(tellsFault({ object: "list", data: [{ embedding: [1] }], ...more }, "data")).toBe(false);
     expect(tellsFault({ object: "response", output: [{ type: "message" }], ...more })).toBe(false);
     expect(tellsFault({ content: [{ type: "text" }], ...more })).toBe(false);
@@ -101,14 +101,14 @@ describe("an object in the place of an answer", () => {
     { code: 500, message: "no" },
     { code: null, message: "no" },
     { code: 200, status: "failed", message: "no" },
-  ])("is a fault without one, or beside an empty one: %j", (fault) => {
+  ])("finds an error without a list, or beside an empty one: %j", (fault) => {
     expect(tellsFault(fault)).toBe(true);
     expect(tellsFault({ data: [], ...fault }, "data")).toBe(true);
     expect(tellsFault({ data: ["a trace"], ...fault })).toBe(true);
   });
 
   test.each([{ error: "no" }, { object: "error", message: "no" }, { type: "error" }])(
-    "is a fault beside any list: %j",
+    "finds an error beside any list: %j",
     (fault) => {
       expect(tellsFault({ data: [1], ...fault }, "data")).toBe(true);
     },
@@ -119,7 +119,7 @@ describe("an object in the place of an answer", () => {
     { code: 0, message: "" },
     { code: "0", status: "SUCCESS", message: "" },
     { errors: [], message: "Hello" },
-  ])("is no fault by a message with the code of a success: %j", (said) => {
+  ])("finds no error in a message with a success code: %j", (said) => {
     expect(tellsFault(said)).toBe(false);
   });
 });

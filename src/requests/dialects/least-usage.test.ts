@@ -22,13 +22,13 @@ const judged = (usage: TokenUsage, request = chat("Hello"), answer = "Hi.", cont
   comparedUsage(usage, request, delivered(answer), context);
 
 describe("usage that is too little to be true", () => {
-  test("usage of 0 and 0 beside a prompt and an answer is replaced by an estimate of both, and marked", () => {
+  test("replaces usage of 0 and 0 beside a prompt and an answer by a marked estimate of both", () => {
     expect(judged(reported(0, 0), chat("x".repeat(40)), "y".repeat(400))).toEqual({
       ...{ promptTokens: 10, completionTokens: 100, estimated: true, understated: true },
     });
   });
 
-  test("usage that is too little is replaced in the figure that is wrong alone", () => {
+  test("replaces only the wrong figure of usage that is too little", () => {
     expect(judged(reported(3, 0))).toMatchObject({ promptTokens: 3, completionTokens: 1, understated: true });
     expect(judged(reported(0, 3))).toMatchObject({ promptTokens: 2, completionTokens: 3, understated: true });
     expect(judged(reported(9, 3), chat("Hello"), "y".repeat(1_000))).toMatchObject({ completionTokens: 250 });
@@ -37,13 +37,13 @@ describe("usage that is too little to be true", () => {
     expect(judged(reported(8, 1), chat("x".repeat(1_000)))).toEqual(reported(8, 1));
   });
 
-  test("usage that is too little of the answer alone keeps what was told of the prompt's parts, and loses it where the prompt is wrong", () => {
+  test("keeps reported prompt parts if only the answer is too little, and drops them if the prompt is", () => {
     const parts = { cachedTokens: 3, cacheWriteTokens: 0, reasoningTokens: 0 };
     expect(judged({ ...reported(3, 0), parts }).parts).toEqual(parts);
     expect(judged({ ...reported(0, 3), parts }).parts).toBeUndefined();
   });
 
-  test("usage that is too little for a prompt is seen however long that is where it fits the known context, and only where it is none if the prompt may be cut", () => {
+  test("detects a prompt that is too little at any length within the known context, and only zero if it may be cut", () => {
     const long = chat("x".repeat(100_000));
     expect(judged(reported(700, 1), long, "Hi.", 200_000)).toMatchObject({ promptTokens: 25_000, understated: true });
     for (const context of [4_096, undefined]) {
@@ -52,14 +52,14 @@ describe("usage that is too little to be true", () => {
     }
   });
 
-  test("usage that is too little is seen where a chat asks for an echo, as where it does not", () => {
+  test("detects usage that is too little with and without an echo in a chat", () => {
     const request = chat("Hello", { echo: true });
     expect(judged(reported(2, 1), request, "y".repeat(400_000))).toEqual({
       ...{ promptTokens: 2, completionTokens: 100_000, estimated: true, understated: true },
     });
   });
 
-  test("usage that is too little is seen behind what the client had echoed, which is no part of the estimate", () => {
+  test("detects usage that is too little behind echoed text, and leaves the echo out of the estimate", () => {
     const prompt = "x".repeat(1_000);
     const echo = (more: object) => decodedRequest({ model: "m", echo: true, ...more }, "completion");
     expect(judged(reported(250, 1), echo({ prompt }), prompt + "y".repeat(128))).toEqual(reported(250, 1));
@@ -76,7 +76,7 @@ describe("usage that is too little to be true", () => {
     expect(judged(reported(8, 1), ids, "x".repeat(8 * 128 + 129))).toMatchObject({ understated: true });
   });
 
-  test("usage that seems too little is believed where vLLM repeats an answer that the client began", () => {
+  test("believes low usage if vLLM repeats an answer that the client began", () => {
     const begun = "x".repeat(10_000);
     const messages = [
       { role: "user", content: "Hello" },
@@ -87,7 +87,7 @@ describe("usage that is too little to be true", () => {
     expect(judged(reported(2_502, 1), request, begun.repeat(2))).toMatchObject({ understated: true });
   });
 
-  test("usage of a prompt that fits the context only without the answer that may follow is believed", () => {
+  test("believes low usage of a prompt that fits the context only without the answer", () => {
     const text = "x".repeat(20_000);
     expect(judged(reported(64, 1), chat(text, { max_tokens: 100 }), "Hi.", 22_000)).toMatchObject({
       understated: true,
@@ -95,7 +95,7 @@ describe("usage that is too little to be true", () => {
     expect(judged(reported(64, 1), chat(text, { max_tokens: 8_000 }), "Hi.", 22_000)).toEqual(reported(64, 1));
   });
 
-  test("usage of a prompt that the client lets the server cut is believed", () => {
+  test("believes low usage of a prompt that the client lets the server cut", () => {
     const text = "x".repeat(20_000);
     for (const more of [{ truncate_prompt_tokens: 64 }, { truncate: "END" }, { transforms: ["middle-out"] }]) {
       expect(judged(reported(64, 1), chat(text, more), "Hi.", 100_000)).toEqual(reported(64, 1));
@@ -103,7 +103,7 @@ describe("usage that is too little to be true", () => {
     expect(judged(reported(64, 1), chat(text), "Hi.", 100_000)).toMatchObject({ promptTokens: 5_000 });
   });
 
-  test("usage that is too little is seen for embeddings and legacy completions as well", () => {
+  test("detects usage that is too little for embeddings and legacy completions", () => {
     const inputs = ["x".repeat(600), "y".repeat(600)];
     const embedding = decodedRequest({ model: "m", input: inputs }, "embedding");
     expect(comparedUsage(reported(0, 0), embedding, { bytes: 0, tokens: 0 }, 8_192)).toMatchObject({
@@ -115,7 +115,7 @@ describe("usage that is too little to be true", () => {
   });
 });
 
-describe("usage that an honest server may report is believed", () => {
+describe("honest usage reports", () => {
   test.each([
     ["an answer of nothing", reported(1, 0), chat("Hello"), ""],
     ["a prompt of nothing", reported(0, 1), chat(""), "Hi."],
@@ -142,7 +142,7 @@ describe("usage that an honest server may report is believed", () => {
       "Hello",
     ],
     ["a history that did not fit", reported(4, 1), chat("x".repeat(9_000)), "Hi."],
-  ] as [string, TokenUsage, ReturnType<typeof chat>, string][])("%s", (_name, usage, request, answer) => {
+  ] as [string, TokenUsage, ReturnType<typeof chat>, string][])("believes %s", (_name, usage, request, answer) => {
     expect(judged(usage, request, answer)).toBe(usage);
   });
 
@@ -154,7 +154,7 @@ describe("usage that an honest server may report is believed", () => {
   const someAnswer = fc.tuple(tokenized, tokenized, fc.nat(3));
 
   // hardening: L7
-  test("usage that an honest server may report is believed whatever the texts are and however a vocabulary cuts them", () => {
+  test("believes honest usage for any text and any vocabulary", () => {
     fc.assert(
       fc.property(someAnswer, fc.option(fc.nat(4_000), { nil: undefined }), ([prompt, answer, added], context) => {
         const short = (tokens: string[]) => tokens.filter((token) => Buffer.byteLength(token) <= 128);
@@ -165,7 +165,7 @@ describe("usage that an honest server may report is believed", () => {
     );
   });
 
-  test("usage that is too little by more than some tokens never passes the quick look at the length of a whole answer", () => {
+  test("never passes usage that is far too little on the quick check of a whole answer", () => {
     fc.assert(
       fc.property(someAnswer, fc.nat(20), fc.nat(20), ([prompt, answer], promptTokens, completionTokens) => {
         const request = chat(prompt.join(""));
@@ -185,7 +185,7 @@ describe("usage that an honest server may report is believed", () => {
 describe("usage above what the request allows", () => {
   const told = (max: number, more: object = {}) => chat("Hello", { max_tokens: max, ...more });
 
-  test("books a report above the limit where the delivered text is above the limit, too", () => {
+  test("books a report above the limit if the delivered text also exceeds the limit", () => {
     expect(judged(reported(3, 100), told(20), "y".repeat(400))).toEqual({ ...reported(3, 100), pastLimit: true });
     expect(judged(reported(3, 400), told(20), "y".repeat(400))).toMatchObject({ completionTokens: 400 });
   });
@@ -196,7 +196,7 @@ describe("usage above what the request allows", () => {
     });
   });
 
-  test("leaves a report above the limit to the bounds of the request where the delivered text is within it", () => {
+  test("leaves a report above the limit to the bounds of the request if the delivered text is within it", () => {
     expect(judged(reported(3, 100), told(20), "y".repeat(80))).toEqual(reported(3, 100));
   });
 
@@ -212,7 +212,7 @@ describe("usage above what the request allows", () => {
     expect(judged(reported(100, 30), echoing, "x".repeat(400) + "y".repeat(100))).toMatchObject({ pastLimit: true });
   });
 
-  test("looks at a whole answer whose report is above the limit", () => {
+  test("compares a whole answer whose report is above the limit", () => {
     expect(needsComparison(reported(2, 21), 600, told(20), undefined)).toBe(true);
     expect(needsComparison(reported(2, 20), 600, told(20), undefined)).toBe(false);
     expect(needsComparison(reported(2, 20), 600, chat("Hello"), 10)).toBe(true);

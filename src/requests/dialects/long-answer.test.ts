@@ -63,7 +63,7 @@ const answers = fc.record({
   space: fc.constantFrom(0, 1, "\t"),
 });
 
-test("gives what the whole answer would be, cut anywhere", () => {
+test("returns the same answer as a whole read, cut anywhere", () => {
   fc.assert(
     fc.property(answers, fc.array(fc.nat(40)), ({ data, encoding, space, ...others }, lengths) => {
       const request = asked(
@@ -102,13 +102,13 @@ test.each<[string, string]>([
   ["an error behind the items", list(item(0), item(1)).replace('"usage"', '"error":{"message":"x"},"usage"')],
   ["a usage of 70,000 bytes", list(item(0), item(1)).replace('{"prompt', `{"x":"${"x".repeat(70_000)}","prompt`)],
   ["an item of more than 1 MiB", list(item(0), { ...item(1), text: "x".repeat(1_100_000) })],
-])("%s breaks the answer off", (_what, text) => {
+])("breaks the answer off at %s", (_what, text) => {
   const { error } = passed(text, asked(["a", "b"]), [text.indexOf('"data"') + 10, 1]);
   expect(error).toBeInstanceOf(GatewayError);
   expect(error).toMatchObject({ code: "upstream_error" });
 });
 
-test.each(["[1]", "<html>", '"text"', "null"])("%s is refused before anything is passed on", (text) => {
+test.each(["[1]", "<html>", '"text"', "null"])("refuses %s before forwarding anything", (text) => {
   expect(() => passed(text, asked(["a"]))).toThrow(GatewayError);
 });
 
@@ -125,14 +125,14 @@ test("breaks off an answer that is longer than the request can use", () => {
   expect(error).toMatchObject({ detail: expect.stringContaining("more than") });
 });
 
-test("passes items on where the engine's encoding is its own affair", () => {
+test("forwards items unchanged if only the server knows their encoding", () => {
   const text = list(item(0, "any text"), item(1, "other"));
   const { given = "", error } = passed(text, asked(["a", "b"], "ubinary"), [30, 9]);
   expect(error).toBeUndefined();
   expect(JSON.parse(given)).toMatchObject({ data: [{ embedding: "any text" }, {}], model: "public" });
 });
 
-test("pauses, resumes and cancels the engine with its client", () => {
+test("pauses, resumes and cancels the server with its client", () => {
   const told: string[] = [];
   const source: BodySource = {
     flow: () => {},

@@ -2,19 +2,19 @@
 import { describe, expect, test } from "bun:test";
 import { estimatePromptTokens, estimateTokens } from "./prompt-tokens.ts";
 
-describe("estimates", () => {
-  test("nothing is nothing, and the shortest text is one token", () => {
+describe("estimates of prompt tokens", () => {
+  test("counts nothing as zero, and the shortest text as one token", () => {
     expect(estimateTokens(0)).toBe(0);
     expect(estimateTokens(1)).toBe(1);
     expect(estimateTokens(4)).toBe(1);
     expect(estimateTokens(5)).toBe(2);
   });
 
-  test("count bytes, so that languages with long characters are not underestimated", () => {
+  test("counts bytes, so that languages with long characters are not underestimated", () => {
     expect(estimatePromptTokens("prompt", { prompt: "日本語日本語日本語日本語" })).toBe(9);
   });
 
-  test("reach texts in all forms of prompts", () => {
+  test("counts texts in all forms of prompts", () => {
     expect(estimatePromptTokens("prompt", { prompt: "12345678" })).toBe(2);
     expect(estimatePromptTokens("prompt", { prompt: ["1234", "1234"] })).toBe(2);
     expect(estimatePromptTokens("prompt", { prompt: [1, 2, 3] })).toBe(3);
@@ -34,7 +34,7 @@ describe("estimates", () => {
     ).toBe(1_003);
   });
 
-  test("reach whatever else is put into a prompt: tools, schemas, calls of before", () => {
+  test("counts tools, schemas and earlier calls in a prompt", () => {
     const tool = { type: "function", function: { name: "f", description: "d".repeat(4_000) } };
     const long = (request: Record<string, unknown>) => estimatePromptTokens("messages", { messages: [], ...request });
     expect(long({ tools: [tool] })).toBeGreaterThan(1_000);
@@ -47,13 +47,13 @@ describe("estimates", () => {
     expect(long({ user: "u".repeat(4_000), metadata: { a: "b" } })).toBe(0);
   });
 
-  test("estimates are of the member that the model is shown, whatever stands beside it", () => {
+  test("counts only the member that the model reads", () => {
     const beside = { messages: [null], prompt: "12345678", input: "1234" };
     expect(estimatePromptTokens("prompt", beside)).toBe(2);
     expect(estimatePromptTokens("input", beside)).toBe(1);
   });
 
-  test("survive whatever a request may hold", () => {
+  test("survives any request", () => {
     for (const messages of [null, undefined, [], [null], [{}], [{ content: null }], [{ content: [null, 7, {}] }]]) {
       expect(Number.isInteger(estimatePromptTokens("messages", { messages }))).toBe(true);
     }

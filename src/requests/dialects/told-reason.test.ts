@@ -66,12 +66,12 @@ test.each<[string, unknown, { message?: string; place?: string }]>([
   }
 });
 
-test("takes plain text for the reason, and markup for none", () => {
+test("reads plain text as the reason, and none from markup", () => {
   expect(toldReason("messages[0]: missing field `role`\n").message).toBe("messages[0]: missing field `role`");
   for (const text of ["", " ", "<html>no</html>", '{"error":', "["]) expect(toldReason(text)).toEqual({});
 });
 
-test("reads the first reasons of many, and none that is wrapped without end", () => {
+test("reads the first of many reasons, and none that is wrapped endlessly", () => {
   const detail = Array.from({ length: 20 }, (_, n) => ({ loc: ["body", "n", n], msg: "bad" }));
   expect(toldReason(JSON.stringify({ detail })).message).toBe("n[0]: bad; n[1]: bad; n[2]: bad");
   let body: unknown = "deep";

@@ -36,7 +36,7 @@ function golden(name: string): Json {
   return collector.answer(usage) ?? {};
 }
 
-test("texts are joined, head and reason kept; what belongs to the stream alone is left out", () => {
+test("joins texts, keeps head and finish reason, and leaves stream members out", () => {
   const completion = collected(
     [
       { index: 0, delta: { role: "assistant", content: "" }, logprobs: null, finish_reason: null },
@@ -64,7 +64,7 @@ test("texts are joined, head and reason kept; what belongs to the stream alone i
   });
 });
 
-test("usage that the stream showed stands, with its details", () => {
+test("keeps streamed usage with its details", () => {
   const collector = new ChunkCollector();
   const shown = {
     prompt_tokens: 1,
@@ -77,20 +77,20 @@ test("usage that the stream showed stands, with its details", () => {
   expect(collector.answer(usage)?.["usage"]).toEqual(shown);
 });
 
-test("a stream without a choice amounts to nothing", () => {
+test("returns no answer for a stream without a choice", () => {
   const collector = new ChunkCollector();
   collector.add(eventOf({ id: "c", choices: [], usage: null }));
   expect(collector.answer(usage)).toBeUndefined();
 });
 
-test("several choices are told apart by index and given in its order", () => {
+test("separates several choices by index and returns them in order", () => {
   expect(golden("openai-two-choices.with-usage")["choices"]).toMatchObject([
     { index: 0, message: { content: "A" }, finish_reason: "stop" },
     { index: 1, message: { content: "B" }, finish_reason: "length" },
   ]);
 });
 
-test("reasoning and refusals are texts of their own", () => {
+test("collects reasoning and refusals as texts of their own", () => {
   expect(golden("deepseek-reasoning")).toMatchObject({
     choices: [{ message: { content: "Yes", reasoning_content: "Okay, so" }, finish_reason: "stop" }],
   });
@@ -101,7 +101,7 @@ test("reasoning and refusals are texts of their own", () => {
   });
 });
 
-test("log-probabilities are joined", () => {
+test("joins log-probabilities", () => {
   const entry = (token: string) => ({ token, logprob: -0.1, bytes: null, top_logprobs: [] });
   const { choices } = collected([
     { index: 0, delta: { content: "a" }, logprobs: { content: [entry("a")], refusal: null } },
@@ -111,7 +111,7 @@ test("log-probabilities are joined", () => {
 });
 
 describe("tool calls", () => {
-  test("tool calls of OpenAI are joined by index, their arguments in pieces", () => {
+  test("joins OpenAI's tool calls by index, with arguments in pieces", () => {
     expect(golden("openai-tool-calls")["choices"]).toMatchObject([
       {
         message: {
@@ -130,7 +130,7 @@ describe("tool calls", () => {
     ]);
   });
 
-  test("tool calls without an index begin with an id or a name, and the rest goes on with the last", () => {
+  test("begins tool calls without an index at an id or a name, and continues the last otherwise", () => {
     const message = onlyMessage([
       { tool_calls: [{ id: "a", function: { name: "f", arguments: '{"x"' } }] },
       { tool_calls: [{ function: { arguments: ":1}" } }] },
@@ -148,7 +148,7 @@ describe("tool calls", () => {
     });
   });
 
-  test("repeated names and ids are not doubled; what else a call says is kept", () => {
+  test("keeps repeated names and ids once, and other members of a call", () => {
     const message = onlyMessage([
       {
         tool_calls: [{ index: 0, id: "a", type: "function", function: { name: "f", arguments: "1" }, extra: { s: 1 } }],
@@ -160,7 +160,7 @@ describe("tool calls", () => {
     });
   });
 
-  test("calls of custom tools, and the function calls of old, are joined as well", () => {
+  test("joins calls of custom tools and legacy function calls", () => {
     expect(
       onlyMessage([
         { tool_calls: [{ index: 0, id: "a", type: "custom", custom: { name: "sql", input: "SELECT" } }] },
@@ -173,7 +173,7 @@ describe("tool calls", () => {
   });
 });
 
-test("of members that nobody knows lists grow, the last of the others stands, and no name does harm", () => {
+test("joins unknown lists, keeps the last of other unknown values, and survives any name", () => {
   const message = onlyMessage([
     JSON.parse('{"content":"a","audio":{"id":1},"annotations":[1],"__proto__":{"polluted":true}}'),
     { audio: { id: 2 }, annotations: [2], content: null },
@@ -182,7 +182,7 @@ test("of members that nobody knows lists grow, the last of the others stands, an
   expect((message as { polluted?: unknown }).polluted).toBeUndefined();
 });
 
-test("what is no choice and no delta is passed over", () => {
+test("skips invalid choices and deltas", () => {
   const collector = new ChunkCollector();
   collector.add(
     eventOf({
@@ -192,7 +192,7 @@ test("what is no choice and no delta is passed over", () => {
   expect(collector.answer(usage)?.["choices"]).toMatchObject([{ message: { content: "a" }, finish_reason: "stop" }]);
 });
 
-test("the size follows what is kept, not how many chunks it came in", () => {
+test("counts the size of the kept content, not of its chunks", () => {
   const collector = new ChunkCollector();
   for (let i = 0; i < 1_000; i++)
     collector.add(eventOf({ choices: [{ index: 0, delta: { content: "abcd", role: "assistant" } }] }));

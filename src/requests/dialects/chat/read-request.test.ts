@@ -25,7 +25,7 @@ function refusal(body: Json): unknown {
   return "taken";
 }
 
-test("the least request is a conversation with one turn", () => {
+test("reads a minimal request as a conversation with one turn", () => {
   expect(read({})).toEqual({
     turns: [{ role: "user", parts: [{ type: "text", text: "Hello" }], place: "messages[0]" }],
     tools: [],
@@ -36,7 +36,7 @@ test("the least request is a conversation with one turn", () => {
   });
 });
 
-test("all roles are read, with their parts and places", () => {
+test("reads all roles with their parts and places", () => {
   const turns = turnsOf(
     { role: "system", content: "Be brief." },
     { role: "developer", content: [{ type: "text", text: "Be kind.", cache_control: ephemeral }] },
@@ -93,7 +93,7 @@ test("all roles are read, with their parts and places", () => {
   ]);
 });
 
-test("calls and their results are read, of functions, of custom tools and of old", () => {
+test("reads calls and results of functions, custom tools and legacy functions", () => {
   const turns = turnsOf(
     {
       role: "assistant",
@@ -122,7 +122,7 @@ test("calls and their results are read, of functions, of custom tools and of old
   ]);
 });
 
-test("thoughts are read as DeepSeek, vLLM, OpenRouter, LiteLLM and Mistral have them, with their proofs", () => {
+test("reads reasoning and proofs as DeepSeek, vLLM, OpenRouter, LiteLLM and Mistral write them", () => {
   const thoughts = (message: Json): unknown =>
     turnsOf({ role: "assistant", content: "Yes", ...message })[0]?.parts.slice(0, -1);
   const plain = { type: "reasoning", text: "Hm.", isSummary: false };
@@ -158,7 +158,7 @@ test("thoughts are read as DeepSeek, vLLM, OpenRouter, LiteLLM and Mistral have 
   expect<unknown>(turnsOf({ role: "assistant", ...mistral })[0]?.parts).toEqual([plain, { type: "text", text: "Yes" }]);
 });
 
-test("tools, choices and the functions of old are read", () => {
+test("reads tools, choices and legacy functions", () => {
   const parameters = { type: "object" };
   const tools = [
     { type: "function", function: { name: "f", description: "F", parameters, strict: true }, cache_control: ephemeral },
@@ -190,7 +190,7 @@ test("tools, choices and the functions of old are read", () => {
   });
 });
 
-test("figures, forms and hints are read; the newer limit counts, and no limit is none", () => {
+test("reads figures, formats and hints; the newer limit counts, and a limit of none is none", () => {
   const read1 = read({
     ...{ max_tokens: 5, max_completion_tokens: 7, temperature: 0, top_p: 0.5, top_k: 3, n: 2, seed: 1, stop: "###" },
     ...{ frequency_penalty: 1, presence_penalty: -1, logit_bias: { "5": 1 }, logprobs: true, top_logprobs: 2 },
@@ -217,7 +217,7 @@ test("figures, forms and hints are read; the newer limit counts, and no limit is
   expect(read({ response_format: { type: "json_object" } }).output).toEqual({ type: "json" });
 });
 
-test("how much to think is read in the words of OpenAI, OpenRouter, DeepSeek and of templates", () => {
+test("reads thinking options of OpenAI, OpenRouter, DeepSeek and templates", () => {
   expect(read({ reasoning_effort: "none" }).thinking).toEqual({ enabled: false, effort: "none" });
   expect(read({ reasoning_effort: "high" }).thinking).toEqual({ effort: "high" });
   expect(read({ reasoning: { max_tokens: 99, exclude: true } }).thinking).toEqual({ budget: 99, shown: "omitted" });
@@ -227,7 +227,7 @@ test("how much to think is read in the words of OpenAI, OpenRouter, DeepSeek and
   expect(told.others).toEqual({ chat_template_kwargs: { tone: "dry" } });
 });
 
-test("what changes the answer and could not be told is refused by its name", () => {
+test("refuses by name each member that changes the answer and cannot be expressed", () => {
   expect(refusal({ modalities: ["text", "audio"], audio: { voice: "a" } })).toBe("modalities");
   expect(refusal({ web_search_options: {} })).toBe("web_search_options");
   expect(refusal({ tools: [{ type: "web_search" }] })).toBe("tools[0].type");

@@ -36,7 +36,7 @@ function sent(name: string): Json[] {
 }
 
 describe("real streams", () => {
-  test("texts, thoughts and usage of vLLM, llama-server, Ollama, DeepSeek, Azure, OpenRouter and OpenAI are told", () => {
+  test("reads texts, reasoning and usage of vLLM, llama-server, Ollama, DeepSeek, Azure, OpenRouter and OpenAI", () => {
     const seen = (name: string) => {
       const { parts, ended, used } = told(sent(name));
       return {
@@ -71,7 +71,7 @@ describe("real streams", () => {
     expect(seen("openai-two-choices").parts).toEqual([["text", "A"]]);
   });
 
-  test("calls of OpenAI are told apart by their index", () => {
+  test("separates OpenAI's calls by their index", () => {
     const { parts, ended } = told(sent("openai-tool-calls"));
     expect(ended).toEqual({ reason: "calls" });
     expect(parts).toEqual([
@@ -80,7 +80,7 @@ describe("real streams", () => {
     ]);
   });
 
-  test("faults in the stream are thrown, in the engine's words where somebody keeps its secrets out of them", () => {
+  test("throws errors of the stream, in the server's words if an engine redacts them", () => {
     const redact = (words: string) => words.replace("EngineCore", "***");
     for (const name of ["fault-error-event", "fault-openrouter-error", "fault-vllm-bare-error"]) {
       expect(() => told(sent(name))).toThrow("The model server failed in the middle of the answer.");
@@ -101,7 +101,7 @@ describe("calls", () => {
     ...more,
   });
 
-  test("without an index an id or a name begins a call, and the rest goes on with the last", () => {
+  test("begins calls without an index at an id or a name, and continues the last otherwise", () => {
     expect(
       inputs(
         { tool_calls: [call("f", '{"x"', { id: "a" })] },
@@ -115,7 +115,7 @@ describe("calls", () => {
     ]);
   });
 
-  test("empty and repeated names change nothing, and one index for several whole calls is several calls", () => {
+  test("ignores empty and repeated names, and separates whole calls with one index", () => {
     expect(
       inputs(
         { tool_calls: [call("f", "{", { index: 0, id: "a", type: "function" })] },
@@ -129,7 +129,7 @@ describe("calls", () => {
     ]);
   });
 
-  test("arguments before the name wait for it, arguments that are an object become text, and a missing id is made", () => {
+  test("holds arguments until the name, converts object arguments to text, and makes missing ids", () => {
     const [first, second] = inputs(
       { tool_calls: [{ index: 0, id: "a", function: { arguments: "{" } }] },
       { tool_calls: [call("f", "}", { index: 0 })] },
@@ -140,7 +140,7 @@ describe("calls", () => {
     expect(second?.slice(1)).toEqual(["g", '{"x":1}']);
   });
 
-  test("calls of custom tools and the function calls of old are told, and end the answer as calls", () => {
+  test("reads calls of custom tools and legacy function calls, and ends the answer as calls", () => {
     const custom = told(
       deltas(
         { tool_calls: [{ index: 0, id: "a", type: "custom", custom: { name: "sql", input: "SELECT" } }] },
@@ -153,7 +153,7 @@ describe("calls", () => {
     expect([custom.ended, older.ended]).toEqual([{ reason: "calls" }, { reason: "calls" }]);
   });
 
-  test("an answer with calls ends with calls whatever it says, unless it was cut or withheld", () => {
+  test("ends an answer with calls as calls whatever its reason, unless it was cut or withheld", () => {
     const tool_calls = [{ id: "a", function: { name: "f", arguments: "{}" } }];
     const reason = (finish_reason: unknown) => whole({ content: null, tool_calls }, { finish_reason }).ended?.reason;
     expect(["stop", "tool_calls", "function_call", null, "eos"].map(reason)).toEqual(Array(5).fill("calls"));
@@ -161,7 +161,7 @@ describe("calls", () => {
     expect(whole({ content: "a" }, { finish_reason: "tool_calls" }).ended?.reason).toBe("stop");
   });
 
-  test("names that the client does not know are told back as its own", () => {
+  test("maps unknown call names back to the client's tools", () => {
     const names: CallNames = new Map([
       ["web__search", { kind: "function", name: "search", namespace: "web" }],
       ["patch", { kind: "custom", name: "patch", namespace: undefined }],
@@ -188,7 +188,7 @@ describe("calls", () => {
 describe("thoughts", () => {
   const format = "anthropic-claude-v1";
 
-  test("one text under two names is told once, and details beside it add their proof alone", () => {
+  test("reads one text under two names once, and only the proof of details beside it", () => {
     const both = (value: string) => ({
       reasoning: value,
       reasoning_content: value,
@@ -208,7 +208,7 @@ describe("thoughts", () => {
     ]);
   });
 
-  test("behind a proof a new thought may be told by its details alone", () => {
+  test("reads new reasoning after a proof from its details alone", () => {
     const detail = (text: string) => ({
       reasoning_details: [{ type: "reasoning.text", text, signature: text, format }],
     });
@@ -219,7 +219,7 @@ describe("thoughts", () => {
     ]);
   });
 
-  test("details alone are told, and what was redacted is a thought of its own", () => {
+  test("reads details alone, and redacted reasoning as a block of its own", () => {
     const { parts } = whole({
       content: "Yes",
       reasoning_details: [
@@ -233,7 +233,7 @@ describe("thoughts", () => {
     ]);
   });
 
-  test("parts of Mistral are told, and `<think>` in a text is text", () => {
+  test("reads Mistral's parts, and `<think>` inside a text as text", () => {
     const content = [
       { type: "thinking", thinking: [{ type: "text", text: "Hm." }] },
       { type: "text", text: "<think>Yes" },
@@ -245,7 +245,7 @@ describe("thoughts", () => {
   });
 });
 
-test("why an answer ended is told in the words of all servers", () => {
+test("reads the finish reasons of all servers", () => {
   const ended = (finish_reason: unknown, more: Json = {}) => whole({ content: "a" }, { finish_reason, ...more }).ended;
   expect(ended("eos")).toEqual({ reason: "stop" });
   expect(ended("stop", { stop_reason: "###" })).toEqual({ reason: "sequence", sequence: "###" });
@@ -256,14 +256,14 @@ test("why an answer ended is told in the words of all servers", () => {
   expect(told(deltas({ content: "a" })).ended).toEqual({ reason: "stop" });
 });
 
-test("nothing is told behind the end, and pieces of calls that say nothing are no calls", () => {
+test("ignores text after the end and empty pieces of calls", () => {
   const end = { choices: [{ index: 0, delta: { tool_calls: [{ index: 0, function: {} }] }, finish_reason: "stop" }] };
   const { parts, ended } = told([...deltas({ content: "a" }), end, ...deltas({ content: "b" })]);
   expect(parts).toEqual([{ type: "text", text: "a" }]);
   expect(ended).toEqual({ reason: "stop" });
 });
 
-test("the end is told once, though the server repeats it", () => {
+test("reports the end once, even if the server repeats it", () => {
   const ends: string[] = [];
   class Ends extends CollectedReply {
     override end(end: { reason: "stop" }): void {
@@ -279,7 +279,7 @@ test("the end is told once, though the server repeats it", () => {
   expect(ends).toEqual(["stop"]);
 });
 
-test("usage is read wherever servers put it", () => {
+test("reads usage wherever servers put it", () => {
   const used = (data: Json) => told([data]).used;
   const counts = { prompt_tokens: 5, completion_tokens: 2 };
   expect(
@@ -296,13 +296,13 @@ test("usage is read wherever servers put it", () => {
   expect(used({ choices: [], usage: { prompt_tokens: -1 } })).toEqual({});
 });
 
-test("log-probabilities go with their text", () => {
+test("keeps log-probabilities with their text", () => {
   const entry = { token: "a", logprob: -0.1, bytes: null, top_logprobs: [] };
   const choice = { index: 0, delta: { content: "a" }, logprobs: { content: [entry], refusal: null } };
   expect(told([{ choices: [choice] }, { choices: [choice] }]).logprobs).toEqual([entry, entry]);
 });
 
-test("what is no answer is refused as such", () => {
+test("refuses data that is no answer", () => {
   const reader = () => chatFormat.reader(new Map());
   const reply = new CollectedReply();
   expect(() => reader().whole({ id: "x" }, reply)).toThrow("The model server sent an answer that cannot be read.");

@@ -66,7 +66,7 @@ const call =
     for (const text of given) sink.arguments(index, text);
   };
 
-test("a text streams in the shape of OpenAI's chunks, and usage comes last to those who asked for it", () => {
+test("streams a text in OpenAI's chunks, with usage last for clients that asked for it", () => {
   const steps = [say("Hel"), say('lo "you"'), end("stop")];
   const head = { id: "chatcmpl-1", object: "chat.completion.chunk", created: 5, model: "public" };
   const chunk = (delta: Json, finish_reason: unknown = null) => ({
@@ -92,7 +92,7 @@ test("a text streams in the shape of OpenAI's chunks, and usage comes last to th
   ]);
 });
 
-test("every answer is the same to OpenAI's SDK as a stream and whole", async () => {
+test("gives OpenAI's SDK the same answer streamed and whole", async () => {
   const entry = { token: "a", logprob: -0.1, bytes: [97], top_logprobs: [] };
   const custom: Step = (sink) => {
     sink.call(9, { callId: "c", kind: "custom", name: "patch" });
@@ -119,7 +119,7 @@ test("every answer is the same to OpenAI's SDK as a stream and whole", async () 
   }
 });
 
-test("reasons to end are told in OpenAI's words", () => {
+test("writes finish reasons in OpenAI's words", () => {
   const reasons: ReplyEnd["reason"][] = [
     "stop",
     "sequence",
@@ -143,7 +143,7 @@ test("reasons to end are told in OpenAI's words", () => {
   ]);
 });
 
-test("a client of the functions of old gets the call that it knows", async () => {
+test("writes legacy function calls for a client of `functions`", async () => {
   const request = { functions: [{ name: "f0" }] };
   const message = {
     role: "assistant",
@@ -158,7 +158,7 @@ test("a client of the functions of old gets the call that it knows", async () =>
   });
 });
 
-test("a fault ends the stream as the gateway's own do, behind what was told", () => {
+test("ends a stream with an error in the gateway's form, after the text so far", () => {
   const stream = writer({ stream: true });
   stream.text("a");
   const [, text, fault] = eventsOf(stream.failure({ status: 502, code: "upstream_error", message: "It broke." }));
@@ -171,7 +171,7 @@ describe("thoughts", () => {
   const redacted: Step = (sink) => sink.proof({ kind: "redacted", data: "x" });
   const steps = [think("H"), think("m."), signed, redacted, say("Yes"), end("stop")];
 
-  test("they go with their proofs in `reasoning_details`, so that clients can send them back", () => {
+  test("writes reasoning with proofs to `reasoning_details`, so that clients can send them back", () => {
     const format = "anthropic-claude-v1";
     const details = [
       { type: "reasoning.text", text: "Hm.", signature: "sig", format, index: 0 },
@@ -192,7 +192,7 @@ describe("thoughts", () => {
     ]);
   });
 
-  test("a thought behind words is another one, whose proof is for it alone", () => {
+  test("writes reasoning after text as a new block with its own proof", () => {
     const two = [think("One."), say("So."), think("Two."), signed, end("stop")];
     const streamed = eventsOf(streamOf(two)).flatMap(
       ({ choices }) => (choices as { delta: Json }[])[0]?.delta["reasoning_details"] ?? [],
@@ -200,7 +200,7 @@ describe("thoughts", () => {
     expect(streamed).toMatchObject([{ text: "Two.", signature: "sig" }]);
   });
 
-  test("without a proof there are no details, and several thoughts are paragraphs in both forms", () => {
+  test("writes no details without a proof, and several reasoning blocks as paragraphs in both forms", () => {
     const plain: Step[] = [think("One."), (sink) => sink.block(), think("Two."), say("Yes"), end("stop")];
     const deltas = eventsOf(streamOf(plain)).map(({ choices }) => (choices as { delta: Json }[])[0]?.delta ?? {});
     expect(deltas.map((delta) => delta["reasoning_content"] ?? "").join("")).toBe("One.\n\nTwo.");
@@ -218,7 +218,7 @@ const answer = fc.record({
   reason: fc.constantFrom("stop" as const, "length" as const, "filter" as const),
 });
 
-test("what our writer streams, or says whole, our reader tells as it was told", () => {
+test("reads streamed and whole answers of the writer as they were written", () => {
   fc.assert(
     fc.property(answer, fc.infiniteStream(fc.nat(9)), ({ thought, proof, texts, calls, reason }, order) => {
       const steps: Step[] = [...thought.map(think)];
@@ -254,7 +254,7 @@ test("what our writer streams, or says whole, our reader tells as it was told", 
   );
 });
 
-test("a hundred thousand pieces are written in time that grows with them", () => {
+test("writes a hundred thousand pieces in linear time", () => {
   const stream = writer({ stream: true });
   const began = performance.now();
   let length = 0;

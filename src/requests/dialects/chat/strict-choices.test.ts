@@ -107,11 +107,11 @@ describe("a streamed call", () => {
         { index: 0, id: null },
       ],
     ],
-  ])("%s is the call", (_, head, more) => {
+  ])("repairs a streamed call with %s", (_, head, more) => {
     expect(streamed(inPieces(head, more))).toMatchObject({ calls: [look("a", "Z")], ends: ["tool_calls"] });
   });
 
-  test("whose name comes again has the name once", () => {
+  test("keeps the name of a streamed call once if it is repeated", () => {
     const piece = (text: string) => chunkOf(call({ index: 0, id: "a" }, { name: "look", arguments: text }));
     expect(streamed([...zurich.map(piece), chunkOf({}, "tool_calls")]).calls).toEqual([look("a", "Z")]);
   });
@@ -120,7 +120,7 @@ describe("a streamed call", () => {
     ["without indices", {}, {}],
     ["of one index", { index: 0 }, { index: 0 }],
     ["of indices with a gap", { index: 1 }, { index: 4 }],
-  ])("%s is a call of its own beside another", (_, one, other) => {
+  ])("keeps %s apart from another call", (_, one, other) => {
     const chunks = [
       chunkOf(call({ ...one, id: "a" }, { name: "look", arguments: '{"place":"A"}' })),
       chunkOf(call({ ...other, id: "b" }, { name: "look", arguments: '{"place":"B"}' })),
@@ -128,21 +128,21 @@ describe("a streamed call", () => {
     expect(streamed([...chunks, chunkOf({}, "tool_calls")]).calls).toEqual([look("a", "A"), look("b", "B")]);
   });
 
-  test("without an id, or with that of another, gets one of its own", () => {
+  test("gives a streamed call without a unique id an id of its own", () => {
     const pieces = [{ index: 0 }, { index: 1, id: "" }, { index: 2, id: "a" }, { index: 3, id: "a" }];
     const chunks = pieces.map((piece) => chunkOf(call(piece, { name: "look", arguments: '{"place":"A"}' })));
     const { calls } = streamed([...chunks, chunkOf({}, "tool_calls")]);
     expect(calls.map(({ id }) => id)).toEqual(["call_1_0", "call_1_1", "a", "call_1_2"]);
   });
 
-  test("whose id is that of each call, with its name in each piece, is one call", () => {
+  test("joins a streamed call whose id all calls share, with its name in each piece", () => {
     const pieces = [0, 0, 1, 1].map((index, at) =>
       chunkOf(call({ index, id: "a" }, { name: "look", arguments: zurich[at % 2] })),
     );
     expect(streamed([...pieces, chunkOf({}, "tool_calls")]).calls).toEqual([look("a", "Z"), look("call_1_0", "Z")]);
   });
 
-  test("with arguments that are an object has them as text", () => {
+  test("converts object arguments of a streamed call to text", () => {
     const chunk = chunkOf(call({ index: 0, id: "a" }, { name: "look", arguments: { place: "Z" } }));
     expect(streamed([chunk, chunkOf({}, "tool_calls")]).calls).toEqual([look("a", "Z")]);
   });
@@ -151,14 +151,14 @@ describe("a streamed call", () => {
     ["an end", [chunkOf({}, "tool_calls")]],
     ["an end with more", [chunkOf({ content: "" }, "stop")]],
     ["the mark alone", []],
-  ])("without arguments gets empty ones before %s", (_, last) => {
+  ])("adds empty arguments to a streamed call before %s", (_, last) => {
     for (const called of [{ name: "look" }, begin, { name: "look", arguments: null }]) {
       const { calls, ends } = streamed([chunkOf(call({ index: 0, id: "a" }, called)), ...last]);
       expect([calls[0]?.function.arguments, calls.length, ends.length]).toEqual(["{}", 1, 1]);
     }
   });
 
-  test("with an end in each piece has the arguments that came, before one end", () => {
+  test("keeps the arguments of a streamed call with an end in each piece, before one end", () => {
     const pieces = ["", ...zurich].map((text, at) =>
       chunkOf(call({ index: 0 }, at === 0 ? { name: "look", arguments: text } : { arguments: text }), "tool_calls"),
     );
@@ -173,7 +173,7 @@ describe("a streamed call", () => {
     ]);
   });
 
-  test("that a limit has cut gets no arguments", () => {
+  test("adds no arguments to a streamed call that a limit has cut", () => {
     const { calls } = streamed([chunkOf(call({ index: 0, id: "a" }, begin)), chunkOf({}, "length")]);
     expect(calls[0]?.function.arguments).toBe("");
   });
@@ -185,7 +185,7 @@ describe("a whole call", () => {
     ["an empty text", "", "{}"],
     ["null", null, "{}"],
     ["a text", '{ "place": "Z" }', '{ "place": "Z" }'],
-  ])("with arguments that are %s has them as text", (_, told, text) => {
+  ])("converts arguments of a whole call that are %s to text", (_, told, text) => {
     const { message } = whole(
       { role: "assistant", tool_calls: [{ function: { name: "look", arguments: told } }] },
       "stop",
@@ -195,14 +195,14 @@ describe("a whole call", () => {
     ]);
   });
 
-  test("with the id of another gets one of its own", () => {
+  test("gives a whole call with the id of another an id of its own", () => {
     const calls = [look("a", "A"), look("a", "B")];
     const { message } = whole({ role: "assistant", content: null, tool_calls: calls }, "tool_calls");
     expect(message["tool_calls"]).toEqual([calls[0], { ...calls[1], id: "call_1_0" }]);
   });
 });
 
-test("a stream of one chunk that is a whole answer has its text, its thought and its calls", () => {
+test("reads text, reasoning and calls of a whole answer that is the only chunk of a stream", () => {
   const { function: called } = look("a", "Z");
   const message = {
     role: "assistant",
@@ -215,7 +215,7 @@ test("a stream of one chunk that is a whole answer has its text, its thought and
   expect(read).toEqual({ content: "Hi", reasoning: "Hm", calls: [look("a", "Z")], ends: ["tool_calls"] });
 });
 
-test("content in parts is one text, and the thought beside it", () => {
+test("joins content parts into one text, with the reasoning beside it", () => {
   const thought = { type: "thinking", thinking: [{ type: "text", text: "Hm" }] };
   const text = (said: string) => ({ type: "text", text: said });
   const chunks = [[thought], [text("Hel")], [text("l"), text("o")]].map((content) => chunkOf({ content }));
@@ -239,12 +239,12 @@ test.each([
   ["tool_use", "tool_calls"],
   ["length", "length"],
   ["of_its_own", "of_its_own"],
-])("an answer that ended by %p ended by %p", (told, word) => {
+])("changes the finish reason %p to %p", (told, word) => {
   expect(whole({ role: "assistant", content: "Hi" }, told).finish_reason).toBe(word);
   expect(streamed([chunkOf({ content: "Hi" }, ""), chunkOf({}, told)]).ends).toEqual([word]);
 });
 
-test("a choice that its server gave up is a fault, in its words", () => {
+test("throws the error of a choice that its server gave up, in its words", () => {
   const error = { error: { code: 502, message: "It died." } };
   const given = () => whole({ role: "assistant", content: "Hi" }, "error", error);
   expect(given).toThrow("It died.");
@@ -252,7 +252,7 @@ test("a choice that its server gave up is a fault, in its words", () => {
   expect(() => whole({ role: "assistant", content: "Hi" }, "abort")).toThrow("failed");
 });
 
-test("a choice beside others has an end and a message of its own", () => {
+test("gives each of several choices an end and a message of its own", () => {
   const message = { role: "assistant", content: "Hi" };
   const all = (choices: readonly unknown[]) => {
     const usage = { prompt_tokens: 7, completion_tokens: 2, total_tokens: 9 };
@@ -269,6 +269,6 @@ test("a choice beside others has an end and a message of its own", () => {
   }
 });
 
-test.each([[null], [undefined], ["Hi"]])("a whole choice whose message is %p is no answer", (message) => {
+test.each([[null], [undefined], ["Hi"]])("refuses a whole choice whose message is %p", (message) => {
   expect(() => whole(message, "stop")).toThrow("cannot be read");
 });

@@ -33,7 +33,7 @@ function refusal(more: Partial<Conversation>): unknown {
   return "taken";
 }
 
-test("the least conversation is a model and its messages", () => {
+test("writes a minimal conversation as a model and its messages", () => {
   expect(write({})).toEqual({
     body: { model: "qwen3", messages: [{ role: "user", content: "Hello" }] },
     leftOut: [],
@@ -41,7 +41,7 @@ test("the least conversation is a model and its messages", () => {
   });
 });
 
-test("instructions that lead are one system message; later ones are told with the words of the next user", () => {
+test("joins leading instructions into one system message, and puts later ones into the next user message", () => {
   const system = (role: "system" | "developer", value: string): ConversationMessage => ({
     role,
     parts: text(value),
@@ -61,14 +61,14 @@ test("instructions that lead are one system message; later ones are told with th
   ]);
 });
 
-test("users that follow each other are one message, with a paragraph for each; parts of one stay as close as they were", () => {
+test("joins consecutive user turns as paragraphs, and keeps the parts of one adjacent", () => {
   const parts = [...text("One, "), ...text("two.")];
   expect(messagesOf({ role: "user", parts, place: "a" }, user)).toEqual([
     { role: "user", content: [...text("One, "), ...text("two."), ...text("\n\nHello")] },
   ]);
 });
 
-test("the turns of the assistant are one message with thoughts and calls, and results follow at once", () => {
+test("joins assistant turns with reasoning and calls, followed directly by their results", () => {
   const turns: ConversationMessage[] = [
     user,
     { role: "assistant", parts: [{ type: "reasoning", text: "Hm.", isSummary: false }], place: "a" },
@@ -120,7 +120,7 @@ test("the turns of the assistant are one message with thoughts and calls, and re
   expect([...names.keys()]).toEqual(["web__search", "patch"]);
 });
 
-test("images of results come behind all results, with the next words of the user", () => {
+test("puts images of results after all results, into the next user message", () => {
   const image: Part = { type: "image", source: { kind: "data", mediaType: "image/png", data: "AA" }, place: "i" };
   const call = (callId: string) => ({
     type: "call" as const,
@@ -154,7 +154,7 @@ test("images of results come behind all results, with the next words of the user
   ]);
 });
 
-test("files are sent as text where they are text, as data where they are not, and refused by name as ids and addresses", () => {
+test("sends text files as text, other files as data, and refuses ids and addresses by name", () => {
   const file = (source: Extract<Part, { type: "file" }>["source"], name?: string): ConversationMessage => ({
     role: "user",
     parts: [{ type: "file", source, name, place: "input[3].content[1]" }],
@@ -175,7 +175,7 @@ test("files are sent as text where they are text, as data where they are not, an
   expect(refusal({ turns: [file({ kind: "url", url: "https://example.com/a.pdf" })] })).toBe("input[3].content[1]");
 });
 
-test("proofs of thoughts go back as OpenRouter has them", () => {
+test("returns proofs of reasoning in OpenRouter's form", () => {
   const proof = { kind: "signature", data: "sig" } as const;
   const turn: ConversationMessage = {
     role: "assistant",
@@ -192,7 +192,7 @@ test("proofs of thoughts go back as OpenRouter has them", () => {
   ]);
 });
 
-test("tools that must not be called are not named; those that must but are not there are refused", () => {
+test("leaves out tools that must not be called, and refuses a forced call without tools", () => {
   expect(write({ tools: [search], toolChoice: { type: "none" }, parallelCalls: true }).body).not.toContainKeys([
     "tools",
   ]);
@@ -212,7 +212,7 @@ test("tools that must not be called are not named; those that must but are not t
   });
 });
 
-test("how much to think is told so that the most servers understand it", () => {
+test("writes thinking options that most servers understand", () => {
   const told = (thinking: Thinking, model?: string) => {
     const { reasoning_effort, chat_template_kwargs } = write({ thinking }, model).body;
     return chat_template_kwargs ? [reasoning_effort, chat_template_kwargs] : reasoning_effort;
@@ -235,7 +235,7 @@ test("how much to think is told so that the most servers understand it", () => {
   expect([1_024, 10_000, 31_999].map((budget) => told({ enabled: true, budget }))).toEqual(["low", "medium", "high"]);
 });
 
-test("OpenAI's models that cannot think are not told how much, nor that they shall not, as they refuse that", () => {
+test("sends no thinking options to OpenAI's models without reasoning, which refuse them", () => {
   for (const model of ["gpt-4o", "gpt-4.1-mini", "openai/gpt-4o", "chatgpt-4o-latest", "gpt-3.5-turbo"]) {
     for (const thinking of [{ enabled: false }, { effort: "none" }, { enabled: true }]) {
       const { body, leftOut } = write({ thinking }, model);
@@ -248,7 +248,7 @@ test("OpenAI's models that cannot think are not told how much, nor that they sha
   }
 });
 
-test("the limit has the name that the server knows", () => {
+test("writes the limit under the name that the server knows", () => {
   for (const model of ["llama3", "gpt-4o", "gpt-oss-20b", "gpt-50"])
     expect(write({ maxTokens: 9 }, model).body["max_tokens"]).toBe(9);
   for (const model of ["o3", "gpt-5", "gpt-5.4-mini", "openai/o4-mini"]) {
@@ -256,7 +256,7 @@ test("the limit has the name that the server knows", () => {
   }
 });
 
-test("hints and members that mean nothing elsewhere are left out and named", () => {
+test("leaves out hints and foreign members, and names them", () => {
   const hints = { user: "u", serviceTier: "flex", promptCacheKey: "k", metadata: {} };
   const cache = { type: "ephemeral" };
   const { body, leftOut } = write({ hints, cache, others: { truncation: "auto" }, sampling: { verbosity: "low" } });
@@ -266,7 +266,7 @@ test("hints and members that mean nothing elsewhere are left out and named", () 
   expect(Object.keys(body)).toEqual(["model", "messages"]);
 });
 
-test("a stream asks for its usage", () => {
+test("asks for usage in a stream", () => {
   expect(write({ stream: true }).body).toMatchObject({ stream: true, stream_options: { include_usage: true } });
 });
 
@@ -330,7 +330,7 @@ const toldConversation = fc.record({
   stream: fc.boolean(),
 });
 
-test("whatever chat completions can say is read again as it was written", () => {
+test("reads every conversation that chat completions can express as it was written", () => {
   fc.assert(
     fc.property(toldConversation, ({ exchanges, system, tools, more, sampling, stream }) => {
       const turns: ConversationMessage[] = [{ role: "system", parts: text(system), place }];

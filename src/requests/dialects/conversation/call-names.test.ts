@@ -10,7 +10,7 @@ function tool(name: string, namespace?: string, kind: Tool["kind"] = "function")
   return { kind, name, namespace, place: "tools[0]" };
 }
 
-test("functions keep their names; groups are joined to theirs, and told back apart", () => {
+test("keeps function names, prefixes names with their namespace, and maps calls back", () => {
   const tools = new EngineTools([tool("read", "files"), tool("read"), tool("read", "mcp.web")]);
   expect(tools.nameOf(tool("read"))).toBe("read");
   expect(tools.nameOf(tool("read", "files"))).toBe("files__read");
@@ -21,7 +21,7 @@ test("functions keep their names; groups are joined to theirs, and told back apa
   ]);
 });
 
-test("a joined name never takes that of a function, whichever comes first", () => {
+test("never gives a joined name that a function has, in any order", () => {
   const own = tool("a__b");
   for (const all of [
     [tool("b", "a"), own],
@@ -33,13 +33,13 @@ test("a joined name never takes that of a function, whichever comes first", () =
   }
 });
 
-test("a custom tool and a function of one name are two", () => {
+test("separates a custom tool and a function of one name", () => {
   const tools = new EngineTools([tool("run", undefined, "custom"), tool("run")]);
   expect(tools.nameOf(tool("run"))).toBe("run");
   expect(tools.nameOf(tool("run", undefined, "custom"))).toBe("run_2");
 });
 
-test("names of at most 64 characters keep the end, where the tool's own name is, and differ", () => {
+test("keeps the distinct ends of names above 64 characters, with the tool's own name", () => {
   const [first, second] = [tool("search", "x".repeat(100)), tool("search", `y${"x".repeat(100)}`)];
   const tools = new EngineTools([first, second]);
   const names = [tools.nameOf(first), tools.nameOf(second)];
@@ -50,7 +50,7 @@ test("names of at most 64 characters keep the end, where the tool's own name is,
   expect(tools.nameOf(tool("n".repeat(60), "group"))).toHaveLength(64);
 });
 
-test("names with the characters that separate others are not taken for each other", () => {
+test("separates names that contain the separator", () => {
   const tools = new EngineTools([]);
   const names = [tool("b c", "a"), tool("c", "a b"), tool("c", "a__b"), tool("b__c", "a")].map((one) =>
     tools.nameOf(one),
@@ -58,7 +58,7 @@ test("names with the characters that separate others are not taken for each othe
   expect(new Set(names).size).toBe(4);
 });
 
-test("any tools get names of their own, which stand for them again", () => {
+test("gives any tools unique names that map back to them", () => {
   const part = fc.oneof(fc.constantFrom("a", "b", "a__b", "a_2", "x".repeat(70)), fc.string({ minLength: 1 }));
   const kind = fc.constantFrom("function" as const, "custom" as const);
   const any = fc.record({ name: part, namespace: fc.option(part, { nil: undefined }), kind });
@@ -78,7 +78,7 @@ test("any tools get names of their own, which stand for them again", () => {
   );
 });
 
-test("ten thousand tools of one joined name are named in time", () => {
+test("names ten thousand tools of one joined name in time", () => {
   const began = performance.now();
   const tools = new EngineTools(
     Array.from({ length: 10_000 }, (_, index) => tool("run", `a${".".repeat(index % 2)}${"é".repeat(80)}${index}`)),
@@ -89,7 +89,7 @@ test("ten thousand tools of one joined name are named in time", () => {
   expect(performance.now() - began).toBeLessThan(withinMs(2_000));
 });
 
-test("a custom tool is a function of one text, whose description tells the grammar", () => {
+test("writes a custom tool as a function of one text, with the grammar in its description", () => {
   const grammar = { type: "grammar", syntax: "lark", definition: "start: /a+/" };
   const custom: Tool = { ...tool("patch", undefined, "custom"), description: "Edits files.", format: grammar };
   const described = new EngineTools([custom]).functionOf(custom);
@@ -100,7 +100,7 @@ test("a custom tool is a function of one text, whose description tells the gramm
   expect(new EngineTools([]).argumentsOf({ kind: "custom", input: 'a"b' })).toBe('{"input":"a\\"b"}');
 });
 
-test("calls come back under the client's names, custom ones unwrapped, and others as they are", () => {
+test("maps calls back to client names, unwraps custom ones, and leaves others unchanged", () => {
   const tools = new EngineTools([tool("read", "files"), tool("patch", undefined, "custom")]);
   const reply = new CollectedReply();
   const calls = new ClientCalls(reply, tools.names);
@@ -119,7 +119,7 @@ test("calls come back under the client's names, custom ones unwrapped, and other
   ]);
 });
 
-test("a custom call of an engine that knows custom tools has its text as it is", () => {
+test("leaves the text of a custom call unchanged for a server that knows custom tools", () => {
   const reply = new CollectedReply();
   const calls = new ClientCalls(reply, new EngineTools([tool("patch", undefined, "custom")]).names);
   calls.call(0, { callId: "b", kind: "custom", name: "patch" });
@@ -128,7 +128,7 @@ test("a custom call of an engine that knows custom tools has its text as it is",
   expect(reply.parts).toMatchObject([{ input: '{"input":"x"}' }]);
 });
 
-test("shortens a function's own name above 64 characters, and tells its calls back under it", () => {
+test("shortens a function's own name above 64 characters, and maps its calls back", () => {
   const [long, other] = [`mcp__server__${"x".repeat(80)}_read`, `mcp__other__${"x".repeat(80)}_read`];
   const tools = new EngineTools([tool(long), tool(other)]);
   const names = [tools.nameOf(tool(long)), tools.nameOf(tool(other))];

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { CollectedReply } from "./collected-reply.ts";
 
-test("pieces of one kind are one part, until a block, another kind or a proof ends it", () => {
+test("joins pieces of one kind until a block, another kind or a proof ends them", () => {
   const reply = new CollectedReply();
   reply.reasoning("I ", false);
   reply.reasoning("think.", false);
@@ -26,7 +26,7 @@ test("pieces of one kind are one part, until a block, another kind or a proof en
   ]);
 });
 
-test("a proof without a thought is a thought of its own", () => {
+test("keeps a proof without reasoning as a block of its own", () => {
   const reply = new CollectedReply();
   reply.text("a");
   reply.proof({ kind: "redacted", data: "x" });
@@ -37,7 +37,7 @@ test("a proof without a thought is a thought of its own", () => {
   ]);
 });
 
-test("arguments that come side by side go to their own calls", () => {
+test("assigns interleaved arguments to their calls", () => {
   const reply = new CollectedReply();
   reply.call(3, { callId: "a", kind: "function", name: "f" });
   reply.call(7, { callId: "b", kind: "custom", name: "g", namespace: "n", id: "i" });
@@ -52,7 +52,7 @@ test("arguments that come side by side go to their own calls", () => {
   ]);
 });
 
-test("the last figure of each kind counts, and the end is kept", () => {
+test("keeps the last figure of each kind, and the end", () => {
   const reply = new CollectedReply();
   expect(reply.ended).toBeUndefined();
   reply.usage({ promptTokens: 9, completionTokens: 1 });
@@ -62,7 +62,7 @@ test("the last figure of each kind counts, and the end is kept", () => {
   expect(reply.used).toEqual({ promptTokens: 9, completionTokens: 4 });
 });
 
-test("log-probabilities are joined, and the size is that of what is held", () => {
+test("joins log-probabilities, and counts the size of the held content", () => {
   const reply = new CollectedReply();
   reply.text("ab", [1]);
   reply.text("", [2, 3]);

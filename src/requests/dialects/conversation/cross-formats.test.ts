@@ -300,7 +300,7 @@ function collected(tell: (sink: ReplySink) => void) {
 describe.each(pairs)("from %s to %s", (a, b) => {
   const [from, to] = [formats[a], formats[b]];
 
-  test("a conversation stays what it is", () => {
+  test("preserves a conversation", () => {
     fc.assert(
       fc.property(conversations(a, b), (conversation) => {
         const first = written(from, conversation);
@@ -361,13 +361,16 @@ describe("a tool without arguments", () => {
     message: (tool) => tool["input_schema"],
   };
 
-  test.each(pairs)("of %s is an object with properties to a server of %s", (from, to) => {
-    for (const schema of schemas) {
-      const request = requestOf[from](schema === "left out" ? undefined : schema);
-      const body = JSON.parse(JSON.stringify(request)) as Json;
-      const written = formats[to].writeRequest(formats[from].readRequest(body, seal), "m").body;
-      const [tool] = (JSON.parse(written) as { tools: Json[] }).tools;
-      expect([schema, schemaOf[to](tool as Json)]).toEqual([schema, { type: "object", properties: {} }]);
-    }
-  });
+  test.each(pairs)(
+    "writes a tool of %s without arguments as an object with properties for a server of %s",
+    (from, to) => {
+      for (const schema of schemas) {
+        const request = requestOf[from](schema === "left out" ? undefined : schema);
+        const body = JSON.parse(JSON.stringify(request)) as Json;
+        const written = formats[to].writeRequest(formats[from].readRequest(body, seal), "m").body;
+        const [tool] = (JSON.parse(written) as { tools: Json[] }).tools;
+        expect([schema, schemaOf[to](tool as Json)]).toEqual([schema, { type: "object", properties: {} }]);
+      }
+    },
+  );
 });

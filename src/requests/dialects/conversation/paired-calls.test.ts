@@ -25,12 +25,12 @@ function short(turns: readonly ConversationMessage[]): string[] {
   });
 }
 
-test("what is in order stays as it is", () => {
+test("leaves ordered turns unchanged", () => {
   const turns = [user, calling("a", "b"), result("a"), result("b"), user, calling("c"), result("c")];
   expect(pairedCalls(turns)).toEqual(turns);
 });
 
-test("results that come late, or in another order, are moved up behind their calls", () => {
+test("moves late or reordered results up behind their calls", () => {
   expect(short(pairedCalls([calling("a", "b"), user, result("b"), result("a")]))).toEqual([
     "assistant: a b",
     "tool: result of a",
@@ -39,7 +39,7 @@ test("results that come late, or in another order, are moved up behind their cal
   ]);
 });
 
-test("a call without a result gets one that says so, at the end as well", () => {
+test("adds a result to a call without one, also at the end", () => {
   expect(short(pairedCalls([calling("a", "b"), result("b"), user, calling("c")]))).toEqual([
     "assistant: a b",
     "tool: [no result was given]",
@@ -50,7 +50,7 @@ test("a call without a result gets one that says so, at the end as well", () => 
   ]);
 });
 
-test("results of no call, and second ones, become the user's words", () => {
+test("converts results without a call, and second results, to user text", () => {
   expect(short(pairedCalls([result("x"), calling("a"), result("a"), result("a", "again")]))).toEqual([
     'user: [The result of a call "x" that is not part of this conversation:] result of x',
     "assistant: a",
@@ -59,7 +59,7 @@ test("results of no call, and second ones, become the user's words", () => {
   ]);
 });
 
-test("ids that are used again belong to the last call before the result", () => {
+test("assigns a repeated id to the last call before the result", () => {
   const turns = [
     calling("0"),
     result("0", "one"),
@@ -77,7 +77,7 @@ test("ids that are used again belong to the last call before the result", () => 
   ]);
 });
 
-test("assistant turns that follow each other have their results behind the last of them", () => {
+test("puts results of consecutive assistant turns behind the last turn", () => {
   expect(short(pairedCalls([calling("a"), calling("b"), result("a"), result("b")]))).toEqual([
     "assistant: a",
     "assistant: b",
@@ -86,7 +86,7 @@ test("assistant turns that follow each other have their results behind the last 
   ]);
 });
 
-test("in any conversation each run of calls is followed by its results alone, and no text is lost", () => {
+test("follows each run of calls with only its results, and loses no text", () => {
   const id = fc.constantFrom("a", "b", "c");
   const turn = fc.oneof(
     fc.constant(user),

@@ -5,7 +5,7 @@ import { shownTokens } from "./shown-tokens.ts";
 const tokensOf = (...content: object[]) => shownTokens({ messages: [{ role: "user", content }] }, ["messages"]);
 const document = (source: object) => ({ type: "document", title: "A", source });
 
-test("a document counts as the text that it is, and one of bytes or at an address as most of them", () => {
+test("counts a text document by its text, and a document of bytes or at an address by a constant", () => {
   const long = "word ".repeat(8_000);
   const ofText = tokensOf({ type: "text", text: long });
   const asDocument = tokensOf(document({ type: "text", media_type: "text/plain", data: long }));

@@ -29,7 +29,7 @@ const wrapped = [
   `{"\\u0069nput":"${JSON.stringify(hard).slice(1)}}`,
 ];
 
-test("the input is the same wherever the arguments are cut once, or at every character", () => {
+test("unwraps the same input wherever the arguments are cut once, or at every character", () => {
   for (const text of wrapped) {
     expect(unwrapped(text).join("")).toBe(hard);
     for (let cut = 0; cut <= text.length; cut++) expect(unwrapped(text, [cut]).join("")).toBe(hard);
@@ -42,7 +42,7 @@ test("the input is the same wherever the arguments are cut once, or at every cha
   }
 });
 
-test("any text is the same after wrapping and unwrapping, in pieces of whole characters", () => {
+test("preserves any text through wrapping and unwrapping, in pieces of whole characters", () => {
   const cases = fc.tuple(fc.string({ unit: "binary" }), fc.array(fc.nat(300)), fc.boolean());
   fc.assert(
     fc.property(cases, ([text, cuts, isAscii]) => {
@@ -60,7 +60,7 @@ test("any text is the same after wrapping and unwrapping, in pieces of whole cha
   );
 });
 
-test("text comes as soon as it is certain, and not at the end", () => {
+test("returns text as soon as it is certain, before the end", () => {
   const input = new UnwrappedInput();
   expect(input.add('{"inp')).toBe("");
   expect(input.add('ut": "on')).toBe("on");
@@ -71,7 +71,7 @@ test("text comes as soon as it is certain, and not at the end", () => {
   expect(input.end()).toBe("");
 });
 
-test("what is no wrapped input comes whole, at its end", () => {
+test("returns arguments that are no wrapped input whole, at their end", () => {
   const others = [
     "SELECT 1",
     '{"input": 5}',
@@ -89,20 +89,20 @@ test("what is no wrapped input comes whole, at its end", () => {
   }
 });
 
-test("an input that was cut short gives what came of it", () => {
+test("returns the received part of an input that was cut short", () => {
   expect(unwrapped('{"input":"SELECT').join("")).toBe("SELECT");
   expect(unwrapped('{"input":"a\\').join("")).toBe("a");
   expect(unwrapped('{"input":"a\\ud83d').join("")).toBe("a\ud83d");
 });
 
-test("escapes that are none stand for themselves and end no sooner than they must", () => {
+test("keeps invalid escapes as text, and holds them no longer than necessary", () => {
   for (const cut of [11, 12, 13, 14]) {
     expect(unwrapped('{"input":"C:\\users \\d+ \\u12"}', [cut]).join("")).toBe("C:\\users \\d+ \\u12");
   }
   expect(unwrapped('{"input":"line\nbreak"}').join("")).toBe("line\nbreak");
 });
 
-test("the cost grows with the length alone, in single characters as well", () => {
+test("unwraps in linear time, in single characters as well", () => {
   for (const begin of ['{"input":"', '{"why":"', " ".repeat(100)]) {
     const input = new UnwrappedInput();
     const began = performance.now();

@@ -32,7 +32,7 @@ function refusalOf(body: Json): GatewayError {
 
 const ephemeral = { type: "ephemeral", ttl: "1h" };
 
-test("a question is a user's turn, and nothing more is said of it", () => {
+test("reads a question as a user turn and nothing more", () => {
   expect(read({})).toEqual({
     turns: [{ role: "user", parts: [{ type: "text", text: "Hi" }], place: "messages[0]" }],
     tools: [],
@@ -44,7 +44,7 @@ test("a question is a user's turn, and nothing more is said of it", () => {
   });
 });
 
-test("values of sampling, hints and members that nobody else knows are kept apart", () => {
+test("separates sampling values, hints and foreign members", () => {
   const body = {
     ...{ temperature: 0.5, top_p: 0.9, top_k: 3, stop_sequences: ["END"], stream: true, service_tier: "auto" },
     ...{ metadata: { user_id: "u1", team: "x" }, context_management: { edits: [] }, container: null, speed: "fast" },
@@ -63,7 +63,7 @@ test("values of sampling, hints and members that nobody else knows are kept apar
 describe("the system prompt", () => {
   const systemOf = (system: unknown) => read({ system }).turns.slice(0, -1);
 
-  test("is the first turn, with its marks", () => {
+  test("reads the system prompt as the first turn, with its cache marks", () => {
     const parts = [{ type: "text", text: "Be brief.", cache: ephemeral }];
     const system = [{ type: "text", text: "Be brief.", cache_control: ephemeral }];
     expect(systemOf(system)).toEqual([{ role: "system", parts, place: "system" }]);
@@ -78,23 +78,23 @@ describe("the system prompt", () => {
       ],
     ],
     ["a line", "x-anthropic-billing-header: cc_version=2.1.153.d02; cc_entrypoint=sdk-cli;\nBe brief."],
-  ])("is without %s of Claude Code that changes from session to session", (_, system) => {
+  ])("removes %s of Claude Code, which changes by session, from the system prompt", (_, system) => {
     expect(systemOf(system)).toMatchObject([{ parts: [{ type: "text", text: "Be brief." }] }]);
   });
 
-  test("of that alone is none", () => {
+  test("reads a system prompt of that header alone as none", () => {
     expect(systemOf([{ type: "text", text: "x-anthropic-billing-header: cc_version=1;" }])).toEqual([]);
     expect(systemOf("")).toMatchObject([{ parts: [{ text: "" }] }]);
   });
 
-  test("may be added to in the middle of the conversation", () => {
+  test("reads system messages in the middle of the conversation", () => {
     const turns = turnsOf({ role: "user", content: "Hi" }, { role: "system", content: "Be brief." });
     expect(turns[1]).toEqual({ role: "system", parts: [{ type: "text", text: "Be brief." }], place: "messages[1]" });
   });
 });
 
 describe("a user's message", () => {
-  test("with results of tools is their turns first, and then what the user says", () => {
+  test("reads tool results in a user message as turns before the user's text", () => {
     const content = [
       { type: "text", text: "Look:" },
       { type: "tool_result", tool_use_id: "a", content: "12", cache_control: ephemeral },
@@ -117,7 +117,7 @@ describe("a user's message", () => {
     ]);
   });
 
-  test("shows images, documents and results of a search", () => {
+  test("reads images, documents and search results in a user message", () => {
     const png = { type: "base64", media_type: "image/png", data: "AA==" };
     const content = [
       { type: "image", source: png, cache_control: ephemeral },
@@ -148,7 +148,7 @@ describe("a user's message", () => {
     ]);
   });
 
-  test("with images among the results of a tool keeps them there", () => {
+  test("keeps images inside a tool result", () => {
     const image = { type: "image", source: { type: "base64", media_type: "image/png", data: "AA==" } };
     const content = [{ type: "tool_result", tool_use_id: "a", content: [image] }];
     expect(turnsOf({ role: "user", content })).toMatchObject([{ role: "tool", parts: [{ type: "image" }] }]);
@@ -161,7 +161,7 @@ describe("a user's message", () => {
       [{ type: "tool_result", tool_use_id: "a", content: [{ type: "browser_state" }] }],
     ],
     ["messages[0].content[0].source.type", [{ type: "image", source: { type: "tape" } }]],
-  ])("is refused by %s where only Anthropic knows that", (param, content) => {
+  ])("refuses a user message with %s that only Anthropic knows", (param, content) => {
     expect(refusalOf({ messages: [{ role: "user", content }] })).toMatchObject({ code: "invalid_request", param });
   });
 });
@@ -169,7 +169,7 @@ describe("a user's message", () => {
 describe("an assistant's message", () => {
   const partsOf = (...content: Json[]) => turnsOf({ role: "assistant", content })[0]?.parts;
 
-  test("says, thinks and calls", () => {
+  test("reads text, thinking and calls of an assistant message", () => {
     const blocks = [
       { type: "thinking", thinking: "Hm", signature: "EqQB" },
       { type: "redacted_thinking", data: "Em" },
@@ -184,14 +184,14 @@ describe("an assistant's message", () => {
     ]);
   });
 
-  test("has thinking that we sealed where the client was shown none of it", () => {
+  test("opens thinking that the gateway sealed and the client did not see", () => {
     const thought = { type: "reasoning", text: "the plan", isSummary: false };
     expect(partsOf({ type: "thinking", thinking: "", signature: "own.the plan" })).toEqual([thought]);
     expect(partsOf({ type: "thinking", thinking: "the plan", signature: "own." })).toEqual([thought]);
     expect(partsOf({ type: "thinking", thinking: "the plan" })).toEqual([thought]);
   });
 
-  test("names what only Anthropic's models can do with a document, and what it shows them of a tool", () => {
+  test("names document options and tool examples that only Anthropic's models use", () => {
     const source = { type: "text", media_type: "text/plain", data: "a" };
     const cited = { type: "document", source, citations: { enabled: true } };
     const content = [cited, { ...cited, citations: { enabled: false } }];
@@ -209,7 +209,7 @@ describe("an assistant's message", () => {
     ]);
   });
 
-  test("is read without what tools at Anthropic did, which is named", () => {
+  test("leaves out blocks of Anthropic's tools, and names them", () => {
     const content = [
       { type: "server_tool_use", id: "s", name: "web_search", input: {} },
       { type: "web_search_tool_result", tool_use_id: "s", content: [] },
@@ -227,7 +227,7 @@ describe("an assistant's message", () => {
 describe("tools", () => {
   const schema = { type: "object", properties: { at: { type: "integer" } } };
 
-  test("of the client are functions", () => {
+  test("reads client tools as functions", () => {
     const tools = [
       {
         name: "look",
@@ -253,7 +253,7 @@ describe("tools", () => {
     ]);
   });
 
-  test("that are loaded later are offered once the conversation names them", () => {
+  test("offers deferred tools once the conversation names them", () => {
     const tools = ["a", "b", "c"].map((name) => ({ name, input_schema: schema, defer_loading: name !== "c" }));
     const found = { type: "tool_result", tool_use_id: "x", content: [{ type: "tool_reference", tool_name: "b" }] };
     const conversation = read({ tools, messages: [{ role: "user", content: [found] }] });
@@ -294,7 +294,7 @@ describe("tools", () => {
       { type: "computer_20251124", name: "computer", display_width_px: 8, display_height_px: 6, enable_zoom: true },
       ["action", "coordinate", "text", "duration", "scroll_direction", "scroll_amount", "start_coordinate", "region"],
     ],
-  ])("whose input Claude knows by itself are described to other models: %j", (tool, members) => {
+  ])("tools whose input only Claude knows are described to other models: %j", (tool, members) => {
     const [{ name, parameters, description }] = read({ tools: [tool] }).tools;
     expect(name).toBe(tool.name);
     expect(Object.keys(parameters.properties)).toEqual(members);
@@ -307,7 +307,7 @@ describe("tools", () => {
     "code_execution_20260521",
     "tool_search_tool_regex_20251119",
     "computer_toolset_20260801",
-  ])("at Anthropic are refused by name: %s", (type) => {
+  ])("refuses Anthropic's own tools by name: %s", (type) => {
     const tools = [
       { name: "look", input_schema: schema },
       { type, name: "web_search" },
@@ -317,7 +317,7 @@ describe("tools", () => {
     expect(error.message).toContain(`\`${type}\``);
   });
 
-  test("of servers that Anthropic connects to are refused by name, and an empty list of them is none", () => {
+  test("refuses MCP servers that Anthropic connects to, and accepts an empty list", () => {
     expect(refusalOf({ mcp_servers: [{ url: "https://a.test" }] }).param).toBe("mcp_servers");
     expect(read({ mcp_servers: [] }).others).toEqual({});
   });
@@ -333,7 +333,7 @@ describe("tools", () => {
       { toolChoice: { type: "tool", kind: "function", name: "a" }, parallelCalls: true },
     ],
     [{ type: "none" }, { toolChoice: { type: "none" } }],
-  ])("are chosen by %j", (tool_choice, chosen) => {
+  ])("reads the tool choice %j", (tool_choice, chosen) => {
     expect(read({ tool_choice })).toMatchObject(chosen);
   });
 });
@@ -354,17 +354,17 @@ describe("thinking and output", () => {
     ],
     [{ type: "between_tools" }, { enabled: true, effort: "low" }],
     [{ type: "disabled" }, { enabled: false }],
-  ])("%j is asked for as that", (thinking, expected) => {
+  ])("reads thinking options from %j", (thinking, expected) => {
     expect(read({ thinking }).thinking).toEqual(expected);
   });
 
-  test("an effort without thinking means nothing elsewhere, and is named", () => {
+  test("names an effort without thinking, which other formats cannot express", () => {
     const conversation = read({ thinking: { type: "disabled" }, output_config: { effort: "low" } });
     expect(conversation).toMatchObject({ thinking: { enabled: false }, others: { "output_config.effort": "low" } });
     expect(read({ output_config: { effort: "max" } }).thinking).toEqual({ effort: "max" });
   });
 
-  test("a schema is taken from its new place and its old one", () => {
+  test("reads a schema from its new place and its old one", () => {
     const format = { type: "json_schema", schema: { type: "object" } };
     const output = { type: "schema", name: "answer", schema: { type: "object" }, strict: true };
     expect(read({ output_config: { format } }).output).toEqual(output);
@@ -378,7 +378,7 @@ describe("thinking and output", () => {
     ["output_config.format.type", { output_config: { format: { type: "xml" } } }],
     ["messages[0].role", { messages: [{ role: "robot", content: "x" }] }],
     ["tools[0].name", { tools: [{ input_schema: {} }] }],
-  ])("what means nothing to anybody else is refused by its name: %s", (param, body) => {
+  ])("refuses by name what only Anthropic knows: %s", (param, body) => {
     expect(refusalOf(body)).toMatchObject({ code: "invalid_request", param });
   });
 });

@@ -101,11 +101,11 @@ const told: Telling[] = [
 ];
 
 describe("a stream", () => {
-  test("is told block by block, without what the server's own tools did", () => {
+  test("reads a stream block by block, without the server's own tools", () => {
     expect(notesOf(sample).told).toEqual(told.map((one) => [...one]));
   });
 
-  test("has all of the prompt in its usage, and figures of the end in place of those of the beginning", () => {
+  test("counts the whole prompt in the usage, and replaces first figures by final ones", () => {
     const prompt = { promptTokens: 130, cachedTokens: 100, cacheWriteTokens: 5 };
     expect(notesOf(sample).usages).toEqual([
       { ...prompt, completionTokens: 1 },
@@ -113,13 +113,13 @@ describe("a stream", () => {
     ]);
   });
 
-  test("without figures of the prompt tells none", () => {
+  test("reports no prompt figures that the stream lacks", () => {
     expect(notesOf([start({ output_tokens: null }), end("end_turn", {}, { output_tokens: 3 })]).usages.at(-1)).toEqual({
       completionTokens: 3,
     });
   });
 
-  test("is over once, as soon as the reason is told, or else at its end", () => {
+  test("ends a stream once, at its reason or else at its end", () => {
     const text = [start(), begin(0, { type: "text", text: "Hi" }), stop(0)];
     const once = [
       ["text", "Hi"],
@@ -130,7 +130,7 @@ describe("a stream", () => {
     expect(notesOf([...text, over]).told).toEqual(once);
   });
 
-  test("takes the input that a call began with", () => {
+  test("reads the input in the start event of a call", () => {
     const events = [
       start(),
       begin(0, { type: "tool_use", id: "a", name: "b", input: { c: 1 } }),
@@ -140,7 +140,7 @@ describe("a stream", () => {
     expect(notesOf(events).told[1]).toEqual(["arguments", '{"c":1}', 0]);
   });
 
-  test("is whole where the server did not end its last block", () => {
+  test("completes a stream whose last block did not end", () => {
     const events = [start(), begin(0, { type: "tool_use", id: "a", name: "b", input: {} }), end("tool_use")];
     expect(notesOf(events).told.slice(1)).toEqual([
       ["arguments", "{}", 0],
@@ -148,12 +148,12 @@ describe("a stream", () => {
     ]);
   });
 
-  test("keeps redacted thinking as what its maker needs to see again", () => {
+  test("keeps redacted thinking as proof for its vendor", () => {
     const events = [start(), begin(0, { type: "redacted_thinking", data: "Em" }), stop(0), end("end_turn")];
     expect(notesOf(events).told[0]).toEqual(["proof", { kind: "redacted", data: "Em" }]);
   });
 
-  test("of another model than Claude shows the thinking itself, which needs no signature", () => {
+  test("shows the thinking of other models than Claude, without a signature", () => {
     const events = [start(), begin(0, { type: "thinking", thinking: "Hm" }), stop(0), over];
     expect(notesOf(events).told).toEqual([
       ["reasoning", "Hm"],
@@ -170,11 +170,11 @@ describe("a stream", () => {
     ["model_context_window_exceeded", "context"],
     ["something_new", "stop"],
     ["constructor", "stop"],
-  ])("that ends by %s ends by %s", (name, reason) => {
+  ])("reads a stream that ends by %s as ended by %s", (name, reason) => {
     expect(notesOf([start(), end(name)]).told).toEqual([["end", { reason }]]);
   });
 
-  test("names the text at which it stopped, and says why the model refused", () => {
+  test("reads the stop text, and the reason of a refusal", () => {
     expect(notesOf([end("stop_sequence", { stop_sequence: "END" })]).told).toEqual([
       ["end", { reason: "sequence", sequence: "END" }],
     ]);
@@ -185,7 +185,7 @@ describe("a stream", () => {
     ]);
   });
 
-  test("tells calls by the names that the client knows", () => {
+  test("maps calls back to the client's names", () => {
     const names = new Map([["mcp__a__run", { kind: "custom", name: "run", namespace: "mcp__a" } as const]]);
     const events = [
       begin(0, { type: "tool_use", id: "x", name: "mcp__a__run", input: {} }),
@@ -207,7 +207,7 @@ describe("a stream", () => {
     ["a block without a type", [begin(0, {})]],
     ["an event of a block without its index", [{ type: "content_block_stop" }]],
     ["a call without a name", [begin(0, { type: "tool_use", id: "a" })]],
-  ])("with %s cannot be read", (detail, events) => {
+  ])("refuses a stream with %s", (detail, events) => {
     expect(() => notesOf(events)).toThrow(expect.objectContaining({ code: "upstream_error", detail }));
   });
 });
@@ -227,20 +227,20 @@ describe("an error in the stream", () => {
     return undefined;
   };
 
-  test("is told without addresses and credentials", () => {
+  test("reports a stream error without addresses and credentials", () => {
     const thrown = faultOf(error, engine);
     expect(thrown).toBeInstanceOf(GatewayError);
     expect(thrown).toMatchObject({ code: "service_unavailable", message: "Overloaded at [address] with [key]" });
   });
 
-  test("of an engine that is not known is told by its kind, in the log alone", () => {
+  test("reports only the kind of an unknown engine's error, in the log", () => {
     expect(faultOf(error)).toMatchObject({
       message: "The model server failed in the middle of the answer.",
       detail: "the model server told an error of the type overloaded_error",
     });
   });
 
-  test("by a full context has the code that clients act upon", () => {
+  test("reports a full context with the code that clients act upon", () => {
     const full = {
       type: "error",
       error: { type: "invalid_request_error", message: "prompt is too long: 9 tokens > 8 maximum" },
@@ -264,14 +264,14 @@ describe("a lenient server's", () => {
     ],
     ["input as JSON", [call("a", '{"a":1}')], [named(0, "a"), ["arguments", '{"a":1}', 0]]],
     ["input that is null", [call("a", null)], [named(0, "a"), ["arguments", "{}", 0]]],
-  ])("%s is completed, whole and streamed, and ends by calls whatever it says", (_, content, told) => {
+  ])("completes a lenient server's %s, whole and streamed, and ends by calls", (_, content, told) => {
     const all = [...told, ["end", { reason: "calls" }]];
     expect(wholeNotes({ type: "message", content, stop_reason: "end_turn" }).told).toEqual(all);
     const blocks = content.flatMap((block, index) => [begin(index, block), stop(index)]);
     expect(notesOf([start(), ...blocks, end("end_turn"), over]).told).toEqual(all);
   });
 
-  test("piece of input that is an object is read as its JSON", () => {
+  test("reads an object as a piece of input as its JSON", () => {
     const events = [begin(0, call("a", {})), piece(0, { type: "input_json_delta", partial_json: { a: 1 } }), stop(0)];
     expect(notesOf([start(), ...events, over]).told[1]).toEqual(["arguments", '{"a":1}', 0]);
   });
@@ -281,7 +281,7 @@ describe("a lenient server's", () => {
     ["length", "length"],
     ["content_filter", "filter"],
     ["", "stop"],
-  ])("stop reason %j ends the answer by %s", (told, reason) => {
+  ])("reads a lenient server's stop reason %j as %s", (told, reason) => {
     const content = [{ type: "text", text: "Hi" }];
     expect(wholeNotes({ content, stop_reason: told }).told.at(-1)).toEqual(["end", { reason }]);
     expect(notesOf([start(), begin(0, { type: "text", text: "Hi" }), end(told), over]).told.at(-1)).toEqual([
@@ -290,7 +290,7 @@ describe("a lenient server's", () => {
     ]);
   });
 
-  test("content in the first event is told if no block follows, and a text alone as a whole content", () => {
+  test("reads content in the first event if no block follows, and whole content that is a text", () => {
     const told = [
       ["text", "Hi"],
       ["end", { reason: "stop" }],
@@ -302,7 +302,7 @@ describe("a lenient server's", () => {
 });
 
 describe("a whole message", () => {
-  test("is told as its stream is", () => {
+  test("reads a whole message like its stream", () => {
     const content = [
       { type: "thinking", thinking: "Let me see.", signature: "EqQB" },
       { type: "text", text: "I look it up.", citations: null },
@@ -316,7 +316,7 @@ describe("a whole message", () => {
     expect(notes.usages).toEqual([{ promptTokens: 125, cachedTokens: 100, completionTokens: 89 }]);
   });
 
-  test("that is an error, or no message, is none", () => {
+  test("refuses an error or invalid object in place of a whole message", () => {
     expect(() => wholeNotes({ type: "error", error: { type: "api_error" } })).toThrow(GatewayError);
     expect(() => wholeNotes({ choices: [] })).toThrow(GatewayError);
   });
@@ -342,7 +342,7 @@ describe("what the writer wrote", () => {
     { maxLength: 8 },
   );
 
-  test("is read as it was told", () => {
+  test("reads every written answer as it was written", () => {
     fc.assert(
       fc.property(tellings, fc.boolean(), (answer, isStream) => {
         const writer = new MessageWriter({ ...head, request: { stream: isStream } });

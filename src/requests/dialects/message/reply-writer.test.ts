@@ -109,7 +109,7 @@ const ends =
 const own = seal.seal("");
 
 describe("a stream", () => {
-  test("of a text begins with the message and a ping, and ends with its usage", () => {
+  test("begins a text stream with the message and a ping, and ends it with usage", () => {
     const stream = streamed([text("Hel"), text("lo"), ends("stop")]);
     expect(sequenceOf(stream)).toEqual([
       ...["message_start", "ping", "start 0 text", "text_delta 0 Hel", "text_delta 0 lo", "stop 0"],
@@ -139,7 +139,7 @@ describe("a stream", () => {
     });
   });
 
-  test("begins with what the engine told of the prompt before it answered", () => {
+  test("begins a stream with prompt figures that the server reported before its answer", () => {
     const told = [(sink: ReplySink) => sink.usage({ promptTokens: 30, cachedTokens: 20 }), text("x"), ends("stop")];
     const [start] = dataOf(streamed(told));
     expect(start).toMatchObject({
@@ -147,21 +147,21 @@ describe("a stream", () => {
     });
   });
 
-  test("sends nothing before anything was told", () => {
+  test("sends nothing before the first piece", () => {
     const writer = new MessageWriter(headOf({ stream: true }));
     writer.usage({ promptTokens: 3 });
     writer.block();
     expect(writer.take()).toBe("");
   });
 
-  test("has thinking with a signature of its own before the text", () => {
+  test("signs thinking before the text", () => {
     expect(sequenceOf(streamed([thinks("Hm"), thinks("m"), text("Yes"), ends("stop")])).slice(2, -2)).toEqual([
       ...["start 0 thinking", "thinking_delta 0 Hm", "thinking_delta 0 m", `signature_delta 0 ${own}`, "stop 0"],
       ...["start 1 text", "text_delta 1 Yes", "stop 1"],
     ]);
   });
 
-  test("keeps the signature that the model's maker gave", () => {
+  test("keeps the signature of the model's vendor", () => {
     const told = [thinks("Hm"), proves("signature", "abc"), text("Yes"), ends("stop")];
     expect(sequenceOf(streamed(told))).toContain("signature_delta 0 abc");
     expect(streamed(told)).not.toContain(own);
@@ -178,7 +178,7 @@ describe("a stream", () => {
     expect(stream).not.toContain("secret");
   });
 
-  test("has redacted thinking as a block of its own, and thinking that is a signature alone", () => {
+  test("writes redacted thinking as a block of its own, and thinking with only a signature", () => {
     const told = [proves("redacted", "xyz"), proves("signature", "abc"), text("Yes"), ends("stop")];
     const stream = streamed(told);
     expect(dataOf(stream)[2]).toMatchObject({ content_block: { type: "redacted_thinking", data: "xyz" } });
@@ -187,14 +187,14 @@ describe("a stream", () => {
     ]);
   });
 
-  test("begins another block of the same kind where one is told", () => {
+  test("begins another block of the same kind if the reply does", () => {
     const told = [text("a"), (sink: ReplySink) => sink.block(), text("b"), ends("stop")];
     expect(sequenceOf(streamed(told)).slice(2, -2)).toEqual([
       ...["start 0 text", "text_delta 0 a", "stop 0", "start 1 text", "text_delta 1 b", "stop 1"],
     ]);
   });
 
-  test("begins with a call where the model says nothing before it", () => {
+  test("begins with a call if the model writes nothing before it", () => {
     const stream = streamed([call(0, "look"), args(0, '{"at":'), args(0, "1}"), ends("stop")]);
     expect(sequenceOf(stream)).toEqual([
       ...["message_start", "ping", "start 0 tool_use", 'input_json_delta 0 {"at":', "input_json_delta 0 1}", "stop 0"],
@@ -205,7 +205,7 @@ describe("a stream", () => {
     expect(dataOf(stream).at(-2)).toMatchObject({ delta: { stop_reason: "tool_use" } });
   });
 
-  test("passes on one call after the other as they come", () => {
+  test("passes on calls one after the other as they arrive", () => {
     const writer = new MessageWriter(headOf({ stream: true }));
     for (const tell of [call(0), args(0, '{"a":1}'), call(1)]) tell(writer);
     expect(sequenceOf(writer.take()).slice(2)).toEqual([
@@ -215,7 +215,7 @@ describe("a stream", () => {
     expect(sequenceOf(writer.take())).toEqual(['input_json_delta 1 {"b"']);
   });
 
-  test("gives calls that a server gave the same id, or none, ids of their own", () => {
+  test("gives calls with a repeated or missing id ids of their own", () => {
     const calls = ["a", "a", "", "b"].map(
       (callId, index): Told =>
         (sink) =>
@@ -228,7 +228,7 @@ describe("a stream", () => {
     for (const id of ids) expect(id).toMatch(/^[a-zA-Z0-9_-]+$/);
   });
 
-  test("holds back calls and texts until the arguments of the call before them are whole", () => {
+  test("holds back calls and texts until the arguments of the previous call are complete", () => {
     const told = [
       call(0),
       call(1),
@@ -245,19 +245,19 @@ describe("a stream", () => {
     ]);
   });
 
-  test("does not take an empty object for whole arguments, as some servers send it before them", () => {
+  test("does not treat an empty object as complete arguments, as some servers send it first", () => {
     const told = [call(0), args(0, "{}"), call(1), args(1, "{}"), ends("calls")];
     expect(sequenceOf(streamed(told)).filter((event) => event.startsWith("start"))).toHaveLength(2);
   });
 
-  test("says what a model refuses as text, and that it refused", () => {
+  test("writes a refusal as text, with the reason `refusal`", () => {
     const stream = streamed([(sink) => sink.refusal("No."), ends("stop")]);
     expect(sequenceOf(stream)).toContain("text_delta 0 No.");
     const details = { type: "refusal", category: null, explanation: null };
     expect(dataOf(stream).at(-2)).toMatchObject({ delta: { stop_reason: "refusal", stop_details: details } });
   });
 
-  test("with calls says that they wait, and one that was cut off says that", () => {
+  test("ends with `tool_use` after calls, and with the limit if the answer was cut", () => {
     for (const reason of ["stop", "calls"] as const) {
       expect(dataOf(streamed([call(0), ends(reason)])).at(-2)).toMatchObject({ delta: { stop_reason: "tool_use" } });
     }
@@ -276,21 +276,21 @@ describe("a stream", () => {
     expect(dataOf(streamed([text("x"), ends(reason)])).at(-2)).toMatchObject({ delta: { stop_reason: name } });
   });
 
-  test("names the text at which it stopped", () => {
+  test("reports the stop text that the client asked for", () => {
     const delta = { stop_reason: "stop_sequence", stop_sequence: "END" };
     const stopped = [text("x"), ends("sequence", "END")];
     expect(dataOf(streamed(stopped, { stop_sequences: ["STOP", "END"] })).at(-2)).toMatchObject({ delta });
     expect(whole(stopped, { stop_sequences: ["END"] })).toMatchObject(delta);
   });
 
-  test("names no text at which a server stopped for reasons of its own, such as its template's", () => {
+  test("reports no stop text of the server's own template", () => {
     const delta = { stop_reason: "end_turn", stop_sequence: null };
     for (const request of [{}, { stop_sequences: ["END"] }]) {
       expect(dataOf(streamed([text("x"), ends("sequence", "<|im_end|>")], request)).at(-2)).toMatchObject({ delta });
     }
   });
 
-  test("escapes what would end an event, and half characters", () => {
+  test("escapes characters that would end an event, and half characters", () => {
     const stream = streamed([text('"\n\u2028\ud83d'), ends("stop")]);
     expect(dataOf(stream)[3]).toMatchObject({ delta: { text: '"\n\u2028\ud83d' } });
   });
@@ -310,19 +310,19 @@ describe("a failure", () => {
     [502, "api_error"],
     [503, "overloaded_error"],
     [504, "timeout_error"],
-  ])("of status %d is an event of the type %s", (status, type) => {
+  ])("writes an error of status %d as the type %s", (status, type) => {
     const error = { type, message: "Broken." };
     expect(failed(status, "upstream_error", "Broken.")).toEqual([{ type: "error", error, request_id: "req_1" }]);
   });
 
-  test("by a full context begins with the words that Claude Code shortens a conversation for", () => {
+  test("begins the message for a full context with the words that make Claude Code shorten a conversation", () => {
     const [event] = failed(400, "context_length_exceeded", "It has 9 tokens.");
     expect(event).toMatchObject({ error: { message: "prompt is too long: It has 9 tokens." } });
     const [same] = failed(400, "context_length_exceeded", "Prompt is too long: 9 > 8");
     expect(same).toMatchObject({ error: { message: "Prompt is too long: 9 > 8" } });
   });
 
-  test("reaches the caller of Anthropic's client with its type", async () => {
+  test("gives the caller of Anthropic's client an error with its type", async () => {
     const writer = new MessageWriter(headOf({ stream: true }));
     writer.text("a");
     const stream = writer.failure({ status: 503, code: "service_unavailable", message: "Full." });
@@ -331,7 +331,7 @@ describe("a failure", () => {
 });
 
 describe("a whole message", () => {
-  test("has all members that clients know, empty or not", () => {
+  test("writes a whole message with all members that clients know, empty or not", () => {
     expect(whole([text("Hel"), text("lo"), ends("stop")])).toEqual({
       ...{ id: "msg_1", type: "message", role: "assistant", model: "tiny", container: null, diagnostics: null },
       content: [{ type: "text", text: "Hello" }],
@@ -350,7 +350,7 @@ describe("a whole message", () => {
     ['{"a":', { input: '{"a":' }],
     ["[1]", { input: [1] }],
     ["null", { input: "null" }],
-  ])("with the arguments %j has an object as the input", (written, input) => {
+  ])("writes the arguments %j of a whole message as an input object", (written, input) => {
     expect(whole([call(0), args(0, written), ends("calls")])["content"]).toMatchObject([{ input }]);
   });
 });
@@ -392,7 +392,7 @@ describe("Anthropic's own client", () => {
     }
   };
 
-  test("reads of every stream the message that is written whole", async () => {
+  test("gives Anthropic's client the same message streamed and whole", async () => {
     await fc.assert(
       fc.asyncProperty(blocks, reasons, fc.boolean(), async (answer, reason, omits) => {
         const request = omits ? { thinking: { type: "adaptive", display: "omitted" } } : {};
@@ -403,7 +403,7 @@ describe("Anthropic's own client", () => {
     );
   });
 
-  test("gets every event of a stream with arguments that are no JSON", async () => {
+  test("gives Anthropic's client every event of a stream with invalid arguments", async () => {
     const stream = streamed([call(0), args(0, '{"a": oops'), call(1), args(1, '{"b":1}'), ends("calls")]);
     const events = await clientOf(stream).messages.create({ ...asked, stream: true });
     const types: string[] = [];
@@ -411,7 +411,7 @@ describe("Anthropic's own client", () => {
     expect(types).toEqual(dataOf(stream).flatMap(({ type }) => (type === "ping" ? [] : [String(type)])));
   });
 
-  test("makes a call of arguments that were cut off by the limit of tokens", async () => {
+  test("completes a call whose arguments a token limit cut off", async () => {
     const message = await understood(streamed([call(0), args(0, '{"a":1,"b":"x'), ends("length")]));
     expect(message).toMatchObject({ stop_reason: "max_tokens", content: [{ name: "tool_0", input: { a: 1 } }] });
   });

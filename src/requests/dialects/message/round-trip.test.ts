@@ -148,7 +148,7 @@ function plain(conversation: Conversation): unknown {
   return JSON.parse(JSON.stringify(conversation, (key, value) => (key === "place" ? undefined : value)));
 }
 
-test("a conversation is read as it was written, and its body fits the schema", () => {
+test("reads a conversation as it was written, in a body that fits the schema", () => {
   fc.assert(
     fc.property(conversations, (conversation: Conversation) => {
       const { body, leftOut, names } = messageFormat.writeRequest(conversation, "claude-opus-5");

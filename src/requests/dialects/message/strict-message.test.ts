@@ -127,7 +127,7 @@ test.each<[string, readonly Json[], Json]>([
   expect(readStream(events)).toMatchObject(expected);
 });
 
-test("passes the events of a strict server as they came", () => {
+test("passes the events of a strict server unchanged", () => {
   const stream = dialects.message.stream(request, names);
   stream.servedBy(serving);
   for (const event of [start(), ...textAt(0), ...callAt(1), end("tool_use")]) {

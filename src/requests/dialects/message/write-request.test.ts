@@ -46,7 +46,7 @@ const calls = (...parts: ReturnType<typeof call>[]): ConversationMessage => ({ r
 const ephemeral = { type: "ephemeral" };
 const tool = { kind: "function", name: "look", description: "Looks", place: "tools[0]" } as const;
 
-test("a question is asked with a limit of tokens, which is required", () => {
+test("asks a question with the required token limit", () => {
   expect(bodyOf({})).toEqual({
     model: "claude-opus-5",
     max_tokens: standardMaxTokens,
@@ -56,7 +56,7 @@ test("a question is asked with a limit of tokens, which is required", () => {
 });
 
 describe("instructions", () => {
-  test("before anybody spoke are the system prompt, in one text where no mark is in it", () => {
+  test("writes leading instructions as the system prompt, in one text without cache marks", () => {
     const turns = [says("system", text("A")), says("developer", text("B"), text("")), asked];
     expect(bodyOf({ turns })).toMatchObject({ system: "A\n\nB", messages: [{ role: "user", content: "Hi" }] });
     const marked = [says("system", { type: "text", text: "A", cache: ephemeral }, text("B")), asked];
@@ -66,7 +66,7 @@ describe("instructions", () => {
     ]);
   });
 
-  test("later on are said where they were, between tags and after the results of tools", () => {
+  test("writes later instructions in place, between tags and after tool results", () => {
     const turns = [
       asked,
       calls(call("a")),
@@ -88,7 +88,7 @@ describe("instructions", () => {
     ]);
   });
 
-  test("alone are what the model answers", () => {
+  test("writes instructions alone as the message that the model answers", () => {
     expect(bodyOf({ turns: [says("system", text("Say hello."))] })).toMatchObject({
       messages: [{ role: "user", content: "Say hello." }],
     });
@@ -99,7 +99,7 @@ describe("instructions", () => {
 });
 
 describe("messages", () => {
-  test("of one role are one, and such of which nothing is left are none", () => {
+  test("joins messages of one role, and drops empty ones", () => {
     const empty: ConversationMessage = {
       role: "assistant",
       parts: [{ type: "reasoning", text: "Hm", isSummary: false }],
@@ -113,7 +113,7 @@ describe("messages", () => {
     });
   });
 
-  test("bring all results of one answer's calls together, with what is in them", () => {
+  test("joins the results of one answer's calls, with their content", () => {
     const image = {
       type: "image",
       source: { kind: "data", mediaType: "image/png", data: "AA==" },
@@ -144,7 +144,7 @@ describe("messages", () => {
     });
   });
 
-  test("have reasoning with the proof that Anthropic gave, and a refusal as text", () => {
+  test("writes reasoning with Anthropic's proof, and a refusal as text", () => {
     const parts = [
       { type: "reasoning", text: "Hm", isSummary: true, proof: { kind: "signature", data: "EqQB" } },
       { type: "reasoning", text: "", isSummary: false, proof: { kind: "redacted", data: "Em" } },
@@ -168,12 +168,12 @@ describe("messages", () => {
     ['{"a":1}', { a: 1 }],
     ["[1]", { input: [1] }],
     ["{broken", { input: "{broken" }],
-  ])("call with the arguments %j as an object", (input, expected) => {
+  ])("writes the arguments %j of a call as an object", (input, expected) => {
     const turns = [asked, calls(call("a", input)), gave("a", text("1"))];
     expect(bodyOf({ turns })["messages"]).toMatchObject([{}, { content: [{ input: expected }] }, {}]);
   });
 
-  test("have ids that Anthropic takes, the same of a call and its result, and of each call another", () => {
+  test("gives calls and their results unique ids that Anthropic accepts", () => {
     const turns = [asked, calls(call("a.b"), call("a:b"), call("a_b")), gave("a:b", text("1"))];
     turns.push(gave("a.b", text("2")), gave("a_b", text("3")));
     const [, { content: called }, { content: given }] = bodyOf({ turns })["messages"] as [Json, Json, Json];
@@ -185,7 +185,7 @@ describe("messages", () => {
     expect((given as Json[]).map(({ content }) => content)).toEqual(["2", "1", "3"]);
   });
 
-  test("have another id of each call, also of a model that uses the same ones again", () => {
+  test("gives each call a unique id, even if a model repeats ids", () => {
     const turns = [asked, calls(call("a"), call("a")), gave("a", text("1")), gave("a", text("2"))];
     const again = [...turns, calls(call("a"), call("")), gave("", text("4")), gave("a", text("3"))];
     const messages = bodyOf({ turns: again })["messages"] as { content: Json[] }[];
@@ -205,7 +205,7 @@ describe("messages", () => {
     }
   });
 
-  test("bring a result for each call at once, as Anthropic refuses calls without one and results of none", () => {
+  test("adds a result for each call directly, as Anthropic refuses calls without one and results of none", () => {
     const turns = [
       asked,
       calls(call("a"), call("b")),
@@ -236,7 +236,7 @@ describe("messages", () => {
     ]);
   });
 
-  test("have no blanks where there is no other text, as Anthropic refuses them", () => {
+  test("drops blank texts without other text, as Anthropic refuses them", () => {
     const said: ConversationMessage = {
       role: "assistant",
       parts: [{ type: "text", text: "\n\n" }, call("a")],
@@ -261,7 +261,7 @@ describe("messages", () => {
     });
   });
 
-  test("begin with the user, as Anthropic takes none that begin with the assistant", () => {
+  test("begins with a user message, as Anthropic requires", () => {
     const turns: ConversationMessage[] = [
       { role: "assistant", parts: [{ type: "text", text: "Hello!" }], place: "p" },
       asked,
@@ -273,7 +273,7 @@ describe("messages", () => {
     ]);
   });
 
-  test("show images and documents", () => {
+  test("writes images and documents", () => {
     const parts = [
       {
         type: "image",
@@ -318,7 +318,7 @@ describe("messages", () => {
 });
 
 describe("tools", () => {
-  test("have a schema of an object, and their marks", () => {
+  test("writes tools with an object schema, and their cache marks", () => {
     const tools = [
       tool,
       { ...tool, name: "see", parameters: { type: "object", properties: {} }, strict: true, cache: ephemeral },
@@ -335,7 +335,7 @@ describe("tools", () => {
     ]);
   });
 
-  test("of a group and of free text are functions, whose names are told back", () => {
+  test("writes namespaced and custom tools as functions, and maps their names back", () => {
     const tools = [
       { kind: "custom", name: "patch", place: "p" },
       { ...tool, namespace: "mcp__a" },
@@ -369,7 +369,7 @@ describe("tools", () => {
     expect(bodyOf({ tools: [tool], ...choice })["tool_choice"]).toEqual(expected);
   });
 
-  test("are not missing where a call is demanded, and no choice is told where there are none", () => {
+  test("refuses a forced call without tools, and writes no other choice without them", () => {
     for (const type of ["auto", "none"] as const) {
       expect(bodyOf({ toolChoice: { type }, parallelCalls: false })["tool_choice"]).toBeUndefined();
     }
@@ -408,20 +408,20 @@ describe("thinking", () => {
     "claude-sonnet-4-20250514",
     "us.anthropic.claude-opus-4-1-20250805-v1:0",
     "claude-3-7-sonnet-latest",
-  ])("of %s has a budget in place of the effort that it does not know", (model) => {
+  ])("writes a budget for %s, which knows no effort", (model) => {
     const body = bodyOf({ thinking: { effort: "medium" } }, model);
     expect(body["thinking"]).toEqual({ type: "enabled", budget_tokens: 8192 });
     expect(body["output_config"]).toBeUndefined();
   });
 
   test.each(["claude-opus-4-6", "claude-opus-4-8-20260528", "claude-sonnet-5", "claude-haiku-5-5", "qwen3"])(
-    "of %s is adaptive",
+    "writes adaptive thinking for %s",
     (model) => {
       expect(bodyOf({ thinking: { effort: "high" } }, model)["thinking"]).toEqual({ type: "adaptive" });
     },
   );
 
-  test("has a budget within the limit of tokens, and none where that leaves too little", () => {
+  test("writes a budget within the token limit, and none if too little remains", () => {
     const model = "claude-haiku-4-5";
     const thinking = { effort: "high" };
     expect(bodyOf({ thinking, maxTokens: 4000 }, model)["thinking"]).toMatchObject({ budget_tokens: 2000 });
@@ -432,7 +432,7 @@ describe("thinking", () => {
     expect(wide).toMatchObject({ max_tokens: 80_000, thinking: { budget_tokens: 40_000 } });
   });
 
-  test("of models that always think is lowered as far as it goes, and of those without budgets has none", () => {
+  test("lowers thinking of models that always think, and writes no budget for those without", () => {
     const least = written({ thinking: { effort: "none" } }, "claude-sonnet-5-5");
     expect(least).toMatchObject({ body: { output_config: { effort: "low" } }, leftOut: ["reasoning"] });
     expect(least.body["thinking"]).toBeUndefined();
@@ -440,7 +440,7 @@ describe("thinking", () => {
     expect(free).toMatchObject({ body: { thinking: { type: "adaptive" } }, leftOut: ["reasoning"] });
   });
 
-  test("is left out, and named, where Anthropic refuses it: beside a forced call, and after calls without it", () => {
+  test("leaves out and names thinking that Anthropic refuses: beside a forced call, and after calls without it", () => {
     const forced = { tools: [tool], toolChoice: { type: "required" }, thinking: { effort: "high" } } as const;
     expect(written(forced)).toMatchObject({ body: { output_config: { effort: "high" } }, leftOut: ["reasoning"] });
     expect(written(forced).body["thinking"]).toBeUndefined();
@@ -451,7 +451,7 @@ describe("thinking", () => {
 });
 
 describe("output", () => {
-  test("by a schema is held to it", () => {
+  test("writes an output schema", () => {
     const schema = { type: "object" };
     const output = { type: "schema", name: "a", description: "d", schema } as const;
     expect(written({ output })).toMatchObject({
@@ -460,7 +460,7 @@ describe("output", () => {
     });
   });
 
-  test("in JSON without a schema is asked for in the system prompt", () => {
+  test("asks for JSON without a schema in the system prompt", () => {
     const { system } = bodyOf({ output: { type: "json" }, turns: [says("system", text("A")), asked] });
     expect(system).toStartWith("A\n\nAnswer with one JSON object");
   });
@@ -475,11 +475,11 @@ describe("what Messages has nothing for", () => {
     ["presence_penalty", { sampling: { presencePenalty: -1 } }],
     ["logit_bias", { sampling: { logitBias: { 5: 1 } } }],
     ["top_logprobs", { sampling: { logprobs: 3 } }],
-  ])("is refused by its name: %s", (param, conversation) => {
+  ])("refuses by name what Messages cannot express: %s", (param, conversation) => {
     expect(refusalOf(conversation)).toMatchObject({ code: "invalid_request", param });
   });
 
-  test("is dropped without a word where it is what would be anyway", () => {
+  test("silently drops members with their default value", () => {
     const sampling = {
       temperature: 1,
       topP: 1,
@@ -492,7 +492,7 @@ describe("what Messages has nothing for", () => {
     expect(written({ choices: 1, sampling })).toMatchObject({ body: bodyOf({}), leftOut: [] });
   });
 
-  test("is left out and named where it changes no answer", () => {
+  test("leaves out and names members that change no answer", () => {
     const hints = { user: "u", serviceTier: "flex", promptCacheKey: "k", metadata: { a: 1 } };
     const source = { kind: "url", url: "https://a.test/b.png" } as const;
     const image = { type: "image", source, detail: "low", place: "p" } as const;
@@ -511,7 +511,7 @@ describe("what Messages has nothing for", () => {
   });
 });
 
-test("values that it has are passed on", () => {
+test("passes on values that Messages has", () => {
   const sampling = { temperature: 0.2, topP: 0.5, topK: 9, stop: ["END"] };
   const expected = { temperature: 0.2, top_p: 0.5, top_k: 9, stop_sequences: ["END"], service_tier: "standard_only" };
   expect(bodyOf({ sampling, hints: { serviceTier: "default" } })).toMatchObject(expected);

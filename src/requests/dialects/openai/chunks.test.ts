@@ -26,7 +26,7 @@ function translatorFor({ operation, model, includeUsage, ownId }: Setting): Chun
   return new ChunkTranslator(decodedRequest(body, operation), { id: "chatcmpl-own", created: 7, ownId });
 }
 
-test("streams of any kind, cut anywhere, give the same bytes, counts, usage and errors as when each chunk is parsed", () => {
+test("gives the same bytes, counts, usage and errors as parsing each chunk, for streams cut anywhere", () => {
   let [asText, inPlace] = [0, 0];
   for (let seed = 1; seed <= 1_500; seed++) {
     const random = new Random(seed);
@@ -51,7 +51,7 @@ test("streams of any kind, cut anywhere, give the same bytes, counts, usage and 
   expect([asText > 300, inPlace > 50]).toEqual([true, true]);
 });
 
-describe("which chunks are only recognised", () => {
+describe("chunks that are recognised without parsing", () => {
   const setting: Setting = { operation: "chat", model: "m", includeUsage: false, ownId: false };
   const chunk = (content: string, more: object = {}, choice: object = {}) =>
     encodeByteText(
@@ -74,7 +74,7 @@ describe("which chunks are only recognised", () => {
     return seen;
   }
 
-  test("chunks of a usual stream are only recognised from the third on, until it tells its reason", () => {
+  test("recognises chunks of a usual stream from the third on, until its finish reason", () => {
     const events = [
       first,
       chunk("a"),
@@ -88,32 +88,32 @@ describe("which chunks are only recognised", () => {
     expect(recognisedOf(events, { includeUsage: true, ownId: true })).toBe("--+++-");
   });
 
-  test("a chunk with usage is always parsed", () => {
+  test("always parses a chunk with usage", () => {
     const usage = { prompt_tokens: 1, completion_tokens: 2 };
     expect(recognisedOf([first, chunk("a"), chunk("b"), chunk("c", { usage }), chunk("d")])).toBe("--+--");
     const every = [1, 2, 3, 4].map((count) => chunk("a", { usage: { ...usage, completion_tokens: count } }));
     expect(recognisedOf(every)).toBe("----");
   });
 
-  test("a chunk whose text is not the one that was found is parsed", () => {
+  test("parses a chunk whose text is in another member", () => {
     const beside = (text: string) => chunk("a").replace("{", `{"text":"${text}",`);
     for (const text of ["fifteen letters", "other"]) expect(recognisedOf([beside(text), beside("b")])).toBe("--");
     const events = [chunk("a", { id: "~headrace-text~" }), chunk("b", { id: "~headrace-text~" })];
     expect(recognisedOf(events)).toBe("--");
   });
 
-  test("chunks behind a change, such as the next second of `created`, are recognised again", () => {
+  test("recognises chunks again after a change, such as the next second of `created`", () => {
     const events = [1, 1, 2, 2, 2, 3, 3].map((created) => chunk("a", { created }));
     expect(recognisedOf(events)).toBe("-+-++-+");
   });
 
-  test("what changes with every chunk is not studied again and again", () => {
+  test("stops learning from streams in which every chunk differs", () => {
     const events = Array.from({ length: 20 }, (_, created) => chunk("a", { created }));
     expect(recognisedOf([...events, chunk("a", { created: 19 })])).toBe("-".repeat(21));
   });
 });
 
-test("the end of a JSON string is found for exactly those bodies that a parser takes and that are UTF-8", () => {
+test("finds the end of a JSON string exactly if a parser accepts it and it is UTF-8", () => {
   const escapes: Escapes = { bytes: 0 };
   for (const body of bodies) expect(stringEnd(`x${body}"`, 1, escapes)).toBe(body.length + 1);
   for (const body of faults) if (body !== '"') expect(stringEnd(`x${body}"`, 1, escapes)).toBe(-1);
@@ -133,13 +133,13 @@ test("the end of a JSON string is found for exactly those bodies that a parser t
   }
 });
 
-test("a chunk that names a field twice, so that it cannot be edited, is a malformed event", () => {
+test("refuses a chunk that repeats a field, so that it cannot be edited", () => {
   const chunks = translatorFor({ operation: "chat", model: "m", includeUsage: false, ownId: false });
   const received = '{"x":1,"x":2,"choices":[{"index":0,"delta":{"content":"a"}}]}';
   expect(() => chunks.translate(received, undefined)).toThrow(GatewayError);
 });
 
-test("choices that have ended are not ended again by a stop, and one that ends twice leaves the others open", () => {
+test("leaves ended choices alone at a stop, and other choices open if one ends twice", () => {
   const body = { model: "m", n: 3, stream: true, messages: [] };
   const stream = new ChunkTranslator(decodedRequest(body, "chat"), { id: "chatcmpl-own", created: 7, ownId: false });
   const end = JSON.stringify({ choices: [{ index: 0, delta: {}, finish_reason: "tool_calls" }] });

@@ -4,7 +4,7 @@ import { dialects } from "../dialects.ts";
 import { reportedUsage, usageObject } from "./usage.ts";
 
 describe("reported usage", () => {
-  test("whole, non-negative numbers count; an embedding has no completion", () => {
+  test("reads whole, non-negative numbers, and no completion for an embedding", () => {
     expect(reportedUsage({ prompt_tokens: 7, completion_tokens: 2, total_tokens: 9 })).toEqual({
       promptTokens: 7,
       completionTokens: 2,
@@ -15,7 +15,7 @@ describe("reported usage", () => {
     expect(reportedUsage({ prompt_tokens: 7, completion_tokens: null })?.completionTokens).toBe(0);
   });
 
-  test("what was thought beside the answer is a part of it, as far as the total tells; an embedding has none", () => {
+  test("counts reasoning beside the answer as far as the total shows it, and none for an embedding", () => {
     const google = { prompt_tokens: 20, completion_tokens: 424, total_tokens: 1_016 };
     const thought = { cachedTokens: 0, cacheWriteTokens: 0, reasoningTokens: 572, details: undefined };
     expect(reportedUsage(google)).toMatchObject({ completionTokens: 996, parts: thought });
@@ -28,13 +28,13 @@ describe("reported usage", () => {
     expect(embedded).toMatchObject({ completionTokens: 0, parts: undefined });
   });
 
-  test("what says that it is estimated is", () => {
+  test("marks reported usage as estimated if it says so", () => {
     const usage = { prompt_tokens: 7, completion_tokens: 2, total_tokens: 9, estimated: true };
     expect(reportedUsage(usage)?.estimated).toBe(true);
     expect(reportedUsage({ ...usage, estimated: "yes" })?.estimated).toBe(false);
   });
 
-  test("anything else is no usage", () => {
+  test("reads no usage from any other value", () => {
     const wrong: unknown[] = [
       undefined,
       null,
@@ -58,7 +58,7 @@ describe("reported usage", () => {
 });
 
 describe("the usage object", () => {
-  test("sums up, says when it is an estimate, and leaves completions out of embeddings", () => {
+  test("writes the sum and estimates of usage, and no completion for embeddings", () => {
     const usage = { promptTokens: 7, completionTokens: 2, estimated: false };
     expect(usageObject(usage, dialects.chat)).toEqual({ prompt_tokens: 7, completion_tokens: 2, total_tokens: 9 });
     expect(usageObject({ ...usage, estimated: true }, dialects.completion)).toMatchObject({ estimated: true });

@@ -40,7 +40,7 @@ function read(answer: unknown, { model = "m", ownId = false } = {}): Answer {
   return readAnswer(bytes, requestOf(model), servedAs(model), { ...names, ownId });
 }
 
-test("an answer that needs no change is given as the engine's own bytes", () => {
+test("returns the server's own bytes for an answer that needs no change", () => {
   const bytes = ByteSpan.of(JSON.stringify(completion, null, 2));
   const answer = readAnswer(bytes, requestOf(), servedAs("m"), names);
   expect(answer.body).toBe(bytes);
@@ -48,16 +48,19 @@ test("an answer that needs no change is given as the engine's own bytes", () => 
   expect(answer.usage).toEqual({ promptTokens: 3, completionTokens: 4, estimated: false });
 });
 
-describe("what must change is changed, and nothing else", () => {
-  test.each(["other", 'a "quoted" one', "größer", "a\\n", ""])("the model %j has its public id", async (model) => {
-    for (const indent of [0, 2]) {
-      const text = JSON.stringify(completion, null, indent);
-      const answer = read(text, { model });
-      expect(answer.text).toBe(text.replace('"m"', () => JSON.stringify(model)));
-      expect((answer.body as Bytes).solid.text).toBe(answer.text);
-      expect(answer.usage.promptTokens).toBe(3);
-    }
-  });
+describe("changed members of an answer", () => {
+  test.each(["other", 'a "quoted" one', "größer", "a\\n", ""])(
+    "replaces the model %j by its public id",
+    async (model) => {
+      for (const indent of [0, 2]) {
+        const text = JSON.stringify(completion, null, indent);
+        const answer = read(text, { model });
+        expect(answer.text).toBe(text.replace('"m"', () => JSON.stringify(model)));
+        expect((answer.body as Bytes).solid.text).toBe(answer.text);
+        expect(answer.usage.promptTokens).toBe(3);
+      }
+    },
+  );
 
   test.each([
     ["no id", { ...completion, id: undefined }, { id: "chatcmpl-own" }],
@@ -73,11 +76,11 @@ describe("what must change is changed, and nothing else", () => {
     expect(JSON.parse(read(given).text)).toEqual(JSON.parse(JSON.stringify({ ...expected, ...changed })));
   });
 
-  test("an answer that is kept has an id of ours", async () => {
+  test("gives a stored answer an id of the gateway", async () => {
     expect(JSON.parse(read(completion, { ownId: true }).text).id).toBe("chatcmpl-own");
   });
 
-  test("usage that was not reported, or in no whole numbers, is estimated", async () => {
+  test("estimates usage that is missing or not in whole numbers", async () => {
     for (const usage of [
       undefined,
       null,
@@ -104,19 +107,19 @@ test.each([
   ["an error that is false", { ...completion, error: false }],
   ["no choices", { ...completion, choices: [] }],
   ["choices that are no list", { ...completion, choices: {} }],
-])("%s is refused", async (_name, answer) => {
+])("refuses %s", async (_name, answer) => {
   const error = await (async () => read(answer))().catch((thrown) => thrown);
   expect(error).toBeInstanceOf(GatewayError);
   expect(error).toMatchObject({ code: "upstream_error" });
 });
 
-test("a byte-order mark is not passed on", async () => {
+test("removes a byte-order mark", async () => {
   const text = JSON.stringify(completion);
   expect(read(`\ufeff${text}`).text).toBe(text);
 });
 
 test.each([{ code: 200, message: "success" }, { errors: [] }, { detail: "ok" }])(
-  "embeddings that say %j beside their list are the answer",
+  "accepts embeddings with %j beside their list",
   (more) => {
     const answer = {
       ...{ id: "e", object: "list", model: "m", data: [{ object: "embedding", index: 0, embedding: [1, 2] }] },
@@ -132,7 +135,7 @@ test.each([
   ["the id of the server", "embd-1", "embd-1"],
   ["the gateway's id where the server tells none", undefined, "embd-own"],
   ["the gateway's id where the server's is no text", 7, "embd-own"],
-])("an answer with embeddings has %s", (_what, id, given) => {
+])("gives an answer with embeddings %s", (_what, id, given) => {
   const answer = {
     ...{ id, object: "list", model: "m", data: [{ object: "embedding", index: 0, embedding: [1, 2] }] },
     ...{ usage: { prompt_tokens: 1, total_tokens: 1 } },

@@ -12,12 +12,12 @@ test.each<[boolean, Record<string, unknown>]>([
   [true, { input: [{ type: "item_reference", id: "msg_1" }] }],
   [true, { input: [{ id: "msg_1" }] }],
   [true, { input: [{ type: null, role: null, id: "msg_1" }] }],
-])("that it names what is kept is %p of %j", (names, body) => {
+])("reports %p for references to stored items in %j", (names, body) => {
   expect(namesKept(body)).toBe(names);
 });
 
 describe("a request's own items", () => {
-  test("are kept each with an id of its type, messages with their parts", () => {
+  test("stores items with ids of their type, and messages with their parts", () => {
     const call = { type: "function_call", call_id: "c", name: "f", arguments: "{}" };
     const items = ownItems([{ role: "user", content: "Hi" }, { role: "assistant", content: "Hello" }, call]);
     expect(items).toMatchObject([
@@ -29,13 +29,13 @@ describe("a request's own items", () => {
     expect(new Set(items.map(({ id }) => id)).size).toBe(3);
   });
 
-  test("keep the ids that the client gave them, and a text is a message", () => {
+  test("keeps the client's ids, and stores a text as a message", () => {
     expect(ownItems([{ id: "msg_mine", role: "user", content: [] }])[0]?.["id"]).toBe("msg_mine");
     expect(ownItems("Hi")).toMatchObject([{ type: "message", role: "user", content: [{ text: "Hi" }] }]);
   });
 });
 
-test("an engine gets no id of what it never made, and no reasoning that says nothing to it", () => {
+test("sends no foreign ids and no empty reasoning to a model server", () => {
   const said = { type: "message", id: "msg_2", role: "assistant", status: "completed", content: [] };
   const call = { type: "function_call", id: "fc_1", call_id: "c", name: "f", arguments: "{}" };
   const sealed = { type: "reasoning", id: "rs_1", summary: [], encrypted_content: "x" };

@@ -31,14 +31,14 @@ function refusal(request: Json): GatewayError {
 }
 
 describe("the input", () => {
-  test("may be a text, and instructions stand before it", () => {
+  test("reads a text as the input, after the instructions", () => {
     expect(read({ instructions: "Be brief.", input: "Hi" }).turns).toEqual([
       { role: "system", parts: [{ type: "text", text: "Be brief." }], place: "instructions" },
       { role: "user", parts: [{ type: "text", text: "Hi" }], place: "input" },
     ]);
   });
 
-  test("has a turn for all that the assistant said and called between two others", () => {
+  test("joins text and calls of the assistant between two other turns", () => {
     const turns = turnsOf(
       { role: "developer", content: "Be kind." },
       { type: "message", role: "user", content: [{ type: "input_text", text: "Look." }] },
@@ -116,11 +116,11 @@ describe("the input", () => {
     ]);
   });
 
-  test.each([[undefined], [null], [""]])("reads the output %p of a tool as nothing", (output) => {
+  test.each([[undefined], [null], [""]])("reads the tool output %p as nothing", (output) => {
     expect(turnsOf({ type: "function_call_output", call_id: "c1", output })[0]?.parts).toEqual([]);
   });
 
-  test("opens thoughts that were sealed here, and what their maker wants to see of them", () => {
+  test("opens reasoning that the gateway sealed, with the proof for its vendor", () => {
     const proof = { kind: "signature", data: "sig" } as const;
     const sealed = sealReasoning(seal, { text: "long thought", proof });
     const item = { type: "reasoning", summary: [{ type: "summary_text", text: "short" }], encrypted_content: sealed };
@@ -135,7 +135,7 @@ describe("the input", () => {
     ).toMatchObject([{ text: "raw", isSummary: false }]);
   });
 
-  test("opens a compaction of its own as what the user says", () => {
+  test("opens the gateway's own compaction as user text", () => {
     expect(turnsOf({ type: "compaction", encrypted_content: seal.seal("the sum") })).toMatchObject([
       { role: "user", parts: [{ type: "text", text: "the sum" }] },
     ]);
@@ -144,7 +144,7 @@ describe("the input", () => {
     );
   });
 
-  test("asks for a summary, and for no call, where its last item wants a compaction", () => {
+  test("asks for a summary and no call if the last item wants a compaction", () => {
     const asked = {
       input: [{ role: "user", content: "Hi" }, { type: "compaction_trigger" }],
       tools: [{ type: "function", name: "run" }],
@@ -157,7 +157,7 @@ describe("the input", () => {
     expect(toolChoice).toEqual({ type: "none" });
   });
 
-  test("has images, files and sound", () => {
+  test("reads images, files and sound", () => {
     expect(
       partsOf(
         { type: "input_image", image_url: "https://a.test/b.png", detail: "low" },
@@ -182,7 +182,7 @@ describe("the input", () => {
     ]);
   });
 
-  test("keeps the marks of what is worth caching, Anthropic's and OpenAI's, wherever they stand", () => {
+  test("keeps cache marks of Anthropic and OpenAI wherever they are", () => {
     const mark = { cache_control: { type: "ephemeral" } };
     const cache = mark.cache_control;
     const input = [
@@ -211,7 +211,7 @@ describe("the input", () => {
     });
   });
 
-  test("names items that say nothing to another model, such as those with names of the prototype", () => {
+  test("names items without meaning for another model, even with names of the prototype", () => {
     const { turns, others } = read({
       input: [{ type: "web_search_call", id: "ws_1" }, { type: "constructor" }, { type: "__proto__" }],
     });
@@ -238,7 +238,7 @@ describe("the input", () => {
     ["text.format.type", { text: { format: { type: "xml" } } }],
     ["text.format.schema", { text: { format: { type: "json_schema", name: "a" } } }],
     ["prompt", { prompt: { id: "pmpt_1" } }],
-  ])("is refused for %s", (param, request) => {
+  ])("refuses an input with %s", (param, request) => {
     const error = refusal(request);
     expect(error.code).toBe("invalid_request");
     expect(error.param).toBe(param);
@@ -249,7 +249,7 @@ describe("the input", () => {
 describe("tools", () => {
   const look = { type: "function", name: "look", description: "Looks.", parameters: { type: "object" }, strict: true };
 
-  test("are functions, custom ones with their grammar, those of groups, and the shell of the client", () => {
+  test("reads functions, custom tools with grammars, namespaces, and the client's shell", () => {
     const format = { type: "grammar", syntax: "lark", definition: "start: /a/" };
     const { tools, others } = read({
       tools: [
@@ -277,7 +277,7 @@ describe("tools", () => {
     expect(Object.keys(others)).toEqual(["tools[4]", "tools[5]"]);
   });
 
-  test("may come among the items", () => {
+  test("reads tools among the items", () => {
     const { tools } = read({ input: [{ type: "additional_tools", role: "developer", tools: [look] }] });
     expect(tools).toMatchObject([{ name: "look", place: "input[0].tools[0]" }]);
   });
@@ -295,11 +295,11 @@ describe("tools", () => {
       { type: "custom", name: "patch" },
       { type: "tool", kind: "custom", name: "patch", namespace: undefined },
     ],
-  ])("are chosen by %j", (tool_choice, choice) => {
+  ])("reads the tool choice %j", (tool_choice, choice) => {
     expect(read({ tools: [look], tool_choice }).toolChoice).toEqual(choice as never);
   });
 
-  test("are those that are allowed", () => {
+  test("offers only allowed tools", () => {
     const other = { ...look, name: "hear" };
     const tool_choice = { type: "allowed_tools", mode: "required", tools: [{ type: "function", name: "hear" }] };
     const { tools, toolChoice } = read({ tools: [look, other], tool_choice });
@@ -309,7 +309,7 @@ describe("tools", () => {
 });
 
 describe("members", () => {
-  test("say how the answer is to be", () => {
+  test("reads output, thinking and sampling options", () => {
     const schema = { type: "object" };
     const conversation = read({
       ...{
@@ -332,7 +332,7 @@ describe("members", () => {
     });
   });
 
-  test("that it does not know are named, even those of the prototype, and defaults are not", () => {
+  test("names unknown members, even those of the prototype, and no defaults", () => {
     const body = JSON.parse(
       '{"model":"m","input":"a","__proto__":{"x":1},"client_metadata":{},"truncation":"disabled","moderation":null}',
     );
@@ -343,7 +343,7 @@ describe("members", () => {
 });
 
 describe("the schema", () => {
-  test("takes a request of Codex", () => {
+  test("accepts a request of Codex", () => {
     const request = {
       ...{ model: "m", instructions: "You are Codex.", tool_choice: "auto", parallel_tool_calls: true, store: false },
       ...{ stream: true, include: ["reasoning.encrypted_content"], prompt_cache_key: "019a", service_tier: null },
@@ -399,7 +399,7 @@ describe("the schema", () => {
     ["reasoning", { input: "a", reasoning: "high" }],
     ["text", { input: "a", text: { format: "json" } }],
     ["truncation", { input: "a", truncation: "some" }],
-  ])("refuses a wrong `%s` by its name", (member, request) => {
+  ])("refuses an invalid `%s` by its name", (member, request) => {
     const { error } = responseRequest.safeParse({ model: "m", ...request });
     expect(error?.issues.map(({ path }) => path[0])).toEqual([member]);
   });

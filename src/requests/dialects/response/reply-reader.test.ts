@@ -65,7 +65,7 @@ const functionCall = (more: Json = {}) => ({
 });
 
 describe("a stream", () => {
-  test("of text is told piece by piece, and what comes of it whole is not told again", () => {
+  test("reads a text stream piece by piece, and ignores the repeated whole", () => {
     const reply = readEvents([
       { type: "response.created", response: { id: "resp_1", status: "in_progress", output: [] } },
       { type: "response.in_progress", response: { id: "resp_1", status: "in_progress", output: [] } },
@@ -83,7 +83,7 @@ describe("a stream", () => {
     expect(reply.used).toEqual(used);
   });
 
-  test("of thoughts and calls side by side is told in its order, with what the maker encrypted", () => {
+  test("reads interleaved reasoning and calls in order, with the vendor's encryption", () => {
     const reply = readEvents([
       added(0, { id: "rs_1", type: "reasoning", summary: [] }),
       { type: "response.reasoning_summary_part.added", output_index: 0, summary_index: 0, part: {} },
@@ -108,7 +108,7 @@ describe("a stream", () => {
     expect(reply.ended).toEqual({ reason: "calls" });
   });
 
-  test("of several parts has a text for each, and a paragraph for each of a thought", () => {
+  test("reads each part as a text, and each part of reasoning as a paragraph", () => {
     const part = (output_index: number, content_index: number, type: string) => ({
       type: "response.content_part.added",
       output_index,
@@ -150,14 +150,14 @@ describe("a stream", () => {
     ],
     ["an end that has all of it", [ended({ output: [message(said("a")), functionCall({ arguments: "{}" })] })]],
     ["arguments that are an object", [done(0, message(said("a"))), done(1, functionCall({ arguments: {} })), ended()]],
-  ])("of %s is read as any other", (_, events) => {
+  ])("reads a stream of %s like any other", (_, events) => {
     expect(readEvents(events).parts).toMatchObject([
       { type: "text", text: "a" },
       { type: "call", callId: "call_1", name: "look", input: "{}" },
     ]);
   });
 
-  test("is over with its end, whatever follows", () => {
+  test("ignores events after the end", () => {
     const reply = readEvents([
       done(0, message(said("a"))),
       ended(),
@@ -168,7 +168,7 @@ describe("a stream", () => {
     expect(reply.used).toEqual(used);
   });
 
-  test("tells calls by the names that the client knows", () => {
+  test("maps calls back to the client's names", () => {
     const names: CallNames = new Map([["files__patch", { kind: "custom", name: "patch", namespace: "files" }]]);
     const call = functionCall({ name: "files__patch", arguments: '{"input":"***"}' });
     expect(readEvents([done(0, call), ended()], names).parts).toMatchObject([
@@ -176,7 +176,7 @@ describe("a stream", () => {
     ]);
   });
 
-  test("tells calls without an id, and with the id of another, by ids of their own", () => {
+  test("gives calls without a unique id ids of their own", () => {
     const call = (name: string, more: Json = {}) => ({ type: "function_call", name, arguments: "{}", ...more });
     const calls = [call("look"), call("look"), call("see", { call_id: "call_1" }), call("see", { call_id: "call_1" })];
     const streamed = readEvents([...calls.map((item, index) => done(index, item)), ended()]);
@@ -190,7 +190,7 @@ describe("a stream", () => {
     }
   });
 
-  test("skips events that it does not know", () => {
+  test("skips unknown events", () => {
     const events = [{ type: "response.web_search_call.searching", output_index: 0 }, { type: "keepalive" }, ended()];
     expect(readEvents(events).parts).toEqual([]);
     expect(readEvents(events).ended).toEqual({ reason: "stop" });
@@ -263,7 +263,7 @@ describe("a stream", () => {
     ["completed", { error: { message: "boom" } }],
     ["completed", {}],
     [undefined, { error: { message: "boom" } }],
-  ])("fails by its last event's type if that says status %s", (status, more) => {
+  ])("fails by the type of the last event if that says status %s", (status, more) => {
     const events = [
       delta("output_text", 0, "Hel"),
       { type: "response.failed", response: { status, output: [], ...more } },
@@ -276,12 +276,12 @@ describe("a stream", () => {
     ["response.incomplete", undefined, "filter"],
     ["response.completed", undefined, "filter"],
     ["response.completed", "completed", "stop"],
-  ])("of the last event %s with status %s ended by %s", (type, status, reason) => {
+  ])("reads the last event %s with status %s as ended by %s", (type, status, reason) => {
     const response = { status, output: [hi], incomplete_details: { reason: "content_filter" }, usage };
     expect(readEvents([{ type, response }]).ended).toEqual({ reason } as never);
   });
 
-  test("that does not end tells no end", () => {
+  test("reports no end for a stream that does not end", () => {
     expect(readEvents([added(0, message()), delta("output_text", 0, "a")]).ended).toBeUndefined();
   });
 
@@ -292,7 +292,7 @@ describe("a stream", () => {
       "a failed response",
       { type: "response.failed", response: { status: "failed", error: { message: "Out of s3cret memory" } } },
     ],
-  ])("that fails by %s throws, without secrets", (_, event) => {
+  ])("throws for a stream that fails by %s, without secrets", (_, event) => {
     const error = thrownBy(() => readEvents([event]));
     expect(error.code).toBe("upstream_error");
     expect(error.message).toBe("Out of [secret] memory");
@@ -300,19 +300,19 @@ describe("a stream", () => {
     expect(words.message).toBe("The model server failed in the middle of the answer.");
   });
 
-  test("that fails as the context is full says so by its code", () => {
+  test("reports a full context by its code", () => {
     const error = { code: "context_length_exceeded", message: "Too long." };
     const failed = { type: "response.failed", response: { status: "failed", error } };
     expect(thrownBy(() => readEvents([failed])).engineCode).toBe("context_length_exceeded");
   });
 
-  test.each([[{ choices: [] }], [{ type: "response.completed" }]])("is malformed with %j", (event) => {
+  test.each([[{ choices: [] }], [{ type: "response.completed" }]])("refuses a stream with %j", (event) => {
     expect(thrownBy(() => readEvents([event])).message).toBe("The model server sent an answer that cannot be read.");
   });
 });
 
 describe("a whole answer", () => {
-  test("is told item by item", () => {
+  test("reads a whole answer item by item", () => {
     const logprobs = [{ token: "a", logprob: -1, bytes: [97], top_logprobs: [] }];
     const reply = readWhole([
       {
@@ -347,13 +347,13 @@ describe("a whole answer", () => {
     expect(readWhole([message(said("a"))], more).ended).toEqual({ reason });
   });
 
-  test("counts the searches of the web that its server ran, and not the pages that it opened", () => {
+  test("counts web searches that the server ran, and not the opened pages", () => {
     const actions = [undefined, { type: "search" }, { type: "open_page" }, { type: "find_in_page" }];
     const reply = readWhole(actions.map((action) => ({ type: "web_search_call", ...(action ? { action } : {}) })));
     expect(reply.used?.details).toEqual({ searches: 2 });
   });
 
-  test("of a refusal ended by it", () => {
+  test("ends a whole answer with a refusal by `refusal`", () => {
     const reply = readWhole([message({ type: "refusal", refusal: "No." })]);
     expect(reply.parts).toEqual([{ type: "refusal", text: "No." }]);
     expect(reply.ended).toEqual({ reason: "refusal" });
@@ -363,13 +363,13 @@ describe("a whole answer", () => {
     ["no output", undefined, {}],
     ["an end that is still to come", [], { status: "in_progress" }],
     ["a place in the queue", [], { status: "queued" }],
-  ])("with %s is malformed", (_, output, more) => {
+  ])("refuses a whole answer with %s", (_, output, more) => {
     expect(thrownBy(() => readWhole(output, more)).message).toBe(
       "The model server sent an answer that cannot be read.",
     );
   });
 
-  test("that failed throws what the engine says", () => {
+  test("throws the server's error for a failed answer", () => {
     expect(thrownBy(() => readWhole([], { status: "failed", error: { message: "s3cret" } })).message).toBe("[secret]");
   });
 });

@@ -108,7 +108,7 @@ function outputOf(response: Json): Json[] {
 }
 
 describe("a stream", () => {
-  test("of text has the events of the vendor's documentation, in their order", () => {
+  test("writes the events of the vendor's documentation for a text, in their order", () => {
     expect(sequenceOf(streamed([text("Hel"), text("lo"), end("stop")]))).toEqual([
       "output_item.added 0 message",
       "content_part.added 0",
@@ -121,7 +121,7 @@ describe("a stream", () => {
     ]);
   });
 
-  test("begins before anything is said, with a response that is in progress", () => {
+  test("begins a stream before any text, with a response in progress", () => {
     const writer = writerOf({ stream: true });
     const [created, inProgress, ...rest] = dataOf(writer.take());
     expect(rest).toEqual([]);
@@ -130,7 +130,7 @@ describe("a stream", () => {
     expect(writer.take()).toBe("");
   });
 
-  test("of thoughts, words and calls ends each before the next, and parallel calls at the end", () => {
+  test("ends reasoning and text before the next item, and parallel calls at the end", () => {
     const told = [
       think("Hm"),
       text("I look."),
@@ -165,7 +165,7 @@ describe("a stream", () => {
     ]);
   });
 
-  test("shows thoughts as a summary where the client asks for one", () => {
+  test("shows reasoning as a summary if the client asks for one", () => {
     const request = { reasoning: { summary: "auto" } };
     expect(sequenceOf(streamed([think("Hm"), end("stop")], request))).toEqual([
       "output_item.added 0 reasoning",
@@ -178,7 +178,7 @@ describe("a stream", () => {
     ]);
   });
 
-  test("loses no arguments that come behind a text", async () => {
+  test("keeps arguments that arrive after a text", async () => {
     const told = [call(0), give(0, '{"a"'), text("Wait."), give(0, ":1}"), end("calls")];
     const response = await understood(streamed(told));
     expect(outputOf(response)).toMatchObject([
@@ -188,7 +188,7 @@ describe("a stream", () => {
     expect(whole(told)["output"]).toEqual(response["output"]);
   });
 
-  test("ends a call before a text once its arguments are whole, and no text is added to it then", () => {
+  test("ends a call with complete arguments before a text, and adds no later text to it", () => {
     const words = sequenceOf(streamed([call(0), give(0, '{"a":1}'), text("Done."), give(0, "}"), end("calls")]));
     expect(words.indexOf("output_item.done 0 function_call")).toBeLessThan(
       words.indexOf("output_item.added 1 message"),
@@ -196,7 +196,7 @@ describe("a stream", () => {
     expect(words).toContain('function_call_arguments.done 0 {"a":1}');
   });
 
-  test("that breaks off fails, and nothing of which more was to come is done", () => {
+  test("fails a stream that breaks off, and finishes no open item", () => {
     const writer = writerOf({ stream: true });
     for (const tell of [text("I look."), call(0, { kind: "custom" }), give(0, "rm -rf /tmp")]) tell(writer);
     const fault = { status: 502, code: "upstream_error", message: "The model server failed." };
@@ -221,7 +221,7 @@ describe("a stream", () => {
     ["unsupported_value", "invalid_prompt"],
     ["upstream_timeout", "server_error"],
     ["constructor", "server_error"],
-  ])("that fails before anything was said begins all the same; %s is told as %s", async (code, told) => {
+  ])("begins a stream that fails before any text; code %s becomes %s", async (code, told) => {
     const stream = writerOf({ stream: true }).failure({ status: 400, code, message: "No." });
     expect(dataOf(stream).map(({ type }) => type)).toEqual([
       "response.created",
@@ -231,7 +231,7 @@ describe("a stream", () => {
     expect(await understood(stream)).toMatchObject({ status: "failed", error: { code: told, message: "No." } });
   });
 
-  test("of a hundred thousand pieces costs no more than its pieces", () => {
+  test("writes a hundred thousand pieces in linear time", () => {
     const writer = writerOf({ stream: true });
     let length = 0;
     const begin = performance.now();
@@ -247,30 +247,30 @@ describe("a stream", () => {
 });
 
 describe("an item", () => {
-  test("of a call without arguments has those of an empty object", () => {
+  test("gives a call without arguments an empty object", () => {
     const words = sequenceOf(streamed([call(0), end("calls")]));
     expect(words).toContain("function_call_arguments.delta 0 {}");
     expect(outputOf(whole([call(0), end("calls")]))[0]).toMatchObject({ arguments: "{}", status: "completed" });
     expect(outputOf(whole([call(0, { kind: "custom" }), end("calls")]))[0]).toMatchObject({ input: "" });
   });
 
-  test("of a call without an id, or with that of another, gets one of its own", () => {
+  test("gives a call without a unique id an id of its own", () => {
     const told = [call(0, { callId: "x" }), call(1, { callId: "x" }), call(2, { callId: "" }), end("calls")];
     expect(outputOf(whole(told)).map((item) => item["call_id"])).toEqual(["x", "call_1_1", "call_1_2"]);
   });
 
-  test("of a call names the group of its tool", () => {
+  test("writes the namespace of a call's tool", () => {
     const told = [call(0, { namespace: "mcp__files" }), end("calls")];
     expect(outputOf(whole(told))[0]).toMatchObject({ namespace: "mcp__files", name: "look" });
   });
 
-  test("that was cut off by the limit is incomplete, and those before it are complete", () => {
+  test("marks the item that a limit cut off as incomplete, and earlier ones as complete", () => {
     const response = whole([text("a"), call(0), give(0, "{}"), call(1), give(1, '{"a'), end("length")]);
     expect(response).toMatchObject({ status: "incomplete", incomplete_details: { reason: "max_output_tokens" } });
     expect(outputOf(response).map(({ status }) => status)).toEqual(["completed", "completed", "incomplete"]);
   });
 
-  test("of words has a part for each block, and keeps the probabilities of half characters", () => {
+  test("writes a part for each block of a message, and keeps probabilities of half characters", () => {
     const half = { token: "\\xf0", logprob: -1, bytes: [240], top_logprobs: [] };
     const other = { token: "b", logprob: -2, bytes: [98], top_logprobs: [] };
     const told: Told[] = [text("a"), block, (sink) => sink.text("", [half]), (sink) => sink.text("b", [other])];
@@ -280,7 +280,7 @@ describe("an item", () => {
     ]);
   });
 
-  test("of thoughts ends where their kind changes", () => {
+  test("ends reasoning when its kind changes", () => {
     const told = [think("long"), think("short", true), end("stop")];
     expect(outputOf(whole(told)).map(({ content }) => content)).toEqual([
       [{ type: "reasoning_text", text: "long" }],
@@ -288,7 +288,7 @@ describe("an item", () => {
     ]);
   });
 
-  test("of thoughts is sealed where the client asks, and what OpenAI encrypted goes along as it is", () => {
+  test("seals reasoning if the client asks, and keeps OpenAI's encrypted reasoning", () => {
     const include = ["reasoning.encrypted_content"];
     const sealed = outputOf(whole([think("a"), end("stop")], { include }))[0];
     expect(sealed?.["encrypted_content"]).toBe('own.{"text":"a"}');
@@ -314,14 +314,14 @@ describe("the response", () => {
     expect(whole([text("a"), end(reason)])).toMatchObject({ status, incomplete_details, error: null });
   });
 
-  test("of a refusal in words is complete", () => {
+  test("completes a response with a refusal in words", () => {
     expect(whole([refuse("No."), end("refusal")])).toMatchObject({
       status: "completed",
       output: [{ content: [{ type: "refusal", refusal: "No." }] }],
     });
   });
 
-  test("repeats what was asked, and has what the vendor has where nothing was", () => {
+  test("repeats request members, with the vendor's defaults for missing ones", () => {
     const tools = [{ type: "function", name: "look", parameters: {} }];
     const response = whole([end("stop")], { tools, temperature: 0.2, text: { verbosity: "low", format: null } });
     expect(response).toMatchObject({
@@ -336,7 +336,7 @@ describe("the response", () => {
     });
   });
 
-  test("is made of the stream by OpenAI's client as it is written whole, whatever was told", async () => {
+  test("gives OpenAI's client the same response streamed and whole", async () => {
     const index = fc.nat(2);
     const step: fc.Arbitrary<Told> = fc.oneof(
       fc.string().map(text),
@@ -369,7 +369,7 @@ describe("the response", () => {
   });
 });
 
-describe("an answer that is to be a compaction", () => {
+describe("an answer that must be a compaction", () => {
   const request = { input: [{ role: "user", content: "Hi" }, { type: "compaction_trigger" }] };
   const summed: Told[] = [
     (sink) => sink.reasoning("What was it?", false),
@@ -379,7 +379,7 @@ describe("an answer that is to be a compaction", () => {
   ];
   const item = { type: "compaction", id: "cmp_1_0", encrypted_content: "own.They met in Oslo." };
 
-  test("is one sealed item, whole and streamed, whatever the model says beside it", () => {
+  test("writes a compaction as one sealed item, streamed and whole, whatever else the model writes", () => {
     expect(whole(summed, request)).toMatchObject({ status: "completed", output: [item] });
     const events = dataOf(streamed(summed, request));
     expect(events.slice(2)).toMatchObject([
@@ -389,13 +389,13 @@ describe("an answer that is to be a compaction", () => {
     ]);
   });
 
-  test("is no item where the summary was cut off, or where nothing was said", () => {
+  test("writes no compaction for a summary that is cut off or empty", () => {
     const cut: Told[] = [...summed.slice(0, -1), (sink) => sink.end({ reason: "length" })];
     expect(whole(cut, request)).toMatchObject({ status: "incomplete", output: [] });
     expect(whole(summed.slice(-1), request)).toMatchObject({ output: [] });
   });
 
-  test("is asked for by the last item alone: one that was answered before is over", () => {
+  test("compacts only for the last item: an earlier trigger is done", () => {
     const before = { input: [{ type: "compaction_trigger" }, { role: "user", content: "Hi" }] };
     expect(whole(summed.slice(1), before)).toMatchObject({ output: [{ type: "message" }] });
   });

@@ -4,7 +4,7 @@ import { ResponseCollector } from "./response-collector.ts";
 
 const event = (type: string, more: object) => `event: ${type}\ndata: ${JSON.stringify({ type, ...more })}\n\n`;
 
-test.each(["completed", "incomplete", "failed"])("the response of an event that says %s is what there is", (status) => {
+test.each(["completed", "incomplete", "failed"])("returns the response of the event `%s`", (status) => {
   const collector = new ResponseCollector();
   const delta = event("response.output_text.delta", { delta: 'event: response.completed\ndata: {"response":{}}' });
   collector.add(delta);
@@ -14,7 +14,7 @@ test.each(["completed", "incomplete", "failed"])("the response of an event that 
   expect(collector.size).toBeGreaterThan(20);
 });
 
-test("a stream that ends by an error without a response leaves none", () => {
+test("returns no response for a stream that ends by an error without one", () => {
   const collector = new ResponseCollector();
   collector.add(event("response.created", { response: { id: "resp_1" } }) + event("error", { code: "x" }));
   expect(collector.answer()).toBeUndefined();

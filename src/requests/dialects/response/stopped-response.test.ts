@@ -19,7 +19,7 @@ const delta = (type: string, output_index: number, text: string, more: object = 
   ...more,
 });
 
-test("a text that was cut ends as its item does, after what was done before it, and stands in the response", () => {
+test("ends a cut text like its item, after finished items, and keeps it in the response", () => {
   const thought = { id: "rs_1", type: "reasoning", summary: [{ type: "summary_text", text: "Hm." }] };
   const events = stopped(
     added(0, { id: "rs_1", type: "reasoning", summary: [] }),
@@ -50,14 +50,14 @@ test("a text that was cut ends as its item does, after what was done before it, 
   ]);
 });
 
-test("a call that was cut is in the response alone, with what there is of its arguments", () => {
+test("keeps a cut call only in the response, with its arguments so far", () => {
   const call = { id: "fc_1", type: "function_call", status: "in_progress", call_id: "c1", name: "rm", arguments: "" };
   const events = stopped(added(0, call), delta("function_call_arguments", 0, '{"path":'));
   const cut = { ...call, status: "incomplete", arguments: '{"path":' };
   expect(events).toMatchObject([{ type: "response.incomplete", response: { output: [cut] } }]);
 });
 
-test("places that no answer has are passed over", () => {
+test("skips invalid output indices", () => {
   const events = stopped(added(9, { id: "x" }), added(-1, { id: "y" }), delta("output_text", 3, "z"), {
     type: "response.x",
   });

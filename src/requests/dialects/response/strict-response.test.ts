@@ -43,7 +43,7 @@ const call = (more: Json = {}) => ({
   ...more,
 });
 
-test.each([[[]], [null], [undefined]])("fills the output %j of the last event with the items that came", (output) => {
+test.each([[[]], [null], [undefined]])("fills the output %j of the last event with the streamed items", (output) => {
   expect(lastOf([created, done(0, message()), done(1, call()), completed({ output })])).toMatchObject({
     output: [message(), call()],
   });
@@ -52,7 +52,7 @@ test.each([[[]], [null], [undefined]])("fills the output %j of the last event wi
   });
 });
 
-test("keeps no more than 8 MiB of items for a last event without them", () => {
+test("keeps at most 8 MiB of items for a last event without them", () => {
   const picture = (id: string) => ({ id, type: "image_generation_call", status: "completed", result: "a".repeat(5e6) });
   const output = (
     lastOf([created, done(0, picture("p")), done(1, picture("q")), done(2, message()), completed()]) as Json
@@ -80,7 +80,7 @@ test.each([
   expect(JSON.parse(answer.text)).toMatchObject({ output: [expected] });
 });
 
-test("does not take a call for one without arguments that told them before", () => {
+test("adds no empty arguments to a call that had arguments before", () => {
   const told = { type: "response.function_call_arguments.done", output_index: 0, item_id: "f", arguments: "[1]" };
   const begun = { type: "response.output_item.added", output_index: 0, item: call({ arguments: "" }) };
   const sent = sentFor([created, begun, told, done(0, call({ arguments: "" })), completed({ output: [] })]);
@@ -93,7 +93,7 @@ test.each([
   ["response.incomplete", "completed", "incomplete"],
   ["response.completed", "in_progress", "completed"],
   ["response.completed", undefined, "completed"],
-])("tells by %s with the status %s that it is %s", (type, status, told) => {
+])("reads the event %s with the status %s as %s", (type, status, told) => {
   expect(lastOf([created, { type, response: response({ status, output: [message()] }) }])).toMatchObject({
     status: told,
   });
@@ -108,7 +108,7 @@ const whole = (told: Json, asked: Json = {}) => {
   return { text: answer.text, response: JSON.parse(answer.text) as Json, usage: answer.usage };
 };
 
-test("keeps the bytes of a response that is complete", () => {
+test("keeps the bytes of a complete response", () => {
   const told = { ...completeResponse, model: "m" };
   expect(whole(told).text).toBe(JSON.stringify(told));
 });
@@ -133,14 +133,14 @@ test.each([
 });
 
 test.each([[{ type: "output_text", text: "Hi" }], [{ type: "output_text", text: "Hi", annotations: null }]])(
-  "gives the part %j of a message annotations",
+  "adds annotations to the part %j of a message",
   (part) => {
     const { response } = whole({ ...completeResponse, output: [{ ...message(), content: [part] }] });
     expect(response["output"]).toEqual([{ ...message(), content: [{ ...part, annotations: [] }] }]);
   },
 );
 
-test("gives calls without ids one for each place", () => {
+test("gives calls without ids an id for each place", () => {
   const bare = { type: "function_call", name: "look", arguments: "{}" };
   const { response } = whole({ ...completeResponse, output: [bare, bare] });
   expect(response["output"]).toEqual([
@@ -149,7 +149,7 @@ test("gives calls without ids one for each place", () => {
   ]);
 });
 
-test("takes null content, proofs and statuses out of a thought", () => {
+test("removes null content, proofs and statuses from reasoning", () => {
   const thought = { id: "rs", type: "reasoning", content: null, encrypted_content: null, status: null };
   const { response } = whole({ ...completeResponse, output: [thought, message()] });
   expect(response["output"]).toEqual([{ id: "rs", type: "reasoning", summary: [] }, message()]);
@@ -161,7 +161,7 @@ test("marks the last item of a response that was cut off as incomplete", () => {
   expect(response["output"]).toEqual([message(), { ...message(), status: "incomplete" }]);
 });
 
-test("adds to usage what the server left out, and counts the same", () => {
+test("adds missing figures to usage, and counts the same", () => {
   const figures = { input_tokens: 30, output_tokens: 9, input_tokens_details: { cached_tokens: 4, audio_tokens: 1 } };
   const { response, usage } = whole({ ...completeResponse, usage: figures });
   expect(response["usage"]).toEqual({
@@ -172,7 +172,7 @@ test("adds to usage what the server left out, and counts the same", () => {
   expect(usage).toMatchObject({ promptTokens: 30, completionTokens: 9, estimated: false });
 });
 
-test("completes tools, text and reasoning that a server repeats as they came", () => {
+test("completes tools, text and reasoning that a server repeats unchanged", () => {
   const schema = { type: "json_schema", name: "n", schema: {} };
   const { response } = whole({
     ...completeResponse,
@@ -191,7 +191,7 @@ test("completes tools, text and reasoning that a server repeats as they came", (
   expect(response["text"]).not.toHaveProperty("verbosity");
 });
 
-test("passes the events of a strict server as they came", () => {
+test("passes the events of a strict server unchanged", () => {
   const stream = dialects.response.stream(request, names);
   stream.servedBy(serving);
   const begun = { ...completeResponse, model: "m", status: "in_progress", completed_at: null, output: [], usage: null };
@@ -253,7 +253,7 @@ test.each(["deltas", "items", "end"] as const)("inserts the events that a lean s
   expect([...ids]).toEqual(["rs_own_0", "msg_own_1", "fc_own_2"]);
 });
 
-test("puts an answer together that came in pieces alone", () => {
+test("builds an answer that arrived only in pieces", () => {
   const sent = documented([
     { type: "response.output_text.delta", delta: "Hel" },
     { type: "response.output_text.delta", delta: "lo" },
@@ -265,7 +265,7 @@ test("puts an answer together that came in pieces alone", () => {
   ]);
 });
 
-test("drops events that come twice", () => {
+test("drops repeated events", () => {
   const item = message();
   const at = { item_id: "i", output_index: 0, content_index: 0 };
   const [part] = item.content;
@@ -285,7 +285,7 @@ test("drops events that come twice", () => {
   expect(documented(once.flatMap((event) => (isDelta(event) ? [event] : [event, event])))).toMatchObject(expected);
 });
 
-test("tells items apart that all have the same place, and keeps the id of an item whose id changes", () => {
+test("separates items that share one place, and keeps the id of an item whose id changes", () => {
   const sent = documented([
     created,
     { type: "response.output_item.added", output_index: 0, item: { ...message("one"), content: [] } },
@@ -301,7 +301,7 @@ test("tells items apart that all have the same place, and keeps the id of an ite
   expect(places).toEqual([...textEvents("Hi").map(() => [0, "one"]), ...callEvents.map(() => [1, "f"])]);
 });
 
-test("tells the public model, and the id of the gateway, in responses that it inserts", () => {
+test("writes the public model and the gateway's id into inserted responses", () => {
   const stream = dialects.response.stream(request, { ...names, ownId: true });
   stream.servedBy(serving);
   const begun = { ...completeResponse, id: "resp_theirs", model: "their-model", status: "in_progress" };
@@ -310,7 +310,7 @@ test("tells the public model, and the id of the gateway, in responses that it in
   expect(got).not.toMatch(/their/);
 });
 
-test("ends a lean stream that a quota stops by the text that came", () => {
+test("ends a lean stream that a quota stops with the text so far", () => {
   const stream = dialects.response.stream(request, { ...names, mayBeStopped: true });
   stream.servedBy(serving);
   let text = stream.translate('{"type":"response.output_text.delta","delta":"Hel"}', undefined);

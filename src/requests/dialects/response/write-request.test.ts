@@ -35,14 +35,14 @@ function refusal(more: Partial<Conversation>): GatewayError {
   throw new Error("not refused");
 }
 
-test("nothing is kept by the server, and what the model thought comes back encrypted", () => {
+test("asks the server to store nothing and to return reasoning encrypted", () => {
   expect(bodyOf({ stream: true })).toEqual({
     ...{ model: "m", input: [], store: false, stream: true, include: ["reasoning.encrypted_content"] },
   });
 });
 
 describe("turns", () => {
-  test("become items, a call and a thought each of its own", () => {
+  test("writes each call and each reasoning block as an item", () => {
     const said = assistant(
       { type: "reasoning", text: "Hm", isSummary: true, proof: { kind: "encrypted", data: "gAAA" } },
       { type: "text", text: "a" },
@@ -72,12 +72,12 @@ describe("turns", () => {
     ]);
   });
 
-  test("have a result for each call, as the server refuses calls without one", () => {
+  test("adds a result for each call, as the server refuses calls without one", () => {
     const items = inputOf(assistant(call()), user({ type: "text", text: "Go on." }));
     expect(items.map(({ type }) => type)).toEqual(["function_call", "function_call_output", "message"]);
   });
 
-  test("keep the parts of a result apart", () => {
+  test("keeps the parts of a result apart", () => {
     const parts: Part[] = [
       { type: "text", text: "a" },
       { type: "image", source: { kind: "url", url: "https://a.test/b.png" }, place },
@@ -90,7 +90,7 @@ describe("turns", () => {
     ]);
   });
 
-  test("leave out what another maker proved, and tell what was thought", () => {
+  test("leaves out another vendor's proof, and sends the reasoning text", () => {
     const signed = assistant({
       type: "reasoning",
       text: "Hm",
@@ -105,7 +105,7 @@ describe("turns", () => {
     ).toEqual([]);
   });
 
-  test("have files as data, as an address, or as their text", () => {
+  test("writes files as data, as an address, or as their text", () => {
     const file = (source: Extract<Part, { type: "file" }>["source"], name?: string): Part => ({
       type: "file",
       source,
@@ -131,7 +131,7 @@ describe("turns", () => {
 });
 
 describe("members", () => {
-  test("say how the answer is to be", () => {
+  test("writes output and sampling options", () => {
     expect(
       bodyOf({
         ...{
@@ -162,11 +162,11 @@ describe("members", () => {
     [{ budget: 1_024 }, { effort: "minimal", summary: "auto" }],
     [{ budget: 10_000 }, { effort: "medium", summary: "auto" }],
     [{ budget: 99_999, shown: "omitted" }, { effort: "high" }],
-  ])("tell how much to think: %j", (thinking, reasoning) => {
+  ])("writes thinking options: %j", (thinking, reasoning) => {
     expect(bodyOf({ thinking })["reasoning"]).toEqual(reasoning);
   });
 
-  test("that the server refuses, and that mean nothing to the model, are left out by their names", () => {
+  test("leaves out and names members that the server refuses and the model does not need", () => {
     const long = "u".repeat(65);
     const turns: ConversationMessage[] = [{ role: "user", name: "ada", parts: [], place }];
     const hints = { user: long, promptCacheKey: long, serviceTier: "gold" };
@@ -185,11 +185,11 @@ describe("members", () => {
     ["presence_penalty", { sampling: { presencePenalty: 1 } }],
     ["logit_bias", { sampling: { logitBias: { 5: 1 } } }],
     ["tool_choice", { toolChoice: { type: "required" } }],
-  ])("that change the answer and cannot be said are refused: %s", (param, more) => {
+  ])("refuses members that change the answer and cannot be expressed: %s", (param, more) => {
     expect(refusal(more).param).toBe(param);
   });
 
-  test("that are what they are anyway are no reason to refuse", () => {
+  test("accepts members with their default value", () => {
     const sampling = { stop: [], frequencyPenalty: 0, presencePenalty: 0, logitBias: {} };
     expect(bodyOf({ choices: 1, sampling, toolChoice: { type: "auto" } })).not.toHaveProperty("tool_choice");
   });

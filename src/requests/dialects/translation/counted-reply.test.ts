@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { CountedReply, usageOf } from "./counted-reply.ts";
 
-test("the parts of a prompt that a client is told are no more than the prompt", () => {
+test("limits the reported parts of a prompt to the prompt", () => {
   const told = {
     promptTokens: 9_000,
     completionTokens: 10,
@@ -16,7 +16,7 @@ test("the parts of a prompt that a client is told are no more than the prompt", 
   });
 });
 
-test("what a stream begins with is believed before its end where it tells of a cache, and not where it may be of nothing yet", () => {
+test("believes first usage figures if they report cached tokens, and not if they may be placeholders", () => {
   const begun = new CountedReply();
   begun.usage({ promptTokens: 1, completionTokens: 0 });
   expect(begun.reported).toBeUndefined();

@@ -163,7 +163,7 @@ describe.each(pairs)("a stream of a server of %s for a client of %s", (from, to)
   const bytes = Buffer.from(streams[from]);
   const uncut = outcomeOf(streamFor(from, to), [bytes]);
 
-  test("says what the server said, and ends", () => {
+  test("delivers the server's text, and ends", () => {
     expect(uncut.error).toBeUndefined();
     expect(uncut.events).toContain("Grüße, ");
     expect(uncut.events).not.toContain("engine-model");
@@ -173,7 +173,7 @@ describe.each(pairs)("a stream of a server of %s for a client of %s", (from, to)
     );
   });
 
-  test("is the same wherever it is cut in two, and byte by byte", () => {
+  test("gives the same output wherever the stream is cut in two, and byte by byte", () => {
     for (let at = 1; at < bytes.length; at++) {
       const { events } = outcomeOf(streamFor(from, to), [bytes.subarray(0, at), bytes.subarray(at)]);
       if (events !== uncut.events) throw new Error(`cut at ${at}: ${events}`);
@@ -182,7 +182,7 @@ describe.each(pairs)("a stream of a server of %s for a client of %s", (from, to)
     expect(outcomeOf(streamFor(from, to), single).events).toBe(uncut.events);
   });
 
-  test("that stops before its end is an error to the client, wherever it stops", () => {
+  test("reports an error for a stream that stops before its end, wherever it stops", () => {
     const step = 37;
     const ends = streams[from].indexOf(
       from === "chat" ? '"tool_calls"}' : from === "response" ? "response.completed" : "message_delta",
@@ -198,7 +198,7 @@ describe.each(pairs)("a stream of a server of %s for a client of %s", (from, to)
   });
 });
 
-test("the mark of chat completions does not end a stream of responses that did not end", () => {
+test("does not end a stream of responses by the mark of chat completions before its end", () => {
   const events = [...responseEvents.slice(0, 3), "[DONE]"].map((event) => sse(event)).join("");
   const { error } = outcomeOf(streamFor("response", "message"), [Buffer.from(events)]);
   expect(error?.code).toBe("upstream_error");
@@ -212,7 +212,7 @@ describe("a stream of responses that is passed on", () => {
     return outcomeOf(streamFor("response", "response"), [Buffer.from(numbered.map((event) => sse(event)).join(""))]);
   };
 
-  test("has our id and the public model in every response that an event holds", () => {
+  test("writes the gateway's id and the public model into every response of the stream", () => {
     const held = dataOf(passed(...responseEvents).events).flatMap((event) =>
       event["response"] ? [event["response"]] : [],
     );
@@ -220,13 +220,13 @@ describe("a stream of responses that is passed on", () => {
     for (const one of held) expect(one).toMatchObject({ id: "answer_1", model: "public" });
   });
 
-  test("ends with its last event, whatever the server sends behind it", () => {
+  test("ends with the last event, whatever the server sends after it", () => {
     const { events, error } = passed(...responseEvents, "[DONE]", responseEvents[2] as Json);
     expect(error).toBeUndefined();
     expect(events).toBe(passed(...responseEvents).events);
   });
 
-  test("that fails goes on in its numbers, by an event that Codex acts upon, and without secrets", () => {
+  test("continues the numbers of a failed stream by an event that Codex acts upon, without secrets", () => {
     const error = { code: "context_length_exceeded", message: "s3cret is too long" };
     const { events } = passed(...responseEvents.slice(0, 3), {
       type: "response.failed",
@@ -242,7 +242,7 @@ describe("a stream of responses that is passed on", () => {
     });
   });
 
-  test("that fails before it began tells an error", () => {
+  test("reports an error for a stream that fails before it began", () => {
     const { events } = passed({ type: "error", code: "server_error", message: "s3cret", param: null });
     expect(dataOf(events)).toEqual([
       {
@@ -257,13 +257,13 @@ describe("a stream of responses that is passed on", () => {
     ["a type that is none", { type: "a\ndata: {}\n\nevent: b" }],
     ["what is no JSON", "<html>"],
     ["an end of chat completions alone", "[DONE]"],
-  ])("is refused for %s", (_, event) => {
+  ])("refuses a stream for %s", (_, event) => {
     const { error, events } = passed(...responseEvents.slice(0, 1), event);
     expect(error?.code).toBe("upstream_error");
     expect(dataOf(events).map(({ type }) => type)).toEqual(["response.created", "response.failed"]);
   });
 
-  test("may come whole", () => {
+  test("accepts a whole answer instead of a stream", () => {
     const stream = streamFor("response", "response");
     const item = { ...message, status: "completed", content: [{ type: "output_text", text: "Hi", annotations: [] }] };
     const thought = { type: "reasoning", id: "rs_9", summary: [], encrypted_content: "gAAA" };

@@ -21,11 +21,11 @@ function read(told: object, names: Partial<AnswerNames>) {
 const membersOf = (isKept: boolean, from?: { previousId: string | null; conversationId: string | null }) =>
   dialects.response.kept?.members(isKept, from);
 
-test("an answer that says what we would say goes on byte for byte", () => {
+test("forwards an answer byte for byte if it already says what the gateway would", () => {
   expect(read(answer, { members: membersOf(false) }).text).toBe(JSON.stringify(answer, null, 1));
 });
 
-test("an answer that is kept has our id, and says so and what it goes on from", () => {
+test("gives a stored answer the gateway's id, and names its storage and its predecessor", () => {
   const members = membersOf(true, { previousId: "resp_0", conversationId: null });
   const own = JSON.parse(read(answer, { ownId: true, members }).text) as object;
   expect(own).toEqual({ ...answer, id: "resp_own", store: true, previous_response_id: "resp_0" });
@@ -35,7 +35,7 @@ test("an answer that is kept has our id, and says so and what it goes on from", 
   });
 });
 
-test("what an engine makes up of what it keeps, or names of a conversation of its own, does not reach the client", () => {
+test("removes a server's own claims about storage and conversations", () => {
   const told = { ...answer, store: true, previous_response_id: "resp_theirs", conversation: { id: "conv_theirs" } };
   expect(JSON.parse(read(told, { members: membersOf(false) }).text)).toEqual({ ...answer, conversation: null });
 });
@@ -129,7 +129,7 @@ const variations: Readonly<Record<"response" | "message", Readonly<Record<string
 };
 
 test.each(["response", "message"] as const)(
-  "a whole answer of %s that one pass over its bytes vouches for becomes what it becomes when it is parsed, byte for byte",
+  "gives a whole answer of %s the same bytes by scan as by parsing",
   (operation) => {
     const maker = new ValueMaker(6);
     const request = decodedRequest(

@@ -35,7 +35,7 @@ function named(outcome: object): string {
 }
 
 describe.each(formats)("a stream of chat completions for a client of %s", (format) => {
-  test("gives the same bytes, counts, usage and errors as when each chunk is parsed, whatever it is and wherever it is cut", () => {
+  test("gives the same bytes, counts, usage and errors as parsing each chunk, wherever it is cut", () => {
     let [asText, inPlace] = [0, 0];
     for (let seed = 1; seed <= 1_000; seed++) {
       const random = new Random(seed);
@@ -59,7 +59,7 @@ describe.each(formats)("a stream of chat completions for a client of %s", (forma
   const inPlaceOf = (...events: readonly string[]) => outcomeOf(streamFor(format), events, "in place").inPlace;
   const text = chunk({ content: "a" });
 
-  test("is recognised from the second piece of a text on", () => {
+  test("recognises events from the second piece of a text on", () => {
     expect(inPlaceOf(chunk({ role: "assistant", content: "" }), text, text, text)).toBe(2);
   });
 
@@ -71,11 +71,11 @@ describe.each(formats)("a stream of chat completions for a client of %s", (forma
     ["the text of another choice", chunk({ content: "a" }, { index: 1 })],
     ["a refusal", chunk({ content: "a", refusal: "b" })],
     ["an end", chunk({ content: "a" }, { finish_reason: "stop" })],
-  ])("is never recognised by an event that tells %s", (_, event) => {
+  ])("never recognises an event with %s", (_, event) => {
     expect(inPlaceOf(text, event, event, event)).toBe(0);
   });
 
-  test("is read anew behind a call, which ends the text", () => {
+  test("learns a new template after a call, which ends the text", () => {
     const call = chunk({ tool_calls: [{ index: 0, id: "call_1", function: { name: "look", arguments: '{"a":1}' } }] });
     const events = [text, text, call, text, text, chunk({}, { finish_reason: "stop" })];
     const [slow, fast] = (["parsed", "in place"] as const).map((way) => outcomeOf(streamFor(format), events, way));
@@ -84,7 +84,7 @@ describe.each(formats)("a stream of chat completions for a client of %s", (forma
     expect(fast?.ending).toBe(slow?.ending as string);
   });
 
-  test("holds no more of the events that came by the dozen than their text", () => {
+  test("holds only the text of events that arrived by the dozen", () => {
     const stream = streamFor(format);
     const reader = new SseReader();
     const event = chunk({ content: "twenty characters of" }, {}, { note: "n".repeat(30_000) });

@@ -37,8 +37,8 @@ function turn(output: readonly Record<string, unknown>[], id: string) {
   return { id, object: "response", created_at: 7, model: "m", status: "completed", output, usage };
 }
 
-describe("a response over turns", () => {
-  test("is one: begun once, numbered through, its items in one output, and the usage of all turns at its end", () => {
+describe("a response over several model turns", () => {
+  test("joins turns into one response with one beginning, one output, consecutive numbers and summed usage", () => {
     const asked = request({ require_approval: "never", headers: { authorization: "secret" } });
     const response = new HostedResponse({ offered: offer(asked), request: asked, members: { store: false }, begun });
     response.tellList(listItem("files", [look, write]));
@@ -80,7 +80,7 @@ describe("a response over turns", () => {
     expect(text).not.toContain("secret");
   });
 
-  test("asks its client before a call that needs that, and does not go on by itself", () => {
+  test("asks the client before a call that needs approval, and does not continue by itself", () => {
     const asked = request();
     const response = new HostedResponse({ offered: offer(asked), request: asked, members: {}, begun });
     response.beginTurn();
@@ -92,7 +92,7 @@ describe("a response over turns", () => {
     ]);
   });
 
-  test("waits for its client where the model calls a function of the client's own as well", () => {
+  test("waits for the client if the model also calls a client function", () => {
     const asked = request({ require_approval: "never" });
     const response = new HostedResponse({ offered: offer(asked), request: asked, members: {}, begun });
     response.beginTurn();
@@ -101,7 +101,7 @@ describe("a response over turns", () => {
     expect(response.waitsForClient).toBe(true);
   });
 
-  test("gives what a model thought sealed only to a client that asked for it", () => {
+  test("returns sealed reasoning only to a client that asked for it", () => {
     const thought = { id: "rs_1", type: "reasoning", summary: [], encrypted_content: "x" };
     for (const include of [[], ["reasoning.encrypted_content"]]) {
       const asked = request({}, { include });
@@ -118,7 +118,7 @@ describe("the end of a response", () => {
   const asked = request({ require_approval: "never" });
   const made = () => new HostedResponse({ offered: offer(asked), request: asked, members: {}, begun });
 
-  test("that ends before a call is made tells that of the call, and leaves no place in the output empty", () => {
+  test("marks a call that was not made before the end, and leaves no gap in the output", () => {
     const response = made();
     response.beginTurn();
     for (const type of ["response.created", "response.in_progress"]) response.take({ type, response: begun });
@@ -133,7 +133,7 @@ describe("the end of a response", () => {
     expect(response.whole["output"]).toMatchObject([{ type: "mcp_call", status: "failed", output: null }]);
   });
 
-  test("that fails before a turn of the model began is begun, and has what was called before", () => {
+  test("begins a response that fails before the first turn, with its earlier calls", () => {
     const response = made();
     response.tellList(listItem("files", [look]));
     const item = { id: "mcp_1", type: "mcp_call", status: "in_progress", name: "look", arguments: "{}" };
@@ -152,7 +152,7 @@ describe("the end of a response", () => {
     });
   });
 
-  test("that a later turn tells as an error is the failure of the response that the client knows", () => {
+  test("reports an error of a later turn as the failure of the client's response", () => {
     const response = made();
     response.beginTurn();
     response.takeWhole(turn([call], "resp_1"));
@@ -165,8 +165,8 @@ describe("the end of a response", () => {
   });
 });
 
-describe("tools of servers", () => {
-  test("are offered as functions by names that every server of models takes, and of no two tools the same", () => {
+describe("MCP tools", () => {
+  test("offers MCP tools as functions with unique names that every model server accepts", () => {
     expect(functionName("files", "look")).toBe("files__look");
     const long = "x".repeat(80);
     const names = [
@@ -183,7 +183,7 @@ describe("tools of servers", () => {
     expect(new Set(names).size).toBe(names.length);
   });
 
-  test("are those alone that the request allows, and are asked for where it says so", () => {
+  test("offers only the tools that the request allows, and asks for approval as it says", () => {
     const names = (tool: Record<string, unknown>) =>
       offer(request(tool))
         .asFunctions([])
@@ -201,13 +201,13 @@ describe("tools of servers", () => {
     expect(approvals({ never: { tool_names: ["write"] }, always: { tool_names: ["write"] } })).toEqual([true, true]);
   });
 
-  test("have schemas that strict model servers take", () => {
+  test("offers tools with schemas that strict model servers accept", () => {
     const schemas = offer(request({})).asFunctions([]);
     for (const { parameters } of schemas) expect(parameters).toEqual({ type: "object", properties: {} });
     expect(schemas).toHaveLength(2);
   });
 
-  test("what is asked for wrongly is refused by its place", () => {
+  test("refuses invalid server entries by their place", () => {
     for (const [tool, place] of [
       [{ server_label: "1 2" }, "tools[0].server_label"],
       [{ allowed_tools: 3 }, "tools[0].allowed_tools"],
@@ -225,7 +225,7 @@ describe("tools of servers", () => {
   });
 });
 
-describe("a conversation with items of servers", () => {
+describe("a conversation with MCP items", () => {
   const asks = {
     type: "mcp_approval_request",
     id: "mcpr_1",
@@ -236,7 +236,7 @@ describe("a conversation with items of servers", () => {
   const answers = (approve: boolean) => ({ type: "mcp_approval_response", approval_request_id: "mcpr_1", approve });
   const made = { type: "mcp_call", id: "mcp_2", server_label: "files", name: "write", approval_request_id: "mcpr_1" };
 
-  test("is told to models as calls of functions, those that were refused where that was said", () => {
+  test("writes MCP items as function calls, with refusals at their place", () => {
     const read = readHostedItems([
       { role: "user", content: "Hi" },
       listItem("files", [look]),
@@ -257,7 +257,7 @@ describe("a conversation with items of servers", () => {
     expect([...read.lists.keys()]).toEqual(["files"]);
   });
 
-  test("has a call that was approved made once, however often that is said, and not again once it was made", () => {
+  test("makes an approved call once, however often it is approved, and not again later", () => {
     const call = { requestId: "mcpr_1", label: "files", name: "write", arguments: '{"a":1}' };
     expect(readHostedItems([asks, answers(true), answers(true)]).decided).toEqual([call]);
     const later = readHostedItems([
@@ -270,7 +270,7 @@ describe("a conversation with items of servers", () => {
     expect(later.items).toHaveLength(2);
   });
 
-  test("is refused where an answer decides nothing, or something else than was decided", () => {
+  test("refuses an approval without a request, or with a changed decision", () => {
     for (const input of [
       [answers(true)],
       [answers(true), asks],
