@@ -1,4 +1,4 @@
-// The pass over a request's bytes finds what parsing and checking it finds; what it cannot vouch for is parsed and checked.
+// Tests that the byte scan of a request agrees with parsing and checking; a body that the scan cannot handle is parsed.
 
 import { describe, expect, test } from "bun:test";
 import { z } from "zod";
@@ -42,7 +42,7 @@ function amongOthers(body: string | Uint8Array): ByteSpan {
   return new ByteSpan(received, head.length, received.length - 4);
 }
 
-/** All that is known of the request, or why it is refused. */
+/** Returns all facts of the request, or the reason of its refusal. */
 function told(decode: Decode, operation: Operation, text: string | Uint8Array, within = limits) {
   try {
     const { modelStart: _, modelEnd: __, maySeal: _______, ...all } = decode(operation, behindHead(text), within);
@@ -67,10 +67,10 @@ function bodyOf(request: DecodedRequest) {
   return { endUser, metadata, isolating, text, body, members: [...members], bodyBytes, maxCompletionTokens };
 }
 
-/** For which all is sealed by us that may be. */
+/** A seal that opens every text, so that all text may be sealed by the gateway. */
 const opensAll = { seal: (text: string) => text, open: (text: string) => text };
 
-/** Whether one pass was enough. Fails where it found something else than parsing does. */
+/** Reports whether the byte scan was enough. Fails if the scan and parsing disagree. */
 function isReadInOnePass(operation: Operation, text: string | Uint8Array, within = limits): boolean {
   const parsed = told(parsedRequest, operation, text, within);
   const outcome = told(decodeRequest, operation, text, within);
@@ -115,7 +115,7 @@ describe.each([...operations])("requests for %s, whatever they are and however t
   );
 });
 
-/** All that the gateway reads of a request, wherever it does. */
+/** Members of a request that the gateway reads, in any format. */
 const read: Structure = {
   ...Object.fromEntries(
     "model stream n best_of max_tokens max_completion_tokens store metadata suffix functions prompt input instructions system max_output_tokens background previous_response_id conversation"
@@ -134,7 +134,7 @@ const read: Structure = {
   response_format: { type: "value", json_schema: { name: "value", schema: "value" } },
 };
 
-/** A tool, which formats have in ways of their own. */
+/** A tool in the form of each format. */
 const chatTool: Structure = { type: "value", function: { name: "value", description: "value", parameters: "value" } };
 const toolOf: Readonly<Record<Operation, Structure>> = {
   ...{ chat: chatTool, completion: chatTool, embedding: chatTool },
@@ -146,7 +146,7 @@ const toolOf: Readonly<Record<Operation, Structure>> = {
   message: { type: "value", name: "value", description: "value", input_schema: "value" },
 };
 
-/** All by which the gateway goes. */
+/** The decisive members of a request. */
 const decisive: Structure = {
   ...Object.fromEntries(
     "model stream n best_of max_tokens max_completion_tokens store stop suffix functions prompt input tools documents instructions system text max_output_tokens background previous_response_id conversation"
@@ -158,7 +158,7 @@ const decisive: Structure = {
   response_format: "value",
 };
 
-/** Names that lenient parsers take for others. */
+/** Ways to write a name that lenient parsers confuse with another. */
 const twists: readonly ((name: string) => string)[] = [
   (name) => name.charAt(0).toUpperCase() + name.slice(1),
   (name) => name.toUpperCase(),
@@ -174,10 +174,10 @@ const twists: readonly ((name: string) => string)[] = [
   (name) => `${name.slice(0, 1)}_${name.slice(1)}-`,
 ];
 
-/** Each is a name in one object or another: what it means in the one at hand is another matter. */
+/** Names that each are known in some object, but not in every object. */
 const namesAnywhere = "id name type url model content role function include_usage max_tokens json_schema".split(" ");
 
-/** With a member added somewhere that has the name of another, or nearly so. */
+/** Adds a member somewhere whose name equals or resembles another. */
 function twisted(maker: ValueMaker, value: unknown): unknown {
   if (Array.isArray(value)) {
     const at = Math.floor(maker.fraction() * value.length);
@@ -311,7 +311,7 @@ test.each<[unknown, string | undefined]>([
   }
 });
 
-/** Requests as agents send them, most of whose objects no schema knows to the last member. */
+/** Requests as agents send them, with many objects that no schema knows completely. */
 const agents: Readonly<Partial<Record<Operation, object>>> = {
   response: {
     ...{ model: "m", instructions: "Be brief.", store: false, stream: true, metadata: { user_id: "u" } },
@@ -350,7 +350,7 @@ const plantedNames = [
   ...["cache_control", "previous_response_id", "conversation", "background", "user", "safety_identifier", "metadata"],
   ...["__proto__", "constructor", "Type", "n", "stop", "store", "stream_options", "messages", "user_id"],
 ];
-/** Sealed by us, it may be; and what kind of thing an item is. */
+/** Decisive members by item type: those that the gateway may have sealed, and the type of an item. */
 const decisiveOf: Readonly<Record<string, string>> = {
   ...{ reasoning: "encrypted_content", compaction: "encrypted_content", thinking: "signature" },
   ...{ message: "type", function_call: "type" },
@@ -362,7 +362,7 @@ const plantedValues: readonly unknown[] = [
   ...[[{ type: "document", source: { type: "text", data: "a" } }], { a: "b", id: "c", deep: { role: 7 } }],
 ];
 
-/** With a member put into, taken out of, or changed in some object of it. */
+/** Adds, removes or changes a member in some object. */
 function planted(maker: ValueMaker, value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
   if (Array.isArray(value)) {

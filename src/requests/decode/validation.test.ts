@@ -1,4 +1,4 @@
-// What fits a compiled rule is what fits the JSON Schema that it was compiled from.
+// Tests that a compiled rule accepts the same values as its JSON Schema.
 import { describe, expect, test } from "bun:test";
 import { z } from "zod";
 import { mismatches, type Schema } from "../../../tests/contract/json-schema.ts";

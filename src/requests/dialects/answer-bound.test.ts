@@ -1,4 +1,4 @@
-// How long an answer may be follows what was asked for, generously, and ends somewhere whatever that is.
+// Tests that the length limit of an answer follows the request, generously, and has a maximum.
 import { expect, test } from "bun:test";
 import { decodedRequest } from "../../../tests/support/decoded-request.ts";
 import { defaultAnswerBytes, maxAnswerBytes } from "./answer-bound.ts";

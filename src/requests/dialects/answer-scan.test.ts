@@ -1,4 +1,4 @@
-// The look through an answer: it vouches for nothing that JSON.parse would refuse, and finds what JSON.parse would.
+// Tests that the scan of an answer finds the members that JSON.parse finds, and accepts no answer that it refuses.
 
 import { describe, expect, test } from "bun:test";
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
@@ -18,7 +18,7 @@ const usual = {
 };
 const members = ["id", "object", "created", "model", "choices", "usage", "error"] as const;
 
-/** With something before and behind it. */
+/** Scans an answer with other bytes before and behind it. */
 function scanned(text: string): ScannedAnswer | undefined {
   const received = Buffer.from(`{}${text}"}`);
   return scanAnswer(new ByteSpan(received, 2, received.length - 2));

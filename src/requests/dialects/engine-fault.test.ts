@@ -1,4 +1,4 @@
-// Whose fault it is what a model server tells in an answer of status 200.
+// Tests who is blamed for an error in an answer of status 200.
 import { describe, expect, test } from "bun:test";
 import { BlamelessError } from "../../base/errors.ts";
 import { missingIn, tellsFault, toldCode, toldFault, unpaidReason } from "./engine-fault.ts";

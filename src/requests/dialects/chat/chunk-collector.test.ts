@@ -1,4 +1,4 @@
-// What the chunks of a stream amount to: compared with the whole answers that the same servers give.
+// Tests that collected chunks of a stream equal the whole answers of the same servers.
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

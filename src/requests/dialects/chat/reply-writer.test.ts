@@ -38,7 +38,7 @@ function eventsOf(stream: string): Json[] {
   return events.map((event) => JSON.parse(event.slice("data: ".length)));
 }
 
-/** What OpenAI's SDK makes of a stream. */
+/** Returns the answer that OpenAI's SDK reads from a stream. */
 async function finalOf(stream: string): Promise<Json> {
   const fetch = async () => new Response(stream, { headers: { "content-type": "text/event-stream" } });
   const client = new OpenAI({ apiKey: "k", baseURL: "http://localhost:1/v1", fetch, maxRetries: 0 });

@@ -1,4 +1,4 @@
-// What two formats can both say is the same once it went from the one into the other, and back.
+// Tests that a conversation in two formats survives the way from one to the other and back.
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { Seal } from "../../../domain/seal.ts";
@@ -174,7 +174,7 @@ function conversations(a: FormatName, b: FormatName): fc.Arbitrary<Conversation>
     });
 }
 
-/** Without places, ids of items and members that say what is so anyway. */
+/** Drops places, ids of items and members with their default. */
 function plain(conversation: Conversation): unknown {
   return JSON.parse(
     JSON.stringify(conversation, (key, value: unknown) => {
@@ -285,7 +285,7 @@ function wholeThrough(format: ConversationFormat, usage: ReplyUsage, tell: (sink
   };
 }
 
-/** Without proofs and ids of items, which are each format's own. */
+/** Collects a reply without proofs and ids of items, which differ by format. */
 function collected(tell: (sink: ReplySink) => void) {
   const reply = new CollectedReply();
   tell(reply);

@@ -1,4 +1,4 @@
-// Tokens of prompts that are lists of blocks or items, estimated.
+// Tests the token estimates of prompts that are lists of blocks or items.
 import { expect, test } from "bun:test";
 import { shownTokens } from "./shown-tokens.ts";
 

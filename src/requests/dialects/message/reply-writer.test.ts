@@ -74,7 +74,7 @@ function clientOf(stream: string): Anthropic {
   });
 }
 
-/** What Anthropic's client makes of the stream. */
+/** Returns the message that Anthropic's client reads from the stream. */
 async function understood(stream: string): Promise<Json> {
   const message = await clientOf(stream).messages.stream(asked).finalMessage();
   const { parsed_output: _parsed, ...members } = message;

@@ -143,7 +143,7 @@ const anyConversations = fc.record({
 /** A budget that leaves nothing for the answer is lowered, as it would be refused. */
 const conversations = anyConversations.filter((one) => ("budget" in (one.thinking ?? {}) ? 2048 : 0) < one.maxTokens);
 
-/** Without members that are undefined, and without places, which are of another request. */
+/** Drops undefined members, and places, which belong to another request. */
 function plain(conversation: Conversation): unknown {
   return JSON.parse(JSON.stringify(conversation, (key, value) => (key === "place" ? undefined : value)));
 }

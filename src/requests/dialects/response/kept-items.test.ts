@@ -1,4 +1,4 @@
-// Which requests name what is kept, and what becomes of items on their way into the store and to an engine.
+// Tests references to stored items, and the form of items in the store and for a model server.
 import { describe, expect, test } from "bun:test";
 import { itemsForEngine, namesKept, ownItems } from "./kept-items.ts";
 

@@ -60,7 +60,7 @@ function sequenceOf(stream: string): string[] {
     });
 }
 
-/** What OpenAI's client makes of the stream. */
+/** Returns the response that OpenAI's client reads from the stream. */
 async function understood(stream: string): Promise<Json> {
   const fetch = async () => new Response(stream, { headers: { "content-type": "text/event-stream" } });
   const client = new OpenAI({ apiKey: "k", baseURL: "http://localhost:1/v1", fetch, maxRetries: 0 });

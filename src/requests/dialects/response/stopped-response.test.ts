@@ -1,4 +1,5 @@
-// How an engine's own response is ended in the middle: what was said is in it, and no client takes a part of a call for a call.
+// Tests the end of a server's own response in the middle: the text so far stays, and no client sees a partial call as a
+// call.
 import { expect, test } from "bun:test";
 import { FollowedResponse } from "./stopped-response.ts";
 

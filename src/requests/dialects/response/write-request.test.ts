@@ -1,4 +1,4 @@
-// What a model server that speaks Responses is asked: stateless, and with nothing lost in silence.
+// Tests requests for a model server that speaks Responses: stateless, and without silent losses.
 import { describe, expect, test } from "bun:test";
 import { GatewayError } from "../../../base/errors.ts";
 import { responseRequest } from "../../../wire/responses.ts";

@@ -1,4 +1,4 @@
-// What is told of usage on the way through: the latest of each figure, and no more of a part than of the whole.
+// Tests the usage that a reply reports: the latest of each figure, and no part above its whole.
 import { expect, test } from "bun:test";
 import { CountedReply, usageOf } from "./counted-reply.ts";
 
