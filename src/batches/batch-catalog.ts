@@ -1,4 +1,4 @@
-// The models of the catalog with their prices as batches have them.
+// The model catalog with batch prices.
 import type { Model } from "../domain/models/model.ts";
 import type { InferenceDeps } from "../inference/call.ts";
 
@@ -7,11 +7,11 @@ type CatalogPart = InferenceDeps["catalog"];
 export class BatchCatalog implements CatalogPart {
   readonly #catalog: CatalogPart;
   readonly #factor: () => number;
-  /** By the model as the catalog has it, so that what is worked out of a price is worked out once. */
+  /** Batch-priced models by catalog model, so that derived prices are computed once. */
   #priced = new WeakMap<Model, Model>();
   #pricedBy = 1;
 
-  /** `factor` is asked each time: a reload may change it. */
+  /** Calls `factor` each time, because a reload may change it. */
   constructor(catalog: CatalogPart, factor: () => number) {
     this.#catalog = catalog;
     this.#factor = factor;
@@ -39,7 +39,7 @@ export class BatchCatalog implements CatalogPart {
     let priced = this.#priced.get(model);
     if (!priced) {
       const { price } = model;
-      // A variant without conditions holds for every request.
+      // A variant without conditions applies to every request.
       priced = { ...model, price: { ...price, variants: [...(price.variants ?? []), { factor }] } };
       this.#priced.set(model, priced);
     }

@@ -1,4 +1,4 @@
-// Works on batches in the background: checks them, answers their lines while places are idle, and writes what came of them.
+// Processes batches in the background: validates them, answers their lines in idle slots, and writes the results.
 import type { Clock } from "../base/clock.ts";
 import { GatewayError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
@@ -23,16 +23,16 @@ import { validateBatch } from "./validate-batch.ts";
 
 export interface BatchSettings {
   maxRequests: number;
-  /** Lines under way at the same time. */
+  /** Maximum concurrent lines. */
   concurrency: number;
   priceFactor: number;
 }
 
-/** Times of the work; a test has less patience. */
+/** Intervals of the work. Tests use shorter ones. */
 export interface BatchTimes {
-  /** How often it looks for work that others have left or brought. */
+  /** Interval of the poll for new batches and for those of crashed processes. */
   pollMs?: number;
-  /** How long what a process has claimed is nobody else's, unless it says again that it works on it. */
+  /** Lease of a claimed batch or line, which the process renews while it works. */
   leaseSeconds?: number;
 }
 
@@ -42,15 +42,15 @@ export interface BatchRunnerOptions {
   objects: Pick<ObjectStore, "read">;
   authenticator: Pick<Authenticator, "behind">;
   openRequests: Pick<OpenRequests, "enter">;
-  /** Puts what is charged for a line on the ledger: once, however often it is told. */
+  /** Charges a line on the ledger once, even if called several times. */
   charge(begin: UsageBegin, end: UsageEnd): Promise<void>;
-  /** Resolves once what was charged is in the database; rejects where it cannot be written. */
+  /** Resolves when the charges are in the database. Rejects if they cannot be written. */
   flush(): Promise<void>;
   inference: InferenceDeps;
-  /** Read each time: a reload may change them. */
+  /** Reads the settings each time, because a reload may change them. */
   settings(): BatchSettings;
   requestLimits(): RequestLimits;
-  /** Whether no other process can work on the same batches: then what is claimed at the start is what a dead one left. */
+  /** True if no other process works on the same batches. Claims found at the start then belong to a crashed process. */
   isAlone: boolean;
   clock: Clock;
   log: Log;
@@ -58,33 +58,36 @@ export interface BatchRunnerOptions {
 }
 
 const [defaultLookMs, defaultLeaseSeconds] = [1_000, 30];
-/** How soon an idle place is seen that became free without a line's end. */
+/** Interval of the check for slots that became idle without the end of a line. */
 const idleMs = 100;
-/** Batches of which lines are taken at a time. */
+/** Maximum batches whose lines are processed at a time. */
 const maxOpen = 1_000;
-/** Attempts after which the failure of model servers is the answer of a line. */
+/** Attempts after which an upstream failure is the result of the line. */
 const maxAttempts = 8;
 const maxWaitSeconds = 60;
-/** How long a server that closes waits for what it has under way. */
+/** Time that a closing server waits for lines in progress. */
 const closeMs = 3_000;
-/** The pause before the outcome of a line is written again that the database refused. */
+/** Pause before the result of a line is written again after the database refused it. */
 const writeAgainMs = 1_000;
-/** How soon a batch is taken again that could not be validated or finalized. */
+/** Delay before a failed validation or finalization is repeated. */
 const stepAgainSeconds = 5;
 const chargedAtOnce = 200;
 const forgottenAtOnce = 200;
 
-/** Another moment helps, however often: who pays for it is told nothing, and the batch's own end ends it. */
+/**
+ * Temporary errors, after which a line is repeated without a maximum of attempts. The end of the batch ends the
+ * repetition.
+ */
 const passing = new Set(["rate_limit_exceeded", "service_unavailable"]);
 const ofServers = new Set(["upstream_error", "upstream_timeout", "internal_error"]);
 
-/** How an attempt at a line ends: with its answer, with a failure as its answer, or for another one later. */
+/** Ends of an attempt at a line: answered, failed for good, gave way to a live request, or repeated later. */
 export const lineEnds = ["answered", "failed", "gave_way", "again"] as const;
 export type LineEnd = (typeof lineEnds)[number];
 
-/** What this process has of batches at the moment, and how its attempts at lines ended since its start. */
+/** Figures of this process: current batches, and how its attempts ended since its start. */
 export interface BatchFigures {
-  /** Batches with work left, whoever does it, as of the last look. */
+  /** Batches with open work in any process, as of the last poll. */
   open: number;
   running: number;
   ended: Readonly<Record<LineEnd, number>>;
@@ -104,19 +107,23 @@ export class BatchRunner {
   readonly #catalog: BatchCatalog;
   readonly #timers: ReturnType<typeof setInterval>[];
   readonly #running = new Map<string, Running>();
-  /** Those that have lines, as of the last look; of some of them nobody takes any until the next one. */
+  /**
+   * Batches with open lines, as of the last poll. The batches in `#empty` have no line to claim until the next poll.
+   */
   #open: readonly Batch[] = [];
   readonly #empty = new Set<string>();
-  /** Batches that were told to wait, by a limit or for want of a place: monotonic milliseconds until which they do. */
+  /**
+   * Batches that pause because of a limit or missing slots, with the monotonic milliseconds at which the pause ends.
+   */
   readonly #resting = new Map<string, number>();
-  /** Answers that are on the ledger, as the database is told soon. */
+  /** Charged lines that the database does not mark as paid yet. */
   #paid: Pick<BatchLine, "batchId" | "line">[] = [];
   #looking: Promise<void> | undefined;
   #stepping: Promise<void> | undefined;
-  /** The batch that is validated or finalized now. */
+  /** The batch that is being validated or finalized. */
   #stepped: string | undefined;
   #filling: Promise<void> | undefined;
-  /** The account that had a batch validated or finalized last: the others come before its next one. */
+  /** The account whose batch was validated or finalized last. Batches of other accounts come first. */
   #lastAccount = "";
   #renewMs = 0;
   #isClosed = false;
@@ -137,7 +144,7 @@ export class BatchRunner {
     return { open: this.#open.length, running: this.#running.size, ended: this.#ended };
   }
 
-  /** Looks for work now, as somebody brought some. */
+  /** Polls for work at once, for example after a new batch. */
   look(): void {
     if (this.#isClosed) return;
     this.#looking ??= this.#look().finally(() => {
@@ -146,7 +153,7 @@ export class BatchRunner {
     });
   }
 
-  /** Gives back what it has claimed, for others to take at once; resolves when it uses the store no more. */
+  /** Releases claimed work, so that other processes can continue. Resolves when the store is no longer used. */
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const timer of this.#timers) clearInterval(timer);
@@ -154,7 +161,8 @@ export class BatchRunner {
     const ended = async () => {
       await Promise.all([this.#looking, this.#stepping, this.#filling]);
       while (this.#running.size > 0) await Bun.sleep(5);
-      // A line that is not recorded now counts as unpaid for the next process, which charges nothing twice.
+      // A line that is not marked now counts as unpaid for the next process, whose charge has no effect on a charged
+      // line.
       await this.#tellPaid().catch(() => {});
     };
     await Promise.race([ended(), Bun.sleep(closeMs)]);
@@ -181,7 +189,7 @@ export class BatchRunner {
     }
   }
 
-  /** Keeps the leases of what is under way, once a third of them has passed. */
+  /** Renews the leases of work in progress, after a third of the lease. */
   async #renew(): Promise<void> {
     const { clock, work } = this.#options;
     const nowMs = clock.monotonicMs();
@@ -191,7 +199,7 @@ export class BatchRunner {
     await work.renew(this.#claim, { batchId: this.#stepped, lines });
   }
 
-  /** What was cancelled, or has expired, is answered by nobody: its places are for others. */
+  /** Stops the lines of cancelled and expired batches, to free their slots. */
   #stopEnded(open: readonly Batch[]): void {
     const ids = new Set(open.map(({ id }) => id));
     for (const { batch, stop } of this.#running.values()) {
@@ -199,7 +207,7 @@ export class BatchRunner {
     }
   }
 
-  /** Validates or finalizes one batch after the other, beside the lines. */
+  /** Validates or finalizes batches one after another, beside the lines. */
   #step(): void {
     if (this.#isClosed) return;
     this.#stepping ??= this.#steps().finally(() => {
@@ -246,7 +254,7 @@ export class BatchRunner {
     }
   }
 
-  /** What one that died had answered, and did not put on the ledger. */
+  /** Charges lines that a crashed process answered but did not charge. */
   async #payLeft(): Promise<void> {
     await this.#pay(() => this.#options.work.unpaid(chargedAtOnce));
   }
@@ -259,7 +267,10 @@ export class BatchRunner {
     }
   }
 
-  /** A spool is read by its own process alone: until the database has it, another one would have to charge for it. */
+  /**
+   * Marks charged lines as paid after their charges are in the database. Only its own process reads a spool, so another
+   * process would have to charge again.
+   */
   async #tellPaid(): Promise<void> {
     const paid = this.#paid;
     if (paid.length === 0) return;
@@ -273,7 +284,7 @@ export class BatchRunner {
     }
   }
 
-  /** Takes lines for the places that are idle. */
+  /** Claims lines for idle slots. */
   #fill(): void {
     if (this.#isClosed || this.#options.inference.stopping.begun || this.#open.length === 0) return;
     this.#filling ??= this.#fillIdle().finally(() => {
@@ -291,7 +302,8 @@ export class BatchRunner {
         const { batch, models, places } = next;
         const lines = await work.claimLines(batch.id, models, Math.min(room, places), this.#claim);
         if (lines.length === 0) this.#empty.add(batch.id);
-        // Where its lease ran out meanwhile, as after an outage, a line that is under way here is claimed anew, not asked again.
+        // After an outage a lease may have expired here, so a line in progress can be claimed again. It is not sent
+        // twice.
         for (const line of lines) if (!this.#running.has(nameOf(line))) void this.#answer(batch, line);
       }
     } catch (error) {
@@ -300,7 +312,7 @@ export class BatchRunner {
     }
   }
 
-  /** Whose turn it is: the account with the least under way, and of its batches the one with the least. */
+  /** Returns the next batch: of the account with the fewest lines in progress, the batch with the fewest. */
   #next(): { batch: Batch; models: string[]; places: number } | undefined {
     const underWay = new Map<string, number>();
     for (const { batch } of this.#running.values()) {
@@ -317,13 +329,13 @@ export class BatchRunner {
       const idle = batch.models.map((model) => ({ model, places: this.#idlePlaces(batch, model) }));
       const models = idle.filter(({ places }) => places > 0);
       const places = models.reduce((most, one) => Math.max(most, one.places), 0);
-      // One by one where several accounts want them, so that each gets as many.
+      // If several accounts wait, each claim takes one line, so that all get the same share.
       if (places > 0) return { batch, models: models.map(({ model }) => model), places: isShared ? 1 : places };
     }
     return undefined;
   }
 
-  /** Places for lines that ask for this model; where there is no such model, one line at a time is told so. */
+  /** Returns idle slots for lines of this model. For an unknown model one line at a time runs, and fails. */
   #idlePlaces({ endpoint, accountId }: Batch, name: string): number {
     const { capacity } = this.#options.inference;
     const operation = batchEndpoints.get(endpoint);
@@ -335,7 +347,7 @@ export class BatchRunner {
     return capacity.idlePlaces(open, request) - this.#starting(name);
   }
 
-  /** Lines that are on their way to a place. */
+  /** Counts the lines that are waiting for a slot. */
   #starting(name: string): number {
     let count = 0;
     for (const { model, run } of this.#running.values()) if (model === name && !run?.hasAsked) count++;
@@ -353,7 +365,7 @@ export class BatchRunner {
     try {
       await this.#answerLine(batch, line, running);
     } catch (error) {
-      // Its lease ends it: another process takes the line.
+      // The lease of the line expires, and another process claims it.
       log.error("batch_line_failed", { batch: batch.id, line: line.line, detail: detailOf(error) });
     } finally {
       this.#running.delete(name);
@@ -372,7 +384,7 @@ export class BatchRunner {
       const again = this.#again(error, line, running);
       if (again) {
         this.#ended[running.run?.gaveWay ? "gave_way" : "again"]++;
-        // What holds for one of its lines mostly holds for the others: they need not ask to be told the same.
+        // The reason mostly applies to all lines of the batch, so the whole batch pauses.
         const untilMs = this.#options.clock.monotonicMs() + again.inSeconds * 1_000;
         if (!again.failed) this.#resting.set(batch.id, untilMs);
         await this.#written(() => work.releaseLine(line, this.#claim, again));
@@ -382,7 +394,7 @@ export class BatchRunner {
       text = refusedLine(batch, line.line, line.customId, error);
     }
     const usage = running.run?.usage;
-    // The answer and what is charged for it are one write: whoever dies before it has done nothing, and after it all.
+    // Answer and charge are one write, so a crash leaves either both or neither.
     if (!(await this.#written(() => work.answered(line, { text, isError, usage }, this.#claim)))) return;
     this.#ended[isError ? "failed" : "answered"]++;
     if (!usage) return;
@@ -390,7 +402,7 @@ export class BatchRunner {
     this.#paid.push(line);
   }
 
-  /** Writes, again and again while the database is away, so that a model which has answered is not asked once more. */
+  /** Repeats the write while the database is away, so that an answered request is not sent to the model again. */
   async #written<Result>(write: () => Promise<Result>): Promise<Result> {
     for (;;) {
       try {
@@ -403,7 +415,7 @@ export class BatchRunner {
     }
   }
 
-  /** Resolves with the JSON of the answer. */
+  /** Resolves with the JSON of the response. */
   async #ask(batch: Batch, line: ClaimedLine, running: Running): Promise<string> {
     const { authenticator, openRequests, inference, requestLimits } = this.#options;
     const principal = await authenticator.behind(batch.keyId);
@@ -432,15 +444,15 @@ export class BatchRunner {
     return Buffer.concat(pieces);
   }
 
-  /** When the line is to be asked again; undefined where the error is its answer. */
+  /** Returns when to repeat the line; undefined if the error is its result. */
   #again(error: GatewayError, { attempts }: ClaimedLine, { batch, run }: Running) {
     if (run?.gaveWay || this.#isClosed) return { inSeconds: 0, failed: false };
     const inSeconds = Math.min(maxWaitSeconds, Math.ceil(error.retryAfterSeconds ?? 5 ** attempts));
-    // A line that needs more than a limit ever allows would hold up its batch until that expires.
+    // A line that exceeds a limit for good would hold up its batch until the batch expires.
     const neverFits = error.shouldRetry === false && error.retryAfterSeconds === undefined;
     if (passing.has(error.code) && !neverFits) return { inSeconds, failed: false };
     const resetsAt = error.quota?.resets_at ?? null;
-    // A quota that opens in time is waited for; one of a month that is spent is an answer.
+    // The line waits for a quota that resets before the batch expires. Otherwise the error is its result.
     if (resetsAt !== null && resetsAt < batch.expiresAt) return { inSeconds: maxWaitSeconds, failed: false };
     if (ofServers.has(error.code) && attempts + 1 < maxAttempts) return { inSeconds, failed: true };
     return undefined;

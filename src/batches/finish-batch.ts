@@ -1,4 +1,4 @@
-// Writes the answers of a batch, in the order of its lines, into the files that its owner reads.
+// Writes the results of a batch, in the order of its lines, into the files for its owner.
 import type { AnsweredLine, Batch, BatchWork, Claim } from "../domain/batches/batch.ts";
 import type { NewFile, StoredFiles } from "../files/stored-files.ts";
 import { unansweredLine, unreadableLine } from "./output-lines.ts";
@@ -9,17 +9,17 @@ export interface FinishDeps {
   nowSeconds(): number;
 }
 
-/** Few, as an answer may be long. */
+/** Lines of one read. The number is small, because answers may be long. */
 const linesAtOnce = 10;
 
 /**
- * What was begun by one that died is written anew, into files of its own: one that was only slow, and lost its lease, must
- * touch nothing of whoever finishes in its place. False where the batch is claimed no more; then nothing stays of its files.
+ * Writes new files for each try, so that a slow process which lost its lease cannot change the files of its successor.
+ * Returns false and removes the files if the claim was lost.
  */
 export async function finishBatch(batch: Batch, claim: Claim, deps: FinishDeps): Promise<boolean> {
   const { work } = deps;
   const output = new Output(batch, "output", deps);
-  // Anthropic gives all results in one.
+  // Anthropic puts all results in one file.
   const errors = batch.form === "anthropic" ? output : new Output(batch, "errors", deps);
   try {
     for (let after = 0; ; ) {
@@ -37,14 +37,14 @@ export async function finishBatch(batch: Batch, claim: Claim, deps: FinishDeps):
     await errors.discard();
     return false;
   } catch (error) {
-    // Where nobody can say whether the batch has them, those that are finished stay.
+    // Finished files stay, because the batch may already refer to them.
     await output.abandon();
     await errors.abandon();
     throw error;
   }
 }
 
-/** One of the files; none is made where nothing is written to it. */
+/** A result file of the batch. The first line creates the file. */
 class Output {
   readonly #batch: Batch;
   readonly #what: "output" | "errors";
@@ -65,7 +65,7 @@ class Output {
     await this.#file.write(Buffer.from(`${text}\n`));
   }
 
-  /** Its id; null where there is none. */
+  /** Returns the file's id; null if nothing was written. */
   async finish(): Promise<string | null> {
     if (!this.#file) return null;
     const { keepSeconds } = this.#batch;
@@ -78,7 +78,7 @@ class Output {
     if (!this.#isFinished) await this.discard();
   }
 
-  /** Also one that is finished. */
+  /** Deletes the file, even if it is finished. */
   async discard(): Promise<void> {
     await this.#file?.abandon();
   }

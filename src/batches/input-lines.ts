@@ -1,4 +1,4 @@
-// The lines of a batch's input: cut out of the file as it is read, and checked as the requests that they are.
+// Reads the lines of a batch's input file, and checks them as requests.
 import { isUtf8 } from "node:buffer";
 import { ByteSpan } from "../base/bytes/byte-span.ts";
 import { fieldError, GatewayError, invalidRequest } from "../base/errors.ts";
@@ -12,7 +12,7 @@ import type { DecodedRequest } from "../requests/decoded-request.ts";
 import { dialects, operations } from "../requests/dialects/dialects.ts";
 import { askedServers } from "../requests/dialects/response/hosted/asked-servers.ts";
 
-/** Paths that the requests of a batch may have, each with its operation: a line of JSON says them, and another one answers. */
+/** Request paths of batches, each with its operation. Requests and responses must be JSON. */
 export const batchEndpoints: ReadonlyMap<string, Operation> = new Map(
   operations
     .filter((operation) => {
@@ -22,25 +22,25 @@ export const batchEndpoints: ReadonlyMap<string, Operation> = new Map(
     .map((operation) => [`/v1${operationPaths[operation]}`, operation]),
 );
 
-/** A line where it stands in the file: bytes from `start`, before `end`, without its line end. */
+/** A line and its position in the file: bytes from `start`, before `end`, without its line end. */
 export interface FoundLine {
-  /** From 1 on, empty ones included. */
+  /** Line number from 1 on, which counts empty lines too. */
   line: number;
   start: number;
   end: number;
-  /** Undefined where it is longer than it may be. */
+  /** Bytes of the line; undefined if the line is too long. */
   bytes: Buffer | undefined;
 }
 
-/** The most that `limits.depth` can be, and the line around it. */
+/** Maximum depth: that of a request, which is at most `limits.depth`, and one level for the line. */
 const maxDepth = 1_001;
 const lineNames = new ClearNames({ known: ["custom_id", "method", "url", "body"], open: [] });
-/** What stands around a request in a line. */
+/** Maximum bytes of the line's members beside the request. */
 const frameBytes = 4_096;
 const lineEnd = 0x0a;
 const maxCustomIdLength = 256;
 
-/** Gives every line with more than blanks in it; holds one at a time, of no more bytes than a request may have. */
+/** Yields every line that is not blank. Holds one line at a time, with at most the bytes of a request. */
 export async function* linesOf(
   pieces: AsyncIterable<Uint8Array>,
   { bodyBytes }: Pick<RequestLimits, "bodyBytes">,
@@ -83,7 +83,7 @@ export async function* linesOf(
   if (last.bytes === undefined || !isBlank(last.bytes)) yield last;
 }
 
-/** Counts the lines of blanks alone that begin at `from`, and returns the position of the line behind them. */
+/** Counts blank lines from `from` on, and returns the position of the next line. */
 function blankLines(bytes: Buffer, from: number): { lines: number; end: number } {
   let [lines, end] = [0, from];
   for (let at = from; at < bytes.length; at++) {
@@ -98,18 +98,18 @@ function blankLines(bytes: Buffer, from: number): { lines: number; end: number }
   return { lines, end };
 }
 
-/** What stands around a request in its line, and the request as it was sent. */
+/** The id and the request of a line. */
 export interface LineFrame {
   customId: string;
   body: Readonly<Record<string, unknown>>;
 }
 
-/** Whether a database gives the text back as it was. */
+/** Reports whether a database stores the text unchanged. */
 export function isKeepable(text: string): boolean {
   return text.isWellFormed() && !text.includes("\0");
 }
 
-/** Throws a GatewayError whose `param` is the member of the line that is wrong. */
+/** Throws a GatewayError whose `param` is the faulty member of the line. */
 export function readFrame(bytes: Buffer | undefined, endpoint: string, limits: RequestLimits): LineFrame {
   if (!bytes) {
     throw invalidRequest(`The line has more than the ${limits.bodyBytes} bytes that a request may have.`);
@@ -148,7 +148,7 @@ function parsed(bytes: Buffer): Record<string, unknown> {
   );
 }
 
-/** The request as a live one is checked. Throws a GatewayError whose `param` begins with `body`. */
+/** Checks the request like a live request. Throws a GatewayError whose `param` begins with `body`. */
 export function requestOf({ body }: LineFrame, endpoint: string, limits: RequestLimits): DecodedRequest {
   const operation = batchEndpoints.get(endpoint);
   if (!operation) throw fieldError("url", "is no endpoint that batches have.");

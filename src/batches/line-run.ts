@@ -1,4 +1,4 @@
-// One line of a batch on its way: the same way as that of a live request, but for its place, its price and its charge.
+// Runs one line of a batch like a live request, with batch slots, batch prices and a deferred charge.
 import { Cancellation } from "../base/cancellation.ts";
 import { Deferred } from "../base/deferred.ts";
 import { GatewayError } from "../base/errors.ts";
@@ -14,7 +14,7 @@ begun.resolve();
 
 const brokenOff = new DOMException("The line was broken off.", "AbortError");
 
-/** What it answers stands in the output of its batch, and nowhere else; what it is refused in the end is there as well. */
+/** A line's request. Its result or final error is written to the output of the batch only. */
 export class LineRun extends WholeCall implements Pick<Ledger, "begin"> {
   readonly left = new Cancellation();
   #begin: UsageBegin | undefined;
@@ -22,13 +22,13 @@ export class LineRun extends WholeCall implements Pick<Ledger, "begin"> {
   #isWanted = false;
   #hasAsked = false;
 
-  /** Resolves with the JSON of the answer; rejects with a GatewayError. */
+  /** Resolves with the JSON of the response. Rejects with a GatewayError. */
   async ask(deps: InferenceDeps): Promise<string> {
     const observer = deps.observer && this.#watchedBy(deps.observer);
     return await run(this, { ...deps, ...keepsNothing, observer, ledger: this });
   }
 
-  /** A line that was broken off has not failed: whoever alerts on failures is told that it was cancelled. */
+  /** Reports a stopped line as cancelled rather than failed, so that it triggers no alerts. */
   #watchedBy(observer: NonNullable<InferenceDeps["observer"]>): NonNullable<InferenceDeps["observer"]> {
     return {
       inferenceBegan: (begin) => observer.inferenceBegan(begin),
@@ -44,22 +44,22 @@ export class LineRun extends WholeCall implements Pick<Ledger, "begin"> {
     };
   }
 
-  /** Whether it gave its place to somebody else. */
+  /** True if a live request took the slot of the line. */
   get gaveWay(): boolean {
     return this.#isWanted;
   }
 
-  /** Whether it has a place, or waits for one. */
+  /** True if the line has a slot or waits for one. */
   get hasAsked(): boolean {
     return this.#hasAsked;
   }
 
-  /** What is charged for it, once it has ended: with its answer, as one, and not before. Undefined where it never began. */
+  /** The charge of the ended line, to be written with its answer. Undefined if the line never began. */
   get usage(): LineUsage | undefined {
     return this.#begin && this.#end && { begin: this.#begin, end: this.#end };
   }
 
-  /** Somebody else wants its place: what its model said so far is nobody's, and charged to nobody. */
+  /** Stops the line for a live request. The partial answer is discarded and not charged. */
   readonly onWanted = (): void => {
     this.#isWanted = true;
     this.stop(new GatewayError("service_unavailable", "A live request wanted the place of this one."));
@@ -69,7 +69,7 @@ export class LineRun extends WholeCall implements Pick<Ledger, "begin"> {
     this.left.cancel(reason);
   }
 
-  /** In place of the ledger: it is put there once the answer is kept. */
+  /** Replaces the ledger. The batch runner records the charge with the answer. */
   begin(request: UsageBegin): LedgerEntry {
     this.#begin = request;
     return {

@@ -1,11 +1,11 @@
-// The lines in which a batch answers, in the form of whose API it was made by.
+// The result lines of a batch, in the form of OpenAI's or Anthropic's API.
 import { createHash } from "node:crypto";
 import { GatewayError } from "../base/errors.ts";
 import type { AnsweredLine, Batch } from "../domain/batches/batch.ts";
 import { renderAnthropicError } from "../wire/anthropic-errors.ts";
 import { errorTable, renderError } from "../wire/errors.ts";
 
-/** The id of a line's request on the ledger: the same however often, and wherever, it is answered. */
+/** Returns the request id of a line. It is the same for every attempt in every process. */
 export function requestIdOf({ id, createdAt }: Pick<Batch, "id" | "createdAt">, line: number): string {
   const digest = createHash("sha256").update(`${id} ${line}`).digest("hex");
   const time = (createdAt * 1_000).toString(16).padStart(12, "0");
@@ -13,7 +13,7 @@ export function requestIdOf({ id, createdAt }: Pick<Batch, "id" | "createdAt">, 
   return `req_${parts.join("-")}-${digest.slice(6, 18)}`;
 }
 
-/** `body`: the JSON of the answer. */
+/** Returns the result line of an answer. `body` is the JSON of the answer. */
 export function answeredLine(batch: Batch, line: number, customId: string, body: string): string {
   const answer = oneLine(body);
   if (batch.form === "anthropic") {
@@ -30,7 +30,7 @@ export function refusedLine(batch: Batch, line: number, customId: string, error:
   return openaiLine(batch, line, customId, errorTable[error.code].status, renderError(error));
 }
 
-/** The line of one that nobody answered before its batch ended. */
+/** Returns the result line of a request without an answer before the end of its batch. */
 export function unansweredLine(batch: Batch, { line, customId }: Pick<AnsweredLine, "line" | "customId">): string {
   const isCancelled = batch.ending === "cancelled";
   if (batch.form === "anthropic") {
@@ -45,7 +45,7 @@ export function unansweredLine(batch: Batch, { line, customId }: Pick<AnsweredLi
   return JSON.stringify({ id: idOf(batch, line), custom_id: customId, response: null, error });
 }
 
-/** The line of an answer that does not open any more, as its key was given up. */
+/** Returns the result line of an answer whose encryption key was deleted. */
 export function unreadableLine(batch: Batch, { line, customId }: Pick<AnsweredLine, "line" | "customId">): string {
   const error = new GatewayError("internal_error", "The answer was kept under a key that is no more.");
   return refusedLine(batch, line, customId, error);
@@ -61,7 +61,7 @@ function idOf(batch: Batch, line: number): string {
   return `batch_req_${requestIdOf(batch, line).slice("req_".length).replaceAll("-", "")}`;
 }
 
-/** JSON has line ends between its values alone. */
+/** Removes line ends, which JSON has only between its values. */
 function oneLine(body: string): string {
   return /[\n\r]/.test(body) ? JSON.stringify(JSON.parse(body)) : body;
 }

@@ -1,4 +1,4 @@
-// Reads the input of a batch once from its beginning to its end: each line becomes a request to be answered, or a fault.
+// Validates the input file of a batch in one pass: each line becomes a request or a fault.
 import { GatewayError } from "../base/errors.ts";
 import type { Batch, BatchFault, BatchLine, BatchWork, Claim } from "../domain/batches/batch.ts";
 import { maxModelIdLength } from "../domain/models/model-entry.ts";
@@ -15,13 +15,13 @@ export interface ValidateDeps {
 
 export type Validated = { models: readonly string[]; total: number } | { faults: readonly BatchFault[] } | "lost";
 
-/** Faults that are told: whoever mends a hundred sends the file again anyway. */
+/** Maximum faults to report. */
 const maxFaults = 100;
-/** Models that one batch may ask for. */
+/** Maximum models of one batch. */
 export const maxModels = 100;
 const linesAtOnce = 200;
 
-/** `lost`: it is claimed no more. Rejects where its input cannot be read now. */
+/** Returns `lost` if the claim was lost. Rejects if the input file cannot be read now. */
 export async function validateBatch(batch: Batch, claim: Claim, deps: ValidateDeps): Promise<Validated> {
   if (!(await deps.work.beginLines(batch.id, claim))) return "lost";
   const reading = new Reading(batch, claim, deps);
@@ -41,7 +41,7 @@ class Reading {
   readonly #batch: Batch;
   readonly #claim: Claim;
   readonly #deps: ValidateDeps;
-  /** By their ids, the line in which each stands. */
+  /** Line numbers by custom id. */
   readonly #ids = new Map<string, number>();
   readonly #models = new Set<string>();
   readonly #faults: BatchFault[] = [];
@@ -53,7 +53,7 @@ class Reading {
     this.#deps = deps;
   }
 
-  /** Whether it is to be read on. */
+  /** Returns false if no further line needs to be read. */
   take({ line, start, end, bytes }: FoundLine): boolean {
     const { id: batchId, endpoint } = this.#batch;
     const { mostRequests } = this.#deps;
@@ -68,7 +68,7 @@ class Reading {
       }
       this.#ids.set(customId, line);
       const asked = this.#modelOf(frame);
-      // What cannot be kept names no model: the line is told so when it is asked.
+      // A model name that cannot be stored becomes empty, and the line fails when it runs.
       const model = isKeepable(asked) ? asked : "";
       this.#models.add(model);
       if (this.#faults.length === 0) this.#lines.push({ batchId, line, customId, model, start, end });
@@ -87,7 +87,10 @@ class Reading {
     return this.#faults.length < maxFaults;
   }
 
-  /** Throws where the request is wrong; in the form of Anthropic's API that is its own result, and told when it is asked. */
+  /**
+   * Returns the model. Throws for an invalid request, except in Anthropic's form, where the error is the result of the
+   * line.
+   */
   #modelOf(frame: LineFrame): string {
     try {
       return requestOf(frame, this.#batch.endpoint, this.#deps.requestLimits()).model;
@@ -98,7 +101,10 @@ class Reading {
     }
   }
 
-  /** Writes what was read, where that is so much; between, whoever else waits has a turn. False where the batch is claimed no more. */
+  /**
+   * Writes the lines read if there are at least `atLeast`, then yields to other work. Returns false if the claim was
+   * lost.
+   */
   async flush(atLeast: number): Promise<boolean> {
     if (this.#lines.length < atLeast) return true;
     const lines = this.#lines;

@@ -1,4 +1,4 @@
-// Makes, changes and tests webhooks: the records and events, which a store then writes, and who may do it.
+// Creates, changes and tests webhooks, checks permissions, and records audit events.
 import { fieldError, forbidden, GatewayError, invalidRequest } from "../base/errors.ts";
 import { shown } from "../base/text/shown.ts";
 import {
@@ -33,11 +33,11 @@ export interface WebhooksOptions {
   notices: Pick<NotificationStore, "add">;
   sealFor: SealFor;
   rules: EgressRules;
-  /** Called once there is something to deliver. */
+  /** Called when there is something to deliver. */
   wake(): void;
 }
 
-/** What a request says of a webhook, as far as it does. */
+/** Members of a webhook in a request; members left out stay unchanged. */
 export interface WebhookRequest {
   url?: string | undefined;
   description?: string | null | undefined;
@@ -45,15 +45,15 @@ export interface WebhookRequest {
   enabled?: boolean | undefined;
 }
 
-/** The secret is shown once. */
+/** A new webhook with its secret, which is shown once. */
 export interface MadeWebhook {
   webhook: SecuredWebhook;
   secret: string;
 }
 
 /**
- * The account's own matter: of owners, admins and keys that are the account's and bounded by no other. A key that another one made
- * must not leave behind what outlives it.
+ * Returns the account as owner. Only owners, admins and unrestricted account keys may manage webhooks. A key made by
+ * another key may not, because the webhook would outlive it.
  */
 export function accountOwner(principal: Principal): WebhookOwner {
   requireKeyManager(principal);
@@ -79,7 +79,7 @@ export class Webhooks {
     return this.#options.store.list(owner);
   }
 
-  /** Throws `not_found` for another owner's as well: it does not exist. */
+  /** Throws `not_found`, also for webhooks of other owners. */
   async require(owner: WebhookOwner, id: string): Promise<SecuredWebhook> {
     const found = await this.#options.store.find(id);
     if (found?.accountId === owner.accountId && found.environment === owner.environment) return found;
@@ -148,7 +148,7 @@ export class Webhooks {
     if (!(await this.#options.store.delete(current.id, event))) gone(current);
   }
 
-  /** Queues an event for it alone; gives the event's id. */
+  /** Queues a test event for this webhook only. Returns the event's id. */
   async test(webhook: SecuredWebhook, nowSeconds: number): Promise<string> {
     if (!webhook.isEnabled)
       throw invalidRequest("The webhook is disabled. Enable it first: PATCH it with enabled true.");
@@ -217,7 +217,7 @@ function descriptionOf(text: string): string {
   return text.trim();
 }
 
-/** In their usual order, each once: a list in another order is no change. */
+/** Returns the events in their usual order, without repetitions, so that a reordered list is no change. */
 function eventsOf({ accountId }: WebhookOwner, wanted: readonly NotificationType[]): NotificationType[] {
   const known: readonly NotificationType[] = accountId === null ? operatorNotificationTypes : accountNotificationTypes;
   const other = wanted.find((type) => !known.includes(type));
@@ -234,7 +234,7 @@ function unknown({ accountId }: WebhookOwner, id: string): GatewayError {
   return new GatewayError("not_found", `There is no webhook ${shown(id)}. GET ${list} lists those that there are.`);
 }
 
-/** Somebody deleted it meanwhile. */
+/** Throws for a webhook that was deleted meanwhile. */
 function gone(webhook: SecuredWebhook): never {
   throw unknown(webhook, webhook.id);
 }

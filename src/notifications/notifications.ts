@@ -1,4 +1,4 @@
-// Keeps what is to be told, once, and lets it be delivered: the way of all that watches.
+// Stores each notification once and queues its deliveries. All watches use this class.
 import { type Clock, elapsedMs } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { type NotificationStore, notificationOf, type Tidings } from "../domain/notifications/notification.ts";
@@ -7,17 +7,17 @@ export interface NotificationsOptions {
   store: Pick<NotificationStore, "add">;
   clock: Pick<Clock, "nowSeconds" | "monotonicMs">;
   log: Log;
-  /** Whether people are told by mail. */
+  /** True if notifications are also sent by mail. */
   mails: boolean;
-  /** Called once there are new deliveries. */
+  /** Called when there are new deliveries. */
   wake(): void;
 }
 
-/** On SQLite the thread that serves requests keeps it: that has at least so many times as long for these after each. */
+/** Pause after each write, in multiples of its duration. SQLite writes in the thread that serves requests. */
 const restFactor = 4;
 const maxRestMs = 100;
 
-/** Tells what it is given. Never rejects; false where it could not be kept, and has to be told again. */
+/** Stores notifications. Never rejects; false means that the notification was not stored and must be repeated. */
 export interface Teller {
   tell(tidings: Tidings): Promise<boolean>;
 }
@@ -26,14 +26,14 @@ export class Notifications implements Teller {
   readonly #options: NotificationsOptions;
   readonly #figures = { told: 0, failures: 0 };
   #isFailing = false;
-  /** One after the other, with a rest behind each. */
+  /** Writes run one after another, with a pause after each. */
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(options: NotificationsOptions) {
     this.#options = options;
   }
 
-  /** Events that this process told, and times that one could not be kept. */
+  /** Number of stored notifications, and of failed writes, of this process. */
   get figures(): Readonly<{ told: number; failures: number }> {
     return this.#figures;
   }

@@ -1,4 +1,4 @@
-// What a connection holds of its own responses is bounded, on the account of its key, and given back.
+// Responses held by a connection: bounded, counted against the key's memory, and released.
 import { expect, test } from "bun:test";
 import { BufferedBytes } from "../base/bytes/buffered-bytes.ts";
 import { HeldResponses } from "./held-responses.ts";

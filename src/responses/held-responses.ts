@@ -1,28 +1,28 @@
-// Responses that a connection alone holds, as they are not kept: what is asked next over it may go on from them.
+// Holds the unstored responses of one connection, so that later requests on the connection can continue a response.
 import type { MemoryAccount } from "../base/bytes/buffered-bytes.ts";
 import type { StoredItem } from "../domain/models/stored-response.ts";
 
-/** The last few: a client goes on from the last, or from one that it forks from. */
+/** Maximum responses to hold. Clients continue the latest response, or fork from a recent one. */
 const maxHeld = 4;
 
 export class HeldResponses {
   readonly #memoryAccount: MemoryAccount;
-  /** The oldest first; JSON, as a tree takes many times as much. */
+  /** Responses as JSON, the oldest first. Parsed objects would take many times the memory. */
   readonly #byId = new Map<string, Buffer>();
 
   constructor(memoryAccount: MemoryAccount) {
     this.#memoryAccount = memoryAccount;
   }
 
-  /** The items of all of its conversation. */
+  /** Returns all items of the response's conversation. */
   find(id: string): readonly StoredItem[] | undefined {
     const held = this.#byId.get(id);
     return held && (JSON.parse(held.toString()) as StoredItem[]);
   }
 
   /**
-   * Older responses give way where there is no room. If there is none without them either, nothing is held: going on from
-   * the response is refused then, as it is after a reconnect.
+   * Holds a response, and drops older ones if memory is short. A response that does not fit is not held, and cannot be
+   * continued, as after a reconnect.
    */
   add(id: string, items: readonly StoredItem[]): void {
     this.drop(id);
@@ -39,12 +39,12 @@ export class HeldResponses {
     return oldest !== undefined;
   }
 
-  /** The connection has ended. */
+  /** Drops all responses when the connection has ended. */
   release(): void {
     for (const id of [...this.#byId.keys()]) this.drop(id);
   }
 
-  /** Forgets a response; no response by that id is no fault. */
+  /** Drops a response. An unknown id has no effect. */
   drop(id: string): void {
     const held = this.#byId.get(id);
     if (!held) return;

@@ -1,4 +1,4 @@
-// What is kept of a conversation becomes the input of the request that goes on from it, and what is not there is named.
+// Input from stored conversations, and errors that name missing items.
 import { beforeEach, describe, expect, test } from "bun:test";
 import { ByteSpan } from "../base/bytes/byte-span.ts";
 import { GatewayError } from "../base/errors.ts";
@@ -15,11 +15,11 @@ const message = (id: string, role: string, text: string): StoredItem => ({
 const before = [message("msg_1", "user", "Hi"), message("msg_2", "assistant", "Hello")];
 const fc = { type: "function_call", id: "fc_1", call_id: "c", name: "f", arguments: "{}" };
 
-/** What stands in the store's place: what it says is what a test is about. */
+/** The store's contents, which each test sets. */
 let chain: { items: readonly StoredItem[]; size: number } | ChainFault;
 let items: Map<string, StoredItem>;
 let held: number;
-/** What may be held; more is refused. */
+/** Bytes that may be held before a refusal. */
 let room: number;
 
 beforeEach(() => {
@@ -31,7 +31,7 @@ beforeEach(() => {
 
 const full = new GatewayError("rate_limit_exceeded", "There is no room.");
 
-/** It reads nothing that it may not, as the store does. */
+/** The replacement reads nothing without permission, as the real store does. */
 async function read(...asked: [ResponseOwner, string, number, number, MayRead?]) {
   const [, , , , mayRead] = asked;
   if (!("items" in chain) || !mayRead || mayRead(chain.size)) return chain;
@@ -147,7 +147,7 @@ describe("a request is refused", () => {
     room = 20;
     expect(await refusalOf({ input: [{ type: "item_reference", id: "fc_1" }] })).toBe(full);
     expect(held).toBe(0);
-    // What was read is there; what it becomes takes more.
+    // The limit allows the read items, but not the complete request.
     room = 110;
     expect(await refusalOf(asked)).toBe(full);
     expect(held).toBe(100);

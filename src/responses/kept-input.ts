@@ -1,4 +1,4 @@
-// Puts into a request what is kept of the conversation that it goes on from, before anything else looks at it.
+// Adds the stored conversation to the input of a request, before any other processing.
 import { ByteSpan } from "../base/bytes/byte-span.ts";
 import type { Clock } from "../base/clock.ts";
 import { fieldError, GatewayError, invalidRequest } from "../base/errors.ts";
@@ -18,7 +18,7 @@ import type { DecodedRequest, GoesOn } from "../requests/decoded-request.ts";
 import { isObject, type Json, objectsOf, textOf } from "../requests/dialects/response/json.ts";
 import { isReference, itemsForEngine, ownItems } from "../requests/dialects/response/kept-items.ts";
 
-/** Where what is kept is found. */
+/** Stores of responses and conversations. */
 export interface KeptDeps {
   responses: Pick<ResponseStore, "chain" | "items">;
   conversations: Pick<ConversationStore, "all">;
@@ -28,31 +28,31 @@ export interface KeptDeps {
 export interface KeptInputOptions {
   owner: ResponseOwner;
   limits: RequestLimits;
-  /** Counts bytes as held until the request is over, or gives the refusal. */
+  /** Counts bytes until the request ends, or returns the refusal. */
   hold(bytes: number): GatewayError | undefined;
-  /** Items that a connection holds of a response of its own, with all that it went on from. */
+  /** Returns the items of a response that the connection holds, with its whole conversation. */
   heldItems?(responseId: string): readonly StoredItem[] | undefined;
 }
 
-/** What a request goes on from, and the whole of its input. */
+/** The continued conversation, and the complete input of the request. */
 export interface WholeInput {
   readonly goesOn: GoesOn;
-  /** The items that an engine gets. */
+  /** Items for the engine. */
   readonly whole: readonly Json[];
-  /** How much is counted as held already, for what was read. */
+  /** Bytes of stored items that are already counted. */
   readonly heldBytes: number;
 }
 
-/** What an id of ours may be: anything else is nothing that the database could be asked for. */
+/** Pattern of ids that the gateway creates. Other ids are not looked up. */
 const idPattern = /^[\w-]+$/;
-/** More items than any client names in one request: each is looked for in the store. */
+/** Maximum item references in one request, because each is looked up in the store. */
 const maxReferences = 1_000;
-/** Each is a row of its own in a conversation, and other writers wait until all of them are in. */
+/** Maximum items added to a conversation. Each is a row, and other writers wait until all are inserted. */
 const maxAdded = 2_000;
 
 /**
- * The request with all of its conversation as its input, which names nothing that is kept any more. Rejects with a
- * GatewayError where what it names is not there for this owner, or all of it is longer than a request may be.
+ * Returns the request with its whole conversation as input and without references. Rejects with a GatewayError if a
+ * reference is unknown to the owner, or if the whole is too long.
  */
 export async function withKeptInput(
   request: DecodedRequest,
@@ -67,7 +67,7 @@ export async function withKeptInput(
   return decoded;
 }
 
-/** A request with such an input, which is held in its turn. */
+/** Decodes a request with the complete input, and counts its bytes. */
 export function decodeWhole(
   operation: Operation,
   body: Json,
@@ -81,7 +81,7 @@ export function decodeWhole(
   return decodeRequest(operation, ByteSpan.of(bytes), limits);
 }
 
-/** The same for a body of another endpoint that has these members. */
+/** Returns the complete input of a body with these members, also for other endpoints. */
 export async function wholeInput(body: Json, deps: KeptDeps, options: KeptInputOptions): Promise<WholeInput> {
   const previousId = idOf(body["previous_response_id"]);
   const conversationId = conversationOf(body["conversation"]);
@@ -103,7 +103,7 @@ export async function wholeInput(body: Json, deps: KeptDeps, options: KeptInputO
   return { goesOn, whole: [...itemsForEngine(before), ...asSent], heldBytes: room.heldBytes };
 }
 
-/** What is read from the store is held before it is read: it is many times what the request itself has. */
+/** Counts stored items before they are read, because they may be many times larger than the request. */
 class Room {
   heldBytes = 0;
   readonly #options: Pick<KeptInputOptions, "limits" | "hold">;
@@ -120,7 +120,7 @@ class Room {
     return !this.#refusal;
   };
 
-  /** Throws where not all could be read. */
+  /** Throws if a read was refused. */
   require(): void {
     if (this.#refusal) throw this.#refusal;
   }
@@ -134,13 +134,16 @@ function requireFewItems(input: unknown): void {
   );
 }
 
-/** The results of calls that clients make, with the type of the call that each answers. */
+/** Types of tool results that clients send, with the type of the call that each answers. */
 const callsOfResults = new Map([
   ["function_call_output", "function_call"],
   ["custom_tool_call_output", "custom_tool_call"],
 ]);
 
-/** Throws if an item is the result of no call in the conversation, as OpenAI's API does. Compacted items may hide a call. */
+/**
+ * Throws if an item is the result of no call in the conversation, as OpenAI's API does. Compacted items may hide a
+ * call.
+ */
 function requireCalls(sent: readonly Json[], before: readonly StoredItem[]): void {
   const isResult = ({ type }: Json) => callsOfResults.has(String(type));
   if (!sent.some(isResult)) return;
@@ -192,7 +195,7 @@ function itemsOf(chain: ResponseChain | Exclude<ChainFault, { missing: string }>
   return chain.items;
 }
 
-/** The items of the request's own input: as an engine gets them, and as they are kept. */
+/** Returns the items of the request's own input, in the form for the engine and in the form to store. */
 async function resolved(
   input: unknown,
   before: readonly StoredItem[],
@@ -220,7 +223,7 @@ async function resolved(
   return { asSent, input: kept };
 }
 
-/** What the references among the items stand for, by id. */
+/** Returns the items that the references name, by id. */
 async function referenced(
   items: readonly Json[],
   before: readonly StoredItem[],
@@ -255,7 +258,7 @@ async function referenced(
   return found;
 }
 
-/** The same for one that never was, that is gone, and that is somebody else's. `missing`: it, or one before it. */
+/** Returns the same error for unknown, deleted and foreign responses. `missing` is the response, or one before it. */
 function noSuchResponse(id: string, missing: string): GatewayError {
   const before = missing === id ? "" : `, as \`${shown(missing)}\` before it is not there any more`;
   return new GatewayError(

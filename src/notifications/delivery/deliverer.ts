@@ -1,4 +1,5 @@
-// Delivers what is queued, apart from any request: bounded in number and time, tried again for three days, by one process at a time.
+// Delivers queued notifications in the background: with bounded concurrency, retries for three days, and one process
+// per delivery.
 
 import { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -20,21 +21,21 @@ export interface DelivererOptions {
   notices: Pick<NotificationStore, "find">;
   webhooks: Pick<WebhookStore, "find" | "disable">;
   people: Pick<PersonStore, "findPerson">;
-  /** Undefined where none is configured. */
+  /** Undefined if no mail server is configured. */
   mail: MailSender | undefined;
   sealFor: SealFor;
   posting: Omit<PostOptions, "clock" | "stop">;
-  /** Without a slash at its end. */
+  /** Returns the public origin, without a slash at the end. */
   publicOrigin(): string;
   clock: Clock;
   log: Log;
-  /** Default five seconds: what other processes left is noticed after that. */
+  /** Interval of the poll for deliveries of other processes. Default five seconds. */
   everyMs?: number;
   random?: () => number;
 }
 
 export const deliveryWays = ["webhook", "mail"] as const;
-/** What attempts end with: `again`: it failed, and is made again later; `failed`: no other is made. */
+/** Ends of an attempt: delivered, to be repeated (`again`), or failed for good. */
 export const attemptEnds = ["delivered", "again", "failed"] as const;
 type AttemptEnd = (typeof attemptEnds)[number];
 
@@ -43,7 +44,7 @@ export interface DeliveryFigures extends QueueLength {
   attempts: Readonly<Record<(typeof deliveryWays)[number], Readonly<Record<AttemptEnd, number>>>>;
 }
 
-/** What came of an attempt. */
+/** Result of an attempt. */
 interface Outcome {
   status: number | null;
   error: string | null;
@@ -55,14 +56,14 @@ interface Outcome {
 const defaultEveryMs = 5_000;
 const { bounds } = longLived.webhookDelivery;
 const maxAtOnce = bounds.total.most;
-/** A receiver that hangs, and an account with many of them, leave places to others. */
+/** Bounds per webhook and per account, so that slow receivers leave slots to others. */
 const maxOfTarget = 2;
 const maxOfOwner = bounds.account.most;
-/** Longer than an attempt takes, of whatever process. */
+/** The lease is longer than any attempt. */
 const leaseSeconds = 60;
-/** How often the length of the queue is looked at, for the metrics. */
+/** Interval between measurements of the queue, for metrics. */
 const measuredMs = 15_000;
-/** How long a stop waits for receivers that are about to answer, and then for what is left. */
+/** Time that a stop waits for running attempts, and then for their cancellation. */
 const graceMs = 1_000;
 
 export class Deliverer {
@@ -84,12 +85,12 @@ export class Deliverer {
     this.#timer.unref();
   }
 
-  /** The figures of a moment ago. */
+  /** Returns figures that are at most seconds old. */
   get figures(): DeliveryFigures {
     return { ...this.#queue, underWay: this.#underWay.size, attempts: this.#attempts };
   }
 
-  /** There may be something to deliver. */
+  /** Polls for deliveries now. */
   wake(): void {
     if (this.#isClosed) return;
     if (this.#taking) {
@@ -103,7 +104,7 @@ export class Deliverer {
     });
   }
 
-  /** Attempts that are still under way a moment later are broken off, and made again by the next process. */
+  /** Waits briefly for running attempts, then cancels them. The next process repeats cancelled attempts. */
   async close(): Promise<void> {
     this.#isClosed = true;
     clearInterval(this.#timer);
@@ -148,7 +149,7 @@ export class Deliverer {
     this.#queue = await deliveries.length(clock.nowSeconds());
   }
 
-  /** Never rejects: what cannot be written is tried again once the claim has ended, with the same `webhook-id`. */
+  /** Never rejects. An attempt that cannot be recorded is repeated after the lease, with the same `webhook-id`. */
   async #deliver(delivery: ClaimedDelivery): Promise<void> {
     const { deliveries, notices, clock, log, random = Math.random } = this.#options;
     try {
@@ -218,7 +219,7 @@ export class Deliverer {
     try {
       await mail.send(noticeMail(person.email, notice, publicOrigin()));
     } catch {
-      // The log of the mail server says more.
+      // The log of the mail server has the details.
       error = "not_mailed";
     }
     const durationMs = Math.round(clock.monotonicMs() - startMs);
@@ -230,15 +231,15 @@ function noAttempts(): Record<AttemptEnd, number> {
   return { delivered: 0, again: 0, failed: 0 };
 }
 
-/** What it was for is gone. */
+/** Result of an attempt whose webhook, user or notification is gone. */
 const missing: Outcome = { status: null, error: "gone", durationMs: 0, result: "never" };
 
-/** The place for which a webhook's secrets are sealed. */
+/** Returns the purpose under which a webhook's secrets are sealed. */
 export function webhookSecretPlace(webhookId: string): string {
   return `webhook secret ${webhookId}`;
 }
 
-/** The same at each attempt, byte by byte. */
+/** Returns the body, which is the same bytes for each attempt. */
 export function bodyOf({ type, at, data }: Notification): string {
   return JSON.stringify({ type, timestamp: new Date(at * 1000).toISOString(), data });
 }

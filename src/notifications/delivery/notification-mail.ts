@@ -1,8 +1,8 @@
-// What people are told by mail of a notice.
+// Texts of the mails about notifications.
 import type { Notification, NotificationData, NotificationType } from "../../domain/notifications/notification.ts";
 import type { MailMessage } from "../../domain/people/mail.ts";
 
-/** One line each: a name in a subject has no line break, as names have no control characters. */
+/** Subjects have no line breaks, because names contain no control characters. */
 const words: { [Type in NotificationType]: (data: NotificationData[Type]) => { subject: string; text: string } } = {
   "quota.threshold": ({ owner, owner_id: id, unit, limit, used, threshold, window, tag }) => ({
     subject: `${threshold} % of a quota in ${unit} is used`,
@@ -44,7 +44,7 @@ const words: { [Type in NotificationType]: (data: NotificationData[Type]) => { s
 };
 
 export function noticeMail(to: string, { type, data }: Notification, origin: string): MailMessage {
-  // The types of `type` and `data` belong together, which the compiler does not follow through the table.
+  // The compiler cannot see that `type` and `data` match.
   const write = words[type] as (data: NotificationData[NotificationType]) => { subject: string; text: string };
   const { subject, text } = write(data);
   return {

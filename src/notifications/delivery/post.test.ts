@@ -1,4 +1,4 @@
-// Posting to receivers that are right, wrong, slow or somewhere else than they were.
+// Posts to receivers that work, fail, are slow or have moved.
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -55,7 +55,7 @@ test("a receiver is connected to at the address that was checked, and has to pro
 test("a name is looked up once at each attempt: what it leads to a moment later changes nothing", async () => {
   upstream = rawUpstream(({ socket }) => socket.write(ok("")));
   let asked = 0;
-  // The address of nobody is what a second look would find.
+  // Every second DNS query returns an address that is not public.
   const resolve = async () => (++asked % 2 === 1 ? ["127.0.0.1"] : ["10.255.255.1"]);
   const first = await post(`http://localhost:${upstream.port}/`, message, options({ resolve }));
   expect([first.status, asked]).toEqual([200, 1]);

@@ -1,4 +1,4 @@
-// Posts to a receiver: over a connection of its own to an address that was checked, without following anything.
+// Posts to a webhook receiver over its own connection to a checked address, without following redirects.
 
 import { Cancellation } from "../../base/cancellation.ts";
 import { type Clock, elapsedMs } from "../../base/clock.ts";
@@ -8,18 +8,18 @@ import { type EgressOptions, egressFault, sendEgress } from "../../egress/send.t
 
 export interface PostOptions extends Pick<EgressOptions, "rules" | "resolve" | "ca"> {
   clock: Pick<Clock, "monotonicMs">;
-  /** All of an attempt. Default 15,000. */
+  /** Timeout of the whole attempt. Default 15,000. */
   timeoutMs?: number;
-  /** Ends the attempt where whoever makes it stops. */
+  /** Cancels the attempt when the deliverer stops. */
   stop?: Cancellation;
 }
 
 export interface Posted {
-  /** The status of the answer; null: there was none. */
+  /** Status of the response; null if there was none. */
   status: number | null;
-  /** One of a few words where there is no status. */
+  /** One of a few fixed words if there is no status; else null. */
   error: string | null;
-  /** Seconds that the receiver asks to be left alone. */
+  /** Seconds after which the receiver accepts another attempt. */
   retryAfterSeconds: number | undefined;
   durationMs: number;
 }
@@ -27,7 +27,7 @@ export interface Posted {
 const defaultTimeoutMs = longLived.webhookDelivery.idleMs;
 const maxRetryAfterSeconds = 86_400;
 
-/** Never rejects. Of the answer only the head is read: whatever a receiver says is shown to nobody. */
+/** Never rejects. Reads only the head of the response, because its body is shown to no one. */
 export async function post(
   href: string,
   { headers, body }: { headers: Record<string, string>; body: string },

@@ -1,4 +1,4 @@
-// Which addresses webhooks reach, in the spellings by which others have been let in.
+// Webhook URLs: allowed addresses, and known spellings that bypass filters.
 import { describe, expect, test } from "bun:test";
 import { GatewayError } from "../../base/errors.ts";
 import { addressesOf, EgressRefused } from "../../egress/addresses.ts";

@@ -1,4 +1,4 @@
-// What may be given as the address of a receiver.
+// Validates the URL of a webhook receiver.
 import { fieldError } from "../../base/errors.ts";
 import { parseRange } from "../../base/text/ip-range.ts";
 import { type EgressRules, hostOf } from "../../egress/addresses.ts";
@@ -6,7 +6,7 @@ import { isLoopbackAddress, isPublicAddress } from "../../egress/public-address.
 
 const maxUrlLength = 2_048;
 
-/** The address in its one form. Throws `invalid_request` for what may not be posted to, as far as it tells by itself. */
+/** Returns the normalised URL. Throws `invalid_request` if the URL alone shows that posting is not allowed. */
 export function receiverUrl(text: string, { allowLoopback }: EgressRules): string {
   const url = URL.parse(text);
   if (!url || text.length > maxUrlLength)

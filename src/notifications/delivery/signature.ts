@@ -1,18 +1,21 @@
-// Signs what is posted to webhooks, as Standard Webhooks has it.
+// Signs webhook posts according to Standard Webhooks.
 const secretPrefix = "whsec_";
 const secretBytes = 32;
 
-/** `whsec_` and 32 random bytes as base64. */
+/** Returns `whsec_` and 32 random bytes as base64. */
 export function newWebhookSecret(): string {
   return `${secretPrefix}${Buffer.from(crypto.getRandomValues(new Uint8Array(secretBytes))).toString("base64")}`;
 }
 
-/** The headers of one attempt. With each of the secrets there is a signature: while one is replaced, receivers may know either. */
+/**
+ * Returns the headers of one attempt, with a signature for each secret. During a rotation, receivers may know either
+ * secret.
+ */
 export async function signatureHeaders(
   { id, body, nowSeconds }: { id: string; body: string; nowSeconds: number },
   secrets: readonly string[],
 ): Promise<Record<string, string>> {
-  // Loaded with the first delivery.
+  // The library loads with the first delivery.
   const { Webhook } = await import("standardwebhooks");
   const at = new Date(nowSeconds * 1000);
   return {

@@ -1,4 +1,4 @@
-// Where too many requests fail by no fault of their clients, and where they do not.
+// Error rates that begin an incident, and rates that do not.
 import { beforeEach, expect, test } from "bun:test";
 import { type ManualClock, manualClock } from "../../../tests/support/manual-clock.ts";
 import type { Environment } from "../../domain/api-key.ts";

@@ -1,4 +1,4 @@
-// Counts requests that fail by no fault of their clients, as they end, and says where they are too many.
+// Counts requests that fail by no fault of their clients, and reports when the error rate is too high.
 import type { Clock } from "../../base/clock.ts";
 import type { ErrorCode } from "../../base/errors.ts";
 import type { Environment } from "../../domain/api-key.ts";
@@ -7,12 +7,12 @@ import type { UsageBegin, UsageEnd } from "../../domain/usage/usage.ts";
 import type { IncidentState } from "./incident-watch.ts";
 
 const windowSeconds = 300;
-/** Percent of the requests of a window from which on it is told, and below which the next one may be told again. */
+/** Error rate in percent at which an incident begins, and below which it ends. */
 const tooMany = 10;
 const fineAgain = 5;
-/** Fewer say nothing of a rate. */
+/** Minimum requests of a window for a meaningful rate. */
 const fewest = 20;
-/** Accounts of one window; others count with all. */
+/** Maximum accounts of one window. Further accounts count only in the total. */
 const maxAccounts = 20_000;
 const ofServers: ReadonlySet<string> = new Set<ErrorCode>([
   "internal_error",
@@ -21,7 +21,7 @@ const ofServers: ReadonlySet<string> = new Set<ErrorCode>([
   "service_unavailable",
 ]);
 
-/** Whether a request failed by no fault of its client. */
+/** Reports whether a request failed by no fault of its client. */
 export function isServersFault({ outcome, errorCode }: Pick<UsageEnd, "outcome" | "errorCode">): boolean {
   return outcome === "failed" && (errorCode === null || ofServers.has(errorCode));
 }
@@ -31,7 +31,7 @@ class Count {
   failed = 0;
   readonly accountId: string | null;
   readonly environment: Environment | null;
-  /** Whether it was too much, and since then never little enough. */
+  /** True if the rate exceeded the limit and has not fallen below the lower limit since. */
   isOut: boolean;
 
   constructor(accountId: string | null, environment: Environment | null, isOut: boolean) {
@@ -50,11 +50,14 @@ class Count {
   }
 }
 
-/** Stands before another observer, which it tells all that it hears. */
+/** Observer that counts requests and passes all events on to another observer. */
 export class ErrorWatch implements Observer {
   readonly #next: Observer;
   readonly #clock: Pick<Clock, "monotonicMs">;
-  /** By account and environment: two look-ups of what has its hash take a fraction of making one text of both. */
+  /**
+   * Counts by account and environment. Two look-ups of strings with known hashes are faster than building one combined
+   * key.
+   */
   readonly #accounts = new Map<string, Map<Environment, Count>>();
   #whole = new Count(null, null, false);
   #startedMs: number;
@@ -78,7 +81,7 @@ export class ErrorWatch implements Observer {
     this.#next.inferenceEnded(begin, end, course);
   }
 
-  /** Counts requests, so many of which failed by no fault of their clients. */
+  /** Counts requests, of which `failed` failed by no fault of their clients. */
   count(accountId: string, environment: Environment, requests: number, failed: number): void {
     this.#whole.add(requests, failed);
     this.#countOf(accountId, environment)?.add(requests, failed);
@@ -92,7 +95,7 @@ export class ErrorWatch implements Observer {
     this.#next.attempted(requestId, model, upstream, error);
   }
 
-  /** Ends the window where it is over. */
+  /** Returns the current incidents, and starts a new window if the current one is over. */
   standings(): IncidentState[] {
     for (const count of this.#counts()) if (count.requests >= fewest && count.rate >= tooMany) count.isOut = true;
     if (this.#clock.monotonicMs() - this.#startedMs >= windowSeconds * 1000) this.#turn();
@@ -143,7 +146,7 @@ function standingOf({ accountId, environment, requests, failed, rate, isOut }: C
     subject,
     isOut,
     began: (since) => ({ type: "errors.rate", accountId, environment, once: `${subject} ${since}`, data }),
-    // That nothing fails any more is no news; that it fails again is.
+    // The end of an incident is not reported.
     ended: () => undefined,
   };
 }

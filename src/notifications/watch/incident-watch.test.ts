@@ -1,4 +1,4 @@
-// What is out of order, as several processes see it one after the other: begun once, ended once, and not for a moment.
+// Incidents as several processes see them: each begins once, ends once, and not because of a short change.
 import { beforeEach, expect, test } from "bun:test";
 import { type ManualClock, manualClock } from "../../../tests/support/manual-clock.ts";
 import type { Incident, IncidentStore } from "../../domain/notifications/incident.ts";
@@ -20,7 +20,7 @@ beforeEach(() => {
   live = [];
 });
 
-/** What the database does, which has tests of its own. */
+/** In-memory replacement of the database, which has its own tests. */
 const store: IncidentStore = {
   list: async () => [...rows.values()],
   async begin(incident) {
@@ -98,7 +98,7 @@ test("a process that starts while something is down takes it over, and tells nei
   await first.look(200);
   await first.die();
   const second = start("rep_2");
-  // It knows nothing at first, then nothing bad, and then better.
+  // The new process first sees nothing, then a healthy state.
   second.state.isKnown = false;
   await second.look(20);
   second.state.isKnown = true;

@@ -1,4 +1,5 @@
-// Tells what is out of order, once, and when it is in order again: of all processes the one that saw it first.
+// Reports the begin and the end of incidents, once for all processes: the process that saw an incident first follows
+// it.
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { Incident, IncidentStore } from "../../domain/notifications/incident.ts";
@@ -6,14 +7,14 @@ import type { Tidings } from "../../domain/notifications/notification.ts";
 import type { Teller } from "../notifications.ts";
 import { PeriodicJob } from "./periodic-job.ts";
 
-/** How something stands, as this process sees it now. */
+/** State of an incident, as this process sees it. */
 export interface IncidentState {
-  /** Names it among all that is watched. */
+  /** Unique name of the watched subject. */
   subject: string;
   isOut: boolean;
-  /** `once` is made of `since`: who tells the same again tells nothing. */
+  /** Returns the notification of the begin. `since` is part of its `once`, so that repetitions are not stored. */
   began(since: number): Tidings;
-  /** Undefined: that it is over is told to nobody. */
+  /** Returns the notification of the end; undefined if the end is not reported. */
   ended(since: number, nowSeconds: number): Tidings | undefined;
 }
 
@@ -22,19 +23,19 @@ type Source = () => readonly IncidentState[] | Promise<readonly IncidentState[]>
 export interface IncidentWatchOptions {
   store: IncidentStore;
   teller: Teller;
-  /** Those that watch; each gives what it knows, in order or not. */
+  /** Sources of incident states. Each returns its subjects, whether in order or not. */
   sources: readonly Source[];
-  /** This process, and those that are there. */
+  /** The id of this process, and the live processes. */
   replicaId: string;
   live(): readonly { id: string }[];
   clock: Clock;
   log: Log;
-  /** Default ten seconds. */
+  /** Interval of the check. Default ten seconds. */
   everyMs?: number;
 }
 
 const defaultEveryMs = 10_000;
-/** A process that has just started knows of nothing yet that it is out of order. */
+/** Time after the start in which no incident ends, because a new process has not seen its sources fail yet. */
 const learningMs = 120_000;
 
 export class IncidentWatch {
@@ -51,7 +52,7 @@ export class IncidentWatch {
     this.#rounds = new PeriodicJob(() => this.#look(), { everyMs, name: "incidents_not_watched", log });
   }
 
-  /** Another one that watches, from the next look on. */
+  /** Adds a source for the next check on. */
   also(source: Source): void {
     this.#sources.push(source);
   }
@@ -71,7 +72,7 @@ export class IncidentWatch {
     const known = await store.list();
     for (const incident of known) {
       if (this.#rounds.isClosed) return;
-      // What another process sees is that one's to follow, as long as it is there.
+      // The process that reported an incident follows it while that process is alive.
       if (incident.replicaId === replicaId || this.#isGone(incident.replicaId)) {
         await this.#follow(incident, standings.get(incident.subject));
       }
@@ -94,12 +95,12 @@ export class IncidentWatch {
     await teller.tell(standing.began(since));
   }
 
-  /** Nothing is told of one that is gone from the configuration. */
+  /** Follows an incident. The end of a subject that was removed from the configuration is not reported. */
   async #follow({ subject, replicaId, since }: Incident, standing: IncidentState | undefined): Promise<void> {
     const { store, teller, clock, replicaId: own } = this.#options;
     if (standing?.isOut) {
       if (replicaId !== own) await store.adopt(subject, replicaId, own);
-      // A process may have died between the two, or the database have been away: then this tells it.
+      // A crash or a database outage may have prevented the first report, so it is repeated.
       await teller.tell(standing.began(since));
       return;
     }
@@ -110,7 +111,7 @@ export class IncidentWatch {
   }
 }
 
-/** What operators are told of something that is out of order since then. */
+/** Builds a notification for operators about an incident that began at `since`. */
 export function operatorTidings<Type extends string, Data>(type: Type, subject: string, since: number, data: Data) {
   return { type, accountId: null, environment: null, once: `${type} ${subject} ${since}`, data };
 }

@@ -1,4 +1,4 @@
-// Looks through the keys now and again, and tells which end soon and which nobody uses any more.
+// Checks all keys periodically, and reports keys that expire soon or are unused.
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { KeySurvey, SurveyedKey } from "../../domain/notifications/key-survey.ts";
@@ -9,19 +9,19 @@ import { PeriodicJob } from "./periodic-job.ts";
 export interface KeyWatchOptions {
   survey: KeySurvey;
   teller: Teller;
-  /** Whether this process is the one of several that looks: all would tell the same. */
+  /** True in the one process that checks, because all processes would report the same. */
   isFirst(): boolean;
   clock: Clock;
   log: Log;
-  /** Default an hour. */
+  /** Interval of the check. Default an hour. */
   everyMs?: number;
-  /** The delay of the first look, after the start. Default a minute. */
+  /** Delay of the first check after the start. Default a minute. */
   firstMs?: number;
 }
 
 const daySeconds = 86_400;
 export const unusedDays = 90;
-/** Days before its end at which it is told, the last one first. */
+/** Days before the end of a key at which its end is reported, the shortest first. */
 export const expiringDays = [1, 7] as const;
 
 export class KeyWatch {
@@ -61,7 +61,7 @@ export class KeyWatch {
   }
 }
 
-/** One that lives for little longer than that is known to end soon from its beginning. */
+/** Returns the report of a key that expires soon. Keys with a short lifetime are not reported. */
 function expiring(
   { id, accountId, name, environment, createdAt, expiresAt }: SurveyedKey,
   now: number,

@@ -1,21 +1,21 @@
-// What of model servers and nodes is out of order: only what lasts is worth telling.
+// Reports upstreams and nodes that are down for longer than a grace period.
 import type { Clock } from "../../base/clock.ts";
 import { type IncidentState, operatorTidings } from "./incident-watch.ts";
 
-/** An upstream's failures are often over in a moment, as are a node's lost connections. */
+/** Grace periods. Failures of upstreams and lost connections of nodes often last only a moment. */
 const upstreamGraceMs = 30_000;
 const nodeGraceMs = 60_000;
 
 export interface OutageSources {
-  /** Upstreams, nodes and the built-in engine left out. */
+  /** Returns the upstreams, without nodes and the built-in engine. */
   upstreams(): readonly { name: string; isWell: boolean }[];
-  /** Nodes that were connected once, and are to take requests. */
+  /** Returns the nodes that were connected once and are to take requests. */
   nodes(): readonly { id: string; name: string; isConnected: boolean }[];
 }
 
 interface Seen {
   isOut: boolean;
-  /** Since when it seems otherwise, monotonic milliseconds. */
+  /** Monotonic milliseconds since when the observed state differs from `isOut`. */
   otherwiseMs: number | undefined;
 }
 
@@ -55,7 +55,7 @@ export class Outages {
     return [...upstreams, ...nodes];
   }
 
-  /** What comes and goes stays as it was: neither an end nor a beginning is told before it lasts. */
+  /** Returns the reported state, which changes only after the observed state has lasted for the grace period. */
   #isOut(subject: string, isOutNow: boolean, graceMs: number, before: ReadonlyMap<string, Seen>): boolean {
     const nowMs = this.#clock.monotonicMs();
     const { isOut, otherwiseMs } = before.get(subject) ?? { isOut: false, otherwiseMs: undefined };

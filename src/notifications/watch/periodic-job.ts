@@ -1,4 +1,4 @@
-// Work that comes again and again in the background, never twice at once, and stops with the server.
+// Runs background work periodically, never twice at once, until the server stops.
 import type { Log } from "../../base/log.ts";
 
 export class PeriodicJob {
@@ -10,7 +10,7 @@ export class PeriodicJob {
   #isFailing = false;
   #isClosed = false;
 
-  /** `name`: of the fault in the log that a round failed. */
+  /** Creates a job. `name` is the log message of a failed run. */
   constructor(work: () => Promise<void>, { everyMs, name, log }: { everyMs: number; name: string; log: Log }) {
     this.#work = work;
     this.#log = log;
@@ -23,7 +23,7 @@ export class PeriodicJob {
     return this.#isClosed;
   }
 
-  /** Resolves when the one that is under way, or else a new one, is over. Never rejects. */
+  /** Resolves when the current run, or else a new one, has ended. Never rejects. */
   round(): Promise<void> {
     if (this.#isClosed) return Promise.resolve();
     this.#running ??= this.#work()
@@ -32,7 +32,7 @@ export class PeriodicJob {
       })
       .catch((error) => {
         const { detail } = error as { detail?: unknown };
-        // Told once: a database that is away for an hour would fill the log.
+        // Consecutive failures are logged once, because a database outage of an hour would fill the log.
         if (!this.#isFailing) this.#log.warn(this.#name, { detail: String(detail ?? error) });
         this.#isFailing = true;
       })

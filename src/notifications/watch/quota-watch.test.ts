@@ -1,4 +1,4 @@
-// Quotas that were used are looked at later: once for each threshold, and again where they could not be asked.
+// Checks of used quotas: one report for each threshold, and repeated checks after failures.
 import { expect, test } from "bun:test";
 import type { LimitSet, Quota } from "../../domain/limits/limits.ts";
 import type { Tidings } from "../../domain/notifications/notification.ts";

@@ -1,4 +1,4 @@
-// Looks at the quotas that were used lately, apart from any request, and tells which thresholds they have reached.
+// Checks recently used quotas in the background, and reports the thresholds that they have reached.
 import type { Log } from "../../base/log.ts";
 import { usdOf } from "../../base/money.ts";
 import type { LimitSet, LimitStore, Quota, QuotaUse } from "../../domain/limits/limits.ts";
@@ -12,31 +12,31 @@ export interface QuotaWatchOptions {
   limits: Pick<LimitStore, "usedInWindow">;
   teller: Teller;
   log: Log;
-  /** Default five seconds. */
+  /** Interval of the check. Default five seconds. */
   everyMs?: number;
 }
 
-/** Percent of the limit. */
+/** Thresholds in percent of the limit. */
 export const quotaThresholds = [50, 80, 90, 100] as const;
 const defaultEveryMs = 5_000;
-/** Sets of limits that one round looks at: more are looked at when they are used again. */
+/** Maximum limit sets of one round. Further sets are checked after their next use. */
 const maxTouched = 10_000;
-/** Sets that are looked at in one turn of the event loop: a millisecond or less. Each turn has its price for all requests. */
+/** Limit sets that are checked in one event-loop tick, which takes a millisecond or less. */
 const setsATurn = 128;
-/** What was told, so that the database is not asked again. */
+/** Maximum reported thresholds to remember, which spare queries to the database. */
 const maxRemembered = 50_000;
 
-/** What was used, the last time as it was then, and in whose name. */
+/** A limit set as of its last use, and the account that used it. */
 interface Touched {
   limits: LimitSet;
   readonly accountId: string;
 }
 
-/** One amount of a quota, with what was used of it. */
+/** One limit of a quota, with the used amount. */
 interface Measure {
-  /** Names subject, window and limit: another of them is told anew. */
+  /** Identifies subject, window and limit. A threshold is reported once for each place. */
   place: string;
-  /** The same without the window. */
+  /** Identifies subject and limit, without the window. */
   series: string;
   period: Period;
   isAt(percent: number): boolean;
@@ -46,7 +46,10 @@ interface Measure {
 export class QuotaWatch {
   readonly #options: QuotaWatchOptions;
   readonly #rounds: PeriodicJob;
-  /** By the name of a set, as that of a key that is seldom used is made anew for each use; else by the set itself. */
+  /**
+   * Used limit sets by name, because sets of rarely used keys are created anew for each use. Sets without a name are
+   * their own key.
+   */
   #touched = new Map<string | LimitSet, Touched>();
   readonly #told = new Map<string, { period: Period; threshold: number }>();
 
@@ -56,9 +59,9 @@ export class QuotaWatch {
     this.#rounds = new PeriodicJob(() => this.#look(), { everyMs, name: "quotas_not_watched", log });
   }
 
-  /** A request has settled: all that this costs it is a place in a map. */
+  /** Notes a settled request. The only cost is a map entry. */
   used({ limits, account }: Pick<Principal, "limits"> & { account: { id: string } }): void {
-    // With very many keys in use it is full for most of the time: then none of them is looked up.
+    // With very many active keys the map is mostly full, and this check avoids the look-up.
     if (this.#touched.size >= maxTouched) return;
     const name = limits.name ?? limits;
     const touched = this.#touched.get(name);
@@ -90,7 +93,7 @@ export class QuotaWatch {
           seen.add(quota.id);
         }
       } catch (error) {
-        // Whatever could not be asked or kept now is looked at in the next round, used again or not.
+        // Sets that could not be checked are checked in the next round, even without another use.
         fault = error;
         if (!this.#touched.has(name)) this.#touched.set(name, { limits, accountId });
       }
@@ -103,7 +106,7 @@ export class QuotaWatch {
     const { teller } = this.#options;
     for (const measure of await this.#measuresOf(quota)) {
       const threshold = quotaThresholds.findLast((percent) => measure.isAt(percent));
-      // Only the highest: who is at 95 % need not hear of 50.
+      // Only the highest threshold is reported.
       if (threshold === undefined || this.#toldIn(measure) >= threshold) continue;
       if (!(await teller.tell(tidingsOf(measure, threshold, accountId)))) throw new Error("it could not be kept");
       if (this.#told.size >= maxRemembered) this.#told.clear();
@@ -112,8 +115,8 @@ export class QuotaWatch {
   }
 
   /**
-   * The threshold that was told in this window. One that rolls is the same where it begins a little otherwise: that is read
-   * from the ledger where Redis cannot say it, and anew where the clock of that was set back.
+   * Returns the threshold that was reported in this window. Rolling windows that overlap count as the same window,
+   * because their start can shift slightly between Redis and the ledger.
    */
   #toldIn({ series, period }: Measure): number {
     const told = this.#told.get(series);
@@ -121,14 +124,14 @@ export class QuotaWatch {
     return period.start < told.period.end && told.period.start < period.end ? told.threshold : 0;
   }
 
-  /** Nothing where no window is in use. The window is that of the figures, whatever the clock of this process says. */
+  /** Returns nothing if no window is in use. The store determines the window, not the clock of this process. */
   async #measuresOf(quota: Quota): Promise<Measure[]> {
     const { period, ...used } = await this.#options.limits.usedInWindow(quota);
     return period === undefined || !isNear(quota, used) ? [] : measuresOf(quota, used, period);
   }
 }
 
-/** Whether it has reached any threshold: most have not, and cost no more than this. */
+/** Reports whether any threshold is reached. Most quotas are below all thresholds and need only this check. */
 function isNear({ tokens, nanoUsd, requests = null }: Quota, used: QuotaUse): boolean {
   const [least] = quotaThresholds;
   const reaches = (limit: number | null, amount: number) => limit !== null && amount * 100 >= limit * least;
@@ -155,7 +158,7 @@ function measuresOf(
     place: `quota ${id} ${unit} ${start} ${limit}`,
     series: `${id} ${unit} ${limit}`,
     period,
-    // Whole numbers on both sides; of a limit of nothing there is no part.
+    // Both sides are whole numbers. A limit of zero has no thresholds.
     isAt: (percent) => limit > 0 && amount * 100 >= limit * percent,
     data: {
       ...{

@@ -1,7 +1,10 @@
 // The changes of MCP servers that wait for an operator's approval, of which operators are notified.
 import { type IncidentState, operatorTidings } from "./incident-watch.ts";
 
-/** `waiting`: how much of each server waits; told once, until nothing of it does any more. */
+/**
+ * Returns an incident for each server with definitions that await approval. An incident lasts until none of its
+ * definitions waits.
+ */
 export function waitingTools(waiting: ReadonlyMap<string, number>): IncidentState[] {
   return [...waiting].map(([server, count]): IncidentState => {
     const subject = `tools:${server}`;

@@ -1,4 +1,4 @@
-// Whoever follows a response in the background gets each of its events once and in order, however slow he and the store are.
+// Followers of a background response receive each event once and in order, however slow the client and the store are.
 
 import { expect, test } from "bun:test";
 import fc from "fast-check";
@@ -22,7 +22,7 @@ import { StoreTurns } from "./store-turns.ts";
 
 const clock = systemClock;
 
-/** Numbers from 0 to below 1, the same for the same seed. */
+/** Returns a generator of numbers from 0 to below 1, which are the same for the same seed. */
 function drawing(seed: number): () => number {
   let state = seed;
   return () => {
@@ -79,15 +79,15 @@ const inStream = (type: string, members: object) =>
   encodeByteText(`event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: 0, ...members })}\n\n`);
 const completed = inStream("response.completed", { response: { status: "completed", output: [] } });
 
-/** How the model answers: pieces of so many characters after so many milliseconds. */
+/** The model's output: pieces of text, each after a pause, and the end. */
 interface Answer {
   silentMs: number;
   pieces: readonly { afterMs: number; size: number }[];
-  /** `ended elsewhere`: somebody took its process for dead. */
+  /** The case `ended elsewhere`: another process took this one for dead. */
   ends: "completed" | "broken" | "cancelled" | "cancelled elsewhere" | "ended elsewhere";
 }
 
-/** Never rejects; the relay's part. */
+/** Acts as the relay. Never rejects. */
 async function answered({ run, store }: Made, answer: Answer, call: InferenceCall<void>): Promise<void> {
   const { silentMs, pieces, ends } = answer;
   let drained: (() => void) | undefined;
@@ -116,19 +116,19 @@ async function answered({ run, store }: Made, answer: Answer, call: InferenceCal
   else store.endElsewhere();
 }
 
-/** A client that is now and then behind, and one that leaves and comes again. */
+/** A client that sometimes falls behind, or disconnects and returns. */
 interface Reader {
   afterMs: number;
-  /** It says that it has so many events already, as far as there are so many. */
+  /** Number of events that the client claims to have, if there are that many. */
   has: number;
   isElsewhere: boolean;
-  /** Share of writes with which it falls behind. */
+  /** Share of writes after which the client falls behind. */
   slow: number;
-  /** It leaves after so many events, and goes on where it was. */
+  /** Number of events after which the client disconnects and then continues. */
   leavesAfter: number;
 }
 
-/** Data of the events that it was sent, and the number of the one before them. */
+/** Data of the events that the client received, and the number of the event before them. */
 async function read(made: Made, reader: Reader, seed: number): Promise<{ after: number; got: string[] }> {
   const draw = drawing(seed);
   const got: string[] = [];
@@ -208,7 +208,7 @@ const anyCase = fc.record({
 });
 
 test("each gets every event once and in order, and what is in the store in the end, whatever comes between", async () => {
-  // They wait most of the time, so all of them do that together.
+  // All cases run concurrently, because they mostly wait.
   const cases = fc.sample(anyCase, 120);
   await Promise.all(
     cases.map(async ({ answer, readers, insertMs, store: unsteady, seed }) => {
@@ -228,10 +228,10 @@ test("each gets every event once and in order, and what is in the store in the e
       expect(JSON.parse(all.at(-1) ?? "")).toMatchObject({ response: { status: store.status } });
       if (answer.ends === "ended elsewhere") expect(store.status).toBe("failed");
       for (const [nth, { after, got }] of readings.entries()) {
-        // Who followed it here may have been told more by then.
+        // A local follower may have received more events by then.
         const isTold = answer.ends !== "ended elsewhere" || readers[nth]?.isElsewhere;
         if (isTold) expect(got).toEqual(all.slice(after + 1));
-        // What is told as the end is the one end that there is.
+        // The reported end is the only end.
         expect(got.filter(isLast).filter((end) => end !== all.at(-1))).toEqual([]);
       }
       expect([made.held.held, made.message.finished]).toEqual([0, 1]);
@@ -242,7 +242,7 @@ test("each gets every event once and in order, and what is in the store in the e
 const word = inStream("response.output_text.delta", { delta: "word" });
 const steady = { draw: () => 0, maxMs: 0, failing: 0 };
 
-/** A run that is begun, and the model's side of it. */
+/** Returns a started run and the model's side of it. */
 async function begun(store: UnsteadyRunStore, on: Clock = clock): Promise<Made & { model: ClientStream }> {
   const made = make(store, () => Promise.resolve(), on);
   let model: ClientStream | undefined;
@@ -297,7 +297,7 @@ test("the end waits for a store that is away for minutes, and what is held for i
 test("a client that is cut off in the middle of what there is already is followed no more", async () => {
   const made = await begun(new UnsteadyRunStore(steady));
   const left = new Cancellation();
-  // There is no room for what it does not take.
+  // Memory is full, so events that the client does not read cannot be held.
   const client: ClientStream = {
     onDrain: undefined,
     write: () => {

@@ -1,4 +1,4 @@
-// One response in the background: its call of a model, which no client's leaving ends, and who hears what comes of it.
+// One background response: a model request that outlives its client's connection, and the listeners to its events.
 
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import { decodeByteText } from "../../base/bytes/byte-text.ts";
@@ -29,7 +29,7 @@ import { RunEvents } from "./run-events.ts";
 import { RunWriter, type Written } from "./run-writer.ts";
 import type { StoreTurns } from "./store-turns.ts";
 
-/** With more that is not in the store yet its model is not read on. */
+/** Characters of unstored events above which reading from the model pauses. */
 const maxUnstored = 1_000_000;
 
 export interface BackgroundRunOptions {
@@ -39,28 +39,28 @@ export interface BackgroundRunOptions {
   priority: Priority | undefined;
   memoryAccount: MemoryAccount;
   request: DecodedRequest;
-  /** What is kept before a model was asked, its response included. */
+  /** The stored response, as it is before the model is asked. */
   stored: StoredResponse;
   responses: Pick<ResponseStore, "insert">;
   background: Pick<BackgroundStore, "progress" | "end" | "state">;
   turns: StoreTurns;
   clock: Clock;
-  /** Its end could not be written for so long that it was given up. */
+  /** Called if the end could not be written for so long that the run gave up. */
   onNotStored(): void;
 }
 
-/** What a run needs until its client is answered. */
+/** Callbacks until the client is answered. */
 export interface BackgroundBegin {
-  /** Has a model answer it. Throws, or rejects with, a GatewayError where it does not come to that. */
+  /** Sends the request to a model. Throws, or rejects with, a GatewayError if that fails. */
   ask(call: InferenceCall<void>): MaybePromise<void>;
   onLimits(status: LimitStatus): void;
 }
 
-/** Whoever reads the events as they come. */
+/** A listener that reads events as they arrive. */
 export interface EventListener {
-  /** An event with its number; its data as JSON. */
+  /** Receives an event with its number. `data` is JSON. */
   event(number: number, data: string): void;
-  /** The end is in the store. */
+  /** Called when the end is in the store. */
   ended(): void;
 }
 
@@ -68,26 +68,26 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
   onDrain: (() => void) | undefined;
   readonly left = new Cancellation();
   readonly events: RunEvents;
-  /** Settles when the end is in the store, or was given up, or where it did not even begin. */
+  /** Settles when the end is stored or given up, or when the run did not begin. */
   readonly ended: Promise<void>;
   readonly #options: BackgroundRunOptions;
   readonly #writer: RunWriter;
   readonly #listeners = new Set<EventListener>();
   readonly #hasEnded: () => void;
-  /** Who is told until its client is answered. */
+  /** Callbacks until the client is answered. */
   #asked: (Pick<BackgroundBegin, "onLimits"> & { onLedger(): void }) | undefined;
-  /** Characters of events that are on the account of the key. */
+  /** Characters of events that count against the key's memory. */
   #held = 0;
-  /** How many events its listeners were told. */
+  /** Number of events that listeners have received. */
   #told = 0;
-  /** Whether its row is there, or was. */
+  /** True after the row was created. */
   #isBegun = false;
-  /** Resolves with true once the row is there, and with false once it cannot be made. */
+  /** Resolves with true when the row exists, and with false if it cannot be created. */
   readonly #begun = Promise.withResolvers<boolean>();
   #isOver = false;
-  /** Whether its last event may be told. */
+  /** True if listeners may receive the last event. */
   #isStored = false;
-  /** Why it ended without an answer. */
+  /** Reason for an end without an answer. */
   #fault: GatewayError | undefined;
 
   constructor(options: BackgroundRunOptions) {
@@ -108,7 +108,7 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
     return this.#options.stored.id;
   }
 
-  /** The response with which its client is answered, before any model was asked. */
+  /** The response that answers the client before a model is asked. */
   get queued(): StoredItem {
     return this.#options.stored.response;
   }
@@ -117,7 +117,10 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
     return this.#options.request;
   }
 
-  /** What guardrails have masked is kept so, too: it is not in the store before it is on the ledger. */
+  /**
+   * Replaces the request by its masked form, which is also stored. This happens before the request is on the ledger and
+   * in the store.
+   */
   set request(masked: DecodedRequest) {
     const input = masked.goesOn?.input ?? ownItems(masked.body["input"]);
     this.#options.request = masked;
@@ -149,8 +152,8 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
   }
 
   /**
-   * Resolves once the request is admitted and its response kept, with which its client may be answered. Rejects with the
-   * GatewayError that its client gets instead: then there is nothing that goes on.
+   * Resolves when the request is admitted and the response is stored, so that the client can be answered. Rejects with
+   * the client's GatewayError; the run has then ended.
    */
   async begin(begin: BackgroundBegin): Promise<void> {
     try {
@@ -172,31 +175,31 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
     this.#writer.start();
     this.#hold();
     this.#tell();
-    // It may have ended meanwhile.
+    // The response may have ended meanwhile.
     if (this.events.isOver) this.#end();
   }
 
-  /** Ends it as its client wants: what was said so far stays. */
+  /** Ends the run at the client's request. The output so far is kept. */
   cancel(): void {
     this.events.cancel();
     this.left.cancel();
     this.#end();
   }
 
-  /** Its row was deleted: nobody wants what comes. */
+  /** Ends the run after its row was deleted. */
   drop(): void {
     this.#writer.drop();
     this.cancel();
   }
 
-  /** The store is closed soon: the end is not tried to be written any longer than this. */
+  /** Limits the time for writing the end, because the store closes soon. */
   giveUpAt(monotonicMs: number): void {
     this.#writer.giveUpAt(monotonicMs);
   }
 
   /**
-   * Tells what comes from the event `first` on, from now on. False where that one is in the store already, and not here any
-   * more: then it is read there.
+   * Sends events from number `first` on to the listener. Returns false if event `first` is only in the store and must
+   * be read there.
    */
   listen(listener: EventListener, first: number): boolean {
     const { unstored } = this.events;
@@ -233,7 +236,7 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
     this.#options.message.line["max_tokens"] = tokens;
   }
 
-  /** Resolves with false if the row could not be made: the client was refused, whatever the model has said. */
+  /** Resolves with false if the row could not be created: the client was then refused, whatever the model generated. */
   async mayCharge(): Promise<boolean> {
     return (await this.#begun.promise) && (await this.#writer.isOurs());
   }
@@ -253,7 +256,7 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
     answer(this);
   }
 
-  /** Events come whole, and comments between them. */
+  /** Takes bytes that consist of whole events, with comments between them. */
   write(bytes: string): boolean {
     for (const event of bytes.split("\n\n")) {
       const start = event.indexOf("data: ");
@@ -274,13 +277,13 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
     this.#end();
   }
 
-  /** What it says could not be written for so long that its model was given up. */
+  /** Ends the run after writes failed for so long that reading from the model was given up. */
   abort(): void {
     this.events.fail("server_error", "The response could not be kept, as the database was away for too long.");
     this.#end();
   }
 
-  /** Asks its model; resolves once the ledger has the request. */
+  /** Sends the request to the model. Resolves when the ledger has recorded the request. */
   #onLedger(begin: BackgroundBegin): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.#asked = { onLimits: (status) => begin.onLimits(status), onLedger: resolve };
@@ -295,14 +298,14 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
     return promise;
   }
 
-  /** Nothing was answered. */
+  /** Ends a run whose request failed without an answer. */
   #failed(error: unknown): void {
     const { code, engineCode = code, message } = toGatewayError(error);
     this.events.fail(failureCode(engineCode), message);
     this.#end();
   }
 
-  /** On the account of the key, until it is written. Where there is no room for it, it ends. */
+  /** Counts unstored events against the key's memory. Ends the run if there is no room. */
   #hold(): void {
     const more = this.events.size - this.#held;
     if (more === 0 || this.#isOver) return;
@@ -319,7 +322,10 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
     this.#end();
   }
 
-  /** The last event is told once it is in the store: its client may go on from it at once, at another replica. */
+  /**
+   * Sends new events to the listeners. The last event waits until it is stored, because the client may continue at
+   * another replica at once.
+   */
   #tell(): void {
     const { first, events } = this.events.unstored;
     const end = first + events.length - (this.events.isOver && !this.#isStored ? 1 : 0);
@@ -336,7 +342,7 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
     if (this.events.size <= maxUnstored) this.onDrain?.();
   }
 
-  /** While its row is still being made, the end waits for that: `begin` calls it again. */
+  /** Ends the run. If the row is still being created, `begin` calls this function again. */
   #end(): void {
     if (this.#isOver || !this.#isBegun) return;
     this.#isOver = true;
@@ -345,7 +351,7 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
 
   #hasWritten(written: Written): void {
     const { message, onNotStored } = this.#options;
-    // How it ended elsewhere is read there.
+    // The end in the store was written by another process, and is read from there.
     if (written !== "elsewhere") {
       this.#isStored = true;
       this.#tell();

@@ -1,4 +1,4 @@
-// The responses in the background that this process works on, and the end of those whose process is gone.
+// Background responses of this process, and the end of responses whose process has crashed.
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
 import type { Clock } from "../../base/clock.ts";
 import { fieldError, type GatewayError } from "../../base/errors.ts";
@@ -28,15 +28,15 @@ import { SharedPolls } from "./shared-polls.ts";
 import { StoreTurns } from "./store-turns.ts";
 
 /**
- * One that nobody has worked on for so long, and neither from one look to the next, is nobody's any more: well above the time
- * in which whoever works on it says so, with clocks of replicas 30 s apart. After an outage of the database all of them look
- * like that, until those who work on them have said so again: hence the second look.
+ * Seconds without progress after which a response counts as abandoned, if two consecutive polls find it so. The time
+ * allows for heartbeats and for clocks of replicas that differ by 30 s. After a database outage all responses look
+ * abandoned until their processes report again, hence the second poll.
  */
 const abandonedSeconds = 45 + workingMs / 1_000;
 const pollMs = 15_000;
-/** The process that dies may have worked on thousands. */
+/** Maximum abandoned responses of one poll. A crashed process may leave thousands. */
 const abandonedAtOnce = 1_000;
-/** How long a server that closes waits for the store to take the ends of what it worked on. */
+/** Time that a closing server waits for the store to take the ends of its responses. */
 const closeMs = 3_000;
 const secondsPerDay = 86_400;
 
@@ -48,7 +48,7 @@ export interface BackgroundRunsOptions {
 }
 
 export interface BackgroundRequest {
-  /** Has the id of the request that begins it, from which the response's id is derived. */
+  /** The message whose request id determines the response's id. */
   message: MessageRequest;
   /** The value of the header with tags, as the client sent it. */
   tagHeader: string | null;
@@ -60,12 +60,12 @@ export interface BackgroundRequest {
 }
 
 export class BackgroundRuns {
-  /** For those who follow what other replicas work on. */
+  /** Polls for clients that follow responses of other replicas. */
   readonly looks: SharedPolls;
   readonly #options: BackgroundRunsOptions;
   readonly #runs = new Map<string, BackgroundRun>();
   readonly #turns: StoreTurns;
-  /** When those were worked on last that looked abandoned at the last look, by their ids. */
+  /** Responses that looked abandoned at the last poll, with the time of their last progress, by id. */
   #abandoned: ReadonlyMap<string, number> = new Map();
   readonly #timer: ReturnType<typeof setInterval>;
   #looking: Promise<void> | undefined;
@@ -75,16 +75,16 @@ export class BackgroundRuns {
     this.#turns = new StoreTurns(options.clock);
     this.looks = new SharedPolls(options.background, options.clock);
     this.#timer = setInterval(() => this.#look(), pollMs);
-    // What the process worked on that was here before is ended with the next look.
+    // The first poll also finds responses of an earlier process at this address.
     this.#look();
   }
 
-  /** Undefined where this process does not work on it. */
+  /** Returns undefined if this process does not run the response. */
   find(id: string): BackgroundRun | undefined {
     return this.#runs.get(id);
   }
 
-  /** Resolves once the response is kept and admitted; rejects with the GatewayError that its client gets instead. */
+  /** Resolves when the response is stored and admitted. Rejects with the client's GatewayError. */
   async start(
     { message, principal, request, limits, onLimits, ...asked }: BackgroundRequest,
     deps: InferenceDeps,
@@ -106,7 +106,7 @@ export class BackgroundRuns {
       });
       this.#runs.set(one.id, one);
       void one.ended.then(() => this.#runs.delete(one.id));
-      // It is in the store from its begin, and its end comes there with its last events.
+      // The run itself stores the response at its begin and end, so the usual storing is disabled.
       const { retentionDays } = responseKeeper;
       const keepsNothing = {
         ...{ retentionDays, requireRoom: () => Promise.resolve() },
@@ -123,12 +123,12 @@ export class BackgroundRuns {
     }
   }
 
-  /** Resolves when this process works on none any more. */
+  /** Resolves when this process runs no responses any more. */
   async idle(): Promise<void> {
     while (this.#runs.size > 0) await Promise.all([...this.#runs.values()].map(({ ended }) => ended));
   }
 
-  /** Resolves when it uses the store no more; what runs still must have been told to stop. */
+  /** Resolves when the store is no longer used. Running responses must have been told to stop. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
     const untilMs = this.#options.clock.monotonicMs() + closeMs;
@@ -137,7 +137,7 @@ export class BackgroundRuns {
     await this.idle();
   }
 
-  /** One look; ends those that looked so at the last one as well. Never rejects. */
+  /** Polls once, and ends responses that looked abandoned in two consecutive polls. Never rejects. */
   async endAbandoned(): Promise<void> {
     const { background, clock, log } = this.#options;
     const before = this.#abandoned;
@@ -145,7 +145,7 @@ export class BackgroundRuns {
     try {
       const now = clock.nowSeconds();
       const found = await background.abandoned(now - abandonedSeconds, now, abandonedAtOnce);
-      // What this process works on says so as soon as it can.
+      // Responses of this process report their progress as soon as they can.
       const others = found.filter(({ id }) => !this.#runs.has(id));
       for (const one of others.filter(({ id, seenAt }) => before.get(id) === seenAt)) await this.#fail(one);
       this.#abandoned = new Map(others.map(({ id, seenAt }) => [id, seenAt]));
@@ -182,7 +182,7 @@ function notKeptHere(): GatewayError {
   );
 }
 
-/** What the model is asked: its answer is read as it comes, and nobody else keeps it. */
+/** Returns the request as a stream for the model. The run reads the stream and stores the response. */
 function asStream(request: DecodedRequest, limits: RequestLimits): DecodedRequest {
   const { background: _background, ...body } = request.body;
   const bytes = Buffer.from(JSON.stringify({ ...body, stream: true }));
@@ -203,7 +203,7 @@ function queued(
   const members = dialects.response.kept?.members(true, goesOn);
   const seal = sealFor(account.id);
   const found = catalog.find(model);
-  // Its guardrails have not looked yet at what is repeated here.
+  // Instructions are removed if guardrails have not checked them yet.
   const request = found?.policies?.guardrails ? { ...body, instructions: null } : body;
   const head = { id, model, created: createdAt, promptTokens: 0, request, members, seal };
   return {

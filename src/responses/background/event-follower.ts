@@ -1,4 +1,4 @@
-// Sends a client the events of a response in the background: those that were, and those that come.
+// Sends the events of a background response to a client: stored events first, then new ones.
 
 import { encodeByteText } from "../../base/bytes/byte-text.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
@@ -11,36 +11,39 @@ import type { BackgroundRun, EventListener } from "./background-run.ts";
 import { asStreamed } from "./run-events.ts";
 import { pageSize, type SharedPolls } from "./shared-polls.ts";
 
-/** How often the store is asked for more of a response that another replica works on. */
+/** Interval of the store polls for a response of another replica. */
 const pollMs = 500;
-/** A client that takes nothing for so long is cut off, as it is from any stream. */
+/** Time after which a client that reads nothing is disconnected, as for any stream. */
 const stalledMs = 60_000;
 
 export interface FollowOptions {
   id: string;
-  /** The number of the last event that the client has; -1: none. */
+  /** Number of the last event that the client has; -1: none. */
   after: number;
   client: ClientStream;
-  /** Cancelled when the client leaves. */
+  /** Cancelled when the client disconnects. */
   left: Cancellation;
   background: Pick<BackgroundStore, "events">;
   looks: Pick<SharedPolls, "look">;
-  /** The response, where this process works on it. */
+  /** Returns the response if this process runs it. */
   running(): Pick<BackgroundRun, "listen" | "leave" | "ended"> | undefined;
   stopping: Stopping;
   heartbeatMs: number;
 }
 
-/** Until the response has ended, the client leaves, or the server stops: the client then asks for what comes later. */
+/**
+ * Follows until the response ends, the client disconnects or the server stops. The client can then ask for later
+ * events.
+ */
 export class EventFollower implements EventListener, CancelListener, Stoppable {
   setIndex = noIndex;
   readonly #options: FollowOptions;
   readonly #heartbeat: ReturnType<typeof setInterval>;
-  /** The number of the last event that it was sent. */
+  /** Number of the last event that was sent. */
   #after: number;
   #isBehind = false;
   #isOver = false;
-  /** Goes on from what is waited for. */
+  /** Resumes from the current wait. */
   #goOn: () => void = () => {};
 
   constructor(options: FollowOptions) {
@@ -63,7 +66,7 @@ export class EventFollower implements EventListener, CancelListener, Stoppable {
     try {
       while (!this.#isOver) await this.#next();
     } catch {
-      // Without an end, the client knows that there is more, and from where.
+      // A stream without an end shows the client that it can continue from its last event.
       if (!this.#isOver) client.abort();
     } finally {
       this.#close();
@@ -74,7 +77,7 @@ export class EventFollower implements EventListener, CancelListener, Stoppable {
     if (this.#isOver || number <= this.#after) return;
     this.#after = number;
     this.#write(encodeByteText(asStreamed(data)));
-    // What comes meanwhile is in the store once it can take more.
+    // The client reads the events of the meantime from the store later.
     if (this.#isBehind) this.#options.running()?.leave(this);
     if (this.#isBehind) this.#goOn();
   }
@@ -89,7 +92,7 @@ export class EventFollower implements EventListener, CancelListener, Stoppable {
   }
 
   stop(): void {
-    // One that this process works on is ended as well, and that is told.
+    // A response of this process ends too, and its end is sent.
     if (!this.#options.running()) this.cutOff();
   }
 
@@ -112,7 +115,7 @@ export class EventFollower implements EventListener, CancelListener, Stoppable {
     else if (!this.#isBehind) await this.#wait();
   }
 
-  /** What this process works on, and does not have itself any more. */
+  /** Reads stored events of a response of this process that are no longer in memory. */
   async #catchUp(ended: Promise<void>): Promise<void> {
     const { id, background } = this.#options;
     const batches = await background.events(id, this.#after, pageSize);
@@ -152,7 +155,7 @@ export class EventFollower implements EventListener, CancelListener, Stoppable {
     if (!this.#options.client.write(text)) this.#isBehind = true;
   }
 
-  /** Until something goes on, or so many milliseconds are over; where all is over already, not at all. */
+  /** Waits until an event resumes, or for at most `maxMs`. Returns at once if the follower has ended. */
   #wait(maxMs?: number): Promise<void> {
     if (this.#isOver) return Promise.resolve();
     return new Promise((resolve) => {

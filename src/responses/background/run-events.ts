@@ -1,9 +1,9 @@
-// The events of a response in the background, numbered anew, and the response as they leave it.
+// Events of a background response, renumbered, and the response as they leave it.
 
 import type { EventBatch, ResponseStatus } from "../../domain/models/stored-response.ts";
 import { isObject, type Json, objectsOf } from "../../requests/dialects/response/json.ts";
 
-/** With what an event that ends a response leaves it; a server that speaks Responses may leave it out. */
+/** Final status of the response by the type of its last event. Upstreams may leave the status out. */
 const ends: ReadonlyMap<unknown, ResponseStatus> = new Map([
   ["response.completed", "completed"],
   ["response.incomplete", "incomplete"],
@@ -11,25 +11,25 @@ const ends: ReadonlyMap<unknown, ResponseStatus> = new Map([
 ]);
 
 /**
- * The first two events say that it waits, before any model is asked: what the model's stream begins with is told in their
- * place, so its events get numbers of their own.
+ * Creates two events of its own for the queued response before a model is asked. The model's first event is dropped, so
+ * later events get new numbers.
  */
 export class RunEvents {
-  /** Members that each telling of the response has, whoever made it. */
+  /** Members that the response has in every event, whatever the upstream sends. */
   readonly #own: Json;
   #response: Json;
   #status: ResponseStatus = "queued";
-  /** The items of the answer that are done, and calls of tools that are under way, by their place. */
+  /** Finished output items, and tool calls in progress, by output index. */
   readonly #items = new Map<number, Json>();
-  /** JSON of those that are not in the store yet; `#first` is the number of the first of them. */
+  /** Unstored events as JSON; `#first` is the number of the first one. */
   #events: string[] = [];
   #first = 0;
   #size = 0;
-  /** Characters of the items that are done. */
+  /** Characters of the finished items. */
   #itemsSize = 0;
   #isOver = false;
 
-  /** `response`: as it is before a model was asked. */
+  /** Creates the events of `response`, which is the response before a model is asked. */
   constructor(response: Json) {
     const { id, created_at } = response;
     this.#own = { id, created_at, background: true };
@@ -38,12 +38,12 @@ export class RunEvents {
     this.#tell("response.queued", { response: this.#response });
   }
 
-  /** The response as it stands, with the items that are done. */
+  /** The current response, with its finished items. */
   get response(): Json {
     return this.#response;
   }
 
-  /** About how many characters it has in items that are done. */
+  /** Approximate characters of the finished items. */
   get responseSize(): number {
     return this.#itemsSize;
   }
@@ -52,29 +52,29 @@ export class RunEvents {
     return this.#status;
   }
 
-  /** Characters of the events that are not in the store yet. */
+  /** Characters of the unstored events. */
   get size(): number {
     return this.#size;
   }
 
-  /** Those that are not in the store yet. */
+  /** The unstored events. */
   get unstored(): EventBatch {
     return { first: this.#first, events: this.#events };
   }
 
-  /** Whether an event has told the end. */
+  /** True after the last event. */
   get isOver(): boolean {
     return this.#isOver;
   }
 
-  /** Takes the data of an event of the model's stream. Throws where it is no JSON. */
+  /** Takes the data of an event of the model's stream. Throws if the data is not JSON. */
   take(data: string): void {
     if (this.#isOver) return;
     const event: unknown = JSON.parse(data);
     if (!isObject(event)) return;
     const { type, sequence_number: _number, ...members } = event;
     if (type === "response.created" || typeof type !== "string") return;
-    // One before any response: as a response that failed, which has a number behind the others, and can be read later.
+    // An error before any response becomes a failed response, which has an event number and can be read later.
     if (type === "error") this.fail(String(members["code"] ?? "server_error"), String(members["message"] ?? ""));
     else this.#take(type, members);
   }
@@ -96,7 +96,10 @@ export class RunEvents {
     this.#itemsSize += size;
   }
 
-  /** An item that is done; a call of a tool of a server from its begin on, as it may have been made, however all of this ends. */
+  /**
+   * Returns a finished item. Tool calls of MCP servers are returned from their begin on, because they may have run even
+   * if the response fails.
+   */
   #keptOf(type: string, item: unknown, members: Json, index: number): Json | undefined {
     if (isObject(item) && (type === "response.output_item.done" || item["type"] === "mcp_call")) return item;
     const open = type === "response.mcp_call_arguments.done" ? this.#items.get(index) : undefined;
@@ -107,12 +110,12 @@ export class RunEvents {
     this.#end("response.failed", "failed", { error: { code, message } });
   }
 
-  /** A stream that is read tells it as an end that is none of the model's: there is no event for it alone. */
+  /** Ends the response as cancelled. The protocol has no event for that, so `response.incomplete` is sent. */
   cancel(): void {
     this.#end("response.incomplete", "cancelled", { incomplete_details: { reason: "cancelled" } });
   }
 
-  /** The first `count` events are in the store; gives how many characters they had. */
+  /** Removes the first `count` events after they were stored. Returns their characters. */
   stored(count: number): number {
     const gone = this.#events.splice(0, count).reduce((sum, event) => sum + event.length, 0);
     this.#first += count;
@@ -132,7 +135,7 @@ export class RunEvents {
     return objectsOf([...this.#items].sort(([a], [b]) => a - b).map(([, item]) => item));
   }
 
-  /** Gives how many characters it has. */
+  /** Adds an event. Returns its characters. */
   #tell(type: string, members: Json): number {
     const event = JSON.stringify({ type, sequence_number: this.#first + this.#events.length, ...members });
     this.#events.push(event);
@@ -141,18 +144,18 @@ export class RunEvents {
   }
 }
 
-/** Calls that were under way have not ended. */
+/** Marks calls in progress as incomplete. */
 function stopped(items: readonly Json[]): readonly Json[] {
   return items.map((item) => (item["status"] === "in_progress" ? { ...item, status: "incomplete" } : item));
 }
 
-/** An event of a response as a stream has it; its data begin with its type. */
+/** Returns an event in the form of a stream. Its data begins with its type. */
 export function asStreamed(event: string): string {
   const type = /^\{"type":"([\w.]{1,128})"/.exec(event)?.[1] ?? "message";
   return `event: ${type}\ndata: ${event}\n\n`;
 }
 
-/** A last event of a response whose process is gone, and the response as that leaves it. */
+/** Returns the last event of an abandoned response, and the resulting response. */
 export function abandonedEnd(response: Json, number: number): { event: string; response: Json } {
   const failed = {
     ...response,

@@ -1,23 +1,26 @@
-// Writes what comes of a response in the background into its row: every second, and its end until the store has taken it.
+// Writes a background response into its row: progress every second, and the end until the store accepts it.
 import type { Clock } from "../../base/clock.ts";
 import type { BackgroundStore, RunState, StoredItem } from "../../domain/models/stored-response.ts";
 import type { RunEvents } from "./run-events.ts";
 import type { StoreTurns } from "./store-turns.ts";
 
-/** What is new is written so often: a death loses no more of it. */
+/** Interval of the writes. A crash loses no more progress than this. */
 const writeMs = 1_000;
-/** Others are told so often that somebody works on it, also while a model is silent. */
+/** Interval of the heartbeat for other processes, also while the model sends nothing. */
 export const workingMs = 5_000;
-/** Whole items, which are written again with each new one, come to so many characters a second at most. */
+/** Maximum characters per millisecond of whole items, which are rewritten with each new item. */
 const responsePerMs = 1_000;
 /**
- * How long the end is tried to be written while the store is away: it is there alone, and its bytes are counted as long.
- * Who finds it abandoned meanwhile could not write that either.
+ * Time for which the end is retried while the store is away. The end exists only in memory, and its bytes count as
+ * long. During the outage no other process can end the response either.
  */
 const endMs = 15 * 60_000;
 const retryMs = 500;
 
-/** What became of the end: `elsewhere`: somebody else has ended it, or what is in the store was written unheard. */
+/**
+ * Outcome of writing the end. `elsewhere`: another process has ended the response, or an earlier write succeeded
+ * unnoticed.
+ */
 export type Written = "here" | "elsewhere" | "deleted" | "given_up";
 
 export interface RunWriterOptions {
@@ -26,9 +29,9 @@ export interface RunWriterOptions {
   background: Pick<BackgroundStore, "progress" | "end" | "state">;
   turns: StoreTurns;
   clock: Clock;
-  /** The first `count` events are in the store. */
+  /** Called when the first `count` events are stored. */
   written(count: number): void;
-  /** Somebody wants it to end, or it has ended, or is gone. */
+  /** Called when the response was cancelled, has ended elsewhere, or was deleted. */
   stopped(): void;
 }
 
@@ -37,10 +40,10 @@ export class RunWriter {
   #timer: ReturnType<typeof setInterval> | undefined;
   #working: Promise<void> | undefined;
   #writtenAtMs: number;
-  /** The response as its row has it, and the moment before which it is not written again. */
+  /** The response as its row has it, and the time before which it is not written again. */
   #response: StoredItem | undefined;
   #responseDueMs = 0;
-  /** Why it is not written any more. */
+  /** Reason why the response is no longer written. */
   #gone: "elsewhere" | "deleted" | undefined;
   /** True if another process took this one for dead and has ended the response. */
   #isAbandoned = false;
@@ -53,24 +56,24 @@ export class RunWriter {
     this.#writtenAtMs = options.clock.monotonicMs();
   }
 
-  /** Once its row is there. */
+  /** Starts the periodic writes after the row was created. */
   start(): void {
     this.#timer = setInterval(() => this.#tick(), writeMs);
   }
 
-  /** Its row was deleted. */
+  /** Stops the writes after the row was deleted. */
   drop(): void {
     this.#gone ??= "deleted";
   }
 
-  /** The end is not tried any longer than this. */
+  /** Limits the time for writing the end. */
   giveUpAt(monotonicMs: number): void {
     this.#triesUntilMs = monotonicMs;
   }
 
   /**
-   * Resolves to false where another process took this one for dead and has ended the response as failed, or its end could
-   * not be written. From true on nobody takes this process for dead before `end` is called. Never rejects.
+   * Resolves to false if another process took this one for dead and failed the response, or if its end could not be
+   * written. After true, no other process takes this one for dead before `end` is called. Never rejects.
    */
   async isOurs(): Promise<boolean> {
     const { id, background, turns, clock, events } = this.#options;
@@ -114,7 +117,7 @@ export class RunWriter {
     if (this.#working) return;
     const isDue = clock.monotonicMs() - this.#writtenAtMs >= workingMs;
     const work = isDue || events.size > 0 ? this.#write() : this.#look();
-    // While the store is away, which it says itself, what is new waits here.
+    // While the store is away, new events wait in memory. The store logs its own outage.
     this.#working = work.catch(() => {}).finally(() => (this.#working = undefined));
   }
 
@@ -135,7 +138,7 @@ export class RunWriter {
     this.#heard(known);
   }
 
-  /** There is nothing new, but somebody may want it to end. */
+  /** Reads the state without writing, because a client may have cancelled the response. */
   async #look(): Promise<void> {
     const { id, background, turns, clock } = this.#options;
     this.#heard(await turns.take(() => background.state(id, clock.nowSeconds())));
@@ -143,7 +146,7 @@ export class RunWriter {
 
   #heard(known: RunState): void {
     if (!known) this.drop();
-    // Somebody took its process for dead.
+    // Another process took this one for dead, or has ended the response.
     else if (known.status !== "queued" && known.status !== "in_progress") {
       this.#gone ??= "elsewhere";
       this.#isAbandoned = known.status === "failed";

@@ -1,4 +1,4 @@
-// However many follow what another replica works on, the store is asked once for all who have the same events.
+// Shared polls: the store is asked once for all followers at the same event.
 import { expect, test } from "bun:test";
 import { UnsteadyRunStore } from "../../../tests/support/unsteady-run-store.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
@@ -47,7 +47,7 @@ test("a thousand who follow the same response cost what a few do, and each gets 
   await Promise.all(following);
   expect(new Set(got).size).toBe(1);
   expect(got[0]?.match(/data: /g)).toHaveLength(seconds + 1);
-  // Each would ask twice a second.
+  // Each follower alone would poll twice a second.
   expect(asked).toBeLessThan(100);
 });
 

@@ -1,15 +1,15 @@
-// Looks into the store for a response that another replica works on: one for all who follow it from the same event on.
+// Polls the store for responses of other replicas. Followers of the same response at the same event share one poll.
 import type { Clock } from "../../base/clock.ts";
 import type { BackgroundStore, EventBatch, RunState } from "../../domain/models/stored-response.ts";
 
-/** Characters of events that are read at once. */
+/** Maximum characters of events in one read. */
 export const pageSize = 256 * 1024;
-/** So long a look is good for others as well. */
+/** Milliseconds for which the result of a poll is shared. */
 const goodMs = 250;
 
 export interface Look {
   readonly state: RunState;
-  /** Events behind the one that was named: all of them, where there is none, and it had ended. */
+  /** Events after the given one. If the response had ended and the list is empty, the follower has all events. */
   readonly batches: readonly EventBatch[];
 }
 
@@ -35,7 +35,7 @@ export class SharedPolls {
     return look;
   }
 
-  /** The state first: what had ended by then has all of its events there. */
+  /** Reads the state first: if it shows an end, all events are in the store by then. */
   async #ask(id: string, after: number): Promise<Look> {
     const state = await this.#background.state(id, this.#clock.nowSeconds());
     return { state, batches: await this.#background.events(id, after, pageSize) };

@@ -1,4 +1,4 @@
-// While the store is away, those who write to it do not wait for it one behind the other.
+// Writes fail fast while the store is away, rather than wait one behind another.
 import { expect, test } from "bun:test";
 import { manualClock } from "../../../tests/support/manual-clock.ts";
 import { StoreTurns } from "./store-turns.ts";
@@ -34,7 +34,7 @@ test("while it is away one of all tries now and then, and once it is back all do
     const results = await Promise.allSettled(Array.from({ length: 100 }, () => turns.take(work)));
     return [tries, results.filter(({ status }) => status === "rejected").length];
   };
-  // Nobody knows of it before.
+  // The outage is unknown before the first four tries fail.
   expect(await all()).toEqual([4, 100]);
   expect(await all()).toEqual([0, 100]);
   clock.advance(500);

@@ -1,24 +1,28 @@
-// When the responses in the background of this process write to the store: a few at once, and while it is away one now and then.
+// Limits the writes of background responses to the store: a few at once, and a single try at a time while the store is
+// away.
 import type { Clock } from "../../base/clock.ts";
 
-/** PostgreSQL takes so many at once; SQLite one, whatever it is asked. */
+/** Concurrent writes. PostgreSQL takes this many, and SQLite runs one at a time anyway. */
 const atOnce = 4;
-/** Between two tries while it is away. */
+/** Pause between two tries while the store is away. */
 const retryMs = 500;
 
-/** SQLite waits for a lock in the thread that serves everybody: hundreds that wait for it one behind the other stop all. */
+/**
+ * Queues writes. SQLite waits for locks in the thread that serves requests, so hundreds of waiting writes would block
+ * the server.
+ */
 export class StoreTurns {
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #waiting: (() => void)[] = [];
   #working = 0;
-  /** Since a try failed, the moment before which there is no other. */
+  /** Time of the next try after a failure; undefined: the store is available. */
   #awayUntilMs: number | undefined;
 
   constructor(clock: Pick<Clock, "monotonicMs">) {
     this.#clock = clock;
   }
 
-  /** Rejects where `work` does, and without it while the store is away. */
+  /** Rejects as `work` does, and without calling `work` while the store is away. */
   async take<Result>(work: () => Promise<Result>): Promise<Result> {
     if (this.#working < atOnce) this.#working++;
     else await new Promise<void>((resolve) => this.#waiting.push(resolve));
@@ -35,7 +39,7 @@ export class StoreTurns {
     const nowMs = this.#clock.monotonicMs();
     if (this.#awayUntilMs !== undefined) {
       if (nowMs < this.#awayUntilMs) throw new Error("The store is away.");
-      // Who comes while this one tries waits for what becomes of it.
+      // Later callers wait for the result of this try.
       this.#awayUntilMs = nowMs + retryMs;
     }
     try {
