@@ -32,7 +32,7 @@ export const pulledModelShape = z
       .describe(
         "`incomplete`: a pull was interrupted, or a file is missing. The model is not served and can be pulled again.",
       ),
-    source: z.string().nullable().describe("Source of the model. null if it is incomplete."),
+    source: z.string().nullable().describe("Source of the model. null if only parts of its files are present."),
     pulled_at: unixSeconds.nullable(),
     capabilities: abilities,
     context_length: z.int().nullable().describe("Context length in tokens. null if the file does not state it."),

@@ -91,7 +91,7 @@ export const spentQuota = z
     models: models.nullable().describe("null: all models."),
     tag: tag.nullable().describe("null: requests with any tags."),
     starts_at: unixSeconds.nullable(),
-    resets_at: unixSeconds.nullable().describe("null: nothing is reserved or in use, so waiting does not help."),
+    resets_at: unixSeconds.nullable().describe("null: no window has begun, so waiting does not help."),
   })
   .describe("Quota that refused the request. Only with `insufficient_quota`.") satisfies z.ZodType<SpentQuota>;
 export type UsedQuotas = z.infer<typeof usedQuotas>;

@@ -1210,7 +1210,7 @@ export interface Error {
     tag: string | null;
     starts_at: number | null;
     /**
-     * null: nothing is reserved or in use, so waiting does not help.
+     * null: no window has begun, so waiting does not help.
      */
     resets_at: number | null;
   };
@@ -1270,7 +1270,7 @@ export interface AnthropicError {
     tag: string | null;
     starts_at: number | null;
     /**
-     * null: nothing is reserved or in use, so waiting does not help.
+     * null: no window has begun, so waiting does not help.
      */
     resets_at: number | null;
   };
@@ -11182,7 +11182,7 @@ export interface PulledModel {
    */
   state: "ready" | "incomplete";
   /**
-   * Source of the model. null if it is incomplete.
+   * Source of the model. null if only parts of its files are present.
    */
   source: string | null;
   pulled_at: number | null;
