@@ -21,7 +21,8 @@ export async function csvAnswer(exchange: Exchange, pieces: AsyncGenerator<strin
     } catch (error) {
       // The connection breaks off: an answer that ends in order would look complete.
       client.abort();
-      log.finish(toGatewayError(error));
+      // A client that left while a piece waited for its turn had no fault.
+      log.finish(left.cancelled ? undefined : toGatewayError(error));
     }
   };
   return { status: 200, headers: { "content-type": csvType }, begin: (client) => void begin(client) };
