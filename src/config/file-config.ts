@@ -26,7 +26,7 @@ export type UpstreamConfig = InCode<FileData["upstreams"][number]>;
 type FileModel = FileData["models"][number];
 /** The upstream is one of the file, or `builtInEngineName`. */
 export type DeploymentConfig = InCode<FileModel["deployments"][number]> & { readonly model: string };
-/** Without deployments it runs wherever its id is found; the stand-ins are in their order, the best first. */
+/** Without deployments the model runs wherever its id is found. Its fallbacks are in their order, the best first. */
 export type ModelConfig = InCode<Omit<FileModel, "deployments" | "price" | "policies">> & {
   readonly price: Price | undefined;
   readonly deployments: readonly DeploymentConfig[];

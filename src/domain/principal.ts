@@ -37,7 +37,7 @@ export interface Principal {
   priority?: Priority | undefined;
   /** Tags of all of `keys`, each once, its own first; undefined: none. */
   tags?: readonly string[] | undefined;
-  /** What its keys say of kept answers: off where any of them does; undefined: as each model. */
+  /** The response cache setting of its keys: off if any key turns it off; undefined: as each model. */
   responseCache?: ResponseCache | undefined;
 }
 

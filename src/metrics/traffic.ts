@@ -63,7 +63,7 @@ interface ModelSeries {
   nanoUsd: number | undefined;
   retries: number;
   standIns: number;
-  /** What came of looking for a kept answer; undefined as long as none was looked for. */
+  /** The result of the lookup in the response cache; undefined without a lookup. */
   cache: Map<CacheResult, number> | undefined;
   /** Undefined as long as no stream was to be continued. */
   continuations: Record<ContinuationOutcome, number> | undefined;
@@ -252,7 +252,7 @@ export class Traffic implements Observer {
       out.family(sum, "counter", help);
       for (const series of this.#models.all()) out.sample(series.labels, series[member]);
     }
-    out.family("headrace_cache_requests_total", "counter", "Requests for which a kept answer was looked for.");
+    out.family("headrace_cache_requests_total", "counter", "Requests that were looked up in the response cache.");
     for (const { label, cache } of this.#models.all()) {
       for (const [result, count] of cache ?? []) out.sample(labelText({ model: label, result }), count);
     }

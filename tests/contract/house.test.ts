@@ -13,6 +13,7 @@ import { checkLongLived } from "../../scripts/house/long-lived.ts";
 import { checkLua } from "../../scripts/house/lua.ts";
 import { checkMoney } from "../../scripts/house/money.ts";
 import { checkProse } from "../../scripts/house/prose.ts";
+import { checkRefusedWords } from "../../scripts/house/refused-words.ts";
 import { layers, moneyRooms, timeRooms } from "../../scripts/house/table.ts";
 import { checkTests } from "../../scripts/house/tests.ts";
 import { checkTime } from "../../scripts/house/time.ts";
@@ -203,6 +204,31 @@ const pattern = /[/*]/; const other = \`// none \${url}\`;
   test("asks to lower a grant that is higher than needed", () => {
     expect(checkComments(rooms(), readGrants("src/policy/limits 2 1\nsrc/gone 0 3\n"))).toHaveLength(2);
     expect(grantsText(readGrants("src/b 2 1\nsrc/gone 0 0\nsrc/a 0 3\n"))).toBe("src/a 0 3\nsrc/b 2 1\n");
+  });
+});
+
+describe("renamed words", () => {
+  test.each([
+    ["servers of tools", "MCP server"],
+    ["Kept answers", "response cache"],
+    ["stand-in", "fallback"],
+  ])("refuses %p in comments, texts and guides", (word, instead) => {
+    const files = planted({ "src/policy/x.ts": `// It has ${word}.\nconst y = "${word} here";\n` });
+    const guide = { path: "docs/x.md", text: `# Guide\n\nIt has ${word}.\n`, imports: [] };
+    expect(checkRefusedWords(files, [guide])).toEqual(
+      ["src/policy/x.ts:1", "src/policy/x.ts:2", "docs/x.md:3"].map(
+        (at) => `${at}: says "${word}"; the word is "${instead}".`,
+      ),
+    );
+  });
+
+  test("passes names in code, tests, and data that keeps its old name", () => {
+    const files = planted({
+      "src/policy/x.ts": 'log.warn("ledger_upkeep_failed"); const standIns = [];\n',
+      "src/policy/x.test.ts": "// A stand-in.\n",
+      "src/domain/tools/server-rules.ts": "return `tool server of a seal`;\n",
+    });
+    expect(checkRefusedWords(files, [])).toEqual([]);
   });
 });
 

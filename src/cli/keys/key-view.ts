@@ -42,7 +42,7 @@ export function printKey(terminal: Terminal, key: ListedKey, nowMs: number): voi
   if (key.note) facts.push(["Note", key.note.replaceAll(/\s+/g, " ")]);
   if (key.tags?.length) facts.push(["Tags", key.tags.join(", ")]);
   if (key.tools) facts.push(["Tools", key.tools.join(", ") || "none"]);
-  if (key.response_cache) facts.push(["Kept answers", key.response_cache]);
+  if (key.response_cache) facts.push(["Response cache", key.response_cache]);
   facts.push(
     ["Models", modelsOf(key)],
     ["Allowed IPs", key.allowed_ips?.join(", ") || "from anywhere"],

@@ -1,4 +1,4 @@
-// What came of looking for a kept answer.
+// The results of a lookup in the response cache.
 
 /** `similar`: of a request that means the same; `refresh`: its client wanted a new one; `miss`: there was none. */
 export const cacheResults = ["hit", "similar", "refresh", "miss"] as const;

@@ -31,7 +31,7 @@ export interface InferenceCourse {
   standIn: string | undefined;
   /** Whether the engine reported fewer tokens than it delivered. */
   understated: boolean;
-  /** What came of looking for a kept answer; undefined where none was looked for. */
+  /** The result of the lookup in the response cache; undefined without a lookup. */
   cache?: CacheResult | undefined;
   /** The limit, or want of capacity, that ended it. */
   refusal: RefusalReason | undefined;

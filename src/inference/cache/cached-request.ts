@@ -1,4 +1,4 @@
-// One request for which a kept answer is looked for, and whose own may be kept.
+// A request that may be answered from the response cache, or whose answer may be stored there.
 
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { Bytes } from "../../base/bytes/byte-span.ts";
@@ -35,7 +35,7 @@ export interface AnswerCacheParts {
   readonly maxAnswerBytes: number;
 }
 
-/** The request, as far as its kept answer depends on its course. */
+/** The parts of the request that its lookup in the response cache depends on. */
 export interface LookingUp {
   readonly memoryAccount: MemoryAccount;
   readonly cancellation: Cancellation;

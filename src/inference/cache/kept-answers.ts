@@ -1,4 +1,4 @@
-// All kept answers at once, as operators see them: they are forgotten, of an account or a model, or all.
+// The response cache as operators see it: they clear it for an account, for a model, or as a whole.
 import type { AuditLog } from "../../domain/audit.ts";
 import type { ChangeFeed } from "../../domain/change-feed.ts";
 import type { AnswerStore, ForgottenAnswers } from "../../domain/models/policies/answer-store.ts";

@@ -1,4 +1,4 @@
-// Kept answers in the memory of this process, within one bound for all accounts.
+// The response cache in the memory of this process, within one bound for all accounts.
 import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import type { Clock } from "../../base/clock.ts";
 import type {

@@ -1,4 +1,4 @@
-// A kept answer as what an engine would have answered: it takes the way of every other from there.
+// An answer from the response cache in the form of an engine's answer, so that the relay treats both alike.
 import { type BodySource, bodyOf } from "../../base/bytes/body-source.ts";
 import type { Engine, EngineResponse } from "../../domain/models/engine.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";

@@ -54,7 +54,7 @@ class Detour {
   offered: Model;
   /** To be tried after it. */
   standIns: Model[] | undefined;
-  /** The failure of the model that was asked for, where a stand-in is tried. */
+  /** The failure of the requested model, if a fallback is tried. */
   failure: GatewayError | undefined;
   turn: QueueTicket | undefined;
   /** Whether a deployment was asked and failed: then the next one is one more. */

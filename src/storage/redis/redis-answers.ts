@@ -1,4 +1,4 @@
-// Kept answers in Valkey or Redis, for all replicas: sealed, under digests, for as long as they may be given.
+// The response cache in Valkey or Redis, for all replicas: sealed, under digests, until each answer expires.
 import { GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import type {
@@ -67,7 +67,7 @@ export class RedisAnswers implements AnswerStore {
     this.#sealFor = options.sealFor;
     this.#maxSeconds = options.maxSeconds;
     this.#connection = new RedisConnection({
-      ...{ url, log, purpose: "kept answers", deadlineMs },
+      ...{ url, log, purpose: "response cache", deadlineMs },
       onConnect: async () => {
         await this.#forgetOlderCopy();
         await this.#forgetDue();

@@ -19,7 +19,7 @@ export interface SemanticCache {
   readonly threshold: number;
 }
 
-/** What a key says of kept answers. `on`: as the model has it, and by `defaultCachePolicy` where that has none. */
+/** The response cache setting of a key. `on` uses the model's policy, or `defaultCachePolicy` if the model has none. */
 export const responseCaches = ["on", "off"] as const;
 export type ResponseCache = (typeof responseCaches)[number];
 
