@@ -34,7 +34,7 @@ beforeEach(() => {
 
 afterEach(() => upstream.close());
 
-/** Returns the URL to which the browser is sent from a page of `pageOrigin`. */
+/** Returns the query of the authorization URL for a browser at a page of `pageOrigin`. */
 async function asked(
   credentials: Partial<Extract<ToolCredentials, { kind: "person" }>> = {},
   pageOrigin = issuer,

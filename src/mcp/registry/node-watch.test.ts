@@ -44,7 +44,7 @@ class World {
     for (const listener of this.#serverListeners) listener();
   }
 
-  /** Number of notifications. */
+  /** Replaces the node, and returns how many notifications followed. */
   becomes(now: ToolNode | undefined): number {
     const before = this.told;
     this.node = now;

@@ -42,7 +42,7 @@ test("a search of many words is refused, and one of many tools takes no time tha
 });
 
 describe("a server of a later revision that asks back again and again", () => {
-  /** Returns how many requests the client answered until the call failed. */
+  /** Returns how many requests the client received until the call failed, and the error. */
   async function asked(entries: number, tookMs: number) {
     const one = { method: "elicitation/create", params: { message: "Who?" } };
     const inputRequests = Object.fromEntries(Array.from({ length: entries }, (_, i) => [`ask_${i}`, one]));

@@ -60,7 +60,7 @@ test("a request that its client cancels is over: its stream ends, and makes room
   const begun = await one.send(initialize);
   await begun.text();
   const session = begun.headers.get("mcp-session-id") ?? "";
-  // The batch has more requests than a session may have under way.
+  // A session may have at most 64 requests under way.
   for (let id = 1; id <= 70; id++) {
     const call = { jsonrpc: "2.0", id, method: "tools/call", params: { name: "one_slow", arguments: {} } };
     const answer = await one.send(call, undefined, session);

@@ -35,7 +35,7 @@ test("a request that comes twice, as over a bad connection, gets its answer twic
   jest.useFakeTimers();
   const held = new SuspendedCalls();
   const resume = await begun(held);
-  // Both requests are sent to the client, and only one waits for the response.
+  // Both callers receive the server's request, and one timeout runs for the response.
   const both = await Promise.all([resume(callFrom()), resume(callFrom())]);
   expect(both.map((told) => told?.["resultType"])).toEqual(["input_required", "input_required"]);
   jest.advanceTimersByTime(4 * 60_000);

@@ -85,7 +85,7 @@ export class Deliverer {
     this.#timer.unref();
   }
 
-  /** Returns figures that are at most seconds old. */
+  /** Returns the figures. The length of the queue is measured every 15 seconds. */
   get figures(): DeliveryFigures {
     return { ...this.#queue, underWay: this.#underWay.size, attempts: this.#attempts };
   }

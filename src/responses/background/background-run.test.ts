@@ -297,7 +297,7 @@ test("the end waits for a store that is away for minutes, and what is held for i
 test("a client that is cut off in the middle of what there is already is followed no more", async () => {
   const made = await begun(new UnsteadyRunStore(steady));
   const left = new Cancellation();
-  // Memory is full, so events that the client does not read cannot be held.
+  // The client disconnects during the first write.
   const client: ClientStream = {
     onDrain: undefined,
     write: () => {

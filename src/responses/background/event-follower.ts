@@ -155,7 +155,7 @@ export class EventFollower implements EventListener, CancelListener, Stoppable {
     if (!this.#options.client.write(text)) this.#isBehind = true;
   }
 
-  /** Waits until an event resumes, or for at most `maxMs`. Returns at once if the follower has ended. */
+  /** Waits until `#goOn` is called, or for at most `maxMs`. Returns at once if the follower has ended. */
   #wait(maxMs?: number): Promise<void> {
     if (this.#isOver) return Promise.resolve();
     return new Promise((resolve) => {
