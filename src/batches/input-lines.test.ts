@@ -13,7 +13,7 @@ async function* inPieces(text: string, size: number) {
 describe("the lines of a file", () => {
   const text = '{"a":1}\n\n  \r\n{"b":"\u00fc"}\r\nlast';
 
-  test("are found with their numbers and their places, however the file comes", async () => {
+  test("finds the lines of a batch file with numbers and positions, however its bytes are split", async () => {
     const bytes = Buffer.from(text);
     for (const size of [1, 2, 3, 7, 1_000]) {
       const lines = await Array.fromAsync(linesOf(inPieces(text, size), limits));
@@ -27,7 +27,7 @@ describe("the lines of a file", () => {
     }
   });
 
-  test("that are longer than a request may be are told, and those behind them read", async () => {
+  test("reports batch lines that exceed the request size, and reads the next ones", async () => {
     const lines = await Array.fromAsync(linesOf(inPieces(`${"x".repeat(20_000)}\n{}\n`, 999), limits));
     expect(lines.map(({ line, bytes }) => [line, bytes?.toString()])).toEqual([
       [1, undefined],
@@ -43,7 +43,7 @@ describe("the lines of a file", () => {
     expect(lines.map(({ bytes }) => bytes?.length)).toEqual([most, undefined]);
   });
 
-  test("are found behind 20 MB of line ends within a second", async () => {
+  test("finds a line behind 19 MB of blank lines within a second", async () => {
     const text = `${"\n".repeat(10_000_000)}${" \r\n".repeat(3_000_000)}  {}\n`;
     const startedMs = performance.now();
     const lines = await Array.fromAsync(linesOf(inPieces(text, 65_536), limits));
@@ -53,7 +53,7 @@ describe("the lines of a file", () => {
     expect(performance.now() - startedMs).toBeLessThan(withinMs(1_000));
   });
 
-  test("of a file without any are none", async () => {
+  test("finds no lines in a file that has only blank lines", async () => {
     expect(await Array.fromAsync(linesOf(inPieces("\n \n", 1), limits))).toEqual([]);
   });
 });
@@ -68,12 +68,12 @@ describe("a line", () => {
     return { ...frame, request: requestOf(frame, endpoint, limits) };
   };
 
-  test("is the request that it would be by itself", () => {
+  test("decodes a batch line to its custom ID and request", () => {
     const { customId, request } = read(good);
     expect([customId, request.model, request.stream, request.body]).toEqual(["a", "m", false, body]);
   });
 
-  test("that would have tools of the gateway called, perhaps twice, is refused", () => {
+  test("refuses a batch line with MCP tools of the gateway, and accepts tools with a server URL", () => {
     const endpoint = "/v1/responses";
     const asked = (tool: object) => {
       const body = { model: "m", input: "Hi", tools: [{ type: "mcp", server_label: "weather", ...tool }] };
@@ -85,24 +85,24 @@ describe("a line", () => {
   });
 
   test.each([
-    ["no JSON", "{", undefined],
-    ["an array", [], undefined],
+    ["that is no JSON", "{", undefined],
+    ["that is an array", [], undefined],
     [
-      "with a request twice",
+      "with two members named body",
       '{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":{},"body":{}}',
       undefined,
     ],
-    ["with a request in another case", { ...good, Body: {} }, "Body"],
-    ["with an address in another case", { ...good, "u\u0001RL": "x" }, "u\\u0001RL"],
-    ["with a number beyond all", JSON.stringify(good).replace('"Hi"', "1e999"), undefined],
+    ["with an extra Body", { ...good, Body: {} }, "Body"],
+    ["with an extra uRL that contains a control character", { ...good, "u\u0001RL": "x" }, "u\\u0001RL"],
+    ["with a number outside the range", JSON.stringify(good).replace('"Hi"', "1e999"), undefined],
     ["without an id", { ...good, custom_id: undefined }, "custom_id"],
-    ["with an id that no database takes", { ...good, custom_id: "a\0" }, "custom_id"],
+    ["with an id that contains NUL", { ...good, custom_id: "a\0" }, "custom_id"],
     ["with another method", { ...good, method: "GET" }, "method"],
     ["with another path", { ...good, url: "/v1/embeddings" }, "url"],
-    ["without a request", { ...good, body: null }, "body"],
-    ["with a request that is wrong", { ...good, body: { ...body, temperature: "hot" } }, "body.temperature"],
+    ["without a body", { ...good, body: null }, "body"],
+    ["with a faulty body", { ...good, body: { ...body, temperature: "hot" } }, "body.temperature"],
     ["that is streamed", { ...good, body: { ...body, stream: true } }, "body.stream"],
-  ])("%s is refused by its member", (_, line, param) => {
+  ])("refuses a batch line %s, and names the faulty member if there is one", (_, line, param) => {
     let refusal: GatewayError | undefined;
     try {
       read(line);

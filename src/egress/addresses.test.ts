@@ -26,6 +26,6 @@ test.each<[string, EgressRules, () => Promise<string[]>, string]>([
   ["http://10.0.0.1:8000/x", { allowLoopback: false, named: ["http://10.0.0.1:8000"] }, here, "10.0.0.1"],
   ["http://10.0.0.1:8001/x", { allowLoopback: false, named: ["http://10.0.0.1:8000"] }, here, "address_not_public"],
   ["http://203.0.114.1/", { allowLoopback: false, named: ["https://203.0.114.1"] }, here, "not_https"],
-])("leads %s by the rules %j to what they permit", async (url, rules, resolve, expected) => {
+])("resolves %s under the rules %j to the permitted addresses or a refusal", async (url, rules, resolve, expected) => {
   expect(await outcome(url, rules, resolve)).toBe(expected);
 });

@@ -88,7 +88,7 @@ async function fieldsOf(form: SentForm): Promise<unknown[]> {
 test.each([
   ["in memory", 100],
   ["on the disk", 600_000],
-])("writes a form %s anew with the model's own name, as often as it is asked for", async (_, bytes) => {
+])("writes a form %s anew with each requested model name", async (_, bytes) => {
   const space = spaceOf();
   const given = form(Buffer.alloc(bytes, "sound"));
   const kept = await read(given, space);
@@ -108,7 +108,7 @@ test.each([
   await expect(taken(other.open())).rejects.toThrow();
 });
 
-test("sends on nothing of a head but the name, a plain filename and the type", async () => {
+test("forwards only the name, a plain filename and the type of a part's headers", async () => {
   const head = (more: string) => `--b\r\nContent-Disposition: form-data; name="file"${more}\r\n\r\nx\r\n`;
   const heads = [
     '; filename="../a\\"b\\\\;x=\u202egnp.w\u00e4v"\r\nContent-Type: audio/WAV; name="model"\r\nX-Forwarded: a',
@@ -134,7 +134,7 @@ test("sends on nothing of a head but the name, a plain filename and the type", a
   expect(kept.sentFor("own").contentType).not.toBe(sent.contentType);
 });
 
-test("reads a text part of Apache's HttpClient, which says ISO 8859-1 by default", async () => {
+test("reads a text part of Apache's HttpClient, whose default charset is ISO 8859-1", async () => {
   const part = (name: string, value: string) =>
     `--b\r\nContent-Disposition: form-data; name="${name}"\r\nContent-Type: text/plain; charset=ISO-8859-1\r\nContent-Transfer-Encoding: 8bit\r\n\r\n${value}\r\n`;
   const sent = Buffer.from(`${part("model", "m")}${part("prompt", "caf\u00e9")}--b--\r\n`, "latin1");
@@ -165,7 +165,7 @@ test.each([
   await expect(read(Buffer.from(text, "latin1"), spaceOf())).rejects.toThrow(words);
 });
 
-test("the file of a form has no name while it is there, and what a killed process left is removed at the start", async () => {
+test("keeps a form's file without a name, and removes files of a killed process at the start", async () => {
   const directory = join(home, "forms");
   const space = spaceOf();
   expect(statSync(directory).mode & 0o777).toBe(0o700);
@@ -178,7 +178,7 @@ test("the file of a form has no name while it is there, and what a killed proces
   expect(existsSync(left)).toBe(false);
 });
 
-test("a form that comes in single bytes is kept in a few blocks, in memory as on the disk, and comes out as it was", async () => {
+test("gathers a form of single bytes in a few blocks, in memory and on disk, and returns it unchanged", async () => {
   const all = form(Buffer.alloc(40_000, "x"), "y".repeat(40_000));
   const buffers = () => Object.values(heapStats().objectTypeCounts).reduce((sum, count) => sum + count, 0);
   for (const memoryBytes of [1_000_000, 1_000]) {
@@ -203,7 +203,7 @@ test("a form that comes in single bytes is kept in a few blocks, in memory as on
   }
 });
 
-test("an account has half of the disk, or one form; what is given back can be had again", async () => {
+test("grants an account half of the disk space or one form, and reuses released space", async () => {
   const space = spaceOf(100_000);
   const small = form(Buffer.alloc(30_000));
   const first = await read(small, space);
@@ -218,7 +218,7 @@ test("an account has half of the disk, or one form; what is given back can be ha
   expect(space.heldBytes).toBe(0);
 });
 
-test("a form that cannot be held, written or read to its end leaves nothing", async () => {
+test("leaves nothing of a form that cannot be held, written or read to its end", async () => {
   const space = spaceOf();
   maxHeld = 500;
   await expect(read(form(Buffer.alloc(900)), space)).rejects.toThrow("no room");
@@ -248,7 +248,7 @@ describe("the boundary of a form", () => {
     ["multipart/form-data; boundary=----WebKitFormBoundary7MA4YWxk", "----WebKitFormBoundary7MA4YWxk"],
     ['Multipart/Form-Data; boundary="a b:c"', "a b:c"],
     ["multipart/form-data;boundary=x; charset=utf-8", "x"],
-  ])("is read from %s", (type, boundary) => {
+  ])("reads the boundary from %s", (type, boundary) => {
     expect([isForm(type), boundaryOf(type)]).toEqual([true, boundary]);
   });
 
@@ -260,11 +260,11 @@ describe("the boundary of a form", () => {
     "multipart/form-data; boundary=a, multipart/form-data; boundary=b",
     `multipart/form-data; boundary=${"x".repeat(71)}`,
     "multipart/form-data; boundary=a\u00e9",
-  ])("in %p is refused", (type) => {
+  ])("refuses the boundary in %p", (type) => {
     expect(() => boundaryOf(type)).toThrow("no boundary that can be used");
   });
 
-  test("is that of a form alone", () => {
+  test("refuses media types other than multipart/form-data", () => {
     for (const type of [null, "application/json", "multipart/mixed; boundary=a", "multipart/form-dataX; boundary=a"]) {
       expect(() => boundaryOf(type)).toThrow("multipart/form-data");
     }
@@ -272,7 +272,7 @@ describe("the boundary of a form", () => {
 });
 
 describe("the length of sound", () => {
-  test("is told by the header of a WAV file, also where that was written as it was recorded", () => {
+  test("reads the duration from the header of a WAV file, also one without a length", () => {
     const wav = wavOf(7.5);
     expect(audioSeconds(wav.subarray(0, 4_096), wav.length)).toBe(7.5);
     wav.writeUInt32LE(0xffffffff, 40);
@@ -281,7 +281,7 @@ describe("the length of sound", () => {
     expect(audioSeconds(list.subarray(0, 4_096), list.length)).toBe(7.5);
   });
 
-  test("is told by that of a FLAC file", () => {
+  test("reads the duration from the header of a FLAC file", () => {
     const flac = Buffer.alloc(42);
     flac.write("fLaC", 0, "latin1");
     flac.writeUIntBE((44_100 << 4) | 0x02, 18, 3);
@@ -290,7 +290,7 @@ describe("the length of sound", () => {
     expect(audioSeconds(flac, 500_000)).toBe(10);
   });
 
-  test("is estimated from the bytes of what says nothing, or what cannot be", () => {
+  test("estimates the duration from the bytes if the header is missing or impossible", () => {
     expect(audioSeconds(Buffer.from("ID3"), 160_000)).toBe(10);
     const wav = wavOf(1);
     wav.writeUInt32LE(0, 24);
@@ -300,7 +300,7 @@ describe("the length of sound", () => {
     expect(audioSeconds(wav, 3_840_000)).toBe(10);
   });
 
-  test("is not made short by a header that names more samples a second than recordings have", () => {
+  test("bounds the sample rate in a header, so that the duration is not shortened", () => {
     const wav = wavOf(1);
     wav.writeUInt16LE(8, 22);
     wav.writeUInt32LE(192_000, 24);
@@ -326,11 +326,11 @@ describe("the length of sound", () => {
     "",
     "fLaC",
     "RIFF",
-  ])("is estimated from the bytes of a file that begins with %p", (start) => {
+  ])("estimates the duration of a file that begins with %p from its bytes", (start) => {
     expect(audioSeconds(Buffer.from(start, "latin1"), 160_000)).toBe(10);
   });
 
-  test("is not made short by a header of which no decoder takes notice", () => {
+  test("ignores header fields that decoders ignore, so that the duration is not shortened", () => {
     const wav = wavOf(100);
     const start = wav.subarray(0, 4_096);
     wav.writeUInt32LE(6_000_000, 28);

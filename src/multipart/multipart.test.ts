@@ -44,7 +44,7 @@ const content = fc
   .filter((text) => !/[\r\n]--b/.test(`\r\n${text}\r\n`));
 
 // hardening: F38
-test("parts of any content come out as they were put in, where they stand, however the form is cut", () => {
+test("returns parts of any content at their offsets, however the form is split", () => {
   const parts = fc.array(fc.record({ name: fc.constantFrom("a", "b[]", "c.d-e[f]"), content, isFile: fc.boolean() }), {
     maxLength: 5,
   });
@@ -66,7 +66,7 @@ test("parts of any content come out as they were put in, where they stand, howev
   );
 });
 
-test("a form that is accepted has the fields that the runtime reads in it", async () => {
+test("reads the same fields from an accepted form as the runtime", async () => {
   const bytes = form(
     part(named, "one"),
     part('content-disposition:form-data; name="b"; filename="é.wav"\r\ncontent-type: audio/wav', "two"),

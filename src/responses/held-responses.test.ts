@@ -5,7 +5,7 @@ import { HeldResponses } from "./held-responses.ts";
 
 const item = (text: string) => ({ type: "message", id: `msg_${text}`, content: text });
 
-test("the last four responses can be gone on from, and all is given back at the end", () => {
+test("holds the last four responses of a connection, and releases all at its end", () => {
   const ledger = new BufferedBytes(1_000_000);
   const held = new HeldResponses(ledger.visitors);
   for (const id of ["a", "b", "c", "d", "e"]) held.add(id, [item(id)]);
@@ -18,14 +18,14 @@ test("the last four responses can be gone on from, and all is given back at the 
   expect([ledger.byKind.chats, held.find("e")]).toEqual([0, undefined]);
 });
 
-test("what there is no room for is not held", () => {
+test("does not hold a response that exceeds the memory bound", () => {
   const ledger = new BufferedBytes(10_000);
   const held = new HeldResponses(ledger.visitors);
   held.add("a", [item("x".repeat(20_000))]);
   expect([ledger.byKind.chats, held.find("a")]).toEqual([0, undefined]);
 });
 
-test("older responses give way to the last where there is no room for both", () => {
+test("drops older responses for a new one when memory is short", () => {
   const ledger = new BufferedBytes(60_000);
   const held = new HeldResponses(ledger.visitors);
   for (const id of ["a", "b", "c"]) held.add(id, [item(id + "x".repeat(4_500))]);

@@ -66,7 +66,7 @@ function go(body: Record<string, unknown>, heldItems?: (id: string) => readonly 
 const refusalOf = (body: Record<string, unknown>) => go(body).catch((error: unknown) => error as GatewayError);
 
 describe("a request that goes on", () => {
-  test("has all of the conversation as its input, and names nothing that is kept any more", async () => {
+  test("sends the whole conversation as input, without references to stored items", async () => {
     const request = await go({ input: "Go on", previous_response_id: "resp_1", instructions: "Be brief." });
     expect(request.body).toEqual({
       ...{ model: "m", instructions: "Be brief." },
@@ -84,21 +84,21 @@ describe("a request that goes on", () => {
     expect(request.promptTokens).toBeGreaterThan(4);
   });
 
-  test("has the items of its conversation before its own", async () => {
+  test("puts the items of a conversation before the request's own input", async () => {
     const request = await go({ input: [{ role: "user", content: "Go on" }], conversation: { id: "conv_1" } });
     expect(request.body["input"]).toHaveLength(3);
     expect(request.body["conversation"]).toBeUndefined();
     expect(request.goesOn).toMatchObject({ previousId: null, conversationId: "conv_1" });
   });
 
-  test("has items in the place of those that it names, were it by their ids alone", async () => {
+  test("replaces item references with the stored items, also references without a type", async () => {
     const output = { type: "function_call_output", call_id: "c", output: "4" };
     const request = await go({ input: [{ type: "item_reference", id: "fc_1" }, output, { id: "fc_1" }] });
     expect(request.body["input"]).toEqual([fc, output, fc]);
     expect(request.goesOn?.input).toMatchObject([fc, output, fc]);
   });
 
-  test("goes on from what its connection holds, and is kept with that, as nothing of it is in the store", async () => {
+  test("continues a response that only its connection holds, and stores the items of both", async () => {
     const request = await go({ input: "Go on", previous_response_id: "resp_held" }, () => [fc]);
     expect(request.body["input"]).toMatchObject([fc, { role: "user" }]);
     expect(request.goesOn).toMatchObject({ previousId: "resp_held", keptAfter: null, input: [fc, { role: "user" }] });
@@ -106,7 +106,7 @@ describe("a request that goes on", () => {
 });
 
 describe("a request is refused", () => {
-  test("that names a response which is not there, in the words and with the code of the vendor", async () => {
+  test("refuses an unknown previous response with the vendor's words and code", async () => {
     chain = { missing: "resp_1" };
     const error = await refusalOf({ input: "Go on", previous_response_id: "resp_1" });
     expect(error).toMatchObject({ code: "previous_response_not_found", param: "previous_response_id" });
@@ -126,7 +126,7 @@ describe("a request is refused", () => {
     expect(await refusalOf({ input: "Go on", ...body })).toMatchObject({ code, param });
   });
 
-  test("whose conversation is longer than a request may be, with what to do", async () => {
+  test("refuses a conversation that exceeds the request size, and says what to do", async () => {
     const asked = { input: "Go on", previous_response_id: "resp_1" };
     chain = { tooLarge: true };
     expect(await refusalOf(asked)).toMatchObject({ code: "request_too_large" });
@@ -139,7 +139,7 @@ describe("a request is refused", () => {
     expect(held).toBeLessThanOrEqual(2_000);
   });
 
-  test("before anything is read, where there is no room for what would be", async () => {
+  test("refuses a request whose stored items or complete body do not fit into memory", async () => {
     room = 99;
     const asked = { input: "Go on", previous_response_id: "resp_1" };
     expect(await refusalOf(asked)).toBe(full);
@@ -153,7 +153,7 @@ describe("a request is refused", () => {
     expect(held).toBe(100);
   });
 
-  test("that would add more than 2,000 items to a conversation at once", async () => {
+  test("refuses more than 2,000 items for a conversation at once", async () => {
     const input = Array.from({ length: 2_001 }, () => ({ role: "user", content: "" }));
     expect(await refusalOf({ input, conversation: "conv_1" })).toMatchObject({
       code: "invalid_request",

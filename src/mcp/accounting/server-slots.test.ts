@@ -6,7 +6,7 @@ import { ServerSlots } from "./server-slots.ts";
 
 const server = (maxConcurrency: number, timeoutMs = 60_000, name = "s") => ({ name, maxConcurrency, timeoutMs });
 
-test("whoever asks for much leaves the last quarter of the places to others, and others get in before its next one", async () => {
+test("keeps the last quarter of a server's slots free for parties without a running call", async () => {
   const places = new ServerSlots();
   const of = server(8);
   const cancellation = new Cancellation();
@@ -29,7 +29,7 @@ test("whoever asks for much leaves the last quarter of the places to others, and
   await Promise.allSettled(waiting);
 });
 
-test("at any order of calls, ends, leaves and timeouts there are never more than it takes, and in the end nothing is kept", async () => {
+test("never exceeds a server's slots, and keeps nothing after all calls have ended, in any order of events", async () => {
   const random = seeded(31);
   const places = new ServerSlots();
   let running = 0;
@@ -60,7 +60,7 @@ test("at any order of calls, ends, leaves and timeouts there are never more than
   expect(places.tracked).toBe(0);
 });
 
-test("no more than a bounded number waits, of all and of each", async () => {
+test("bounds the waiting calls of a server, in total and per party", async () => {
   const places = new ServerSlots();
   const of = server(1);
   const release = await places.take({ server: of, party: "first" });
@@ -83,7 +83,7 @@ test("no more than a bounded number waits, of all and of each", async () => {
   expect(places.tracked).toBe(0);
 });
 
-test("a bound that an operator raises lets those in who wait", async () => {
+test("lets waiting calls in when an operator raises a server's bound", async () => {
   const places = new ServerSlots();
   const release = await places.take({ server: server(1), party: "a" });
   const waiting = [places.take({ server: server(1), party: "b" }), places.take({ server: server(3), party: "c" })];

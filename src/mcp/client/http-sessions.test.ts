@@ -53,7 +53,7 @@ const tools: Record<string, ToolWork> = {
 const aborted: string[] = [];
 const page = "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 2\r\nconnection: close\r\n\r\nhi";
 
-test("who shares a connection to a server leaves room for resources that others want to know of", async () => {
+test("accepts 1,000 resource subscriptions on a shared connection, and refuses another", async () => {
   await using server = new HttpMcpServer({ isLegacy: false, tools });
   await using world = new LinkWorld();
   const link = await world.open(mcpServerAt(server.url, { sharing: "all" }));
@@ -63,18 +63,21 @@ test("who shares a connection to a server leaves room for resources that others 
   expect(await subscribe("other:800")).toMatchObject({ error: { code: -32_602 } });
 });
 
-test.each(toolProtocolVersions)("speaks %s alone with a server of both eras that is set to it", async (revision) => {
-  await using server = startMcpServer(() => mcpServer(tools));
-  await using world = new LinkWorld();
-  const link = await world.open(mcpServerAt(server.url, { protocolVersion: revision }));
-  expect(link.revision).toBe(revision);
-  expect(await link.request("tools/call", { name: "text" }, exchangeFor())).toMatchObject({
-    result: textResult("fine"),
-  });
-  const methods = server.requests.map(({ body }) => (body === "" ? "" : JSON.parse(body).method));
-  expect(methods.includes("initialize")).toBe(revision !== "2026-07-28");
-  expect(methods.includes("server/discover")).toBe(revision === "2026-07-28");
-});
+test.each(toolProtocolVersions)(
+  "speaks only the pinned revision %s with an MCP server that supports other revisions as well",
+  async (revision) => {
+    await using server = startMcpServer(() => mcpServer(tools));
+    await using world = new LinkWorld();
+    const link = await world.open(mcpServerAt(server.url, { protocolVersion: revision }));
+    expect(link.revision).toBe(revision);
+    expect(await link.request("tools/call", { name: "text" }, exchangeFor())).toMatchObject({
+      result: textResult("fine"),
+    });
+    const methods = server.requests.map(({ body }) => (body === "" ? "" : JSON.parse(body).method));
+    expect(methods.includes("initialize")).toBe(revision !== "2026-07-28");
+    expect(methods.includes("server/discover")).toBe(revision === "2026-07-28");
+  },
+);
 
 test.each([
   [true, "2026-07-28"],
@@ -117,7 +120,7 @@ describe.each(toolProtocolVersions)("a server that is set to %s", (protocolVersi
   });
 });
 
-test("refuses the other revision that a server answers with", async () => {
+test("refuses a server that answers with another revision than the pinned one", async () => {
   const result = { protocolVersion: "2025-03-26", capabilities: {}, serverInfo: { name: "old", version: "1" } };
   const before = async (request: Request) => {
     const { id, method } = (await request.clone().json()) as JsonObject;
@@ -151,7 +154,7 @@ for (const isLegacy of [false, true]) {
       expect(server.count("initialize")).toBe(isLegacy ? 2 : 0);
     });
 
-    test("leaves nothing of its calls at the connection, however many there were", async () => {
+    test("keeps nothing of finished calls at the connection", async () => {
       await using server = new HttpMcpServer({ isLegacy, tools });
       await using world = new LinkWorld();
       const signals = () => {
@@ -166,7 +169,7 @@ for (const isLegacy of [false, true]) {
       expect(signals() - before).toBeLessThan(100);
     });
 
-    test("gives results and errors as they are, also of forms that nobody knows yet", async () => {
+    test("passes an MCP server's results and errors on unchanged, including unknown forms", async () => {
       await using server = new HttpMcpServer({ isLegacy, tools });
       await using world = new LinkWorld();
       expect(await world.call(mcpServerAt(server.url), "strange")).toMatchObject({ result: strange });
@@ -181,7 +184,7 @@ for (const isLegacy of [false, true]) {
       });
     });
 
-    test("may take longer while it tells of progress, which comes with the caller's own token", async () => {
+    test("prolongs a call on progress, and reports progress with the caller's token", async () => {
       await using server = new HttpMcpServer({ isLegacy, tools });
       await using world = new LinkWorld();
       const told: unknown[] = [];
@@ -196,7 +199,7 @@ for (const isLegacy of [false, true]) {
       expect(told).toEqual([0, 1, 2, 3, 4, 5].map((progress) => [7, progress]));
     });
 
-    test("fails a call that says nothing in time, and hears that nobody waits", async () => {
+    test("times out a call that gets no response, and cancels it at the MCP server", async () => {
       await using server = new HttpMcpServer({ isLegacy, tools });
       await using world = new LinkWorld();
       aborted.length = 0;
@@ -205,7 +208,7 @@ for (const isLegacy of [false, true]) {
       await until(() => aborted.length === 1, "the server was told");
     });
 
-    test("hears that a caller left", async () => {
+    test("notifies the server when the caller disconnects", async () => {
       await using server = new HttpMcpServer({ isLegacy, tools });
       await using world = new LinkWorld();
       aborted.length = 0;
@@ -217,7 +220,7 @@ for (const isLegacy of [false, true]) {
       await until(() => aborted.length === 1, "the server was told");
     });
 
-    test("may not return more than the bound of a result, and no bytes stay reserved", async () => {
+    test("refuses a result over the size bound, and releases its reserved bytes", async () => {
       await using server = new HttpMcpServer({ isLegacy, tools });
       await using world = new LinkWorld();
       const before = bufferedBytes.byKind.answers;
@@ -226,7 +229,7 @@ for (const isLegacy of [false, true]) {
       await until(() => bufferedBytes.byKind.answers === before, "all bytes were given back");
     });
 
-    test("tells of changes those who listen, and no longer than they do", async () => {
+    test("notifies listeners of changes until they stop listening", async () => {
       await using server = new HttpMcpServer({
         isLegacy,
         tools: {
@@ -265,7 +268,7 @@ for (const isLegacy of [false, true]) {
   });
 }
 
-test("capabilities of the client that asks go along with each request", async () => {
+test("sends the calling client's capabilities with each request", async () => {
   await using server = new HttpMcpServer({ tools });
   await using world = new LinkWorld();
   const own = async (clientCapabilities: Record<string, unknown>) =>
@@ -275,7 +278,7 @@ test("capabilities of the client that asks go along with each request", async ()
   expect((await own({}))[key]).toEqual({});
 });
 
-test("questions of a server reach the very call that they belong to, also when several are under way in one session", async () => {
+test("routes server requests to their own call while several run in one session", async () => {
   await using server = new HttpMcpServer({ isLegacy: true, tools });
   await using world = new LinkWorld();
   const at = mcpServerAt(server.url, { sharing: "all" });
@@ -293,7 +296,7 @@ test("questions of a server reach the very call that they belong to, also when s
   expect(server.count("initialize")).toBe(1);
 });
 
-test("a session that the server has lost is begun anew, once, and no call is done twice", async () => {
+test("starts one new session after the server has lost the old one, and completes the call", async () => {
   await using server = new HttpMcpServer({ isLegacy: true, tools });
   await using world = new LinkWorld();
   const link = await world.open(mcpServerAt(server.url));
@@ -302,7 +305,7 @@ test("a session that the server has lost is begun anew, once, and no call is don
   expect(server.count("initialize")).toBe(2);
 });
 
-describe("a forgotten session is begun anew if the server answers", () => {
+describe("the replacement of a forgotten session", () => {
   const rpcError = (code: number, message: string, id: unknown = null) =>
     JSON.stringify({ jsonrpc: "2.0", error: { code, message }, id });
   test.each<[string, number, string]>([
@@ -314,7 +317,7 @@ describe("a forgotten session is begun anew if the server answers", () => {
     ["400 in HTML", 400, "<html>Bad Request</html>"],
     ["an error for the request that names the session", 400, rpcError(-32_001, "Session not found", "call-1")],
     ["422 that names the session", 422, "Unexpected message, expect initialize request: unknown session"],
-  ])("%s", async (_, status, body) => {
+  ])("replaces a forgotten session if the server answers %s", async (_, status, body) => {
     const forgotten = new Set<string>();
     await using server = new HttpMcpServer({
       ...{ isLegacy: true, tools },
@@ -331,7 +334,7 @@ describe("a forgotten session is begun anew if the server answers", () => {
   });
 });
 
-test("a refusal that a new session gets as well reaches the caller, and the next call is made as usual", async () => {
+test("reports a refusal if the server still knows the session, and makes the next call in it", async () => {
   let isRefusing = true;
   const refusal = JSON.stringify({ jsonrpc: "2.0", error: { code: -32_602, message: "No such argument." }, id: null });
   await using server = new HttpMcpServer({
@@ -356,7 +359,7 @@ test.each([
   ["names no request", JSON.stringify({ jsonrpc: "2.0", error: { code: -32_602, message: "No such tab." }, id: null })],
   ["is plain text", "No such argument"],
   ["names a session of its own", "Unknown browser session"],
-])("a refusal that %s does not end the session that other callers share", async (_, body) => {
+])("keeps the shared session after a refusal that %s", async (_, body) => {
   await using server = new HttpMcpServer({
     ...{ isLegacy: true, tools },
     before: async (request) =>
@@ -375,7 +378,7 @@ test.each([
   expect(server.count("tools/call")).toBe(results.length + 1);
 });
 
-test("a call of several requests whose session is lost between them fails, and is not begun anew", async () => {
+test("fails a call of several requests whose session is lost between them, without repeating it", async () => {
   await using server = new HttpMcpServer({ isLegacy: true, tools });
   await using world = new LinkWorld();
   const link = await world.open(mcpServerAt(server.url));
@@ -389,7 +392,7 @@ test("a call of several requests whose session is lost between them fails, and i
   expect(server.count("tools/call")).toBe(2);
 });
 
-test("the result of a task is waited for as long as a call may last, as its server says nothing before it ends", async () => {
+test("waits for a task's result as long as a call may last, although the server is silent until then", async () => {
   await using server = new HttpMcpServer({
     isLegacy: true,
     async before(request) {
@@ -404,7 +407,7 @@ test("the result of a task is waited for as long as a call may last, as its serv
   expect(textOf(await link.request("tasks/result", { taskId: "t1" }, exchangeFor()))).toBe("done");
 });
 
-test("redirects lead nowhere but to the origin of the server, and no header follows them", async () => {
+test("refuses redirects to another origin, and sends no headers there", async () => {
   let reached = 0;
   await using inside = new HttpMcpServer({
     before: () => {
@@ -423,7 +426,7 @@ test("redirects lead nowhere but to the origin of the server, and no header foll
   expect(reached).toBe(0);
 });
 
-test("fixed headers go to the server, and those of the protocol cannot be replaced by them", async () => {
+test("sends fixed headers to the server, but none that would replace a header of the protocol", async () => {
   await using server = new HttpMcpServer({ tools });
   await using world = new LinkWorld();
   const headers = { Authorization: "Bearer fixed", "Content-Type": "text/plain" };
@@ -434,7 +437,7 @@ test("fixed headers go to the server, and those of the protocol cannot be replac
   }
 });
 
-test("each person has an own connection with an own token; one that is refused is renewed once; without one it is said where to connect", async () => {
+test("gives each user a connection and token, refreshes a refused token once, and says where to connect a missing account", async () => {
   const refused: string[] = [];
   const connections: ToolConnections = {
     accessToken: async (_server, { personId }) =>
@@ -467,7 +470,7 @@ test("each person has an own connection with an own token; one that is refused i
   }
 });
 
-test("an account that is connected in the place of another one has a session of its own, and the former one's is asked nothing more", async () => {
+test("opens a new session after a user connected another account, and no longer uses the former one", async () => {
   let account = "tcn_1";
   const connections: ToolConnections = {
     connectionId: async () => account,
@@ -494,7 +497,7 @@ test("an account that is connected in the place of another one has a session of 
   expect(other).not.toBe(first ?? null);
 });
 
-test("who has given too few rights is told to connect once more, and what the server wants is noted; no fixed header is told so", async () => {
+test("asks a user to connect again when scopes are missing, but not if the server uses fixed headers", async () => {
   const wanted: string[][] = [];
   const connections: ToolConnections = {
     accessToken: async () => "token_1",
@@ -568,7 +571,7 @@ for (const [what, response] of Object.entries(hostile)) {
   }, 10_000);
 }
 
-test("an answer that drips for ever ends with the time that a call has", async () => {
+test("ends a slow endless response when the call's time is up", async () => {
   let isHostile = false;
   const drip = () =>
     new ReadableStream({
@@ -588,7 +591,7 @@ test("an answer that drips for ever ends with the time that a call has", async (
   await expect(world.call(at, "text")).rejects.toMatchObject({ code: "upstream_timeout" });
 });
 
-test.each([true, false])("nothing of a call is kept by its link once it has ended (sessions: %p)", async (isLegacy) => {
+test.each([true, false])("keeps nothing of a finished call at its session (sessions: %p)", async (isLegacy) => {
   await using server = new HttpMcpServer({ isLegacy, tools });
   await using world = new LinkWorld();
   const at = mcpServerAt(server.url);
@@ -602,7 +605,7 @@ test.each([true, false])("nothing of a call is kept by its link once it has ende
   expect((await call(300)) - before).toBeLessThan(100);
 });
 
-test("of many who wait for a server one connects for all", async () => {
+test("connects once for all callers that wait for a server", async () => {
   await using server = new HttpMcpServer({ isLegacy: true, tools });
   await using world = new LinkWorld();
   const at = mcpServerAt(server.url, { sharing: "all" });
@@ -611,7 +614,7 @@ test("of many who wait for a server one connects for all", async () => {
 });
 
 // long-lived: mcpLink.total
-test("links are bounded: the oldest that is idle makes room, and where none is who comes is told to retry", async () => {
+test("ends the oldest idle session to make room, and asks callers to retry when none is idle", async () => {
   await using server = new HttpMcpServer({ tools });
   await using world = new LinkWorld({ bounds: { maxOfServer: 2 } });
   const at = mcpServerAt(server.url);
@@ -627,7 +630,7 @@ test("links are bounded: the oldest that is idle makes room, and where none is w
 });
 
 // long-lived: mcpLink.credential
-test("a person's connection is asked nothing more once the person may not use the server, and ends at its idle limit", async () => {
+test("stops using a user's connection when access ends, and closes it after the idle time", async () => {
   let account: string | undefined = "tcn_1";
   const connections: ToolConnections = {
     connectionId: async () => account,
@@ -649,7 +652,7 @@ test("a person's connection is asked nothing more once the person may not use th
 });
 
 // long-lived: mcpLink.idle
-test("what nobody uses for some time ends, and the server is told", async () => {
+test("ends an idle session, and tells the server", async () => {
   await using server = new HttpMcpServer({ isLegacy: true, tools });
   await using world = new LinkWorld({ bounds: { idleMs: 50 } });
   await world.open(mcpServerAt(server.url));
@@ -659,7 +662,7 @@ test("what nobody uses for some time ends, and the server is told", async () => 
   await until(() => server.sessions.size === 0, "the session has ended");
 });
 
-test("a server that changed has what is under way failed, and is asked anew", async () => {
+test("fails open calls of a changed server, and connects to it anew", async () => {
   await using server = new HttpMcpServer({ tools });
   await using world = new LinkWorld();
   const at = mcpServerAt(server.url);
@@ -670,7 +673,7 @@ test("a server that changed has what is under way failed, and is asked anew", as
   expect(textOf(await world.call(at, "text"))).toBe("fine");
 });
 
-test("a server that is not there is said to be that", async () => {
+test("reports a server that cannot be reached", async () => {
   await using world = new LinkWorld();
   const opening = world.links.open(mcpServerAt("http://127.0.0.1:9/mcp"), { principal: callerOf("key_1") });
   await expect(opening).rejects.toMatchObject({
@@ -679,7 +682,7 @@ test("a server that is not there is said to be that", async () => {
   });
 });
 
-test("what is changed of a server holds from the next call on", async () => {
+test("applies a server's changed settings from the next call on, in the same session", async () => {
   await using server = new HttpMcpServer({ tools });
   await using world = new LinkWorld();
   await world.call(mcpServerAt(server.url), "text");
@@ -689,7 +692,7 @@ test("what is changed of a server holds from the next call on", async () => {
   expect(world.links.counts.links).toBe(1);
 });
 
-test("an answer whose stream ends before it is fetched where the server says how to go on", async () => {
+test("fetches the rest of a response whose stream ended, if the server says how to resume", async () => {
   let id: unknown;
   await using server = new HttpMcpServer({
     isLegacy: true,
@@ -710,7 +713,7 @@ test("an answer whose stream ends before it is fetched where the server says how
   expect(textOf(await world.call(mcpServerAt(server.url), "text"))).toBe("resumed");
 });
 
-test("resources that are watched are so as well in the session after one that was lost", async () => {
+test("subscribes to watched resources again after a session was lost", async () => {
   await using server = new HttpMcpServer({ isLegacy: true, tools });
   await using world = new LinkWorld();
   const link = await world.open(mcpServerAt(server.url));
@@ -720,7 +723,7 @@ test("resources that are watched are so as well in the session after one that wa
   await until(() => server.count("resources/subscribe") === 2, "it is watched again");
 });
 
-test("changes of a resource are told by a server without sessions, while it is watched", async () => {
+test("reports changes of subscribed resources only, from a server without sessions", async () => {
   await using server = new HttpMcpServer({ tools });
   await using world = new LinkWorld();
   const link = await world.open(mcpServerAt(server.url));
@@ -738,7 +741,7 @@ test("changes of a resource are told by a server without sessions, while it is w
 });
 
 // long-lived: mcpLink.server
-test("who stops the gateway does not wait for a server that says nothing", async () => {
+test("stops the gateway without waiting for a silent MCP server", async () => {
   const silent = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Promise<never>(() => {}) });
   const world = new LinkWorld();
   const opening = world.open(mcpServerAt(`http://127.0.0.1:${silent.port}/mcp`)).catch((error: unknown) => error);

@@ -20,7 +20,7 @@ class Taken {
 
 const message = { jsonrpc: "2.0", id: "a", result: { text: "é€😀" } } as const;
 
-test("a message is the same in whatever pieces it comes, and they may change afterwards", () => {
+test("reads the same message from any split of its bytes, and copies them", () => {
   const text = Buffer.from(`\n${JSON.stringify(message)}\n${JSON.stringify(message)}\n`);
   for (let length = 1; length <= text.length; length++) {
     const taken = new Taken(1_000);
@@ -34,7 +34,7 @@ test("a message is the same in whatever pieces it comes, and they may change aft
   }
 });
 
-test("a line that comes byte by byte takes no more than its bytes, and is let go of", () => {
+test("holds only the bytes of a line that arrives byte by byte, and releases them", () => {
   const before = bufferedBytes.byKind.answers;
   const taken = new Taken(1_000_000);
   const one = Buffer.from("x");
@@ -47,7 +47,7 @@ test("a line that comes byte by byte takes no more than its bytes, and is let go
   expect(bufferedBytes.byKind.answers).toBe(before);
 });
 
-test("lines without anything are taken as signs of life, and a flood of them is refused", () => {
+test("accepts empty lines as keep-alives, and refuses a flood of them", () => {
   const taken = new Taken(10_000);
   for (let hour = 0; hour < 24; hour++) expect(taken.lines.push(Buffer.from("\n".repeat(60)))).toBe(true);
   expect(taken.lines.push(Buffer.from(`${JSON.stringify(message)}\n`))).toBe(true);

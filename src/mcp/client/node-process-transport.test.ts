@@ -23,7 +23,7 @@ async function startLine() {
   return { line, say: (text: string) => sink.data(ByteSpan.of(Buffer.from(text))), sink };
 }
 
-test("a line that has only begun is held until the connection is closed", async () => {
+test("holds an incomplete line until the connection closes", async () => {
   const { line, say } = await startLine();
   say(`{"jsonrpc":"2.0","method":"notifications/x","params":{"text":"`);
   say("x".repeat(10_000));
@@ -32,14 +32,14 @@ test("a line that has only begun is held until the connection is closed", async 
   expect(bufferedBytes.byKind.answers).toBe(before);
 });
 
-test("what came behind a message whose taker closed the connection is not held", async () => {
+test("drops output behind a message whose receiver closed the connection", async () => {
   const { line, say } = await startLine();
   line.onmessage = () => void line.close();
   say(`{"jsonrpc":"2.0","method":"notifications/x"}\n{"jsonrpc":`);
   expect(bufferedBytes.byKind.answers).toBe(before);
 });
 
-test("the end of its exchange lets go of a line that has only begun, however that end came", async () => {
+test("releases an incomplete line when its exchange ends in any way", async () => {
   for (const end of [(sink: BodySink) => sink.end(), (sink: BodySink) => sink.fail(new Error("lost"))]) {
     const { line, say, sink } = await startLine();
     say(`{"jsonrpc":`);

@@ -60,7 +60,7 @@ const atNode: McpServer = {
   place: { kind: "node", nodeId: "gpu-1", server: "own" },
 };
 
-test("where as many processes run at a node as may, the one that nobody uses makes room for whoever asks again", async () => {
+test("ends an idle process at a full node, so that the next caller gets its slot", async () => {
   await using node = new Node(program);
   await using world = new LinkWorld({ nodes: node });
   node.maxProcesses = 1;
@@ -70,7 +70,7 @@ test("where as many processes run at a node as may, the one that nobody uses mak
   await world.call(atNode, "where", { key: "key_2" });
 });
 
-test("a server that is a program at its node now, and was asked over HTTP before, is connected to anew", async () => {
+test("reconnects to a node's server that changed from HTTP to a program", async () => {
   await using http = new HttpMcpServer({ tools: { where: async () => textResult("over HTTP") } });
   await using node = new Node(http.url);
   await using world = new LinkWorld({ nodes: node });
@@ -80,7 +80,7 @@ test("a server that is a program at its node now, and was asked over HTTP before
   expect(JSON.parse(textOf(await world.call(atNode, "where"))).pid).toBeGreaterThan(0);
 });
 
-test("what is connected to a node takes nothing more once another machine has its name", async () => {
+test("starts a new process after another machine took the node's name", async () => {
   await using node = new Node(program);
   await using world = new LinkWorld({ nodes: node });
   const before = JSON.parse(textOf(await world.call(atNode, "where"))).pid;
@@ -89,7 +89,7 @@ test("what is connected to a node takes nothing more once another machine has it
   expect(JSON.parse(textOf(await world.call(atNode, "where"))).pid).not.toBe(before);
 });
 
-test("what never leaves goes to a server at a node once that node is marked as local, and not before", async () => {
+test("sends local-only requests to a node's server only after the node is marked as local", async () => {
   await using node = new Node(program);
   await using world = new LinkWorld({ nodes: node });
   const principal = { ...callerOf("key_1"), reach: { models: [], neverLeaves: true } };

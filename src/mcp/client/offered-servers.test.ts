@@ -74,7 +74,7 @@ const shared = (own: Partial<McpServer> = {}) =>
   mcpServerAt([process.execPath, script, "fine"], { name: "files", isShared: true, ...own });
 const list = JSON.stringify({ jsonrpc: "2.0", id: "a", method: "ping" });
 
-test("only what is shared, enabled, and nobody else's, is offered", async () => {
+test("offers only servers that are shared, enabled, and neither at another node nor with user accounts", async () => {
   const person = { kind: "person", issuer: null, clientId: null, clientSecret: null, scopes: null } as const;
   const others: Partial<McpServer>[] = [
     { isShared: false },
@@ -92,7 +92,7 @@ test("only what is shared, enabled, and nobody else's, is offered", async () => 
   }
 });
 
-test("a process answers what it is told, is gone when nobody takes what it says, and leaves nothing", async () => {
+test("runs a process while its output is read, and leaves nothing behind", async () => {
   const node = nodeWith(shared());
   const { session, body, said, how } = await node.start();
   const { status } = await node.ask("POST", { session, body: list });
@@ -108,7 +108,7 @@ test("a process answers what it is told, is gone when nobody takes what it says,
   expect(readdirSync(join(node.dataDir, "offered-tool-processes"))).toEqual([]);
 });
 
-test("a process of a server that is another one now takes nothing more, and is ended", async () => {
+test("ends the process of a changed server, and accepts no more messages for it", async () => {
   const node = nodeWith(shared());
   const { session, how } = await node.start();
   node.servers = [shared({ tools: ["text"] })];
@@ -116,7 +116,7 @@ test("a process of a server that is another one now takes nothing more, and is e
   await until(() => node.processes === 0 && how() !== "goes on", "it is gone");
 });
 
-test("what is not shared any more ends, also where the gateway goes on listening to it", async () => {
+test("ends a server that is no longer shared, although the gateway still listens", async () => {
   await using http = new HttpMcpServer();
   const node = nodeWith(shared(), mcpServerAt(http.url, { name: "remote", isShared: true }));
   const { how } = await node.start();
@@ -131,7 +131,7 @@ test("what is not shared any more ends, also where the gateway goes on listening
   await until(() => node.processes === 0 && how() !== "goes on", "it is gone");
 });
 
-test("as many processes run for the gateway as may, and the next one has to wait until one is gone", async () => {
+test("bounds the processes for the gateway, and starts another after one has ended", async () => {
   const node = nodeWith(shared());
   // No process runs before its output is read.
   const bodies = await Promise.all(Array.from({ length: 16 }, async () => (await node.ask("GET")).body));
@@ -140,7 +140,7 @@ test("as many processes run for the gateway as may, and the next one has to wait
   await until(async () => (await node.ask("GET").catch(() => undefined)) !== undefined, "there is room");
 });
 
-test("what is no message, and a tool that is not offered, is refused without the process hearing of it", async () => {
+test("refuses invalid messages and unoffered tools without passing them to the process", async () => {
   const node = nodeWith(shared({ tools: ["where"] }));
   const { session, said } = await node.start();
   const call = { jsonrpc: "2.0", id: 7, method: "tools/call", params: { name: "child" } };
@@ -179,14 +179,14 @@ test.each([
     -32_700,
   ],
   ["a name in a list", '{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":["where"]}}', -32_602],
-])("refuses a call with %s without the process hearing of it", async (_, body, code) => {
+])("refuses a call with %s without passing it to the process", async (_, body, code) => {
   const node = nodeWith(shared({ tools: ["where"] }));
   const { session, said } = await node.start();
   await node.ask("POST", { session, body });
   expect(JSON.parse(said().trim()).error.code).toBe(code);
 });
 
-test("a gateway that takes nothing of what a process says cannot have refusals pile up at the node", async () => {
+test("fails messages instead of queueing refusals while the gateway reads no output", async () => {
   const node = nodeWith(shared({ tools: ["where"] }));
   const { session, body, said } = await node.start();
   const call = JSON.stringify({ jsonrpc: "2.0", id: 7, method: "tools/call", params: { name: "child" } });
@@ -198,7 +198,7 @@ test("a gateway that takes nothing of what a process says cannot have refusals p
   expect(said()).toContain("Unknown tool: child");
 });
 
-test("a server over HTTP that cannot be reached is said to be that, and not where it is", async () => {
+test("reports an unreachable HTTP server without its address", async () => {
   const node = nodeWith(mcpServerAt("http://127.0.0.1:9/mcp", { name: "files", isShared: true }));
   const asked = node.ask("POST", { body: list });
   await expect(asked).rejects.toMatchObject({
@@ -217,7 +217,7 @@ async function statusAt(url: string): Promise<number> {
   return status;
 }
 
-test("a redirect is followed at the origin of the server, a few times, with the message and the node's headers", async () => {
+test("follows up to five redirects within the server's origin, with message and headers", async () => {
   await using server = new HttpMcpServer({
     before: ({ url }) => {
       const step = Number(new URL(url).searchParams.get("step"));
@@ -236,7 +236,7 @@ test("a redirect is followed at the origin of the server, a few times, with the 
   expect(endless.requests.length).toBe(6);
 });
 
-test("a redirect elsewhere, or that would make another request of it, is followed nowhere", async () => {
+test("follows no redirect that leads to another origin or changes the method", async () => {
   await using inside = new HttpMcpServer();
   const { port } = new URL(inside.url);
   const elsewhere = [inside.url, `//127.0.0.1:${port}/mcp`, "http://[", "http://someone@HERE/mcp"];

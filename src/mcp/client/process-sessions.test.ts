@@ -21,7 +21,7 @@ const processesOf = ({ dataDir }: LinkWorld) => markedProcesses(markOf(dataDir, 
 
 for (const how of ["fine", "modern", "no probe"]) {
   describe(`a process that is ${how}`, () => {
-    test("is started once it is asked, answers, and is gone with its directory when it is closed", async () => {
+    test("starts a process on the first request, and removes it and its directory on close", async () => {
       await using world = new LinkWorld();
       const link = await world.open(processOf(how));
       expect(link.isLegacy).toBe(how === "no probe");
@@ -35,7 +35,7 @@ for (const how of ["fine", "modern", "no probe"]) {
   });
 }
 
-test("a process gets nothing of the environment of the gateway, and an empty directory of its own", async () => {
+test("gives a process an empty directory, and none of the gateway's environment", async () => {
   await using world = new LinkWorld();
   const at = processOf("fine", {
     place: { kind: "command", command: [process.execPath, script, "fine"], env: { OWN: "1" }, directory: null },
@@ -48,7 +48,7 @@ test("a process gets nothing of the environment of the gateway, and an empty dir
   expect(readdirSync(directory).filter((name) => name !== ".bun")).toEqual([]);
 });
 
-test("a process whose directory cannot be made is none: it says so, and takes no place of those that come later", async () => {
+test("reports a process whose directory cannot be created, and counts no process for it", async () => {
   await using world = new LinkWorld();
   const [first, second] = [processOf("fine"), processOf("fine", { name: "second" })];
   await world.call(first, "where");
@@ -61,7 +61,7 @@ test("a process whose directory cannot be made is none: it says so, and takes no
   expect(world.links.counts.processes).toBe(0);
 });
 
-test("no process is started to say that nobody wants to know of a resource any more", async () => {
+test("starts no process just to unsubscribe from a resource", async () => {
   await using world = new LinkWorld();
   const link = await world.open(processOf("fine"));
   await world.call(processOf("fine"), "crash").catch(() => {});
@@ -70,7 +70,7 @@ test("no process is started to say that nobody wants to know of a resource any m
   expect(world.links.counts.processes).toBe(0);
 });
 
-test("who shares nothing has a process of their own, and all who share have one", async () => {
+test("gives callers a process each, or one in common if they share the server", async () => {
   await using world = new LinkWorld();
   const pidOf = async (at: McpServer, key: string) => JSON.parse(textOf(await world.call(at, "where", { key }))).pid;
   const own = processOf("fine");
@@ -101,7 +101,7 @@ describe("a process that misbehaves in the middle of a call fails that call, and
   }
 });
 
-test("what a process wrote to standard error is kept, for the operator", async () => {
+test("keeps the standard error of a process for the operator", async () => {
   await using world = new LinkWorld();
   await world.call(processOf("fine"), "crash").catch(() => {});
   await until(
@@ -110,7 +110,7 @@ test("what a process wrote to standard error is kept, for the operator", async (
   );
 });
 
-test("a process that says what is no protocol is ended, and is not started again at once by whoever asks", async () => {
+test("ends a process that writes invalid output, and delays its next start", async () => {
   await using world = new LinkWorld();
   const at = processOf("garbage");
   const opening = world.open(at);
@@ -122,14 +122,14 @@ test("a process that says what is no protocol is ended, and is not started again
   await until(() => processesOf(world).length === 0, "nothing of it is left");
 }, 20_000);
 
-test("the second of two answers is nobody's", async () => {
+test("ignores the second of two responses to one call", async () => {
   await using world = new LinkWorld();
   const at = processOf("fine");
   expect(textOf(await world.call(at, "twice"))).toBe("first");
   expect(JSON.parse(textOf(await world.call(at, "where"))).pid).toBeGreaterThan(0);
 });
 
-test("a process asks the one call that is under way, and nobody where there are several", async () => {
+test("routes a process's request to the only running call, and refuses it if several run", async () => {
   await using world = new LinkWorld();
   const at = processOf("no probe");
   const asked = async () => ({ action: "accept", content: { name: "Ada" } });
@@ -141,7 +141,7 @@ test("a process asks the one call that is under way, and nobody where there are 
   await expect(hanging).rejects.toThrow("left");
 });
 
-test("changes of a process are told", async () => {
+test("forwards change notifications of a process", async () => {
   await using world = new LinkWorld();
   const link = await world.open(processOf("no probe"));
   const told: string[] = [];
@@ -151,7 +151,7 @@ test("changes of a process are told", async () => {
 });
 
 // long-lived: mcpProcess.total, mcpProcess.idle
-test("processes are bounded, and those that nobody uses are stopped, with all that they started", async () => {
+test("bounds processes, and stops idle ones with all their child processes", async () => {
   await using world = new LinkWorld({ bounds: { maxProcessesOfServer: 1, idleMs: 50 } });
   const at = processOf("fine");
   const child = Number(textOf(await world.call(at, "child", { key: "key_1" })));
@@ -164,7 +164,7 @@ test("processes are bounded, and those that nobody uses are stopped, with all th
 });
 
 // long-lived: mcpProcess.credential
-test("a person's process is asked nothing more once the person may not use the server, and ends at its idle limit", async () => {
+test("stops using a user's process when access ends, and ends it after the idle time", async () => {
   await using world = new LinkWorld({ bounds: { idleMs: 50 } });
   let server = processOf("fine");
   const open: ClientSessions["open"] = async (...of) => {
@@ -193,14 +193,14 @@ test("a person's process is asked nothing more once the person may not use the s
   expect(isThere(pid)).toBe(false);
 });
 
-test("a program that is not there is said to be that", async () => {
+test("reports a program that does not exist", async () => {
   await using world = new LinkWorld();
   const at = mcpServerAt(["/nowhere/to/be/found"]);
   await expect(world.open(at)).rejects.toMatchObject({ code: "upstream_error" });
 });
 
 // long-lived: mcpProcess.server
-test("all of a process is gone after the gateway was killed, also where it reads nothing any more", async () => {
+test("leaves no process behind after the gateway was killed, even one that reads no input", async () => {
   await using world = new LinkWorld();
   const gateway = Bun.spawn(
     [process.execPath, join(import.meta.dir, "..", "..", "..", "tests", "support", "tool-gateway.ts"), world.dataDir],
@@ -215,7 +215,7 @@ test("all of a process is gone after the gateway was killed, also where it reads
   await until(() => processesOf(world).length === 0, "nothing of it is left");
 });
 
-test("a process that says nothing is not waited for without end, and is gone then", async () => {
+test("gives up a silent process after the connect timeout, and ends it", async () => {
   await using world = new LinkWorld({ connectMs: 300 });
   await expect(world.open(processOf("silent"))).rejects.toMatchObject({ code: "upstream_timeout" });
   await until(() => world.links.counts.processes === 0, "it is gone");

@@ -51,7 +51,7 @@ function toolsName(...issuers: string[]): void {
 
 const asClient = { redirectUri: "https://gw.example/back", name: "Headrace", uri: "https://gw.example" };
 
-test("a server inside of the network is asked at its own origin, also as its own authorization server", async () => {
+test("reaches a private server at its own origin, also as its own authorization server", async () => {
   describe(tools);
   for (const say of [
     () => toolsName(tools.origin),
@@ -64,7 +64,7 @@ test("a server inside of the network is asked at its own origin, also as its own
   }
 });
 
-test("another one inside is asked where the operator named it, and is not reached where the server alone did", async () => {
+test("reaches another private authorization server only if the operator configured it", async () => {
   describe(login);
   toolsName(login.origin);
   await expect(authorization().find(serverWith(null))).rejects.toMatchObject({
@@ -76,7 +76,7 @@ test("another one inside is asked where the operator named it, and is not reache
   expect(await authorization().register(serverWith(login.origin), found, asClient)).toMatchObject({ clientId: "ours" });
 });
 
-test("the one that the operator named is taken alone, among others as well", async () => {
+test("uses only the configured authorization server, and refuses if the MCP server does not list it", async () => {
   describe(tools);
   describe(login);
   toolsName(tools.origin);
@@ -87,7 +87,7 @@ test("the one that the operator named is taken alone, among others as well", asy
   expect((await authorization().find(serverWith(login.origin))).metadata.issuer).toBe(login.origin);
 });
 
-test("what the metadata of a named one leads to elsewhere inside is not reached, nor is anything in the clear", async () => {
+test("refuses private or unencrypted endpoints in the metadata of a configured authorization server", async () => {
   const { port } = new URL(login.origin);
   describe(login, { registration_endpoint: `https://client.example:${Number(port) - 1}/register` });
   toolsName(login.origin);
@@ -103,7 +103,7 @@ test("what the metadata of a named one leads to elsewhere inside is not reached,
   }
 });
 
-test("tokens are renewed and revoked at a named one as long as they last, and at one that was not named nowhere inside", async () => {
+test("refreshes and revokes tokens at a configured private authorization server, but at no other private address", async () => {
   describe(login, { revocation_endpoint: `${login.origin}/revoke` });
   login.answers.set("/token", () => Response.json({ access_token: "second", token_type: "Bearer" }));
   login.answers.set("/revoke", () => new Response(null, { status: 200 }));

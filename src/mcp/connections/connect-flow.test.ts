@@ -60,13 +60,13 @@ async function asked(
   return new URL(await flow.begin("crm", { ...by, pageOrigin })).searchParams;
 }
 
-test("a client that the operator registered is used before any other", async () => {
+test("prefers the client that the operator registered", async () => {
   upstream.state.says = { authorization: { client_id_metadata_document_supported: true } };
   expect((await asked({ clientId: "ours", clientSecret: "secret" })).get("client_id")).toBe("ours");
   expect(upstream.state.counts.registered).toBe(0);
 });
 
-test("the document at our own address is the client where such are taken, and the browser comes back to an address that it names", async () => {
+test("uses the gateway's client metadata document where accepted, if it lists the redirect address", async () => {
   upstream.state.says = { authorization: { client_id_metadata_document_supported: true } };
   const query = await asked();
   expect(query.get("client_id")).toBe(`${issuer}/.well-known/oauth-client/headrace.json`);
@@ -75,7 +75,7 @@ test("the document at our own address is the client where such are taken, and th
   expect((await asked({}, "http://localhost:1")).get("client_id")).toBe("client-1");
 });
 
-test("without it a client is registered by the method that the authorization server knows", async () => {
+test("registers a client with a supported authentication method if documents are not accepted", async () => {
   expect((await asked()).get("client_id")).toBe("client-1");
   expect(upstream.state.registrations.at(-1)).toMatchObject({
     ...{
@@ -91,7 +91,7 @@ test("without it a client is registered by the method that the authorization ser
   });
 });
 
-test("scopes that the server wanted since are asked for beside those that were allowed, unless the operator says which", async () => {
+test("requests newly required scopes beside granted ones, unless the operator configured the scopes", async () => {
   upstream.state.says = { resource: { scopes_supported: ["profile"] } };
   expect((await asked()).get("scope")).toBe("profile");
   known = {
@@ -105,12 +105,12 @@ test("scopes that the server wanted since are asked for beside those that were a
   expect((await asked()).get("scope")).toBe("profile");
 });
 
-test("a server of 2025-03-26, which says nothing of itself, is its own authorization server", async () => {
+test("treats a server of 2025-03-26 without metadata as its own authorization server", async () => {
   upstream.state.isUndescribed = true;
   expect((await asked()).get("resource")).toBe(upstream.url);
 });
 
-test("uses a registered client that lasts longer than the way of a person, and registers another otherwise", async () => {
+test("reuses a registered client that outlasts the flow, and otherwise registers another", async () => {
   await asked();
   const [first] = clients;
   if (!first) throw new Error("No client was registered.");

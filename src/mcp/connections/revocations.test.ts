@@ -37,7 +37,7 @@ function noted(more: Partial<RevocationsOptions> = {}) {
   return { said, clock, revocations: new Revocations({ authorization, seals, clock, log, ...more }) };
 }
 
-test("each refresh token is told to its authorization server once, some at a time, and the log says how many", async () => {
+test("revokes each refresh token once, a few at a time, and logs their number", async () => {
   const tokens: (string | null)[] = [];
   let [open, most] = [0, 0];
   await using server = Bun.serve({
@@ -61,7 +61,7 @@ test("each refresh token is told to its authorization server once, some at a tim
   expect(JSON.stringify(said)).not.toContain("refresh-");
 });
 
-test("a server that is slow for each is given up after five minutes, and so is one at a stop", async () => {
+test("gives up revocations at a slow server after five minutes, or when the gateway stops", async () => {
   for (const end of ["late", "closed"] as const) {
     let asked = 0;
     const { promise, resolve } = Promise.withResolvers<boolean>();
@@ -80,7 +80,7 @@ test("a server that is slow for each is given up after five minutes, and so is o
   }
 });
 
-test("an authorization server that never answers holds up those of no other", async () => {
+test("revokes tokens at other servers while one authorization server never answers", async () => {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const revoke = (url: string) => (url.startsWith("http://dead") ? promise : Promise.resolve(true));
   const { said, revocations } = noted({ authorization: { revoke } });
@@ -92,7 +92,7 @@ test("an authorization server that never answers holds up those of no other", as
   resolve(true);
 });
 
-test("more than may wait are not revoked, and what cannot be opened any more is nobody's", async () => {
+test("skips revocations beyond the queue's bound, and tokens that cannot be decrypted", async () => {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const { said, revocations } = noted({ authorization: { revoke: () => promise } });
   const [one] = connections(1, "http://127.0.0.1:1/revoke");

@@ -7,7 +7,7 @@ import { ManagedServers } from "./managed-servers.ts";
 
 const origin = { requestId: "req_1", nowSeconds: 1, clientAddress: null };
 
-test("what was read before one was deleted does not bring it back", async () => {
+test("does not restore a deleted server from an older read", async () => {
   let rows: StoredMcpServer[] = [];
   let held: Promise<void> | undefined;
   const servers = new ManagedServers({

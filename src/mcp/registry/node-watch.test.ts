@@ -53,7 +53,7 @@ class World {
   }
 }
 
-test("the node of a server that was added while it was away is told of once it comes, and once it goes", () => {
+test("reports connects and disconnects of a node whose server was added while it was away", () => {
   const world = new World();
   world.add(atNode);
   expect(world.becomes(node())).toBe(1);
@@ -61,14 +61,14 @@ test("the node of a server that was added while it was away is told of once it c
   expect(world.becomes(undefined)).toBe(1);
 });
 
-test("another machine that has the name of the node by now is told of, and so is another kind of server there", () => {
+test("reports a replaced node of the same name, and a changed kind of its server", () => {
   const world = new World(atNode);
   world.becomes(node());
   expect(world.becomes(node({ id: "node_2" }))).toBe(1);
   expect(world.becomes(node({ id: "node_2", offers: [{ name: "own", title: null, kind: "command" }] }))).toBe(1);
 });
 
-test("what a node has beside the servers that are used of it is nobody's news", () => {
+test("ignores changes of a node that do not concern used servers", () => {
   const world = new World(atNode);
   world.becomes(node());
   const offers = [...node().offers, { name: "another", title: null, kind: "http" as const }];

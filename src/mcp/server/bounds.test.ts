@@ -19,7 +19,7 @@ function callFrom(changes: Partial<ClientCall> = {}): ClientCall {
 
 const tool = (name: string, more: JsonObject = {}) => ({ name, inputSchema: { type: "object" }, ...more });
 
-test("the address of a resource may have 8,192 characters: sessions and connections keep it for as long as they last", async () => {
+test("accepts resource addresses of up to 8,192 characters", async () => {
   const link = new TestLink(serving([], () => ({ result: {} })));
   const { handler } = handlerFor([[mcpServerFor("one"), link]]);
   const subscribe = (length: number) =>
@@ -28,7 +28,7 @@ test("the address of a resource may have 8,192 characters: sessions and connecti
   await expect(subscribe(8_193)).rejects.toThrow("uri must be a text of at most 8192 characters.");
 });
 
-test("a search of many words is refused, and one of many tools takes no time that others would miss", async () => {
+test("refuses a search of more than 1,000 characters, and searches many tools within a second", async () => {
   const description = Array.from({ length: 20_000 }, (_, i) => `word${i}`).join(" ");
   const tools = Array.from({ length: 200 }, (_, i) => tool(`thing_${i}`, { description }));
   const { handler } = handlerFor([[mcpServerFor("one"), new TestLink(serving(tools, () => ({ result: {} })))]]);
@@ -41,7 +41,7 @@ test("a search of many words is refused, and one of many tools takes no time tha
   expect(performance.now() - before).toBeLessThan(1_000);
 });
 
-describe("a server of a later revision that asks back again and again", () => {
+describe("a later-revision server that requests input repeatedly", () => {
   /** Returns how many requests the client received until the call failed, and the error. */
   async function asked(entries: number, tookMs: number) {
     const one = { method: "elicitation/create", params: { message: "Who?" } };
@@ -62,7 +62,7 @@ describe("a server of a later revision that asks back again and again", () => {
     return { count, error };
   }
 
-  test("does so 256 times in one call at most, at once or one after the other", async () => {
+  test("fails a call whose server sends the client more than 256 requests, at once or in turn", async () => {
     for (const entries of [1, 100, 1_000]) {
       const { count, error } = await asked(entries, 0);
       expect(error).toContain("asked back more than 256 times");
@@ -70,7 +70,7 @@ describe("a server of a later revision that asks back again and again", () => {
     }
   });
 
-  test("asks nobody any more once the call has lasted as long as one may", async () => {
+  test("sends the client no more of a server's requests after the call's maximum duration", async () => {
     for (const entries of [1, 100]) {
       const { count, error } = await asked(entries, 240_000);
       expect(error).toContain("within 600000 ms");
@@ -79,14 +79,14 @@ describe("a server of a later revision that asks back again and again", () => {
   });
 });
 
-test("a method that looks like a member of any object is none", async () => {
+test("refuses a method that is named like a member of every object", async () => {
   const { handler } = handlerFor([]);
   for (const method of ["constructor", "__proto__", "toString"]) {
     await expect(handler.answer(method, {}, callFrom())).rejects.toThrow(`Method not found: ${method}`);
   }
 });
 
-test("a cursor is one that was given, and nothing that reads as one", async () => {
+test("refuses cursors that the gateway did not issue", async () => {
   const tools = Array.from({ length: 1_500 }, (_, i) => tool(`thing_${i}`));
   const { handler } = handlerFor([[mcpServerFor("one"), new TestLink(serving(tools, () => ({ result: {} })))]]);
   const list = (cursor: unknown) => handler.answer("tools/list", { cursor }, callFrom({ only: "one" }));
@@ -96,7 +96,7 @@ test("a cursor is one that was given, and nothing that reads as one", async () =
   }
 });
 
-test("the tools of a server that is called search or call are not taken for those of the gateway", async () => {
+test("distinguishes server tools named search or call from those of the gateway", async () => {
   const called: string[] = [];
   const links = ["search", "call"].map((name) => {
     const answering = serving([tool("tools"), tool("tool")], (_method, params) => {
@@ -111,7 +111,7 @@ test("the tools of a server that is called search or call are not taken for thos
   expect(called).toEqual(["call tools", "call tool", "search tools", "search tool"]);
 });
 
-test("of what a server tells of a resource its address alone waits for clients, and none that nobody could ask for", async () => {
+test("forwards only the address of a changed resource, and drops addresses that are too long", async () => {
   const link = new TestLink(serving([], () => ({ result: {} })));
   const told: string[] = [];
   const follower = new Subscriber(

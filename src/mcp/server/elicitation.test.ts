@@ -56,7 +56,7 @@ describe.each(["session", "round", "error"] as const)(
   "an elicitation by URL, asked for in a way of its own: %s",
   (way) => {
     test.each(["https://example.com/pay?a=1", "http://127.0.0.1:8080/"])(
-      "reaches a client that opens pages: %s",
+      "passes URL elicitations to a client that supports them: %s",
       async (url) => {
         const { seen, told } = await asked(page(url), openable, way);
         expect(way === "error" ? told : JSON.stringify(seen)).toContain(url);
@@ -76,7 +76,7 @@ describe.each(["session", "round", "error"] as const)(
       "",
       5,
       null,
-    ])("does not reach a client if its address is no https page: %p", async (url) => {
+    ])("refuses URL elicitations whose address is no https page: %p", async (url) => {
       for (const isAskable of [true, false]) {
         const { seen, told } = await asked(page(url), openable, way, isAskable);
         expect(seen).toEqual([]);
@@ -85,7 +85,7 @@ describe.each(["session", "round", "error"] as const)(
     });
 
     test.each([{}, { elicitation: {} }, { elicitation: { form: {} } }])(
-      "does not reach a client that told %j",
+      "refuses URL elicitations for a client that declared %j",
       async (told) => {
         for (const isAskable of [true, false]) {
           const answered = await asked(page("https://example.com/pay"), told, way, isAskable);
@@ -102,20 +102,20 @@ test.each([
   ["javascript:alert(1)"],
   [["javascript:alert(1)"]],
   [[[page("javascript:alert(1)")]]],
-])("an error that wants pages opened does not reach a client if its list cannot be read: %j", async (instead) => {
+])("refuses an error that requires URL elicitations if its list is invalid: %j", async (instead) => {
   const { told } = await asked({ instead }, openable, "error");
   expect(told).toContain("upstream_error");
   expect(told).not.toContain("javascript");
 });
 
-test.each(["session", "round"] as const)("an address without a mode does not reach a client (%s)", async (way) => {
+test.each(["session", "round"] as const)("refuses an elicitation with an address and no mode (%s)", async (way) => {
   const { mode: _, ...params } = page("https://example.com/pay");
   const { seen, told } = await asked(params, openable, way);
   expect(seen).toEqual([]);
   expect(told).not.toContain("example.com");
 });
 
-test("an elicitation by form reaches a client as before", async () => {
+test("passes form elicitations to the client", async () => {
   const form = { message: "Who?", requestedSchema: { type: "object", properties: {} } };
   for (const way of ["session", "round"] as const) {
     expect((await asked(form, { elicitation: {} }, way)).seen).toEqual([form]);

@@ -48,7 +48,7 @@ describe.each([
   ["2025-11-25", true],
   ["2026-07-28", false],
 ] as const)("a client of %s", (_, isLegacy) => {
-  test("gets the tools of all servers by names that begin with theirs, and calls them by their own", async () => {
+  test("lists the tools of all servers with their names as prefix, and calls them by their own names", async () => {
     const call = (name: string) =>
       serving([tool("look"), tool("a.b")], (_method, params) => text(`${name} ${params["name"]}`));
     const links = ["one", "two"].map((name) => [mcpServerFor(name), new TestLink(call(name))] as const);
@@ -65,7 +65,7 @@ describe.each([
     expect(ended).toEqual(["two tools/call a.b completed  false"]);
   });
 
-  test("reads a list anew for its first page alone where all its requests say no-cache", async () => {
+  test("reads a list anew only for its first page if all requests say no-cache", async () => {
     let now = 0;
     const many = Array.from({ length: 1_001 }, (_item, i) => tool(`look_${i}`));
     const link = new TestLink(serving(many, () => text("seen")));
@@ -85,7 +85,7 @@ describe.each([
     expect(lists()).toBe(2);
   });
 
-  test("sees and calls those tools alone that each list of its principal names", async () => {
+  test("lists and calls only the tools that all lists of a principal permit", async () => {
     const links = ["one", "two", "three"].map(
       (name) => [mcpServerFor(name), new TestLink(serving([tool("look"), tool("drop")], () => text(name)))] as const,
     );
@@ -109,7 +109,7 @@ describe.each([
     expect(links[2]?.[1].asked).toEqual([]);
   });
 
-  test("gets what servers say as they said it, whatever it is that nobody here knows", async () => {
+  test("passes unknown content of servers on unchanged", async () => {
     const odd = { content: [{ type: "hologram", depth: { x: 1 } }], structuredContent: { a: [1] }, extra: { b: null } };
     const link = new TestLink(serving([tool("look", { "x-odd": 1 })], () => ({ result: odd })));
     const { handler } = handlerFor([[mcpServerFor("one"), link]]);
@@ -118,7 +118,7 @@ describe.each([
     if (isLegacy) expect(await one.ask("tools/call", { name: "look" })).toMatchObject(odd);
   });
 
-  test("neither sees nor calls what its key may not use, and is told the same as of what is not there", async () => {
+  test("hides servers that the key may not use, with the same error as for missing ones", async () => {
     const link = new TestLink(serving([tool("look"), tool("write")], () => text("done")));
     const { handler } = handlerFor([[mcpServerFor("one"), link]]);
     const principal = principalFor({ tools: { lists: [["one/look"]] } });
@@ -134,7 +134,7 @@ describe.each([
     expect(link.asked.filter(({ method }) => method === "tools/call")).toEqual([]);
   });
 
-  test("has one tool of a server at which its person has no account, which says where to connect it, until it is", async () => {
+  test("lists one tool with the connect URL for a server until the user has connected an account", async () => {
     const credentials = { kind: "person", issuer: null, clientId: null, clientSecret: null, scopes: null } as const;
     const crm = mcpServerFor("crm", { credentials });
     const link = new TestLink(serving([tool("search")], () => text("found")));
@@ -166,7 +166,7 @@ describe.each([
     expect(await one.ask("tools/call", { name: "crm_search" })).toMatchObject({ content: [{ text: "found" }] });
   });
 
-  test("is told of progress with its own token, and its leaving ends the call", async () => {
+  test("reports progress with the client's token, and ends the call when the client disconnects", async () => {
     let isLeft = false;
     const link = new TestLink(
       serving([tool("slow")], async (_method, _params, { notified, cancellation }) => {
@@ -193,7 +193,7 @@ describe.each([
   });
 
   test.each([true, false])(
-    "is asked back by a server of either kind (earlier: %p), and its answer gets there",
+    "passes server requests to the client and its answers back (earlier revision: %p)",
     async (isEarlier) => {
       const form = { message: "Who?", requestedSchema: { type: "object", properties: {} } };
       const link = new TestLink(
@@ -222,7 +222,7 @@ describe.each([
   );
 });
 
-test("a session hears that lists and its own resources have changed, by their names here, and of nothing once it has ended", async () => {
+test("notifies a session of changed lists and its own resources under the gateway's names, until it ends", async () => {
   const answering = serving([tool("look")], () => ({ result: {} }));
   const link = new TestLink(answering);
   const { handler } = handlerFor([[mcpServerFor("one"), link]]);
@@ -251,7 +251,7 @@ test("a session hears that lists and its own resources have changed, by their na
   expect(link.asked.map(({ method }) => method)).toContain("resources/unsubscribe");
 });
 
-test("a stream of 2026-07-28 hears of its own servers alone, until its client leaves", async () => {
+test("notifies a stream of 2026-07-28 only of servers that its key may use, until its client disconnects", async () => {
   const link = new TestLink(serving([tool("look")], () => ({ result: {} })));
   const other = new TestLink(serving([tool("look")], () => ({ result: {} })));
   const { handler } = handlerFor([
@@ -280,7 +280,7 @@ test("a stream of 2026-07-28 hears of its own servers alone, until its client le
   while (link.followers > 0) await Bun.sleep(5);
 });
 
-test("many tools are searched for, and called by what was found", async () => {
+test("searches many tools, and calls one that was found", async () => {
   const tools = Array.from({ length: 60 }, (_, i) => tool(`thing_${i}`, { description: `Does thing number ${i}.` }));
   tools.push(tool("createInvoice", { description: "Writes a bill." }));
   const link = new TestLink(serving(tools, (_method, params) => text(`called ${params["name"]}`)));
@@ -295,7 +295,7 @@ test("many tools are searched for, and called by what was found", async () => {
   expect(((await all.ask("tools/list")) as { tools: unknown[] }).tools).toHaveLength(61);
 });
 
-test("a server that fails, or never answers, does not spoil the list of the others", async () => {
+test("lists the tools of the other servers if one server fails", async () => {
   const good = new TestLink(serving([tool("look")], () => text("")));
   const bad = new TestLink(() => Promise.reject(new Error("gone")));
   const { handler } = handlerFor([
@@ -306,7 +306,7 @@ test("a server that fails, or never answers, does not spoil the list of the othe
   expect(await one.ask("tools/list")).toMatchObject({ tools: [{ name: "good_look" }] });
 });
 
-test("a client of sessions that says its revision within its first message has a session all the same", async () => {
+test("opens a session for an earlier-revision client that states its revision in its first message", async () => {
   const { handler } = handlerFor([[mcpServerFor("one"), new TestLink(serving([tool("look")], () => text("")))]]);
   await using one = await clientOf(handler, true);
   const _meta = { [PROTOCOL_VERSION_META_KEY]: "2025-11-25" };
@@ -319,7 +319,7 @@ test("a client of sessions that says its revision within its first message has a
   await answer.body?.cancel();
 });
 
-test("a session is nobody else's: another key's request to it is told that there is none, and 1,000 that vanish leave others unharmed", async () => {
+test("hides a session from another account, and keeps it after that account began 1,000 sessions", async () => {
   const link = new TestLink(serving([tool("look")], () => text("")));
   const { handler } = handlerFor([[mcpServerFor("one"), link]]);
   await using one = await clientOf(handler, true);

@@ -22,7 +22,7 @@ async function after(events: KeptEvents, id: string): Promise<unknown[]> {
   return sent;
 }
 
-test("a stream goes on behind the last event that came, with its own events alone", async () => {
+test("resumes a stream behind the last received event, with its own events only", async () => {
   const { events } = kept();
   const first = await events.storeEvent("a", note(1));
   await events.storeEvent("b", note(2));
@@ -31,7 +31,7 @@ test("a stream goes on behind the last event that came, with its own events alon
   expect(await after(events, first)).toEqual([{ i: 3, data: "" }]);
 });
 
-test("what is kept is bounded by number, bytes and time, on the account of its client, and given back", async () => {
+test("bounds kept events by number, bytes and time, counts them for the client, and releases them", async () => {
   const { events, ledger, clock } = kept();
   const first = await events.storeEvent("a", note(0));
   for (let i = 1; i <= 1_000; i++) await events.storeEvent("a", note(i, "x".repeat(10_000)));

@@ -8,7 +8,7 @@ import { ServerLists } from "./server-lists.ts";
 
 const tool = (length: number) => ({ name: "look", description: "x".repeat(length), inputSchema: { type: "object" } });
 
-test("a list is asked for as nobody in particular, so that whoever asks first neither spoils it for others nor is asked back", async () => {
+test("reads a shared list once, without the memory account, capabilities or callbacks of any caller", async () => {
   const link = new TestLink(serving([tool(1)], () => ({ result: {} })));
   const lists = new ServerLists(systemClock);
   const [first, second] = [lists.of(link, "tools"), lists.of(link, "tools")];
@@ -23,7 +23,7 @@ test("a list is asked for as nobody in particular, so that whoever asks first ne
   ]);
 });
 
-test("a list of more than 8 MiB is refused, however it is cut into pages", async () => {
+test("refuses a list of more than 8 MiB in any number of pages", async () => {
   const page = { tools: [tool(1_000_000)] };
   const link = new TestLink((_, { cursor = "0" }) => ({ result: { ...page, nextCursor: String(Number(cursor) + 1) } }));
   await expect(new ServerLists(systemClock).of(link, "tools")).rejects.toMatchObject({
@@ -33,7 +33,7 @@ test("a list of more than 8 MiB is refused, however it is cut into pages", async
   expect(link.asked).toHaveLength(9);
 });
 
-test("a cursor that comes back ends a list, which has each item once", async () => {
+test("ends a list at a repeated cursor, with each item once", async () => {
   const pages: Record<string, number[]> = { "0": [1, 2], a: [3], b: [4, 3] };
   const link = new TestLink((_, { cursor = "0" }) => ({
     result: { tools: pages[String(cursor)]?.map((size) => tool(size)), nextCursor: cursor === "0" ? "a" : "b" },
@@ -43,7 +43,7 @@ test("a cursor that comes back ends a list, which has each item once", async () 
   expect(link.asked).toHaveLength(3);
 });
 
-test("all lists that are kept have 64 MiB at most: those that were read last, each of them until it has changed", async () => {
+test("bounds cached lists to the 64 MiB read last, and drops each when it changes", async () => {
   const lists = new ServerLists(systemClock);
   const before = bufferedBytes.byKind.cache;
   const links = Array.from({ length: 20 }, () => new TestLink(serving([tool(6_000_000)], () => ({ result: {} }))));
@@ -71,7 +71,7 @@ test("reads a list anew for a client that asks for a fresh one, at most once a s
   expect(link.asked).toHaveLength(2);
 });
 
-test("others have the old list while a fresh one is read, and keep it where that fails", async () => {
+test("returns the old list to other callers while a fresh read runs, and keeps it if the read fails", async () => {
   let answering = Promise.withResolvers<ToolAnswer>();
   const link = new TestLink(() => answering.promise);
   let now = 0;

@@ -33,8 +33,8 @@ test.each<[string, Principal | GatewayError]>([
   ["is revoked", invalidApiKey("revoked")],
   ["has lost the scope", { ...caller, scopes: new Set(["chat:write"]) }],
   ["may use other tools", { ...caller, tools: { lists: [["crm"]] } }],
-  ["never leaves from now on", { ...caller, reach: { models: [], neverLeaves: true } }],
-])("a session ends once its key %s", async (_, now) => {
+  ["becomes local-only", { ...caller, reach: { models: [], neverLeaves: true } }],
+])("ends a session when its key %s", async (_, now) => {
   expect(await hasEnded(now)).toBe(true);
 });
 
@@ -42,6 +42,6 @@ test.each<[string, Principal | GatewayError]>([
   ["has the same rights", { ...caller, scopes: new Set(["tools:use", "chat:write"]) }],
   ["may use other models", { ...caller, reach: { models: [["m"]], neverLeaves: false } }],
   ["cannot be looked up at the moment", new GatewayError("service_unavailable", "The store is away.")],
-])("a session goes on while its key %s", async (_, now) => {
+])("keeps a session while its key %s", async (_, now) => {
   expect(await hasEnded(now)).toBe(false);
 });

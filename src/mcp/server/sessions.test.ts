@@ -50,7 +50,7 @@ function endpointOf(handler: RequestHandler) {
   return { endpoint, send, [Symbol.asyncDispose]: () => endpoint.close() };
 }
 
-test("a request that its client cancels is over: its stream ends, and makes room for the next one", async () => {
+test("ends the stream of a cancelled request, and frees its slot", async () => {
   const slow = serving([{ name: "slow", inputSchema: { type: "object" } }], async (_method, _params, exchange) => {
     await new Promise<void>((resolve) => exchange.cancellation.onCancel(resolve));
     return { result: { content: [] } };
@@ -72,7 +72,7 @@ test("a request that its client cancels is over: its stream ends, and makes room
 });
 
 // long-lived: mcpSession.key
-test("an owner who begins many sessions at once has no more of them than one who begins them in turn", async () => {
+test("bounds a key's sessions to 32, even if many begin at once", async () => {
   const opened = Promise.withResolvers<void>();
   const link = new TestLink(serving([], () => ({ result: {} })));
   const open = async () => {
@@ -88,7 +88,7 @@ test("an owner who begins many sessions at once has no more of them than one who
 });
 
 // long-lived: mcpSession.total
-test("an account with many keys takes no session of another account, also where all are taken", async () => {
+test("ends no session of another account when an account with many keys reaches the maximum", async () => {
   const { handler } = handlerFor([]);
   await using one = endpointOf(handler);
   const [hog, other] = [accountFor({ id: "acct_hog" }), accountFor({ id: "acct_other" })];
@@ -108,7 +108,7 @@ test("an account with many keys takes no session of another account, also where 
 });
 
 // long-lived: mcpStream.key, mcpStream.account
-test("streams of 2026-07-28 that one owner, or one account, has open leave room for those of others", async () => {
+test("bounds streams of 2026-07-28 per owner and account, which leaves room for others", async () => {
   const { handler } = handlerFor([]);
   await using one = endpointOf(handler);
   const begin = async (principal: Principal) => {
@@ -133,7 +133,7 @@ test("streams of 2026-07-28 that one owner, or one account, has open leave room 
 });
 
 // long-lived: mcpStream.total
-test("all accounts together have 4,096 listening streams at most", async () => {
+test("bounds listening streams of all accounts to 4,096", async () => {
   const { handler } = handlerFor([]);
   await using one = endpointOf(handler);
   const [own] = principalFor().keys;
@@ -151,7 +151,7 @@ test("all accounts together have 4,096 listening streams at most", async () => {
 });
 
 // long-lived: mcpSession.server, mcpStream.server
-test("sessions and listening streams end when the server stops", async () => {
+test("ends sessions and listening streams when the server stops", async () => {
   const { handler } = handlerFor([]);
   const one = endpointOf(handler);
   const begun = await one.send(initialize);
@@ -166,7 +166,7 @@ test("sessions and listening streams end when the server stops", async () => {
 });
 
 // long-lived: mcpSession.idle
-test("a session that nobody uses for ten minutes ends, and one that is used does not", async () => {
+test("ends a session after ten idle minutes, and keeps one in use", async () => {
   const clock = manualClock();
   const { handler } = handlerFor([]);
   jest.useFakeTimers();
@@ -202,7 +202,7 @@ test("a session that nobody uses for ten minutes ends, and one that is used does
   }
 });
 
-test("what a client asked that left its session's request counts as its key's until the server has answered", async () => {
+test("counts a call's parameters for its key until the server has answered, even if the client disconnected", async () => {
   const worked = Promise.withResolvers<{ result: JsonObject }>();
   const link = new TestLink(serving([{ name: "slow", inputSchema: { type: "object" } }], () => worked.promise));
   const { handler, ended } = handlerFor([[mcpServerFor("one"), link]]);

@@ -31,7 +31,7 @@ async function begun(held: SuspendedCalls, call = callFrom()) {
 
 const answer = { ask_1: { action: "accept" } };
 
-test("a request that comes twice, as over a bad connection, gets its answer twice, and nothing ends the call but its answer", async () => {
+test("answers repeated requests for a suspended call, and keeps it when one of them is cancelled", async () => {
   jest.useFakeTimers();
   const held = new SuspendedCalls();
   const resume = await begun(held);
@@ -49,7 +49,7 @@ test("a request that comes twice, as over a bad connection, gets its answer twic
   await first?.catch(() => {});
 });
 
-test("what a call was asked with counts as its key's until the call has ended, however that is", async () => {
+test("counts a suspended call's parameters for its key until the call has ended in any way", async () => {
   const ledger = new BufferedBytes(16_000_000);
   const memoryAccount = ledger.memoryAccount(new AccountMemory());
   const held = new SuspendedCalls();
@@ -72,7 +72,7 @@ test("what a call was asked with counts as its key's until the call has ended, h
 });
 
 // long-lived: mcpHeldCall.key, mcpHeldCall.account, mcpHeldCall.total
-test("calls that wait are bounded by key, by account and in all, and leave room for others until then", async () => {
+test("bounds suspended calls by key, by account and in total", async () => {
   const held = new SuspendedCalls();
   const someone = principalFor();
   const [own] = someone.keys;
@@ -99,7 +99,7 @@ test("calls that wait are bounded by key, by account and in all, and leave room 
 });
 
 // long-lived: mcpHeldCall.idle
-test("a call whose client does not come back for five minutes ends", async () => {
+test("ends a suspended call whose client does not return for five minutes", async () => {
   jest.useFakeTimers();
   try {
     const held = new SuspendedCalls();
@@ -112,7 +112,7 @@ test("a call whose client does not come back for five minutes ends", async () =>
 });
 
 // long-lived: mcpHeldCall.server
-test("calls that wait end with the gateway", async () => {
+test("ends suspended calls when the gateway stops", async () => {
   const held = new SuspendedCalls();
   const memoryAccount = new BufferedBytes(1e9).memoryAccount(new AccountMemory());
   const resume = await begun(held, callFrom({ memoryAccount }));
@@ -122,7 +122,7 @@ test("calls that wait end with the gateway", async () => {
   await expect(resume(callFrom(), answer)).rejects.toThrow("requestState is unknown");
 });
 
-test("each round of a call has a state of its own, all of those that it gave lead to it, and no other does", async () => {
+test("gives each round of a suspended call its own state, and accepts only states that it issued", async () => {
   const held = new SuspendedCalls();
   const twice = async (call: ClientCall) => ({
     got: [await call.ask("elicitation/create", {}), await call.ask("elicitation/create", {})],
@@ -140,7 +140,7 @@ test("each round of a call has a state of its own, all of those that it gave lea
   });
 });
 
-test("a call that failed once its client could not be asked says what it takes; one that did without is as its server gave it", async () => {
+test("names missing capabilities when a call fails for want of them, and else passes the result on", async () => {
   let isNeeded = true;
   const link = new TestLink(
     serving([{ name: "sign", inputSchema: { type: "object" } }], async (_method, _params, exchange) => {

@@ -39,7 +39,7 @@ function tasking(says: JsonObject = { status: "working" }, isLegacy = false) {
 const made = (handler: RequestHandler, call = callOf(), more: JsonObject = {}) =>
   handler.answer("tools/call", { name: "one_work", arguments: {}, ...more }, call);
 
-test("a task is its caller's alone, by an id that says whose server it is of", async () => {
+test("gives a task to its caller alone, under an id that names the server", async () => {
   const { handler, link } = tasking();
   expect(await made(handler)).toMatchObject({ resultType: "task", taskId: "one.1" });
   expect(await handler.answer("tasks/get", { taskId: "one.1" }, callOf())).toMatchObject({ taskId: "one.1" });
@@ -69,7 +69,7 @@ test.each([
   ["completed", { status: "completed", result: { isError: true } }, "completed  true"],
   ["failed", { status: "failed", error: { code: -32_603, message: "no" } }, "failed upstream_error false"],
   ["cancelled", { status: "cancelled" }, "cancelled  false"],
-])("a call is one use until its task is %s", async (_, says, end) => {
+])("records a call as one use until its task is %s", async (_, says, end) => {
   const { handler, ended, link } = tasking(says);
   await made(handler);
   expect(ended).toEqual([]);
@@ -81,7 +81,7 @@ test.each([
 });
 
 // long-lived: mcpTask.server
-test("what a server tells of a task beside ends its use as well, and so does the end of all", async () => {
+test("ends the record of a task on a status notification, and when the gateway stops", async () => {
   const { handler, ended, link } = tasking();
   await made(handler);
   await made(handler);
@@ -92,7 +92,7 @@ test("what a server tells of a task beside ends its use as well, and so does the
 });
 
 // long-lived: mcpTask.age
-test("no task is on record for longer than a call may be, nor kept for longer than its server says", async () => {
+test("records a task no longer than a call may last, and keeps it no longer than its server states", async () => {
   jest.useFakeTimers();
   try {
     const { handler, ended } = tasking();
@@ -110,7 +110,7 @@ test("no task is on record for longer than a call may be, nor kept for longer th
 });
 
 // long-lived: mcpTask.account
-test("an account with many keys has 1,024 tasks at most, and leaves room for those of others", async () => {
+test("bounds an account with many keys to 1,024 tasks, which leaves room for others", async () => {
   const { handler } = tasking();
   const [own] = someone.keys;
   const by = (account: string, key: string) => {
@@ -126,7 +126,7 @@ test("an account with many keys has 1,024 tasks at most, and leaves room for tho
 });
 
 // long-lived: mcpTask.total
-test("all accounts together have 4,096 tasks at most", async () => {
+test("bounds the tasks of all accounts together to 4,096", async () => {
   const { handler } = tasking();
   const [own] = someone.keys;
   const by = (account: number, key: number) =>
@@ -137,7 +137,7 @@ test("all accounts together have 4,096 tasks at most", async () => {
 });
 
 // long-lived: mcpTask.key
-test("a task that nobody asked for, or that is one too many, is cancelled at its server", async () => {
+test("cancels a task that the client did not ask for, or that exceeds the bound", async () => {
   const { handler, link, ended } = tasking();
   await expect(made(handler, callOf({ capabilities: {} }))).rejects.toMatchObject({
     message: expect.stringContaining("nobody asked"),
@@ -150,7 +150,7 @@ test("a task that nobody asked for, or that is one too many, is cancelled at its
   await handler.close();
 });
 
-test("a client of 2025-11-25 asks for a task by its call, and gets the result by a request of its own", async () => {
+test("creates a task for a call of a 2025-11-25 client, and returns the result on a later request", async () => {
   const related = { "io.modelcontextprotocol/related-task": { taskId: "1" } };
   const { handler, link, ended } = tasking({ content: [], _meta: related }, true);
   const earlier = callOf({ isAskable: true, capabilities: {} });
@@ -165,7 +165,7 @@ test("a client of 2025-11-25 asks for a task by its call, and gets the result by
   expect(ended[1]).toBe("one tools/call work completed  false");
 });
 
-test("the tasks of one revision are not asked for in the name of a client of another", async () => {
+test("requests no task of one revision for a client of another, and refuses clients without tasks", async () => {
   const modern = tasking();
   await made(modern.handler, callOf({ isAskable: true })).catch(() => {});
   const [, told] = modern.link.exchanges.map(({ clientCapabilities }) => clientCapabilities);
@@ -181,7 +181,7 @@ test("the tasks of one revision are not asked for in the name of a client of ano
   });
 });
 
-test("what a task was asked with counts as its key's until it has ended, and one for which that is too much is called off", async () => {
+test("counts a task's parameters for its key until the task has ended, and cancels one that does not fit", async () => {
   const { handler, link } = tasking();
   const ledger = new BufferedBytes(1_000_000);
   const memoryAccount = ledger.memoryAccount(new AccountMemory());
@@ -198,7 +198,7 @@ test("what a task was asked with counts as its key's until it has ended, and one
   await handler.close();
 });
 
-test("a task that the gateway waits for is called off once it has lasted as long as a call may", async () => {
+test("cancels an awaited task after the maximum duration of a call", async () => {
   const answer = (method: string, { taskId }: JsonObject): ToolAnswer => {
     const task = { taskId: taskId ?? "1", status: "working", pollInterval: 0 };
     return { result: method === "tools/call" ? { task } : task };

@@ -34,7 +34,7 @@ function options(given: Partial<PostOptions> = {}): PostOptions {
 const message = { headers: { "content-type": "application/json" }, body: "{}" };
 
 // hardening: F36
-test("a receiver is connected to at the address that was checked, and has to prove its name", async () => {
+test("connects to the checked address of a receiver, whose certificate must match its name", async () => {
   const seen: string[] = [];
   upstream = rawUpstream(
     ({ socket }, request) => {
@@ -52,7 +52,7 @@ test("a receiver is connected to at the address that was checked, and has to pro
 });
 
 // hardening: F36
-test("a name is looked up once at each attempt: what it leads to a moment later changes nothing", async () => {
+test("resolves a receiver's name once in each attempt, so that a later change has no effect", async () => {
   upstream = rawUpstream(({ socket }) => socket.write(ok("")));
   let asked = 0;
   // Every second DNS query returns an address that is not public.
@@ -63,7 +63,7 @@ test("a name is looked up once at each attempt: what it leads to a moment later 
   expect([second.status, second.error, asked]).toEqual([null, "address_not_public", 2]);
 });
 
-test("a name that leads inside is not connected to in production", async () => {
+test("refuses a name with a private address in production", async () => {
   let connections = 0;
   upstream = rawUpstream(({ socket }) => {
     connections++;
@@ -82,7 +82,7 @@ test("a name that leads inside is not connected to in production", async () => {
 });
 
 // hardening: F36
-test("a redirect is the answer, and nobody follows it", async () => {
+test("returns a redirect as the result without following it", async () => {
   const seen: string[] = [];
   upstream = rawUpstream(({ socket }, request) => {
     seen.push(String(request).split("\r\n", 1).join(""));
@@ -96,7 +96,7 @@ test("a redirect is the answer, and nobody follows it", async () => {
 });
 
 // long-lived: webhookDelivery.idle
-test("a receiver that says nothing is given up after the time of an attempt, and one without end is not read", async () => {
+test("gives up a silent receiver after the timeout, and reads no endless response", async () => {
   upstream = rawUpstream(() => {});
   const posted = await post(`http://127.0.0.1:${upstream.port}/`, message, options({ timeoutMs: 200 }));
   expect(posted).toMatchObject({ status: null, error: "timeout" });
@@ -107,7 +107,7 @@ test("a receiver that says nothing is given up after the time of an attempt, and
   expect(await post(`http://127.0.0.1:${upstream.port}/`, message, options())).toMatchObject({ status: 200 });
 });
 
-test("a receiver says by Retry-After how long it wants to be left alone", async () => {
+test("returns the seconds in Retry-After of a receiver", async () => {
   upstream = rawUpstream(({ socket }) =>
     socket.write("HTTP/1.1 429 No\r\nretry-after: 77\r\ncontent-length: 0\r\n\r\n"),
   );
@@ -123,7 +123,7 @@ test.each([
   ["77 s", undefined],
   ["-1", undefined],
   ["1e3", undefined],
-])("a receiver that asks for %p in Retry-After is left alone for %p seconds", async (asked, seconds) => {
+])("returns %p in a receiver's Retry-After as %p seconds", async (asked, seconds) => {
   upstream = rawUpstream(({ socket }) =>
     socket.write(`HTTP/1.1 429 No\r\nretry-after: ${asked}\r\ncontent-length: 0\r\n\r\n`),
   );
@@ -131,7 +131,7 @@ test.each([
   expect(retryAfterSeconds).toBe(seconds);
 });
 
-test("Standard Webhooks' own library verifies what is signed, with either secret while one is replaced", async () => {
+test("signs posts so that the Standard Webhooks library verifies them with either secret during a rotation", async () => {
   const [old, fresh] = [newWebhookSecret(), newWebhookSecret()];
   const body = JSON.stringify({ type: "webhook.test", data: { text: "ü" } });
   const headers = await signatureHeaders({ id: "evt_1", body, nowSeconds: Math.floor(Date.now() / 1000) }, [

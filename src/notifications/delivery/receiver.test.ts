@@ -104,11 +104,11 @@ describe("the address of a receiver", () => {
     expect(refusal(url)).toBeString();
   });
 
-  test("an address of more than 2,048 characters is refused", () => {
+  test("refuses a URL of more than 2,048 characters", () => {
     expect(refusal(`https://hooks.example/${"a".repeat(2_048)}`)).toContain("2048 characters");
   });
 
-  test("development lets this machine in where the configuration says so, and nothing else inside", () => {
+  test("permits loopback in development if configured, and no other private address", () => {
     for (const url of ["http://127.0.0.1:9000/", "http://localhost:9000/", "https://[::1]/", "http://2130706433/"]) {
       expect([url, refusal(url, development)]).toEqual([url, undefined]);
       expect([url, refusal(url)]).not.toEqual([url, undefined]);
@@ -129,18 +129,18 @@ describe("a name", () => {
   const leadsTo = (...addresses: string[]) => addressesOf(url, production, async () => addresses);
 
   // hardening: F36
-  test("is refused where any of its addresses is not public", async () => {
+  test("refuses a name if any of its addresses is not public", async () => {
     for (const inside of ["10.0.0.1", "127.0.0.1", "::1", "::ffff:8.8.8.8", "fe80::1%eth0", "100.64.0.1"]) {
       const error = await leadsTo("8.8.8.8", inside).catch((reason: unknown) => reason);
       expect([inside, String(error)]).toEqual([inside, String(new EgressRefused("address_not_public"))]);
     }
   });
 
-  test("leads to its addresses, those of IPv4 first", async () => {
+  test("resolves a name to its addresses, those of IPv4 first", async () => {
     expect(await leadsTo("2606:4700::1", "8.8.8.8", "1.1.1.1")).toEqual(["8.8.8.8", "1.1.1.1", "2606:4700::1"]);
   });
 
-  test("that leads nowhere is refused", async () => {
+  test("refuses a name without addresses", async () => {
     expect(String(await leadsTo().catch((reason: unknown) => reason))).toContain("name_not_found");
   });
 });

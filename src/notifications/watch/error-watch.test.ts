@@ -38,7 +38,7 @@ function end(
 
 const out = () => watch.standings().map(({ subject }) => subject);
 
-test("from a tenth of at least twenty requests on it is too much, for the account in its environment and for all", () => {
+test("begins an incident when a tenth of at least twenty requests fail, per account and environment and in total", () => {
   end(17, "completed");
   end(2, "failed", "upstream_error");
   expect(out()).toEqual([]);
@@ -47,7 +47,7 @@ test("from a tenth of at least twenty requests on it is too much, for the accoun
   expect(passedOn).toBe(20);
 });
 
-test("what clients, limits and those who leave bring about is no error", () => {
+test("does not count errors caused by clients, limits and disconnects", () => {
   for (const code of ["invalid_request", "rate_limit_exceeded", "insufficient_quota", "model_not_found"]) {
     end(20, "failed", code);
   }
@@ -56,14 +56,14 @@ test("what clients, limits and those who leave bring about is no error", () => {
   expect(out()).toEqual([]);
 });
 
-test("accounts and environments are counted apart", () => {
+test("counts accounts and environments separately", () => {
   end(100, "completed");
   end(20, "failed", "upstream_timeout", "acct_2", "test");
   end(60, "completed", null, "acct_2", "live");
   expect(out()).toEqual(["errors:all:all", "errors:acct_2:test"]);
 });
 
-test("it lasts until a window has fewer than one in twenty, and then begins anew", () => {
+test("ends an incident after a window with less than one failure in twenty, and can begin a new one", () => {
   end(20, "failed", "service_unavailable");
   expect(out()).toHaveLength(2);
   clock.advance(300_000);

@@ -70,7 +70,7 @@ function start(replicaId: string) {
 
 const types = () => told.map(({ type }) => type);
 
-test("what is down for a moment, or up for a moment, is told to nobody", async () => {
+test("does not report an upstream that is down or up for only a moment", async () => {
   const one = start("rep_1");
   await one.look(200);
   one.state.isWell = false;
@@ -92,7 +92,7 @@ test("what is down for a moment, or up for a moment, is told to nobody", async (
   await one.die();
 });
 
-test("a process that starts while something is down takes it over, and tells neither that it is up nor that it is down", async () => {
+test("adopts an incident of a crashed process at the start without reporting it as ended or begun", async () => {
   const first = start("rep_1");
   first.state.isWell = false;
   await first.look(200);
@@ -113,7 +113,7 @@ test("a process that starts while something is down takes it over, and tells nei
   await second.die();
 });
 
-test("what only one of two processes cannot reach is up once that one reaches it", async () => {
+test("ends an incident when the process that saw it reaches the upstream again", async () => {
   const [one, other] = [start("rep_1"), start("rep_2")];
   one.state.isWell = false;
   for (let turns = 0; turns < 30; turns++) {
@@ -127,7 +127,7 @@ test("what only one of two processes cannot reach is up once that one reaches it
   await Promise.all([one.die(), other.die()]);
 });
 
-test("what is gone from the configuration ends without a word", async () => {
+test("ends the incident of a removed upstream without a report", async () => {
   const one = start("rep_1");
   one.state.isWell = false;
   await one.look(200);

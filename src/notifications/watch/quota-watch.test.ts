@@ -44,7 +44,7 @@ const quota = (more: Partial<Quota> = {}): Quota => ({
   ...more,
 });
 
-test("a threshold is told to the last token, the highest of several, and once", async () => {
+test("reports a quota threshold exactly at its token, only the highest of several, and once", async () => {
   const { use, reached, told } = start();
   await use(499, quota());
   expect(reached()).toEqual([]);
@@ -59,7 +59,7 @@ test("a threshold is told to the last token, the highest of several, and once", 
   expect(new Set(told.map(({ once }) => once)).size).toBe(3);
 });
 
-test("tokens and USD of a quota are told apart, and what has no limit, or a limit of nothing, is not", async () => {
+test("reports tokens and USD of a quota separately, and none for missing or zero limits", async () => {
   const { use, told, state } = start();
   await use(5, quota({ tokens: null }), quota({ tokens: 0, nanoUsd: 0 }));
   expect(told).toEqual([]);
@@ -71,7 +71,7 @@ test("tokens and USD of a quota are told apart, and what has no limit, or a limi
   expect(state.asked).toBe(2);
 });
 
-test("a quota per window is told once in each window, with its span and models, and never while none is open", async () => {
+test("reports a windowed quota once in each window with its span and models, and never between windows", async () => {
   const { use, told, state } = start();
   const window = { per: 60, kind: "rolling", seconds: 60 } as const;
   const models = { filter: { models: ["m*"] } };
@@ -89,7 +89,7 @@ test("a quota per window is told once in each window, with its span and models, 
   ]);
 });
 
-test("a month that ends while it is looked at, or by another clock, is told with its own figures, and the next one by its own", async () => {
+test("reports quota thresholds of two consecutive months, each with its own dates", async () => {
   const { use, told, state } = start();
   await use(1_000, quota());
   state.month = { start: 2_000, end: 3_000 };
@@ -100,7 +100,7 @@ test("a month that ends while it is looked at, or by another clock, is told with
   ]);
 });
 
-test("a window that rolls is told once, also where its beginning is read otherwise while Redis is away", async () => {
+test("reports a rolling window once, even if its start is read differently while Redis is away", async () => {
   const { use, reached, state } = start();
   const perMinute = quota({ tokens: null, requests: 10, window: { per: 60, kind: "rolling", seconds: 60 } });
   for (const begun of [100, 99, 130, 101]) {
@@ -113,7 +113,7 @@ test("a window that rolls is told once, also where its beginning is read otherwi
   expect(reached()).toEqual([90, 100, 90]);
 });
 
-test("a quota that could not be asked, and a threshold that could not be kept, come again by themselves", async () => {
+test("repeats a quota check or report that failed until it succeeds", async () => {
   const { use, reached, state, watch } = start();
   state.isAway = true;
   await use(900, quota());
@@ -129,7 +129,7 @@ test("a quota that could not be asked, and a threshold that could not be kept, c
   expect(state.asked).toBe(4);
 });
 
-test("a key whose limits are made anew for each use takes one place of a round, with the amounts of its last use", async () => {
+test("counts a key whose limits are recreated for each use once in a round, with its last amounts", async () => {
   const { watch, state, reached } = start();
   state.used = 600;
   const use = (name: string, tokens: number) => {

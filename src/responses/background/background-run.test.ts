@@ -207,7 +207,7 @@ const anyCase = fc.record({
   seed: fc.nat(),
 });
 
-test("each gets every event once and in order, and what is in the store in the end, whatever comes between", async () => {
+test("gives each follower of a response every event once and in order, the same as in the store", async () => {
   // All cases run concurrently, because they mostly wait.
   const cases = fc.sample(anyCase, 120);
   await Promise.all(
@@ -259,7 +259,7 @@ async function begun(store: UnsteadyRunStore, on: Clock = clock): Promise<Made &
   return { ...made, model };
 }
 
-test("what has many characters is not written again with each word that follows it", async () => {
+test("does not store a long item again with each later word", async () => {
   const store = new UnsteadyRunStore(steady);
   const { run, model } = await begun(store);
   const size = 4_000_000;
@@ -277,7 +277,7 @@ test("what has many characters is not written again with each word that follows 
   expect(store.status).toBe("completed");
 });
 
-test("the end waits for a store that is away for minutes, and what is held for it is given back then", async () => {
+test("retries to store a response's end for minutes while the store is away, and then releases its bytes", async () => {
   const shifted = shiftedClock();
   const unsteady = { ...steady, failing: 1 };
   const store = new UnsteadyRunStore(unsteady);
@@ -294,7 +294,7 @@ test("the end waits for a store that is away for minutes, and what is held for i
   expect([store.status, store.all.length, held.held]).toEqual(["completed", 4, 0]);
 });
 
-test("a client that is cut off in the middle of what there is already is followed no more", async () => {
+test("stops following when the client disconnects while it reads earlier events", async () => {
   const made = await begun(new UnsteadyRunStore(steady));
   const left = new Cancellation();
   // The client disconnects during the first write.
@@ -315,7 +315,7 @@ test("a client that is cut off in the middle of what there is already is followe
   await made.run.ended;
 });
 
-test("a client that takes nothing more is sent no more than what was there, and does not hold up the others", async () => {
+test("sends no more to a client that stops reading, without delaying the others", async () => {
   const made = await begun(new UnsteadyRunStore(steady));
   const clients = ["stalled", "reading"].map((name) => {
     const got: string[] = [];

@@ -10,7 +10,7 @@ import { SharedPolls } from "./shared-polls.ts";
 
 const steady = { draw: () => 0.5, maxMs: 4, failing: 0 };
 
-test("a thousand who follow the same response cost what a few do, and each gets all of it", async () => {
+test("polls fewer than 100 times for a thousand followers of one response, and sends each all events", async () => {
   const store = new UnsteadyRunStore(steady);
   const looks = new SharedPolls(store, systemClock);
   let asked = 0;
@@ -51,7 +51,7 @@ test("a thousand who follow the same response cost what a few do, and each gets 
   expect(asked).toBeLessThan(100);
 });
 
-test("a look that failed is not what the next one gets", async () => {
+test("polls again after a failed poll", async () => {
   const store = new UnsteadyRunStore(steady);
   const looks = new SharedPolls(store, systemClock);
   const state = store.state.bind(store);

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { manualClock } from "../../../tests/support/manual-clock.ts";
 import { StoreTurns } from "./store-turns.ts";
 
-test("all that come are done, a few at once", async () => {
+test("runs all store writes, at most four at once", async () => {
   const turns = new StoreTurns(manualClock());
   let [working, most] = [0, 0];
   const results = await Promise.all(
@@ -20,7 +20,7 @@ test("all that come are done, a few at once", async () => {
   expect(most).toBe(4);
 });
 
-test("while it is away one of all tries now and then, and once it is back all do", async () => {
+test("tries a single write at intervals while the store is away, and all writes after its return", async () => {
   const clock = manualClock();
   const turns = new StoreTurns(clock);
   let [tries, isAway] = [0, true];
