@@ -63,7 +63,7 @@ describe("Deferred", () => {
 
   test("a Deferred calls the remaining listeners and settles if one of them throws", () => {
     const program = `
-      import { ${Deferred.name} } from ${JSON.stringify(join(import.meta.dir, "later.ts"))};
+      import { ${Deferred.name} } from ${JSON.stringify(join(import.meta.dir, "deferred.ts"))};
       process.on("uncaughtException", (error) => console.log("uncaught", error.message));
       for (const way of ["resolve", "reject"]) {
         const later = new ${Deferred.name}();

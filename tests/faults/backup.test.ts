@@ -184,7 +184,7 @@ test(`an upgrade that is killed ${kills} times, at any moment, is done by the ne
   const dataDir = join(directory, "upgraded");
   cpSync(old, dataDir, { recursive: true });
   const script = `
-    const { openUpToDate } = await import(${JSON.stringify(join(root, "src", "upkeep", "upgrade.ts"))});
+    const { openUpToDate } = await import(${JSON.stringify(join(root, "src", "maintenance", "upgrade.ts"))});
     const note = (event) => console.log(event);
     const log = { info: note, warn: note, error: note };
     const config = { dataDir: ${JSON.stringify(dataDir)}, backupBeforeUpgrade: true };
