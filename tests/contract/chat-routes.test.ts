@@ -132,7 +132,7 @@ test("a search shows what it found, and goes on after last_id however little tha
   expect(first.body).toEqual({ object: "list", data: [], first_id: null, last_id: "c0999", has_more: true });
   const second = await call("GET", `${list}?search=mill&after=${first.body["last_id"]}`);
   expect([idsOf(second), second.body["last_id"], second.body["has_more"]]).toEqual([["c1005"], "c1005", false]);
-  const must = "search: must be 1 to 200 characters, in whatever case, that a message or the answer has (got";
+  const must = "search: must be 1 to 200 characters, in any case, that a message or the answer contains (got";
   expect(await refusal("GET", `${list}?search=`)).toStartWith(`400 invalid_request ${must}`);
   expect(await refusal("GET", `${list}?search=${"x".repeat(201)}`)).toStartWith(`400 invalid_request ${must}`);
 });
