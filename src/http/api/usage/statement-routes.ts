@@ -8,10 +8,10 @@ import type { Environment } from "../../../domain/api-key.ts";
 import type { Principal } from "../../../domain/principal.ts";
 import type { Statement, StatementQuery } from "../../../domain/usage/statement.ts";
 import type { Ledger } from "../../../domain/usage/usage.ts";
+import { AccountTurns } from "../../../policy/account-turns.ts";
 import { requireAccount } from "../../../policy/manage/manage-accounts.ts";
 import { requireOperator } from "../../../policy/manage/operator.ts";
 import { addedUp, type Statements } from "../../../policy/records/statements.ts";
-import { Turns } from "../../../policy/turns.ts";
 import { prefersCsv } from "../../content/csv.ts";
 import { readQuery } from "../../content/query.ts";
 import type { Answer, Exchange, RouteDoc, ScopedRoute } from "../../exchange/route.ts";
@@ -59,9 +59,10 @@ export interface StatementRouteDeps extends StatementNameSources {
   unpricedSince: number;
 }
 
-type Deps = StatementRouteDeps & { turns: Turns };
+type Deps = StatementRouteDeps & { turns: AccountTurns };
 
-const maxWaiting = 64;
+/** Statements of one account that run or wait. */
+const maxOfAccount = 64;
 const accountsAtOnce = 100;
 const linesAtOnce = 500;
 
@@ -78,8 +79,9 @@ const ownDoc: RouteDoc = {
 };
 
 export function statementRoutes(given: StatementRouteDeps): ScopedRoute[] {
-  // SQLite sums in the thread that serves requests: however many ask, one month is added up at a time.
-  const deps: Deps = { ...given, turns: new Turns(1, maxWaiting) };
+  // SQLite sums in the thread that serves all requests, so one month is summed at a time, and the accounts take turns.
+  const turns = new AccountTurns({ maxRunning: 1, maxOfAccount, what: "statements", rests: true });
+  const deps: Deps = { ...given, turns };
   return [
     {
       method: "GET",
@@ -89,7 +91,11 @@ export function statementRoutes(given: StatementRouteDeps): ScopedRoute[] {
       async handle(exchange, principal) {
         const asked = readQuery(statementParameters, exchange.req.target);
         const query = ownQuery(asked, principal, deps.clock.nowSeconds());
-        return statementAnswer(deps, exchange, query, { account: principal.account, sight: sightOf(principal) });
+        return statementAnswer(deps, exchange, query, {
+          principal,
+          account: principal.account,
+          sight: sightOf(principal),
+        });
       },
     },
     ofAccount(deps),
@@ -118,7 +124,7 @@ function ofAccount(deps: Deps): ScopedRoute {
       const account = requireAccount(await deps.accounts.findAccount(id), id);
       const asked = readQuery(operatorParameters, exchange.req.target);
       const query = operatorQuery(asked, account.id, principal, deps.clock.nowSeconds());
-      return statementAnswer(deps, exchange, query, { account, sight: seesAllNames });
+      return statementAnswer(deps, exchange, query, { principal, account, sight: seesAllNames });
     },
   };
 }
@@ -148,16 +154,20 @@ async function statementAnswer(
   deps: Deps,
   exchange: Exchange,
   query: StatementQuery,
-  { account, sight }: { account: Account; sight: Sight },
+  { principal, account, sight }: { principal: Principal; account: Account; sight: Sight },
 ): Promise<Answer> {
   variesByAccept(exchange);
   await allWritten(deps, query);
   const isCsv = prefersCsv(exchange.req.headers.get("accept"));
-  const { statement, names, of } = await inTurn(deps, exchange, async () => {
-    const read = await deps.statements.read(query);
-    const shown = isCsv ? read.lines : read.lines.slice(0, maxLines);
-    return { statement: read, ...(await namesIn(deps, query, { ...read, lines: shown }, sight)) };
-  });
+  const { statement, names, of } = await deps.turns.run(
+    principal.account.id,
+    async () => {
+      const read = await deps.statements.read(query);
+      const shown = isCsv ? read.lines : read.lines.slice(0, maxLines);
+      return { statement: read, ...(await namesIn(deps, query, { ...read, lines: shown }, sight)) };
+    },
+    exchange.req.left,
+  );
   const { overlaps, total } = statement;
   const head = {
     ...headOf(deps, query),
@@ -194,7 +204,11 @@ async function allAccountsAnswer(deps: Deps, exchange: Exchange, principal: Prin
   const environment = asked.environment ?? principal.environment;
   const time = timeOf(asked, deps.clock.nowSeconds());
   await allWritten(deps, time);
-  const lines = await inTurn(deps, exchange, () => linesOfAccounts(deps, { ...time, environment }));
+  const lines = await deps.turns.run(
+    principal.account.id,
+    () => linesOfAccounts(deps, { ...time, environment }),
+    exchange.req.left,
+  );
   const total = addedUp(lines.map(({ sums }) => sums));
   const head = headOf(deps, { ...time, environment });
   if (prefersCsv(exchange.req.headers.get("accept"))) {
@@ -222,14 +236,6 @@ async function linesOfAccounts(
     if (found.length < accountsAtOnce) return lines;
     after = found.at(-1)?.id;
   }
-}
-
-function inTurn<Value>({ turns }: Deps, { req }: Exchange, task: () => Promise<Value>): Promise<Value> {
-  return turns.runOrRefuse(() => {
-    // Who left while others had their turn costs them nothing more.
-    if (req.left.cancelled) throw new GatewayError("service_unavailable", "The client left before its turn.");
-    return task();
-  }, "Too many statements are being added up.");
 }
 
 /** A month that is over is final: it is told whole or not at all. */
