@@ -16,7 +16,7 @@ export const tierNamePattern = /^[a-z0-9][a-z0-9._-]{0,62}$/;
 const accountStatus = z.enum(["active", "suspended"]);
 const accountName = z.string().min(1).max(100).describe("Display name, in printable characters.");
 const tierName = z.string().min(1).max(63);
-const storeChats = z.boolean().describe("Whether chat completions are stored if the request does not set `store`.");
+const storeChats = z.boolean().describe("True to store chat completions of requests that do not set `store`.");
 const overrideMeaning = `replacing the tier's: a number, "unlimited" for no limit, or null for the tier's value. Per environment.`;
 
 const listMeaning = "replacing the tier's: a list, empty for none, or null for the tier's quotas. Per environment.";

@@ -101,9 +101,9 @@ export const chatRequest = z
       .union([z.string().min(1).max(64), z.looseObject({ type: z.string() })])
       .nullish()
       .describe(
-        "Whether the model may (`auto`), must (`required`) or must not (`none`) call a function, or which one it must call. Model servers may accept other values.",
+        "`auto` allows calls of functions, `required` demands one, `none` forbids them; an object names the function to call. Model servers may accept other values.",
       ),
-    parallel_tool_calls: z.boolean().nullish().describe("Whether one answer may contain several calls."),
+    parallel_tool_calls: z.boolean().nullish().describe("True if one answer may contain several calls."),
     response_format: responseFormat
       .nullish()
       .describe("`text`, `json_object` or `json_schema`. Model servers may accept other types."),
@@ -122,7 +122,7 @@ export const chatRequest = z
       .boolean()
       .nullish()
       .describe(
-        "Whether the gateway stores the completion, for `GET /v1/chat/completions`. Default: the account's setting.",
+        "True if the gateway stores the completion, for `GET /v1/chat/completions`. Default: the account's setting.",
       ),
   })
   .meta({ id: "ChatCompletionRequest" });

@@ -49,7 +49,7 @@ const modelList = z
 const neverLeaves = z
   .boolean()
   .describe(
-    "Whether requests of the key go only to the built-in engine and to upstreams and nodes that an operator marked as local.",
+    "True if requests of the key go only to the built-in engine and to upstreams and nodes that an operator marked as local.",
   );
 const priority = z
   .enum(priorities)
@@ -144,7 +144,7 @@ const keyMembers = {
   scopes: z.array(z.enum(scopes)),
   status: z
     .enum(keyStatuses)
-    .describe("Whether the key works. A key ends at the latest when the key that created it ends."),
+    .describe("True if the key works. A key ends at the latest when the key that created it ends."),
   created_by: z
     .string()
     .nullable()

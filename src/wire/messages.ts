@@ -88,11 +88,11 @@ const tool = z.looseObject({
   defer_loading: z
     .boolean()
     .nullish()
-    .describe("Whether the tool is withheld from the model until a `tool_reference` in the conversation names it."),
+    .describe("True if the tool is withheld from the model until a `tool_reference` in the conversation names it."),
   cache_control: cacheControl,
 });
 
-const oneCall = z.boolean().nullish().describe("Whether one answer contains at most one call.");
+const oneCall = z.boolean().nullish().describe("True if one answer contains at most one call.");
 const toolChoice = z.union([
   z.looseObject({ type: z.literal("auto"), disable_parallel_tool_use: oneCall }),
   z.looseObject({ type: z.literal("any"), disable_parallel_tool_use: oneCall }),
@@ -129,8 +129,8 @@ const prompt = {
   tools: z.array(tool).max(10_000).nullish().describe("Tools that the model may call."),
   tool_choice: toolChoice
     .nullish()
-    .describe("Whether the model may (`auto`), must (`any`) or must not (`none`) call a tool, or which one (`tool`)."),
-  thinking: thinking.nullish().describe("Whether the model uses extended thinking, and how much."),
+    .describe("`auto` allows calls of tools, `any` demands one, `none` forbids them; `tool` names the tool to call."),
+  thinking: thinking.nullish().describe("Extended thinking: on or off, and its budget."),
   output_config: z
     .looseObject({
       effort: z.string().max(32).nullish().describe("`low`, `medium`, `high`, `xhigh` or `max`."),

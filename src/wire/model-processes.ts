@@ -20,7 +20,7 @@ export const modelProcessShape = z
       .string()
       .nullable()
       .describe("Reason for the last failure. null: no failure since the process was loaded."),
-    pinned: z.boolean().describe("Whether the process is never stopped to free memory for others."),
+    pinned: z.boolean().describe("True if the process is never stopped to free memory for others."),
     memory: z.record(z.string(), z.int()).describe("Bytes that are or would be reserved for the process, by pool."),
     running: z.int().describe("Number of running requests."),
     waiting: z.int().describe("Number of waiting requests."),
@@ -30,7 +30,7 @@ export const modelProcessShape = z
     behind: z
       .array(z.string())
       .describe("While waiting for memory: the processes that must stop or free memory first."),
-    is_next: z.boolean().describe("Whether this process is the first to be stopped if memory is needed."),
+    is_next: z.boolean().describe("True if this process is the first to be stopped if memory is needed."),
     starts: z.int(),
     evictions: z
       .int()

@@ -135,7 +135,7 @@ const shownDeployment = z.object({
     .boolean()
     .nullable()
     .describe(
-      "Whether the upstream listed the model when it was last reached. null: it was never reached. Some upstreams list fewer models than they serve.",
+      "True if the upstream listed the model when it was last reached. null: it was never reached. Some upstreams list fewer models than they serve.",
     ),
 });
 
@@ -151,7 +151,7 @@ export const managedModelShape = z
     overrides_database: z
       .boolean()
       .describe(
-        "Whether the model is also declared by this API. That declaration has no effect while the file has the id.",
+        "True if the model is also declared by this API. That declaration has no effect while the file has the id.",
       ),
     status: z
       .enum(["ok", "partly", "down", "nowhere"])
@@ -230,7 +230,7 @@ export const comparisonShape = z
     other: comparedSide,
     partial: z
       .boolean()
-      .describe("Whether only the newest requests were read, because there are too many. Choose a shorter time."),
+      .describe("True if only the newest requests were read, because there are too many. Choose a shorter time."),
   })
   .meta({ id: "Comparison" });
 export type ComparisonWire = z.infer<typeof comparisonShape>;

@@ -38,7 +38,7 @@ const maxConcurrency = z
   );
 const local = z
   .boolean()
-  .describe("Whether keys with `never_leaves` may use the node, because it sends nothing on to other systems.");
+  .describe("True if keys with `never_leaves` may use the node, because it sends nothing on to other systems.");
 const draining = z
   .boolean()
   .describe("While true, the node finishes its requests and gets no new ones. Survives a restart.");
@@ -56,7 +56,7 @@ export const nodeModelShape = z
       .object(byCapability(() => z.boolean().optional()))
       .nullable()
       .describe("Capabilities of the model. null or omitted if the node does not announce them."),
-    approved: z.boolean().describe("Whether the node may serve the model."),
+    approved: z.boolean().describe("True if the node may serve the model."),
     process: processState,
   })
   .meta({ id: "NodeModel" });

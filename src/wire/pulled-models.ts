@@ -50,7 +50,7 @@ export const pulledModelShape = z
       .enum(fits)
       .nullable()
       .describe(
-        "Whether the model can be loaded. `now`: immediately. `evicting`: after unloading idle models. `waiting`: after busy models have had their time. `reduced`: with a shorter context or fewer slots. `never`: it needs more memory than pinned models leave. null if it is loaded or its need is unknown.",
+        "How the model can be loaded. `now`: immediately. `evicting`: after unloading idle models. `waiting`: after busy models have had their time. `reduced`: with a shorter context or fewer slots. `never`: it needs more memory than pinned models leave. null if it is loaded or its need is unknown.",
       ),
     use: z
       .enum(["unloaded", "loading", "loaded", "failed"])
@@ -73,7 +73,7 @@ export const modelMemoryShape = z
           bytes: z.int().describe("Reserved for the model."),
           state: z.enum(["loading", "loaded", "leaving", "failed"]),
           in_use: z.int().describe("Number of running and waiting requests of the model."),
-          pinned: z.boolean().describe("Whether the model stays loaded even if others need memory."),
+          pinned: z.boolean().describe("True if the model stays loaded even if others need memory."),
         }),
       )
       .describe("Models with reserved memory, pulled or not."),
@@ -109,8 +109,8 @@ export const pullOfferShape = z
     missing_bytes: z.int().describe("Bytes that are still to be downloaded."),
     room_bytes: z.int().describe("Free bytes on the disk."),
     least_memory_bytes: z.int().describe("Minimum memory of a model of this size. The context needs more."),
-    fit: z.enum(fits).describe("Whether the minimum memory fits, as in `PulledModel`."),
-    started: z.boolean().describe("Whether the download has begun. false after a dry run."),
+    fit: z.enum(fits).describe("How the minimum memory fits, as in `PulledModel`."),
+    started: z.boolean().describe("True if the download has begun. false after a dry run."),
   })
   .meta({ id: "PullOffer" });
 

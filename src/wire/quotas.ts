@@ -34,7 +34,7 @@ const tag = tagShape.describe("Count only requests with this tag. Default: all r
 const hardStop = z
   .boolean()
   .describe(
-    "Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.",
+    "True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.",
   );
 
 const amounts = { unit, amount, per };

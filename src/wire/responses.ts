@@ -67,8 +67,10 @@ export const responseRequest = z
     tool_choice: z
       .union([z.string().min(1).max(64), z.looseObject({ type: z.string() })])
       .nullish()
-      .describe("Whether the model may (`auto`), must (`required`) or must not (`none`) call a tool, or which one."),
-    parallel_tool_calls: z.boolean().nullish().describe("Whether one answer may contain several calls."),
+      .describe(
+        "`auto` allows calls of tools, `required` demands one, `none` forbids them; an object names the tool to call.",
+      ),
+    parallel_tool_calls: z.boolean().nullish().describe("True if one answer may contain several calls."),
     text: textOptions.nullish().describe("Format of the answer: `text`, `json_object` or `json_schema`."),
     reasoning: z
       .looseObject({ effort: z.string().max(32).nullish(), summary: z.string().max(32).nullish() })
@@ -83,7 +85,7 @@ export const responseRequest = z
       .boolean()
       .nullish()
       .describe(
-        "Whether to store the response, so that it can be read and continued later. Default true. The answer says whether it is stored.",
+        "True to store the response, so that it can be read and continued later. Default true. The answer says whether it is stored.",
       ),
     previous_response_id: id.describe(
       "Id of the stored response that this one continues. Not together with `conversation`.",

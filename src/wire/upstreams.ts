@@ -16,11 +16,11 @@ const url = z
   .max(2048)
   .describe("Base URL of the API, usually ending in `/v1`. With `api: messages` the `/v1` may be omitted.");
 const apiKey = z.string().min(1).max(4096);
-const discover = z.boolean().describe("Whether to serve the models that the upstream lists.");
+const discover = z.boolean().describe("True to serve the models that the upstream lists.");
 const local = z
   .boolean()
   .describe(
-    "Whether keys with `never_leaves` may use the upstream, because it sends nothing on to other systems. The built-in engine is local.",
+    "True if keys with `never_leaves` may use the upstream, because it sends nothing on to other systems. The built-in engine is local.",
   );
 const environmentList = z.array(z.enum(environments)).min(1).max(environments.length);
 const seconds = z.int().min(1).max(86_400);
@@ -70,7 +70,7 @@ export const createUpstreamRequest = z
     api_key: apiKey
       .nullish()
       .describe("API key, sent in the header of `key_header`. It is stored encrypted and not shown again."),
-    discover: discover.nullish().describe("Whether to serve the models that the upstream lists. Default true."),
+    discover: discover.nullish().describe("True to serve the models that the upstream lists. Default true."),
     local: local.nullish(),
     environments: environmentList.nullish().describe(`${whose} Default: \`${defaultEnvironments.join("`, `")}\`.`),
     timeout_seconds: seconds.nullish().describe(`${firstByte} Default ${upstreamDefaults.timeoutSeconds}.`),
@@ -118,7 +118,7 @@ export const upstreamShape = z
     overrides_database: z
       .boolean()
       .describe(
-        "Whether an upstream with this name was also added by this API. It has no effect while the file has the name.",
+        "True if an upstream with this name was also added by this API. It has no effect while the file has the name.",
       ),
     has_api_key: z.boolean(),
     discover,
@@ -131,7 +131,7 @@ export const upstreamShape = z
     apis: z
       .array(z.enum(apiNames))
       .describe("Conversation formats that the upstream supports, as configured or detected so far."),
-    names_apis: z.boolean().describe("Whether `apis` is configured. Otherwise the formats are detected automatically."),
+    names_apis: z.boolean().describe("True if `apis` is configured. Otherwise the formats are detected automatically."),
     key_header: keyHeader.nullable().describe(sentIn),
     query,
     cache_salt: cacheSalt,

@@ -30,7 +30,7 @@ export const updateWebhookRequest = z
     enabled: z
       .boolean()
       .optional()
-      .describe("Whether events are delivered. While disabled, pending deliveries fail at their next attempt."),
+      .describe("True if events are delivered. While disabled, pending deliveries fail at their next attempt."),
   })
   .meta({ id: "UpdateWebhookRequest", description: "Omitted members keep their values. null clears a value." });
 
@@ -121,8 +121,8 @@ export const testedWebhookShape = z
 export const noticeSettingsShape = z
   .object({
     object: z.literal("notice_settings"),
-    mail: z.boolean().describe("Whether the person receives mail notifications."),
-    mail_is_sent: z.boolean().describe("Whether this server can send mail."),
+    mail: z.boolean().describe("True if the person receives mail notifications."),
+    mail_is_sent: z.boolean().describe("True if this server can send mail."),
   })
   .meta({ id: "NoticeSettings" });
 export const updateNoticeSettingsRequest = z.object({ mail: z.boolean() }).meta({ id: "UpdateNoticeSettingsRequest" });

@@ -1374,7 +1374,7 @@ export interface ChatCompletionRequest {
       }[]
     | null;
   /**
-   * Whether the model may (`auto`), must (`required`) or must not (`none`) call a function, or which one it must call. Model servers may accept other values.
+   * `auto` allows calls of functions, `required` demands one, `none` forbids them; an object names the function to call. Model servers may accept other values.
    */
   tool_choice?:
     | (
@@ -1386,7 +1386,7 @@ export interface ChatCompletionRequest {
       )
     | null;
   /**
-   * Whether one answer may contain several calls.
+   * True if one answer may contain several calls.
    */
   parallel_tool_calls?: boolean | null;
   /**
@@ -1430,7 +1430,7 @@ export interface ChatCompletionRequest {
     [k: string]: unknown;
   } | null;
   /**
-   * Whether the gateway stores the completion, for `GET /v1/chat/completions`. Default: the account's setting.
+   * True if the gateway stores the completion, for `GET /v1/chat/completions`. Default: the account's setting.
    */
   store?: boolean | null;
   [k: string]: unknown;
@@ -1677,7 +1677,7 @@ export interface RerankRequest {
    */
   top_n?: number | null;
   /**
-   * Whether each result contains its document, if the server supports it.
+   * True to return each document with its result. Some servers do not support this.
    */
   return_documents?: boolean | null;
   /**
@@ -1866,7 +1866,7 @@ export interface ModerationResult {
   results: {
     flagged: boolean;
     /**
-     * Whether each category applies.
+     * True for each category that applies.
      */
     categories: {
       [k: string]: unknown;
@@ -1986,7 +1986,7 @@ export interface TranscriptionRequest {
    */
   response_format?: string | null;
   /**
-   * Whether to stream the transcript.
+   * True to stream the transcript.
    */
   stream?: boolean | null;
   timestamp_granularities?: string[] | null;
@@ -2053,7 +2053,7 @@ export interface ImageRequest {
    */
   user?: string | null;
   /**
-   * Whether to stream the images as they are generated.
+   * True to stream the images as they are generated.
    */
   stream?: boolean | null;
   /**
@@ -2110,7 +2110,7 @@ export interface ImageEditRequest {
    */
   user?: string | null;
   /**
-   * Whether to stream the images as they are generated.
+   * True to stream the images as they are generated.
    */
   stream?: boolean | null;
   /**
@@ -2183,7 +2183,7 @@ export interface TokenizeRequest {
     [k: string]: unknown;
   }[];
   /**
-   * Whether to add special tokens, such as the beginning of text. Default: true for `prompt`, false for `content`.
+   * True to add special tokens, such as the beginning of text. Default: true for `prompt`, false for `content`.
    */
   add_special_tokens?: boolean | null;
   /**
@@ -2191,15 +2191,15 @@ export interface TokenizeRequest {
    */
   add_special?: boolean | null;
   /**
-   * Whether to include the beginning of the answer after the messages. Default: true.
+   * True to include the beginning of the answer after the messages. Default: true.
    */
   add_generation_prompt?: boolean | null;
   /**
-   * Whether vLLM also returns the text of each token, in `token_strs`.
+   * True if vLLM is to return the text of each token as well, in `token_strs`.
    */
   return_token_strs?: boolean | null;
   /**
-   * Whether llama-server returns the text of each token, as objects in `tokens`.
+   * True if llama-server is to return the text of each token, as objects in `tokens`.
    */
   with_pieces?: boolean | null;
   [k: string]: unknown;
@@ -2357,7 +2357,7 @@ export interface ResponseRequest {
       }[]
     | null;
   /**
-   * Whether the model may (`auto`), must (`required`) or must not (`none`) call a tool, or which one.
+   * `auto` allows calls of tools, `required` demands one, `none` forbids them; an object names the tool to call.
    */
   tool_choice?:
     | (
@@ -2369,7 +2369,7 @@ export interface ResponseRequest {
       )
     | null;
   /**
-   * Whether one answer may contain several calls.
+   * True if one answer may contain several calls.
    */
   parallel_tool_calls?: boolean | null;
   /**
@@ -2401,7 +2401,7 @@ export interface ResponseRequest {
    */
   include?: string[] | null;
   /**
-   * Whether to store the response, so that it can be read and continued later. Default true. The answer says whether it is stored.
+   * True to store the response, so that it can be read and continued later. Default true. The answer says whether it is stored.
    */
   store?: boolean | null;
   /**
@@ -2541,7 +2541,7 @@ export interface MessageCountRequest {
         };
         strict?: boolean | null;
         /**
-         * Whether the tool is withheld from the model until a `tool_reference` in the conversation names it.
+         * True if the tool is withheld from the model until a `tool_reference` in the conversation names it.
          */
         defer_loading?: boolean | null;
         /**
@@ -2555,14 +2555,14 @@ export interface MessageCountRequest {
       }[]
     | null;
   /**
-   * Whether the model may (`auto`), must (`any`) or must not (`none`) call a tool, or which one (`tool`).
+   * `auto` allows calls of tools, `any` demands one, `none` forbids them; `tool` names the tool to call.
    */
   tool_choice?:
     | (
         | {
             type: "auto";
             /**
-             * Whether one answer contains at most one call.
+             * True if one answer contains at most one call.
              */
             disable_parallel_tool_use?: boolean | null;
             [k: string]: unknown;
@@ -2570,7 +2570,7 @@ export interface MessageCountRequest {
         | {
             type: "any";
             /**
-             * Whether one answer contains at most one call.
+             * True if one answer contains at most one call.
              */
             disable_parallel_tool_use?: boolean | null;
             [k: string]: unknown;
@@ -2579,7 +2579,7 @@ export interface MessageCountRequest {
             type: "tool";
             name: string;
             /**
-             * Whether one answer contains at most one call.
+             * True if one answer contains at most one call.
              */
             disable_parallel_tool_use?: boolean | null;
             [k: string]: unknown;
@@ -2595,7 +2595,7 @@ export interface MessageCountRequest {
       )
     | null;
   /**
-   * Whether the model uses extended thinking, and how much.
+   * Extended thinking: on or off, and its budget.
    */
   thinking?:
     | (
@@ -2748,7 +2748,7 @@ export interface MessageRequest {
         };
         strict?: boolean | null;
         /**
-         * Whether the tool is withheld from the model until a `tool_reference` in the conversation names it.
+         * True if the tool is withheld from the model until a `tool_reference` in the conversation names it.
          */
         defer_loading?: boolean | null;
         /**
@@ -2762,14 +2762,14 @@ export interface MessageRequest {
       }[]
     | null;
   /**
-   * Whether the model may (`auto`), must (`any`) or must not (`none`) call a tool, or which one (`tool`).
+   * `auto` allows calls of tools, `any` demands one, `none` forbids them; `tool` names the tool to call.
    */
   tool_choice?:
     | (
         | {
             type: "auto";
             /**
-             * Whether one answer contains at most one call.
+             * True if one answer contains at most one call.
              */
             disable_parallel_tool_use?: boolean | null;
             [k: string]: unknown;
@@ -2777,7 +2777,7 @@ export interface MessageRequest {
         | {
             type: "any";
             /**
-             * Whether one answer contains at most one call.
+             * True if one answer contains at most one call.
              */
             disable_parallel_tool_use?: boolean | null;
             [k: string]: unknown;
@@ -2786,7 +2786,7 @@ export interface MessageRequest {
             type: "tool";
             name: string;
             /**
-             * Whether one answer contains at most one call.
+             * True if one answer contains at most one call.
              */
             disable_parallel_tool_use?: boolean | null;
             [k: string]: unknown;
@@ -2802,7 +2802,7 @@ export interface MessageRequest {
       )
     | null;
   /**
-   * Whether the model uses extended thinking, and how much.
+   * Extended thinking: on or off, and its budget.
    */
   thinking?:
     | (
@@ -2982,7 +2982,7 @@ export interface StoredChatCompletionList {
    */
   last_id: string | null;
   /**
-   * Whether more objects follow.
+   * True if more objects follow.
    */
   has_more: boolean;
 }
@@ -3067,7 +3067,7 @@ export interface StoredChatMessageList {
    */
   last_id: string | null;
   /**
-   * Whether more objects follow.
+   * True if more objects follow.
    */
   has_more: boolean;
 }
@@ -3105,7 +3105,7 @@ export interface ResponseItemList {
    */
   last_id: string | null;
   /**
-   * Whether more objects follow.
+   * True if more objects follow.
    */
   has_more: boolean;
 }
@@ -3175,7 +3175,7 @@ export interface ConversationItemList {
    */
   last_id: string | null;
   /**
-   * Whether more objects follow.
+   * True if more objects follow.
    */
   has_more: boolean;
 }
@@ -3216,7 +3216,7 @@ export interface FileList {
    */
   last_id: string | null;
   /**
-   * Whether more objects follow.
+   * True if more objects follow.
    */
   has_more: boolean;
 }
@@ -3373,7 +3373,7 @@ export interface BatchList {
    */
   last_id: string | null;
   /**
-   * Whether more objects follow.
+   * True if more objects follow.
    */
   has_more: boolean;
 }
@@ -3433,7 +3433,7 @@ export interface ModelList {
   object: "list";
   data: Model[];
   /**
-   * Whether more entries follow. Always false without `anthropic-version`.
+   * True if more entries follow. Always false without `anthropic-version`.
    */
   has_more: boolean;
   /**
@@ -3707,7 +3707,7 @@ export interface CodexModel {
   base_instructions: string;
   include_skills_usage_instructions: true;
   /**
-   * Whether Codex may send `reasoning`.
+   * True if Codex may send `reasoning`.
    */
   supports_reasoning_summaries: true;
   supports_reasoning_summary_parameter: true;
@@ -4018,7 +4018,7 @@ export interface PriceList {
    */
   last_id: string | null;
   /**
-   * Whether more objects follow.
+   * True if more objects follow.
    */
   has_more: boolean;
   /**
@@ -4292,7 +4292,7 @@ export interface Overview {
       tokens_per_second: number | null;
     };
     /**
-     * Whether the account made no request in this environment within the last year, as far as the caller can see.
+     * True if the account made no request in this environment within the last year, as far as the caller can see.
      */
     is_new: boolean;
     /**
@@ -4502,7 +4502,7 @@ export interface AccountOverview {
      */
     tag: string | null;
     /**
-     * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+     * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
      */
     hard_stop: boolean;
     /**
@@ -4512,7 +4512,7 @@ export interface AccountOverview {
     resets_at: number | null;
   }[];
   /**
-   * Whether chat completions are stored if the request does not set `store`.
+   * True to store chat completions of requests that do not set `store`.
    */
   store_chats: boolean;
 }
@@ -4614,7 +4614,7 @@ export interface Statement {
    */
   created_at: number;
   /**
-   * Whether the month has ended. Requests that still run then are added when they end.
+   * True if the month has ended. Requests that still run then are added when they end.
    */
   is_over: boolean;
   /**
@@ -4645,7 +4645,7 @@ export interface Statement {
   };
   group_by: ("key" | "person" | "model" | "app" | "tag")[];
   /**
-   * Whether lines overlap, because they are by tag. A request with several tags is in the line of each, but only once in `total`.
+   * True if lines overlap, because they are by tag. A request with several tags is in the line of each, but only once in `total`.
    */
   overlaps: boolean;
   /**
@@ -4811,7 +4811,7 @@ export interface StatementOfAccounts {
    */
   created_at: number;
   /**
-   * Whether the month has ended. Requests that still run then are added when they end.
+   * True if the month has ended. Requests that still run then are added when they end.
    */
   is_over: boolean;
   /**
@@ -5038,15 +5038,15 @@ export interface Request {
   reasoning_tokens: number;
   total_tokens: number;
   /**
-   * Whether the tokens are an estimate, because the model server reported none or implausible numbers.
+   * True if the tokens are an estimate, because the model server reported none or implausible numbers.
    */
   estimated: boolean;
   /**
-   * Whether the reported usage was implausible. If the server reported more tokens than possible, these are the possible maximum. If it reported fewer than it delivered, these are `estimated`.
+   * True if the reported usage was implausible. If the server reported more tokens than possible, these are the possible maximum. If it reported fewer than it delivered, these are `estimated`.
    */
   capped: boolean;
   /**
-   * Whether the answer came from the response cache, without a model.
+   * True if the answer came from the response cache, without a model.
    */
   from_cache: boolean;
   /**
@@ -5160,15 +5160,15 @@ export interface RequestDetail {
   reasoning_tokens: number;
   total_tokens: number;
   /**
-   * Whether the tokens are an estimate, because the model server reported none or implausible numbers.
+   * True if the tokens are an estimate, because the model server reported none or implausible numbers.
    */
   estimated: boolean;
   /**
-   * Whether the reported usage was implausible. If the server reported more tokens than possible, these are the possible maximum. If it reported fewer than it delivered, these are `estimated`.
+   * True if the reported usage was implausible. If the server reported more tokens than possible, these are the possible maximum. If it reported fewer than it delivered, these are `estimated`.
    */
   capped: boolean;
   /**
-   * Whether the answer came from the response cache, without a model.
+   * True if the answer came from the response cache, without a model.
    */
   from_cache: boolean;
   /**
@@ -5414,7 +5414,7 @@ export interface Limits {
      */
     tag: string | null;
     /**
-     * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+     * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
      */
     hard_stop: boolean;
     /**
@@ -5479,7 +5479,7 @@ export interface TierOverview {
      */
     tag?: string;
     /**
-     * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+     * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
      */
     hard_stop?: boolean;
   }[];
@@ -5493,7 +5493,7 @@ export interface TierOverview {
   priority: "low" | "normal" | "high";
   source: "built-in" | "file" | "database";
   /**
-   * Whether this is the tier of the account.
+   * True if this is the tier of the account.
    */
   current: boolean;
 }
@@ -5544,7 +5544,7 @@ export interface CreateKeyRequest {
          */
         tag?: string;
         /**
-         * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+         * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
          */
         hard_stop?: boolean;
       }[]
@@ -5572,7 +5572,7 @@ export interface CreatedApiKey {
   environment: "live" | "test" | "dev";
   scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
-   * Whether the key works. A key ends at the latest when the key that created it ends.
+   * True if the key works. A key ends at the latest when the key that created it ends.
    */
   status: "active" | "expired" | "revoked";
   /**
@@ -5626,7 +5626,7 @@ export interface CreatedApiKey {
      */
     tag?: string;
     /**
-     * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+     * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
      */
     hard_stop?: boolean;
   }[];
@@ -5639,7 +5639,7 @@ export interface CreatedApiKey {
    */
   tools: string[] | null;
   /**
-   * Whether requests of the key go only to the built-in engine and to upstreams and nodes that an operator marked as local.
+   * True if requests of the key go only to the built-in engine and to upstreams and nodes that an operator marked as local.
    */
   never_leaves: boolean;
   /**
@@ -5666,7 +5666,7 @@ export interface ApiKeyList {
    */
   last_id: string | null;
   /**
-   * Whether more objects follow.
+   * True if more objects follow.
    */
   has_more: boolean;
 }
@@ -5682,7 +5682,7 @@ export interface ApiKey {
   environment: "live" | "test" | "dev";
   scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
-   * Whether the key works. A key ends at the latest when the key that created it ends.
+   * True if the key works. A key ends at the latest when the key that created it ends.
    */
   status: "active" | "expired" | "revoked";
   /**
@@ -5736,7 +5736,7 @@ export interface ApiKey {
      */
     tag?: string;
     /**
-     * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+     * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
      */
     hard_stop?: boolean;
   }[];
@@ -5749,7 +5749,7 @@ export interface ApiKey {
    */
   tools: string[] | null;
   /**
-   * Whether requests of the key go only to the built-in engine and to upstreams and nodes that an operator marked as local.
+   * True if requests of the key go only to the built-in engine and to upstreams and nodes that an operator marked as local.
    */
   never_leaves: boolean;
   /**
@@ -5772,7 +5772,7 @@ export interface ApiKeyDetails {
   environment: "live" | "test" | "dev";
   scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
-   * Whether the key works. A key ends at the latest when the key that created it ends.
+   * True if the key works. A key ends at the latest when the key that created it ends.
    */
   status: "active" | "expired" | "revoked";
   /**
@@ -5826,7 +5826,7 @@ export interface ApiKeyDetails {
      */
     tag?: string;
     /**
-     * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+     * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
      */
     hard_stop?: boolean;
   }[];
@@ -5839,7 +5839,7 @@ export interface ApiKeyDetails {
    */
   tools: string[] | null;
   /**
-   * Whether requests of the key go only to the built-in engine and to upstreams and nodes that an operator marked as local.
+   * True if requests of the key go only to the built-in engine and to upstreams and nodes that an operator marked as local.
    */
   never_leaves: boolean;
   /**
@@ -5891,7 +5891,7 @@ export interface ApiKeyDetails {
      */
     tag: string | null;
     /**
-     * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+     * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
      */
     hard_stop: boolean;
     /**
@@ -5952,7 +5952,7 @@ export interface UpdateKeyRequest {
          */
         tag?: string;
         /**
-         * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+         * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
          */
         hard_stop?: boolean;
       }[]
@@ -5960,7 +5960,7 @@ export interface UpdateKeyRequest {
   models?: string[] | null;
   tools?: string[] | null;
   /**
-   * Whether requests of the key go only to the built-in engine and to upstreams and nodes that an operator marked as local.
+   * True if requests of the key go only to the built-in engine and to upstreams and nodes that an operator marked as local.
    */
   never_leaves?: boolean;
   /**
@@ -5989,7 +5989,7 @@ export interface RotatedApiKey {
   environment: "live" | "test" | "dev";
   scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
-   * Whether the key works. A key ends at the latest when the key that created it ends.
+   * True if the key works. A key ends at the latest when the key that created it ends.
    */
   status: "active" | "expired" | "revoked";
   /**
@@ -6043,7 +6043,7 @@ export interface RotatedApiKey {
      */
     tag?: string;
     /**
-     * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+     * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
      */
     hard_stop?: boolean;
   }[];
@@ -6056,7 +6056,7 @@ export interface RotatedApiKey {
    */
   tools: string[] | null;
   /**
-   * Whether requests of the key go only to the built-in engine and to upstreams and nodes that an operator marked as local.
+   * True if requests of the key go only to the built-in engine and to upstreams and nodes that an operator marked as local.
    */
   never_leaves: boolean;
   /**
@@ -6219,7 +6219,7 @@ export interface UpdateWebhookRequest {
       )[]
     | null;
   /**
-   * Whether events are delivered. While disabled, pending deliveries fail at their next attempt.
+   * True if events are delivered. While disabled, pending deliveries fail at their next attempt.
    */
   enabled?: boolean;
 }
@@ -6253,7 +6253,7 @@ export interface WebhookDeliveryList {
    */
   last_id: string | null;
   /**
-   * Whether more objects follow.
+   * True if more objects follow.
    */
   has_more: boolean;
 }
@@ -6597,7 +6597,7 @@ export interface AppList {
    */
   last_id: string | null;
   /**
-   * Whether more objects follow.
+   * True if more objects follow.
    */
   has_more: boolean;
 }
@@ -6666,7 +6666,7 @@ export interface UpdateAppRequest {
   scopes?: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use")[];
   tools?: string[] | null;
   /**
-   * Whether the app must use PKCE (S256). A public app always must.
+   * True if the app must use PKCE (S256). A public app always must.
    */
   require_pkce?: boolean;
 }
@@ -6738,7 +6738,7 @@ export interface AuthorizationList {
    */
   last_id: string | null;
   /**
-   * Whether more objects follow.
+   * True if more objects follow.
    */
   has_more: boolean;
 }
@@ -6802,7 +6802,7 @@ export interface Authorization {
      */
     tag?: string;
     /**
-     * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+     * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
      */
     hard_stop?: boolean;
   }[];
@@ -6872,7 +6872,7 @@ export interface AuthorizationDetails {
      */
     tag?: string;
     /**
-     * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+     * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
      */
     hard_stop?: boolean;
   }[];
@@ -6923,7 +6923,7 @@ export interface AuthorizationDetails {
      */
     tag: string | null;
     /**
-     * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+     * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
      */
     hard_stop: boolean;
     /**
@@ -6967,7 +6967,7 @@ export interface UpdateAuthorizationRequest {
          */
         tag?: string;
         /**
-         * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+         * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
          */
         hard_stop?: boolean;
       }[]
@@ -7009,7 +7009,7 @@ export interface Session {
    */
   csrf_token: string | null;
   /**
-   * Whether the person has a password. A password change then requires it. null for a token of `headrace login`.
+   * True if the person has a password. A password change then requires it. null for a token of `headrace login`.
    */
   has_password: boolean | null;
   /**
@@ -7065,7 +7065,7 @@ export interface BrowserSessionList {
    */
   last_id: string | null;
   /**
-   * Whether more objects follow.
+   * True if more objects follow.
    */
   has_more: boolean;
 }
@@ -7073,7 +7073,7 @@ export interface BrowserSession {
   object: "browser_session";
   id: string;
   /**
-   * Whether this is the session of the request.
+   * True if this is the session of the request.
    */
   current: boolean;
   /**
@@ -7116,11 +7116,11 @@ export interface EndedBrowserSession {
 export interface NoticeSettings {
   object: "notice_settings";
   /**
-   * Whether the person receives mail notifications.
+   * True if the person receives mail notifications.
    */
   mail: boolean;
   /**
-   * Whether this server can send mail.
+   * True if this server can send mail.
    */
   mail_is_sent: boolean;
 }
@@ -7139,7 +7139,7 @@ export interface PasskeyList {
    */
   last_id: string | null;
   /**
-   * Whether more objects follow.
+   * True if more objects follow.
    */
   has_more: boolean;
 }
@@ -7148,7 +7148,7 @@ export interface Passkey {
   id: string;
   name: string;
   /**
-   * Whether the passkey is backed up or synced beyond one device.
+   * True if the passkey is backed up or synced beyond one device.
    */
   backed_up: boolean;
   /**
@@ -7285,7 +7285,7 @@ export interface MemberList {
    */
   last_id: string | null;
   /**
-   * Whether more objects follow.
+   * True if more objects follow.
    */
   has_more: boolean;
 }
@@ -7331,7 +7331,7 @@ export interface Member {
      */
     tag?: string;
     /**
-     * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+     * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
      */
     hard_stop?: boolean;
   }[];
@@ -7340,7 +7340,7 @@ export interface Member {
    */
   tools: string[] | null;
   /**
-   * Whether a member sees the usage and requests of the whole account, but no prompts or answers. Owners and admins always do.
+   * True if a member sees the usage and requests of the whole account, but no prompts or answers. Owners and admins always do.
    */
   sees_all_usage: boolean;
   /**
@@ -7394,7 +7394,7 @@ export interface MemberDetails {
      */
     tag?: string;
     /**
-     * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+     * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
      */
     hard_stop?: boolean;
   }[];
@@ -7403,7 +7403,7 @@ export interface MemberDetails {
    */
   tools: string[] | null;
   /**
-   * Whether a member sees the usage and requests of the whole account, but no prompts or answers. Owners and admins always do.
+   * True if a member sees the usage and requests of the whole account, but no prompts or answers. Owners and admins always do.
    */
   sees_all_usage: boolean;
   /**
@@ -7456,7 +7456,7 @@ export interface MemberDetails {
      */
     tag: string | null;
     /**
-     * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+     * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
      */
     hard_stop: boolean;
     /**
@@ -7504,14 +7504,14 @@ export interface UpdateMemberRequest {
          */
         tag?: string;
         /**
-         * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+         * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
          */
         hard_stop?: boolean;
       }[]
     | null;
   tools?: string[] | null;
   /**
-   * Whether a member sees the usage and requests of the whole account, but no prompts or answers. Owners and admins always do.
+   * True if a member sees the usage and requests of the whole account, but no prompts or answers. Owners and admins always do.
    */
   sees_all_usage?: boolean;
 }
@@ -7532,7 +7532,7 @@ export interface InvitationList {
    */
   last_id: string | null;
   /**
-   * Whether more objects follow.
+   * True if more objects follow.
    */
   has_more: boolean;
 }
@@ -7592,7 +7592,7 @@ export interface CreatedInvitation {
    */
   link: string | null;
   /**
-   * Whether the invitation was sent by mail. Otherwise pass the link on yourself.
+   * True if the invitation was sent by mail. Otherwise pass the link on yourself.
    */
   mailed: boolean;
 }
@@ -7653,7 +7653,7 @@ export interface ToolConnectionDeleted {
   server: string;
   deleted: true;
   /**
-   * Whether the authorization server confirmed the revocation of the tokens.
+   * True if the authorization server confirmed the revocation of the tokens.
    */
   revoked: boolean;
 }
@@ -7669,7 +7669,7 @@ export interface ConnectedPersonList {
    */
   last_id: string | null;
   /**
-   * Whether more objects follow.
+   * True if more objects follow.
    */
   has_more: boolean;
 }
@@ -7710,7 +7710,7 @@ export interface AuditEventList {
    */
   last_id: string | null;
   /**
-   * Whether more objects follow.
+   * True if more objects follow.
    */
   has_more: boolean;
 }
@@ -7828,7 +7828,7 @@ export interface AccountList {
    */
   last_id: string | null;
   /**
-   * Whether more objects follow.
+   * True if more objects follow.
    */
   has_more: boolean;
 }
@@ -7882,13 +7882,13 @@ export interface Account {
          */
         tag?: string;
         /**
-         * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+         * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
          */
         hard_stop?: boolean;
       }[]
     | null;
   /**
-   * Whether chat completions are stored if the request does not set `store`.
+   * True to store chat completions of requests that do not set `store`.
    */
   store_chats: boolean;
   /**
@@ -7961,13 +7961,13 @@ export interface AccountDetails {
          */
         tag?: string;
         /**
-         * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+         * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
          */
         hard_stop?: boolean;
       }[]
     | null;
   /**
-   * Whether chat completions are stored if the request does not set `store`.
+   * True to store chat completions of requests that do not set `store`.
    */
   store_chats: boolean;
   /**
@@ -8051,7 +8051,7 @@ export interface AccountDetails {
          */
         tag: string | null;
         /**
-         * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+         * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
          */
         hard_stop: boolean;
         /**
@@ -8120,13 +8120,13 @@ export interface UpdateAccountRequest {
          */
         tag?: string;
         /**
-         * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+         * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
          */
         hard_stop?: boolean;
       }[]
     | null;
   /**
-   * Whether chat completions are stored if the request does not set `store`.
+   * True to store chat completions of requests that do not set `store`.
    */
   store_chats?: boolean;
   tools?: string[] | null;
@@ -8181,7 +8181,7 @@ export interface CreateAccountKeyRequest {
          */
         tag?: string;
         /**
-         * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+         * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
          */
         hard_stop?: boolean;
       }[]
@@ -8256,7 +8256,7 @@ export interface Tier {
      */
     tag?: string;
     /**
-     * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+     * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
      */
     hard_stop?: boolean;
   }[];
@@ -8323,7 +8323,7 @@ export interface TierRequest {
          */
         tag?: string;
         /**
-         * Whether to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
+         * True to cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.
          */
         hard_stop?: boolean;
       }[]
@@ -8355,16 +8355,16 @@ export interface Upstream {
    */
   source: "built-in" | "command" | "file" | "database" | "found" | "node";
   /**
-   * Whether an upstream with this name was also added by this API. It has no effect while the file has the name.
+   * True if an upstream with this name was also added by this API. It has no effect while the file has the name.
    */
   overrides_database: boolean;
   has_api_key: boolean;
   /**
-   * Whether to serve the models that the upstream lists.
+   * True to serve the models that the upstream lists.
    */
   discover: boolean;
   /**
-   * Whether keys with `never_leaves` may use the upstream, because it sends nothing on to other systems. The built-in engine is local.
+   * True if keys with `never_leaves` may use the upstream, because it sends nothing on to other systems. The built-in engine is local.
    */
   local: boolean;
   /**
@@ -8392,7 +8392,7 @@ export interface Upstream {
    */
   apis: ("chat" | "responses" | "messages")[];
   /**
-   * Whether `apis` is configured. Otherwise the formats are detected automatically.
+   * True if `apis` is configured. Otherwise the formats are detected automatically.
    */
   names_apis: boolean;
   /**
@@ -8485,7 +8485,7 @@ export interface CreateUpstreamRequest {
    */
   api_key?: string | null;
   /**
-   * Whether to serve the models that the upstream lists. Default true.
+   * True to serve the models that the upstream lists. Default true.
    */
   discover?: boolean | null;
   local?: boolean | null;
@@ -8540,7 +8540,7 @@ export interface UpdateUpstreamRequest {
    */
   api_key?: string | null;
   /**
-   * Whether to serve the models that the upstream lists.
+   * True to serve the models that the upstream lists.
    */
   discover?: boolean;
   /**
@@ -8664,7 +8664,7 @@ export interface ManagedModel {
    */
   source: "file" | "database" | "upstream";
   /**
-   * Whether the model is also declared by this API. That declaration has no effect while the file has the id.
+   * True if the model is also declared by this API. That declaration has no effect while the file has the id.
    */
   overrides_database: boolean;
   /**
@@ -8919,7 +8919,7 @@ export interface ManagedModel {
     process:
       ("off" | "waiting" | "loading" | "loaded" | "asleep" | "waking" | "stopping" | "restarting" | "failed") | null;
     /**
-     * Whether the upstream listed the model when it was last reached. null: it was never reached. Some upstreams list fewer models than they serve.
+     * True if the upstream listed the model when it was last reached. null: it was never reached. Some upstreams list fewer models than they serve.
      */
     listed: boolean | null;
   }[];
@@ -9222,7 +9222,7 @@ export interface ManagedModel {
      */
     policies: {
       /**
-       * Whether another deployment continues a stream that its upstream cut, if it can continue the text exactly.
+       * True if another deployment is to continue a stream that its upstream cut. It must be able to continue the text exactly.
        */
       continuation?: boolean | null;
       /**
@@ -9802,7 +9802,7 @@ export interface CreateManagedModelRequest {
    */
   policies?: {
     /**
-     * Whether another deployment continues a stream that its upstream cut, if it can continue the text exactly.
+     * True if another deployment is to continue a stream that its upstream cut. It must be able to continue the text exactly.
      */
     continuation?: boolean | null;
     /**
@@ -10376,7 +10376,7 @@ export interface UpdateManagedModelRequest {
    */
   policies?: {
     /**
-     * Whether another deployment continues a stream that its upstream cut, if it can continue the text exactly.
+     * True if another deployment is to continue a stream that its upstream cut. It must be able to continue the text exactly.
      */
     continuation?: boolean | null;
     /**
@@ -10707,7 +10707,7 @@ export interface McpServer {
    */
   source: "file" | "database";
   /**
-   * Whether a server with this name was also added by this API. It has no effect while the file has the name.
+   * True if a server with this name was also added by this API. It has no effect while the file has the name.
    */
   overrides_database: boolean;
   /**
@@ -10730,7 +10730,7 @@ export interface McpServer {
    */
   credentials: "none" | "headers" | "person";
   /**
-   * Whether the headers were encrypted under a secret that is no longer accepted. The server is unavailable until you set them again.
+   * True if the headers were encrypted under a secret that is no longer accepted. The server is unavailable until you set them again.
    */
   credentials_unreadable: boolean;
   /**
@@ -10744,7 +10744,7 @@ export interface McpServer {
     scopes: string[] | null;
   } | null;
   /**
-   * Whether keys with `never_leaves` may use the server, because it sends nothing on to other systems. If `url` changes to another server and this member is omitted, it becomes false.
+   * True if keys with `never_leaves` may use the server, because it sends nothing on to other systems. If `url` changes to another server and this member is omitted, it becomes false.
    */
   local: boolean;
   /**
@@ -10831,7 +10831,7 @@ export interface CreateMcpServerRequest {
     scopes?: string[] | null;
   } | null;
   /**
-   * Whether keys with `never_leaves` may use the server, because it sends nothing on to other systems. If `url` changes to another server and this member is omitted, it becomes false.
+   * True if keys with `never_leaves` may use the server, because it sends nothing on to other systems. If `url` changes to another server and this member is omitted, it becomes false.
    */
   local?: boolean;
   /**
@@ -10912,7 +10912,7 @@ export interface UpdateMcpServerRequest {
     scopes?: string[] | null;
   } | null;
   /**
-   * Whether keys with `never_leaves` may use the server, because it sends nothing on to other systems. If `url` changes to another server and this member is omitted, it becomes false.
+   * True if keys with `never_leaves` may use the server, because it sends nothing on to other systems. If `url` changes to another server and this member is omitted, it becomes false.
    */
   local?: boolean;
   /**
@@ -11040,7 +11040,7 @@ export interface ToolDefinitionList {
    */
   last_id: string | null;
   /**
-   * Whether more objects follow.
+   * True if more objects follow.
    */
   has_more: boolean;
 }
@@ -11124,7 +11124,7 @@ export interface Comparison {
   own: ComparedModel;
   other: ComparedModel;
   /**
-   * Whether only the newest requests were read, because there are too many. Choose a shorter time.
+   * True if only the newest requests were read, because there are too many. Choose a shorter time.
    */
   partial: boolean;
 }
@@ -11223,7 +11223,7 @@ export interface PulledModel {
    */
   memory: MemoryNeed | null;
   /**
-   * Whether the model can be loaded. `now`: immediately. `evicting`: after unloading idle models. `waiting`: after busy models have had their time. `reduced`: with a shorter context or fewer slots. `never`: it needs more memory than pinned models leave. null if it is loaded or its need is unknown.
+   * How the model can be loaded. `now`: immediately. `evicting`: after unloading idle models. `waiting`: after busy models have had their time. `reduced`: with a shorter context or fewer slots. `never`: it needs more memory than pinned models leave. null if it is loaded or its need is unknown.
    */
   fit: ("now" | "evicting" | "waiting" | "reduced" | "never") | null;
   /**
@@ -11308,7 +11308,7 @@ export interface ModelMemory {
      */
     in_use: number;
     /**
-     * Whether the model stays loaded even if others need memory.
+     * True if the model stays loaded even if others need memory.
      */
     pinned: boolean;
   }[];
@@ -11352,11 +11352,11 @@ export interface PullOffer {
    */
   least_memory_bytes: number;
   /**
-   * Whether the minimum memory fits, as in `PulledModel`.
+   * How the minimum memory fits, as in `PulledModel`.
    */
   fit: "now" | "evicting" | "waiting" | "reduced" | "never";
   /**
-   * Whether the download has begun. false after a dry run.
+   * True if the download has begun. false after a dry run.
    */
   started: boolean;
 }
@@ -11416,7 +11416,7 @@ export interface ModelProcess {
    */
   failure: string | null;
   /**
-   * Whether the process is never stopped to free memory for others.
+   * True if the process is never stopped to free memory for others.
    */
   pinned: boolean;
   /**
@@ -11445,7 +11445,7 @@ export interface ModelProcess {
    */
   behind: string[];
   /**
-   * Whether this process is the first to be stopped if memory is needed.
+   * True if this process is the first to be stopped if memory is needed.
    */
   is_next: boolean;
   starts: number;
@@ -11534,7 +11534,7 @@ export interface Node {
    */
   max_concurrency: number | null;
   /**
-   * Whether keys with `never_leaves` may use the node, because it sends nothing on to other systems.
+   * True if keys with `never_leaves` may use the node, because it sends nothing on to other systems.
    */
   local: boolean;
   /**
@@ -11597,7 +11597,7 @@ export interface NodeModel {
     tokenize?: boolean;
   } | null;
   /**
-   * Whether the node may serve the model.
+   * True if the node may serve the model.
    */
   approved: boolean;
   /**
@@ -11634,7 +11634,7 @@ export interface UpdateNodeRequest {
    */
   max_concurrency?: number | null;
   /**
-   * Whether keys with `never_leaves` may use the node, because it sends nothing on to other systems.
+   * True if keys with `never_leaves` may use the node, because it sends nothing on to other systems.
    */
   local?: boolean;
   /**
@@ -11787,7 +11787,7 @@ export interface SigningKey {
 }
 export interface RotateSigningKeyRequest {
   /**
-   * Whether all earlier tokens are refused from now on.
+   * True if all earlier tokens are refused from now on.
    */
   revoke?: boolean | null;
 }
@@ -11803,7 +11803,7 @@ export interface PersonList {
    */
   last_id: string | null;
   /**
-   * Whether more objects follow.
+   * True if more objects follow.
    */
   has_more: boolean;
 }
@@ -11813,7 +11813,7 @@ export interface Person {
   email: string;
   name: string;
   /**
-   * Whether the person can operate the installation (`admin:manage`) while signed in to a browser.
+   * True if the person can operate the installation (`admin:manage`) while signed in to a browser.
    */
   is_operator: boolean;
   /**
@@ -11827,7 +11827,7 @@ export interface PersonDetails {
   email: string;
   name: string;
   /**
-   * Whether the person can operate the installation (`admin:manage`) while signed in to a browser.
+   * True if the person can operate the installation (`admin:manage`) while signed in to a browser.
    */
   is_operator: boolean;
   /**
@@ -11959,7 +11959,7 @@ export interface System {
      */
     seen_at: number;
     /**
-     * Whether this process answers the request.
+     * True if this process answers the request.
      */
     current: boolean;
   }[];

@@ -8,11 +8,11 @@ const onOrOff = ["on", "off"] as const;
 export const oauth = field(
   z.strictObject({
     registration: said(
-      "Whether clients may register by themselves (RFC 7591), as most clients of tools do. Such a client is public, can be granted `tools:use` alone, and is gone after a day in which nobody allowed it.",
+      "True if clients may register by themselves (RFC 7591), as most MCP clients do. Such a client is public, can be granted `tools:use` alone, and is deleted if nobody authorizes it within a day.",
       oneOf(onOrOff),
     ).default("on"),
     client_documents: said(
-      "Whether a client may be known by the address of a document that describes it (Client ID Metadata Documents). The document is fetched from the public internet once a person who is signed in is asked.",
+      "True if a client may identify itself by the URL of a document that describes it (Client ID Metadata Documents). The document is fetched from the public internet once a person who is signed in is asked.",
       oneOf(onOrOff),
     ).default("on"),
     client_document_hosts: field(

@@ -125,11 +125,11 @@ const server = field(
       mapping("With `url`, instead of `headers`: each person connects an account of their own there, by OAuth."),
     ).optional(),
     share: said(
-      "Whether the gateway that this machine has joined as a node may offer it, to whomever it lets. Not with `node` or `oauth`.",
+      "True if the gateway that this machine has joined as a node may offer it to its clients. Not with `node` or `oauth`.",
       trueOrFalse(),
     ).default(false),
     local: said(
-      "Whether requests of keys with `never_leaves` may go there: nothing that it is sent goes further.",
+      "True if keys with `never_leaves` may use it, because it sends nothing on to other systems.",
       trueOrFalse(),
     ).default(false),
     environments: field(
@@ -169,7 +169,7 @@ const server = field(
       must: "a number from 0 to 1000",
       fix: "Give a price in USD such as 0.01, or leave it out.",
     }).optional(),
-    enabled: said("Whether it may be used.", trueOrFalse()).default(true),
+    enabled: said("True if it may be used.", trueOrFalse()).default(true),
   }),
   entry("An MCP server.", "name, and url, command or node"),
 );

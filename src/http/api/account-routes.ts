@@ -68,7 +68,7 @@ export const accountShape = z
     quotas: usedQuotas.describe(
       "Quotas per window that apply to this credential, with their usage. The account's quotas come first.",
     ),
-    store_chats: z.boolean().describe("Whether chat completions are stored if the request does not set `store`."),
+    store_chats: z.boolean().describe("True to store chat completions of requests that do not set `store`."),
   })
   .meta({ id: "AccountOverview" });
 
@@ -94,7 +94,7 @@ const tierShape = z
       .describe("Environments in which the limits apply. The other environments have no limits."),
     priority: z.enum(priorities).describe("Highest priority of requests of its accounts, in all environments."),
     source: z.enum(["built-in", "file", "database"]),
-    current: z.boolean().describe("Whether this is the tier of the account."),
+    current: z.boolean().describe("True if this is the tier of the account."),
   })
   .meta({ id: "TierOverview" });
 

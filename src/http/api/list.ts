@@ -43,7 +43,7 @@ export function listOf<Item extends z.ZodType>(item: Item, id: string) {
         .string()
         .nullable()
         .meta({ description: "Id of the last object of the page. Send it as `after` to get the next page." }),
-      has_more: z.boolean().meta({ description: "Whether more objects follow." }),
+      has_more: z.boolean().meta({ description: "True if more objects follow." }),
     })
     .meta({ id });
 }

@@ -17,7 +17,7 @@ const modelList = z
   .object({
     object: z.literal("list"),
     data: z.array(modelShape),
-    has_more: z.boolean().describe("Whether more entries follow. Always false without `anthropic-version`."),
+    has_more: z.boolean().describe("True if more entries follow. Always false without `anthropic-version`."),
     first_id: z.string().nullable().describe("Id of the first entry of the page. null if the page is empty."),
     last_id: z.string().nullable().describe("Id of the last entry of the page. null if the page is empty."),
     models: z

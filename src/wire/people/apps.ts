@@ -24,7 +24,7 @@ const redirectUris = z
     "Redirect URIs, compared byte by byte: https, http on 127.0.0.1, [::1] or localhost (any port), or a private scheme with a dot. May be empty for an app that only uses the device flow.",
   );
 const scopeList = z.array(z.enum(appScopes)).min(1).max(20);
-const requirePkce = z.boolean().describe("Whether the app must use PKCE (S256). A public app always must.");
+const requirePkce = z.boolean().describe("True if the app must use PKCE (S256). A public app always must.");
 
 export const createAppRequest = z
   .object({

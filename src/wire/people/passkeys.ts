@@ -57,7 +57,7 @@ export const passkeyShape = z
     object: z.literal("passkey"),
     id: z.string(),
     name: z.string(),
-    backed_up: z.boolean().describe("Whether the passkey is backed up or synced beyond one device."),
+    backed_up: z.boolean().describe("True if the passkey is backed up or synced beyond one device."),
     created_at: unixSeconds,
     last_used_at: unixSeconds.nullable(),
   })

@@ -19,7 +19,7 @@ const role = z
 const seesAllUsage = z
   .boolean()
   .describe(
-    "Whether a member sees the usage and requests of the whole account, but no prompts or answers. Owners and admins always do.",
+    "True if a member sees the usage and requests of the whole account, but no prompts or answers. Owners and admins always do.",
   );
 const password = z.string().min(1).max(256);
 
@@ -42,7 +42,7 @@ export const sessionShape = z
       .boolean()
       .nullable()
       .describe(
-        "Whether the person has a password. A password change then requires it. null for a token of `headrace login`.",
+        "True if the person has a password. A password change then requires it. null for a token of `headrace login`.",
       ),
     accounts: z
       .array(z.object({ ...accountName, role, status: z.enum(["active", "suspended"]), membership_id: z.string() }))
@@ -78,7 +78,7 @@ export const browserSessionShape = z
   .object({
     object: z.literal("browser_session"),
     id: z.string(),
-    current: z.boolean().describe("Whether this is the session of the request."),
+    current: z.boolean().describe("True if this is the session of the request."),
     method: z.enum(["password", "passkey", "sso", "link"]).describe("Method by which the person signed in."),
     user_agent: z.string().describe("Name of the browser."),
     client_address: z.string().describe("Last address of the browser."),
@@ -152,7 +152,7 @@ export const createdInvitationShape = z
       .describe(
         "Link that works once, for anyone who has it. It is shown only in this response and is not stored. null if it was mailed.",
       ),
-    mailed: z.boolean().describe("Whether the invitation was sent by mail. Otherwise pass the link on yourself."),
+    mailed: z.boolean().describe("True if the invitation was sent by mail. Otherwise pass the link on yourself."),
   })
   .meta({ id: "CreatedInvitation" });
 
@@ -169,7 +169,7 @@ const personMembers = {
   name: z.string(),
   is_operator: z
     .boolean()
-    .describe("Whether the person can operate the installation (`admin:manage`) while signed in to a browser."),
+    .describe("True if the person can operate the installation (`admin:manage`) while signed in to a browser."),
   created_at: unixSeconds,
 } as const;
 

@@ -58,7 +58,7 @@ export const transcriptionRequest = z
       .max(64)
       .nullish()
       .describe("`json`, `text`, `srt`, `verbose_json`, `vtt` or `diarized_json`."),
-    stream: z.boolean().nullish().describe("Whether to stream the transcript."),
+    stream: z.boolean().nullish().describe("True to stream the transcript."),
     timestamp_granularities: z.array(z.string().max(64)).max(16).nullish(),
     include: z.array(z.string().max(64)).max(16).nullish(),
   })
@@ -99,7 +99,7 @@ const imageRequest = {
   user,
 };
 const streamed = {
-  stream: z.boolean().nullish().describe("Whether to stream the images as they are generated."),
+  stream: z.boolean().nullish().describe("True to stream the images as they are generated."),
   partial_images: z.int().min(0).max(100).nullish().describe("Number of partial images."),
 };
 

@@ -25,7 +25,7 @@ export const moderationResult = z
     results: z.array(
       z.looseObject({
         flagged: z.boolean(),
-        categories: z.looseObject({}).describe("Whether each category applies."),
+        categories: z.looseObject({}).describe("True for each category that applies."),
         category_scores: z.looseObject({}).optional(),
       }),
     ),

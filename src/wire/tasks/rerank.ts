@@ -17,7 +17,7 @@ export const rerankRequest = z
     return_documents: z
       .boolean()
       .nullish()
-      .describe("Whether each result contains its document, if the server supports it."),
+      .describe("True to return each document with its result. Some servers do not support this."),
     max_tokens_per_doc: z.int().min(1).nullish().describe("Truncate longer documents, if the server supports it."),
     user,
   })

@@ -19,14 +19,14 @@ export const tokenizeRequest = z
         "Conversation to tokenize instead of a text. The model's chat template renders it, if the server supports it.",
       ),
     add_special_tokens: flag.describe(
-      "Whether to add special tokens, such as the beginning of text. Default: true for `prompt`, false for `content`.",
+      "True to add special tokens, such as the beginning of text. Default: true for `prompt`, false for `content`.",
     ),
     add_special: flag.describe("Same as `add_special_tokens`, by llama-server's name."),
     add_generation_prompt: flag.describe(
-      "Whether to include the beginning of the answer after the messages. Default: true.",
+      "True to include the beginning of the answer after the messages. Default: true.",
     ),
-    return_token_strs: flag.describe("Whether vLLM also returns the text of each token, in `token_strs`."),
-    with_pieces: flag.describe("Whether llama-server returns the text of each token, as objects in `tokens`."),
+    return_token_strs: flag.describe("True if vLLM is to return the text of each token as well, in `token_strs`."),
+    with_pieces: flag.describe("True if llama-server is to return the text of each token, as objects in `tokens`."),
   })
   .meta({ id: "TokenizeRequest" });
 

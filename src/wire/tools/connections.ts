@@ -42,7 +42,7 @@ export const endedToolConnectionShape = z
     object: z.literal("tool_connection.deleted"),
     server: serverName,
     deleted: z.literal(true),
-    revoked: z.boolean().describe("Whether the authorization server confirmed the revocation of the tokens."),
+    revoked: z.boolean().describe("True if the authorization server confirmed the revocation of the tokens."),
   })
   .meta({ id: "ToolConnectionDeleted" });
 

@@ -52,7 +52,7 @@ const oauth = z
 const local = z
   .boolean()
   .describe(
-    "Whether keys with `never_leaves` may use the server, because it sends nothing on to other systems. If `url` changes to another server and this member is omitted, it becomes false.",
+    "True if keys with `never_leaves` may use the server, because it sends nothing on to other systems. If `url` changes to another server and this member is omitted, it becomes false.",
   );
 const environmentList = z.array(z.enum(environments)).min(1).max(environments.length);
 const accountList = z.array(z.string().min(1).max(64)).max(1_000);
@@ -132,7 +132,7 @@ export const mcpServerShape = z
     overrides_database: z
       .boolean()
       .describe(
-        "Whether a server with this name was also added by this API. It has no effect while the file has the name.",
+        "True if a server with this name was also added by this API. It has no effect while the file has the name.",
       ),
     place: z
       .enum(["http", "command", "node"])
@@ -150,7 +150,7 @@ export const mcpServerShape = z
     credentials_unreadable: z
       .boolean()
       .describe(
-        "Whether the headers were encrypted under a secret that is no longer accepted. The server is unavailable until you set them again.",
+        "True if the headers were encrypted under a secret that is no longer accepted. The server is unavailable until you set them again.",
       ),
     header_names: z.array(z.string()).describe("Names of the headers. Their values are not shown."),
     oauth: z

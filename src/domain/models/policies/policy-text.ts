@@ -19,7 +19,7 @@ export const maxCacheSeconds = 2_592_000;
 export const policyDocs = {
   policies: "Policies for requests to the model. Default: none.",
   continuation:
-    "Whether another deployment continues a stream that its upstream cut, if it can continue the text exactly.",
+    "True if another deployment is to continue a stream that its upstream cut. It must be able to continue the text exactly.",
   overflow: "Deployments that are used only if the others keep a request waiting, or under the conditions given here.",
   to: "Upstreams whose deployments of the model come last, the cheapest first.",
   upstream: "Name of an upstream or node that has a deployment of the model.",

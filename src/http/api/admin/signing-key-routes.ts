@@ -44,7 +44,7 @@ const list = endpoint("GET", "/v1/admin/signing-keys", {
 
 const rotateRequest = z
   .strictObject({
-    revoke: z.boolean().nullish().describe("Whether all earlier tokens are refused from now on."),
+    revoke: z.boolean().nullish().describe("True if all earlier tokens are refused from now on."),
   })
   .meta({ id: "RotateSigningKeyRequest" });
 

@@ -53,7 +53,7 @@ const systemShape = z
           version: z.string(),
           started_at: unixSeconds,
           seen_at: unixSeconds,
-          current: z.boolean().describe("Whether this process answers the request."),
+          current: z.boolean().describe("True if this process answers the request."),
         }),
       )
       .describe("Processes that share the database, oldest first. Times are from the database's clock."),

@@ -24,7 +24,7 @@ export const codexModelShape = z
     upgrade: z.null(),
     base_instructions: z.string().describe("Prompt that Codex sends with each request."),
     include_skills_usage_instructions: z.literal(true),
-    supports_reasoning_summaries: z.literal(true).describe("Whether Codex may send `reasoning`."),
+    supports_reasoning_summaries: z.literal(true).describe("True if Codex may send `reasoning`."),
     supports_reasoning_summary_parameter: z.literal(true),
     default_reasoning_summary: z.literal("none"),
     support_verbosity: z.literal(false),

@@ -78,7 +78,7 @@ const usageShape = z.object({
   is_new: z
     .boolean()
     .describe(
-      "Whether the account made no request in this environment within the last year, as far as the caller can see.",
+      "True if the account made no request in this environment within the last year, as far as the caller can see.",
     ),
   total: seriesShape.describe("By step."),
   groups: z

@@ -59,13 +59,13 @@ export const requestShape = z
     total_tokens: z.int(),
     estimated: z
       .boolean()
-      .describe("Whether the tokens are an estimate, because the model server reported none or implausible numbers."),
+      .describe("True if the tokens are an estimate, because the model server reported none or implausible numbers."),
     capped: z
       .boolean()
       .describe(
-        "Whether the reported usage was implausible. If the server reported more tokens than possible, these are the possible maximum. If it reported fewer than it delivered, these are `estimated`.",
+        "True if the reported usage was implausible. If the server reported more tokens than possible, these are the possible maximum. If it reported fewer than it delivered, these are `estimated`.",
       ),
-    from_cache: z.boolean().describe("Whether the answer came from the response cache, without a model."),
+    from_cache: z.boolean().describe("True if the answer came from the response cache, without a model."),
     cost: z.number().nullable().describe("Cost in USD. null if the model has no price or the request was refused."),
     upstream: z.string().nullable().describe("Model server that answered. null if none did."),
     attempts: z.int().describe("Number of attempts at model servers."),

@@ -55,7 +55,7 @@ const statementMembers = {
   end: unixSeconds.describe("End in Unix seconds, not included. A request belongs to the month in which it began."),
   time_zone: z.literal("UTC"),
   created_at: unixSeconds,
-  is_over: z.boolean().describe("Whether the month has ended. Requests that still run then are added when they end."),
+  is_over: z.boolean().describe("True if the month has ended. Requests that still run then are added when they end."),
   installation: z.string().describe("URL of this server."),
   environment: z.enum(environments),
   currency: z.literal("USD"),
@@ -85,7 +85,7 @@ export const statementShape = z
     overlaps: z
       .boolean()
       .describe(
-        "Whether lines overlap, because they are by tag. A request with several tags is in the line of each, but only once in `total`.",
+        "True if lines overlap, because they are by tag. A request with several tags is in the line of each, but only once in `total`.",
       ),
     lines: z.array(lineShape).describe(`The most expensive first, ${maxLines} at most. CSV has all.`),
     others: figuresShape
