@@ -22,10 +22,13 @@ const model = "models:\n  - id: m\n    deployments: [{ upstream: built-in }]\n";
 
 test.each([
   [mcpServer("share: true"), "tools.servers[0].url: is missing. Fix: Give a url, a command, or a node."],
-  [mcpServer(`command: x, ${atNode}`), "tools.servers[0].node: is there beside command. Fix: "],
+  [mcpServer(`command: x, ${atNode}`), "tools.servers[0].node: cannot be set together with command. Fix: "],
   [mcpServer(`${atNode}, headers: { a: b }`), "tools.servers[0].headers: is for servers with a url. Fix: "],
-  [mcpServer(`${atNode}, share: true`), "tools.servers[0].share: is true of what another node offers. Fix: "],
-  [mcpServer("url: http://h, oauth: {}, share: true"), "tools.servers[0].share: is true beside oauth"],
+  [
+    mcpServer(`${atNode}, share: true`),
+    "tools.servers[0].share: cannot be true for a server that another node shares. Fix: ",
+  ],
+  [mcpServer("url: http://h, oauth: {}, share: true"), "tools.servers[0].share: cannot be true with oauth"],
   [mcpServer("node: { node: gpu-1, server: A b }"), "tools.servers[0].node.server: must be the name of an MCP server"],
 ] as const)("of an MCP server it is told what does not go together: %p", (text, expected) => {
   const problems = problemsOf(text);
@@ -268,7 +271,7 @@ describe("problems name line, column, key and fix", () => {
       "overflow: { to: [{ upstream: gpu }] }, cache: { semantic: { model: e, threshold: 0.9 } }, shadow: { model: n, percent: 1 }, split: [{ model: o, percent: 1 }]";
     const { problems, warnings } = check(`models: [{ id: m, policies: { ${policies} } }]`);
     expect(problems).toEqual([]);
-    const unknown = "is no model of this file, and no upstream is asked for others";
+    const unknown = "is not a model of this file, and no upstream has discover: true";
     expect(warnings.map((one) => one.replace(/^.*models\[0\]\.policies\./, ""))).toEqual([
       `cache.semantic.model: ${unknown}`,
       `shadow.model: ${unknown}`,
@@ -434,7 +437,7 @@ describe("fallbacks", () => {
 
   test("warns of fallbacks that no upstream can be known to have", () => {
     expect(check(`${model}    fallbacks: [nobody]`).warnings).toEqual([
-      "headrace.yaml:4:17  models[0].fallbacks[0]: is no model of this file, and no upstream is asked for others",
+      "headrace.yaml:4:17  models[0].fallbacks[0]: is not a model of this file, and no upstream has discover: true",
     ]);
   });
 });
@@ -443,6 +446,6 @@ test("an alias that is the id of another model is warned of, as that model gets 
   const other = `${model}    aliases: [n, free]\n  - id: n\n    deployments: [{ upstream: built-in }]\n`;
   expect(problemsOf(other)).toEqual([]);
   expect(check(other).warnings).toEqual([
-    "headrace.yaml:4:15  models[0].aliases[0]: is the id of another model, which is what gets the requests",
+    "headrace.yaml:4:15  models[0].aliases[0]: has no effect: it is the id of another model, which gets the requests",
   ]);
 });

@@ -34,11 +34,11 @@ describe("a command of headrace.yaml", () => {
     [plain.replace("name: a", "name: built-in"), "", "is the name of another engine or upstream"],
     [plain, "upstreams: [{ name: a, url: http://127.0.0.1:1/v1 }]", "is the name of another engine or upstream"],
     [plain.replace("{ ", "{ memory: { ram: much }, "), "", "must be a size such as 6GB or 512MB, or whole bytes"],
-    [plain.replace("{ ", "{ asleep_gpu: { 0: 1GB }, "), "", "needs memory beside it"],
+    [plain.replace("{ ", "{ asleep_gpu: { 0: 1GB }, "), "", "needs memory"],
     [
       plain,
       "  files: [{ model: x, engine: llama-server }]\nupstreams: [{ name: llama-server-x, url: http://127.0.0.1:1/v1 }]",
-      "gives an engine the name llama-server-x, as an upstream or a command has",
+      "gives an engine the name llama-server-x, which an upstream or command has",
     ],
     [plain, "models: [{ id: x, deployments: [{ upstream: b }] }]", "deployments[0].upstream"],
   ])("is refused with what is wrong: %p %p", (command, more, message) => {

@@ -1,4 +1,4 @@
-// The part of headrace.yaml about programs that serve models, by commands or by files, and about the memory that they share.
+// The section `engine` of headrace.yaml: commands and files that serve models, and their shared memory.
 import * as z from "zod";
 import { maxModelIdLength } from "../domain/models/model-entry.ts";
 import { upstreamDefaults, upstreamNamePattern } from "../domain/models/upstream.ts";
@@ -21,21 +21,25 @@ const sizes = (doc: string) =>
 
 export const memory = field(
   z.strictObject({
-    ram: size("RAM for all models together. Left out: 80 % of what the machine, or its container, has.").optional(),
-    gpu: sizes("The same of each GPU. Left out: 95 % of what is free of it at the start.").optional(),
+    ram: size("RAM for all models together. Default: 80 % of the RAM of the machine or container.").optional(),
+    gpu: sizes(
+      "Memory of each GPU for all models together. Default: 95 % of the memory that is free when the server starts.",
+    ).optional(),
   }),
-  mapping("The memory that the commands share."),
+  mapping("Memory that all commands share."),
 );
 
 const commandMemory = field(
   z.strictObject({
-    ram: size("RAM, of all processes of the command together.").default(0),
-    gpu: sizes("Memory of each GPU that it uses. Left out: none.").optional(),
+    ram: size("RAM of all processes of the command together.").default(0),
+    gpu: sizes("Memory on each GPU that the command uses. Default: none.").optional(),
   }),
-  mapping("What it needs. Left out: measured, and until then as large as the model file on its command line suggests."),
+  mapping(
+    "Memory that the command needs. Default: measured; until then estimated from the size of the model file on its command line.",
+  ),
 );
 
-/** Variables of a program that is started. */
+/** Environment variables of a program that the server starts. */
 export const variables = (doc: string) =>
   field(
     z.record(
@@ -43,7 +47,7 @@ export const variables = (doc: string) =>
       field(z.string(), {
         doc: "A variable.",
         must: "a text",
-        fix: "Quote it where it looks like a number or a switch.",
+        fix: "Quote a value that looks like a number or true or false.",
         quiet: true,
       }),
     ),
@@ -55,7 +59,7 @@ const flag = (doc: string) => said(doc, trueOrFalse()).default(false);
 const command = field(
   z.strictObject({
     name: field(z.string().regex(upstreamNamePattern), {
-      doc: "Name for logs, commands and the deployments of models.",
+      doc: "Name in logs, commands and the deployments of models.",
       must: "1 to 63 lower-case letters, digits, dots, underscores or hyphens, beginning with a letter or digit",
       fix: "Give a name such as qwen3.",
     }),
@@ -65,7 +69,7 @@ const command = field(
         z.array(z.string().min(1)).min(1).refine(namesPort),
       ]),
       {
-        doc: `Program and arguments, as a line or a list, with \`${portMark}\` where the port of its server belongs. No shell reads it.`,
+        doc: `Program and arguments, as a line or a list, with \`${portMark}\` in place of the port. The line is not run by a shell.`,
         must: `a command line, or a list of its words, with ${portMark} in it and its quotes closed`,
         fix: `Write a line such as llama-server -m model.gguf --port ${portMark}.`,
         quiet: true,
@@ -75,77 +79,79 @@ const command = field(
       z
         .array(
           field(z.string().max(maxModelIdLength).regex(printablePattern), {
-            doc: "Id of a model, as the server takes it.",
+            doc: "Id of the model at this server.",
             must: "a model id of 1 to 256 printable ASCII characters without spaces",
             fix: "Give an id such as qwen3-8b.",
           }),
         )
         .min(1),
       list(
-        "The models that it serves. An entry of `models` with the same id adds capabilities, context, prices and aliases.",
+        "Models that the command serves. An entry of `models` with the same id adds capabilities, context, prices and aliases.",
         "model ids, with one entry at least",
         "Write a list such as [qwen3-8b].",
       ),
     ),
     env: variables(
-      "Variables that it gets on top of PATH, HOME and the like; nothing else of the server's environment is given to it.",
+      "Environment variables of the command, besides basic ones such as PATH and HOME. It inherits no other variables of the server.",
     ).optional(),
     directory: field(z.string().min(1), {
-      doc: "Directory to start it in. Left out: that of the server.",
+      doc: "Working directory of the command. Default: that of the server.",
       must: "the path of a directory",
       fix: "Give a path; a relative one starts from the directory of the file.",
     }).optional(),
     path: field(z.string().regex(/^(\/[\w.~-]+)*$/), {
-      doc: "Path of its API, to which `/chat/completions` and the like are appended.",
+      doc: "Base path of the API. Paths such as `/chat/completions` are appended.",
       must: "a path without a slash at its end",
       fix: "Give a path such as /v1.",
     }).default("/v1"),
-    api: said("The API that it speaks, as of an upstream.", oneOf(upstreamApis)).default(usualSpeech.api),
+    api: said("API of the server, as `api` of an upstream.", oneOf(upstreamApis)).default(usualSpeech.api),
     apis: field(
-      z.array(said("A format of conversations.", oneOf(apiNames))).min(1),
+      z.array(said("A conversation format.", oneOf(apiNames))).min(1),
       list(
-        "The formats of conversations that it has, as of an upstream. Left out: it is asked what it has.",
+        "Conversation formats that the server supports, as `apis` of an upstream. Default: detected automatically.",
         "chat, responses and messages, with one entry at least",
         "Write a list such as [chat, responses], or leave it out.",
       ),
     ).optional(),
     ready_path: field(z.string().regex(/^\/[!-~]*$/), {
-      doc: "Path that answers 200 once it can take requests. Left out: `/health`, or its list of models where it has no `/health`.",
+      doc: "Path that answers 200 once the server is ready. Default: `/health`, or the list of models if the server has no `/health`.",
       must: "a path that begins with a slash",
       fix: "Give a path such as /health, or leave it out.",
     }).optional(),
-    ready_seconds: said("Longest time from its start until it is ready.", whole([1, 86_400], 600, "seconds")).default(
-      600,
-    ),
+    ready_seconds: said(
+      "Maximum time from the start of the command until it is ready.",
+      whole([1, 86_400], 600, "seconds"),
+    ).default(600),
     memory: commandMemory.optional(),
     keep_seconds: field(z.union([z.int().min(1).max(31_536_000), z.null()]), {
-      doc: "How long it stays idle before it is stopped; null: until its memory is needed.",
+      doc: "Idle time after which the command is stopped, or put to sleep. null: it runs until its memory is needed.",
       must: "a whole number of seconds from 1 to 31536000, or null",
       fix: "Give a number such as 600, or null.",
     }).default(600),
-    preload: flag("Start it with the server, and not with its first request."),
-    pinned: flag("Start it with the server, and never stop it for others."),
+    preload: flag("Start the command with the server, not with its first request."),
+    pinned: flag("Start the command with the server, and never stop it to make room for others."),
     group: field(z.string().regex(upstreamNamePattern), {
-      doc: "Of the commands of one group only one runs at a time.",
+      doc: "Group of commands of which only one runs at a time.",
       must: "a name of lower-case letters, digits, dots, underscores or hyphens",
       fix: "Give the members the same name, such as large.",
     }).optional(),
     parallel: said(
-      "Most requests at once; more wait in the queue. Left out: measured.",
+      "Maximum number of concurrent requests. Further requests wait in the queue. Default: measured automatically.",
       orLeftOut(whole([1, 100_000], 8)),
     ).optional(),
     asleep_gpu: sizes(
-      "For vLLM with `--enable-sleep-mode` and VLLM_SERVER_DEV_MODE=1: what it holds of each GPU while it sleeps. It then sleeps, at level 1, in place of being stopped, where that makes room; its weights are in RAM meanwhile, which belongs into `memory.ram`.",
+      "For vLLM with `--enable-sleep-mode` and VLLM_SERVER_DEV_MODE=1: memory that it keeps on each GPU while it sleeps. It is put to sleep (level 1) instead of stopped if that frees enough memory. Meanwhile its weights are in RAM, so count them in `memory.ram`.",
     ).optional(),
     timeout_seconds: said(
-      "How long to wait for the first byte of an answer.",
+      "Seconds to wait for the first byte of an answer.",
       whole([1, 86_400], 600, "seconds"),
     ).default(upstreamDefaults.timeoutSeconds),
-    idle_seconds: said("How long a begun answer may be silent.", whole([1, 86_400], 900, "seconds")).default(
-      upstreamDefaults.idleSeconds,
-    ),
+    idle_seconds: said(
+      "Seconds without data after which a started answer fails.",
+      whole([1, 86_400], 900, "seconds"),
+    ).default(upstreamDefaults.idleSeconds),
   }),
-  entry("A command that serves models; it is started for requests.", "name, command and models"),
+  entry("A command that serves models. It is started when a request needs it.", "name, command and models"),
 );
 
 export const commands = field(z.array(command), list("Commands that serve models.", "commands"));
@@ -156,29 +162,29 @@ const modelId = (doc: string, fix: string) =>
 const file = field(
   z.strictObject({
     model: modelId(
-      "Id of the model, as the built-in engine would serve it: one that was pulled, or of a file of `engine.models`.",
+      "Id of a pulled model, or of a file in `engine.models`.",
       "Give an id as `headrace list` shows it, such as qwen3-vl-4b-q4_k_m.",
     ),
-    engine: said("The program that runs it, found on the PATH.", oneOf(["llama-server"])),
+    engine: said("Program that runs the model. It must be on the PATH.", oneOf(["llama-server"])),
     projector: field(z.string().min(1), {
-      doc: "File by which it reads images and audio (mmproj). Left out: it reads text.",
+      doc: "Projector file (mmproj) for images and audio. Default: none, the model reads text only.",
       must: "the path of a GGUF file",
       fix: "Give a path; a relative one starts from the directory of the file.",
     }).optional(),
     draft: modelId(
-      "Id of a small model of the same vocabulary that guesses ahead (speculative decoding). Left out: none.",
+      "Id of a small draft model with the same vocabulary, for speculative decoding. Default: none.",
       "Give the id of another model of the built-in engine.",
     ).optional(),
     arguments: field(
       z.string().refine((text) => splitWords(text) !== undefined),
       {
-        doc: "Further arguments for the program. No shell reads them.",
+        doc: "Further arguments for the program. They are not read by a shell.",
         must: "arguments in a line, with their quotes closed",
         fix: "Write a line such as --flash-attn on --cache-type-k q8_0.",
       },
     ).optional(),
   }),
-  entry("A model file that another program runs.", "model and engine"),
+  entry("A model file that another program than the built-in engine runs.", "model and engine"),
 );
 
 export const files = field(

@@ -1,4 +1,4 @@
-// What the entries of headrace.yaml must agree on with each other, and what is allowed but worth a warning.
+// Checks entries of headrace.yaml against each other, and finds settings that deserve a warning.
 
 import { parseHttpUrl } from "../base/text/http-url.ts";
 import { quotaFault } from "../domain/limits/quota-rules.ts";
@@ -38,10 +38,10 @@ export function crossProblems(file: YamlFile, data: FileData): Problem[] {
 
 function filesProblems(file: YamlFile, { files }: FileData): Problem[] {
   if (files.directory === undefined || !files.s3) return [];
-  return [problemAt(file, ["files", "directory"], "is there beside s3", "Keep one of them: files are in one place.")];
+  return [problemAt(file, ["files", "directory"], "cannot be set together with s3", "Keep one of them.")];
 }
 
-/** Single requests are found by the sums of their hour. */
+/** Single requests are found through hourly usage, which must therefore be kept as long. */
 function retentionProblems(file: YamlFile, { retention }: FileData): Problem[] {
   const { hourly_usage_days: hourly, requests_days: requests = retentionDefaults.requests } = retention;
   if (hourly == null || (requests !== null && requests <= hourly)) return [];
@@ -79,7 +79,9 @@ function toolProblems(file: YamlFile, { tools: { servers } }: FileData): Problem
       problemAt(file, ["tools", "servers", index, member], message, fix);
     const fault = mcpServerFault(servers[index] as (typeof servers)[number]);
     return [
-      ...(first === index ? [] : [at("name", `is that of tools.servers[${first}], too`, "Give each its own name.")]),
+      ...(first === index
+        ? []
+        : [at("name", `is the same as tools.servers[${first}].name`, "Give each its own name.")]),
       ...(fault ? [at(fault.at, fault.message, fault.fix)] : []),
     ];
   });
@@ -108,7 +110,7 @@ function reservedNames(file: YamlFile, data: FileData): Problem[] {
   });
 }
 
-/** No model is given to a program twice. */
+/** Rejects a model that two entries name, and names that an upstream or command has. */
 function fileProblems(file: YamlFile, data: FileData): Problem[] {
   const seen = new Set<string>();
   const names = [...data.upstreams, ...(data.engine?.commands ?? [])].map(({ name }) => name);
@@ -123,7 +125,7 @@ function fileProblems(file: YamlFile, data: FileData): Problem[] {
             problemAt(
               file,
               at("model"),
-              `gives an engine the name ${fileEngineName(engine, model)}, as an upstream or a command has`,
+              `gives an engine the name ${fileEngineName(engine, model)}, which an upstream or command has`,
               "Give the upstream or command another name.",
             ),
           ]
@@ -135,7 +137,7 @@ function fileProblems(file: YamlFile, data: FileData): Problem[] {
   });
 }
 
-/** The name of a command is one of an engine, as that of an upstream. */
+/** Commands share one namespace with upstreams, as both are engines. */
 function commandProblems(file: YamlFile, data: FileData): Problem[] {
   const commands = data.engine?.commands ?? [];
   const taken = [builtInEngineName, ...data.upstreams.map(({ name }) => name)];
@@ -150,13 +152,13 @@ function commandProblems(file: YamlFile, data: FileData): Problem[] {
     const fault = speechFault({ api, apis });
     if (fault) tell("apis", fault.message, fault.fix);
     if (asleep_gpu && !memory) {
-      tell("asleep_gpu", "needs memory beside it", "Say under memory what it holds while it is awake.");
+      tell("asleep_gpu", "needs memory", "Set memory to what the command uses while it is awake.");
     }
     return problems;
   });
 }
 
-/** By alias, the index of the first model that has it. */
+/** Maps each alias to the index of the first model that has it. */
 function firstOwners({ models }: FileData): ReadonlyMap<string, number> {
   const owners = new Map<string, number>();
   for (const [index, { aliases }] of models.entries()) {
@@ -172,7 +174,7 @@ function speechProblems(file: YamlFile, data: FileData): Problem[] {
   });
 }
 
-/** All that a deployment may be at. */
+/** Names that `upstream` of a deployment may have. */
 function upstreamNames(data: FileData): string[] {
   const commands = [
     ...(data.engine?.commands ?? []).map(({ name }) => name),
@@ -181,7 +183,7 @@ function upstreamNames(data: FileData): string[] {
   return [...data.upstreams.map((upstream) => upstream.name), ...commands, builtInEngineName];
 }
 
-/** Contradictions in the entry of a model, within itself or with the rest of the file. */
+/** Contradictions within the entry of a model, or with the rest of the file. */
 function modelProblems(
   file: YamlFile,
   data: FileData,
@@ -204,7 +206,7 @@ function modelProblems(
   ].map(({ path, message, fix }) => problemAt(file, ["models", index, ...path], message, fix));
 }
 
-/** Faults of its policies, were nothing else in the file. */
+/** Faults of a model's policies, judged by this file alone. */
 function policyFaultsOf(data: FileData, { policies, ...model }: FileData["models"][number]): EntryFault[] {
   const wanted = policies && policiesFromWire(policies);
   if (!wanted) return [];
@@ -252,10 +254,10 @@ export function warningsOf(file: YamlFile, data: FileData): string[] {
   for (const [index, upstream] of data.upstreams.entries()) {
     const url = parseHttpUrl(upstream.url);
     if (upstream.api === "openai" && url?.pathname === "/") {
-      warn(["upstreams", index, "url"], "has no path; the base URL of an OpenAI-compatible server mostly ends in /v1");
+      warn(["upstreams", index, "url"], "has no path; the base URL of an OpenAI-compatible server usually ends in /v1");
     }
     if (upstream.api === "openai" && url?.hostname === "api.anthropic.com") {
-      warn(["upstreams", index, "url"], "is Anthropic's own API, most of which is there with api: messages alone");
+      warn(["upstreams", index, "url"], "is Anthropic's own API; set api: messages to use all of it");
     }
     const deployed = data.models.some((model) => model.deployments.some((one) => one.upstream === upstream.name));
     if (!upstream.discover && !deployed) {
@@ -266,7 +268,7 @@ export function warningsOf(file: YamlFile, data: FileData): string[] {
   for (const [index, model] of data.models.entries()) {
     for (const { path, id } of namedModels(model)) {
       if (ids.has(id) || data.upstreams.some(({ discover }) => discover)) continue;
-      warn(["models", index, ...path], "is no model of this file, and no upstream is asked for others");
+      warn(["models", index, ...path], "is not a model of this file, and no upstream has discover: true");
     }
     for (const [at, { upstream }] of (model.policies?.overflow?.to ?? []).entries()) {
       if (model.deployments.length > 0 || upstreamNames(data).includes(upstream)) continue;
@@ -274,7 +276,7 @@ export function warningsOf(file: YamlFile, data: FileData): string[] {
     }
     for (const [at, alias] of model.aliases.entries()) {
       if (!ids.has(alias)) continue;
-      warn(["models", index, "aliases", at], "is the id of another model, which is what gets the requests");
+      warn(["models", index, "aliases", at], "has no effect: it is the id of another model, which gets the requests");
     }
   }
   return warnings;

@@ -1,4 +1,4 @@
-// What a configuration value means and must be, said once, beside its schema: for errors, schema and reference alike.
+// Attaches to a configuration value its meaning, requirement and remedy, for errors, the JSON schema and the reference.
 import * as z from "zod";
 
 export interface Rule {
@@ -6,7 +6,7 @@ export interface Rule {
   doc: string;
   /** The requirement on the value; reads on after "must be". */
   must: string;
-  /** The remedy when it is not, as a full sentence. */
+  /** The remedy for a wrong value, as a full sentence. */
   fix: string;
   /** The value may hold a secret, so no error may show it. */
   quiet?: boolean;
@@ -14,7 +14,7 @@ export interface Rule {
 
 export const printablePattern = /^[!-~]+$/;
 
-/** Rules of what holds other fields. */
+/** Rules for mappings and lists. */
 export const mapping = (doc: string) => ({
   doc,
   must: "a mapping",
@@ -35,10 +35,10 @@ export const entry = (doc: string, keys: string) => ({
   fix: "Write keys and values below it.",
 });
 
-/** A value of a usual kind, without its doc. */
+/** A common kind of value, without its doc. */
 type Kind<Schema extends z.ZodType> = { schema: Schema } & Omit<Rule, "doc">;
 
-/** A whole number within bounds, both included; `unit` is what it counts. */
+/** A whole number within inclusive bounds. `unit` names what the number counts. */
 export function whole([least, most]: readonly [number, number], example: number, unit?: string): Kind<z.ZodInt> {
   return {
     schema: z.int().min(least).max(most),
@@ -64,8 +64,8 @@ export function trueOrFalse(): Kind<z.ZodBoolean> {
 const rules = new WeakMap<z.core.$ZodType, Rule>();
 
 /**
- * Attaches the rule to a schema of its own: one that two fields share would keep the later rule for both (`.meta()`
- * would copy it, at twice the start-up time). Wrap with `.optional()`, `.default()` or `.nullable()` after this.
+ * Attaches the rule to the schema, which no other field may share: the later rule would apply to both. (`.meta()` would
+ * copy the schema, at twice the start-up time.) Wrap with `.optional()`, `.default()` or `.nullable()` after this.
  */
 export function field<S extends z.ZodType>(schema: S, rule: Rule): S {
   z.globalRegistry.add(schema, { description: rule.doc });
@@ -73,12 +73,12 @@ export function field<S extends z.ZodType>(schema: S, rule: Rule): S {
   return schema;
 }
 
-/** A field of such a kind. */
+/** A field of a common kind with its doc. */
 export function said<S extends z.ZodType>(doc: string, { schema, ...rule }: Kind<S>): S {
   return field(schema, { doc, ...rule });
 }
 
-/** The same with another remedy: the value may be left out. */
+/** Extends the remedy: the value may also be left out. */
 export function orLeftOut<S extends z.ZodType>(kind: Kind<S>): Kind<S> {
   return { ...kind, fix: kind.fix.replace(/\.$/, ", or leave it out.") };
 }
@@ -109,7 +109,7 @@ export function ruleOf(schema: z.core.$ZodType): Rule | undefined {
   return rules.get(unwrap(schema));
 }
 
-/** The schema that a path leads to; undefined where the path leaves what is known. */
+/** Returns the schema at a path, or undefined for an unknown path. */
 export function schemaAt(root: z.core.$ZodType, path: readonly PropertyKey[]): z.core.$ZodType | undefined {
   let schema: z.core.$ZodType | undefined = unwrap(root);
   for (const part of path) {

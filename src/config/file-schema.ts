@@ -70,7 +70,7 @@ import { tools } from "./sections/tool-schema.ts";
 const namePattern = /^[a-z0-9][a-z0-9._-]{0,62}$/;
 const nameText = "1 to 63 lower-case letters, digits, dots, underscores or hyphens, beginning with a letter or digit";
 
-/** The key of a start-up option, its default shown to editors but filled in later: flags and variables come first. */
+/** The key of a start-up option. Editors see the default; `loadConfig` fills it in after flags and variables. */
 function inFile<S extends z.ZodType>(option: Option<S>): z.ZodOptional<S> {
   const optional = option.schema.optional();
   return option.default === undefined ? optional : optional.meta({ default: option.default });
@@ -81,7 +81,7 @@ const flag = (doc: string): z.ZodBoolean => said(doc, trueOrFalse());
 const seconds = (doc: string, example: number): z.ZodInt =>
   said(doc, orLeftOut(whole([1, 86_400], example, "seconds")));
 
-/** A bound that every server has; the usual one is the example as well. */
+/** A bound with a default, which is also the example. */
 const bound = (doc: string, [least, most, usual]: readonly [number, number, number], unit?: string) =>
   said(doc, whole([least, most], usual, unit)).default(usual);
 
@@ -105,13 +105,13 @@ const upstream = field(
       },
     ),
     api_key: field(z.string().regex(printablePattern), {
-      doc: `Sent to it in the header of \`key_header\`. Keep it out of the file: \`\${NAME}\` takes it from a variable.`,
+      doc: `API key, sent in the header that \`key_header\` names. Keep it out of the file: \`\${NAME}\` takes it from a variable.`,
       must: "printable ASCII characters without spaces or line breaks",
       fix: "Check the value for blanks and line breaks, or leave the key out if the server wants none.",
       quiet: true,
     }).optional(),
     api: said(
-      "API of the server: OpenAI's, or `messages` for Anthropic's, with its headers and list of models.",
+      "API of the server: `openai`, or `messages` for Anthropic's API with its headers and list of models.",
       oneOf(upstreamApis),
     ).default(usualSpeech.api),
     apis: field(
@@ -145,10 +145,10 @@ const upstream = field(
       usualSpeech.priority,
     ),
     identifiers: said(
-      "What `user`, `safety_identifier`, `prompt_cache_key` and, in Messages, `metadata.user_id` become: `hashed`, with the account, `as_sent` or `removed`. Left out: as sent where it is `local`, else hashed.",
+      "How `user`, `safety_identifier`, `prompt_cache_key` and, in Messages, `metadata.user_id` are sent: `hashed` together with the account, `as_sent` or `removed`. Default: `as_sent` if the upstream is `local`, otherwise `hashed`.",
       orLeftOut(oneOf(identifierWays)),
     ).optional(),
-    discover: flag("Read `/models` of the server regularly, and serve all listed models.").default(true),
+    discover: flag("Read `/models` of the server regularly, and serve all models that it lists.").default(true),
     local: flag("The server sends nothing on to other systems, so keys with `never_leaves` may use it.").default(false),
     timeout_seconds: seconds("Seconds to wait for the first byte of an answer.", 600).default(
       upstreamDefaults.timeoutSeconds,
@@ -211,7 +211,7 @@ const model = field(
       must: "a whole number of tokens, 1 or more",
       fix: "Give a number such as 8192, or leave it out.",
     }).optional(),
-    environments: environmentList("Environments whose keys may use it.").default([...defaultEnvironments]),
+    environments: environmentList("Environments whose keys may use the model.").default([...defaultEnvironments]),
     price: price.optional(),
     price_of: field(z.string().min(1).max(maxModelIdLength), {
       doc: "A model in the price list, as `headrace prices` names it. Its price applies if `price` is not set.",
@@ -291,7 +291,7 @@ const quota = field(
       fix: "Write a span such as day, or seconds such as 86400.",
     }),
     window: said(
-      "`calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, a month 30 days. Left out: that of the calendar, or where it has none, as for `5h` and seconds, `rolling`.",
+      "Start of the window: `calendar` in UTC, with weeks from Monday, or `rolling` from the first use, with months of 30 days. Default: `calendar`, or `rolling` for `5h` and seconds, which are no calendar spans.",
       orLeftOut(oneOf(windowKinds)),
     ).optional(),
     models: field(
@@ -370,7 +370,7 @@ const limits = field(
         )
         .max(maxRefusedMembers),
       list(
-        "Members of requests to models that are refused with 400, such as `service_tier` where a dear one costs too much. The list replaces the usual one, of members that rule a model server. `null` is passed on, as are `-1` in `id_slot`, `slot_id` and `data_parallel_rank`, `false` in `return_hidden_states` and an empty `chat_template`. `file_id`, `file_ids` and `vector_store_ids` are refused in parts of prompts and in tools as well. Empty: all are passed on.",
+        "Members of inference requests that are refused with 400, such as `service_tier` if the expensive tier is not wanted. The list replaces the default, which has the members that control a model server. `null` is always passed on, as are `-1` in `id_slot`, `slot_id` and `data_parallel_rank`, `false` in `return_hidden_states` and an empty `chat_template`. `file_id`, `file_ids` and `vector_store_ids` are also refused in prompt parts and tools. Empty: all members are passed on.",
         `names, ${maxRefusedMembers} at most`,
       ),
     ).default([...rulingMembers]),
@@ -426,10 +426,10 @@ const tags = field(
       ),
     ).default([]),
     user: flag(
-      "Count requests under `user:name` for the end user that they name: `safety_identifier`, `user`, or `user_id` of `metadata`. These stand in the records then, so give them ids that say nothing by themselves.",
+      "Count requests under `user:name` for the end user that they name: `safety_identifier`, `user`, or `user_id` of `metadata`. The records then contain these ids, so use ones that do not identify people.",
     ).default(false),
     most_a_day: bound(
-      "Maximum number of new tags per account, environment and day (UTC) in each server process, without the tags of its keys and quotas. Further tags are counted as `other`.",
+      "Maximum number of new tags per account, environment and day (UTC) in each server process. Tags of keys and quotas do not count. Further tags are counted as `other`.",
       [0, 100_000, 1_000],
     ),
   }),
@@ -444,7 +444,7 @@ const storedChats = field(
       "days",
     ),
     account_bytes: bound(
-      "Most characters of all stored chats, responses and conversations of an account together. Above it, responses say `store: false` and are not kept.",
+      "Maximum number of characters in all stored chats, responses and conversations of an account together. Above it, responses say `store: false` and are not stored.",
       [1024, 1_125_899_906_842_624, 10_737_418_240],
       "bytes",
     ),
@@ -463,7 +463,7 @@ const days = (doc: string, [least, example]: readonly [number, number], usual: n
     .optional()
     .meta({ default: usual });
 
-/** Days for which records are kept where the file says nothing; null: for ever. */
+/** Default retention in days; null: records are kept permanently. */
 export const retentionDefaults = { requests: 400, hourly_usage: null, refusals: 400, audit: null } as const;
 
 const retention = field(
@@ -507,7 +507,7 @@ const cors = field(
 const logs = field(
   z.strictObject({
     level: said(
-      "Lowest level to log. `--log-level` and `HEADRACE_LOG_LEVEL` have precedence.",
+      "Lowest level to log. `--log-level` and `HEADRACE_LOG_LEVEL` take precedence.",
       oneOf(logLevels),
     ).default("info"),
     sample: said(
@@ -603,7 +603,7 @@ export const fileSchema = field(
 
 export type FileData = z.output<typeof fileSchema>;
 
-/** The keys that a running server takes over without a restart. */
+/** Keys that take effect without a restart. */
 export const reloadableKeys: readonly string[] = [
   "upstreams",
   "models",

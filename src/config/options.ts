@@ -1,4 +1,4 @@
-// Every start-up option once: flag, variable, key in the file, default, meaning and what it must be.
+// The table of start-up options: flag, variable, key in the file, default, meaning and requirement.
 import * as z from "zod";
 import { logLevels } from "../base/log.ts";
 import { field, oneOf, orLeftOut, type Rule, trueOrFalse, whole } from "./field.ts";
@@ -22,8 +22,8 @@ export const logFormats = ["text", "json"] as const;
 export type LogFormat = (typeof logFormats)[number];
 
 /**
- * The way in which the text of a flag or variable becomes a value; `list` is separated by commas, `repeated` given once
- * per value.
+ * How the text of a flag or variable becomes a value. `list` is separated by commas; a `repeated` flag is given once per
+ * value.
  */
 type Kind = "text" | "number" | "switch" | "list" | "repeated";
 
@@ -32,7 +32,7 @@ export interface Option<S extends z.ZodType = z.ZodType, D = z.output<S> | undef
   rule: Rule;
   kind: Kind;
   /**
-   * The flag as commander reads it, e.g. `--port <number>`; undefined where the value must not stand in a process list.
+   * The flag in commander's syntax, e.g. `--port <number>`; undefined if the value must not show in a process list.
    */
   flag: string | undefined;
   env: string | undefined;
@@ -41,7 +41,7 @@ export interface Option<S extends z.ZodType = z.ZodType, D = z.output<S> | undef
   default: D;
   /** The default as the help and the reference page show it. */
   defaultText: string;
-  /** The doc of the flag, where that is not the doc of the value. */
+  /** The doc of the flag, if it differs from the doc of the value. */
   flagDoc: string | undefined;
 }
 
@@ -129,8 +129,8 @@ export const options = {
     file: ["mode"],
     default: "development",
     doc:
-      "`development` is for this machine only. `production` refuses sk_dev_ keys and needs a public URL. It prints the local " +
-      "model servers that it finds and does not serve them.",
+      "`development` is for this machine only. `production` refuses sk_dev_ keys and needs a public URL. In production, local " +
+      "model servers that are found are printed but not served.",
   }),
   logFormat: option({
     ...oneOf(logFormats),
@@ -155,7 +155,7 @@ export const options = {
     defaultText: "none; required in production",
     doc: "The URL that clients use, without `/v1`. Links, issuer and audience use it, never a Host header.",
     must: "an http:// or https:// URL of host and port alone, without user, path, query or fragment",
-    fix: "Give the address as clients reach it, such as https://ai.example.com; /v1 is added by itself.",
+    fix: "Give the address that clients use, such as https://ai.example.com, without /v1.",
     quiet: true,
   }),
   trustedProxies: option({
@@ -187,7 +187,7 @@ export const options = {
     file: ["allowed_hosts"],
     default: [],
     doc:
-      "More names of this machine, in development mode. A request from this machine to one of them is treated like one to " +
+      "Further names of this machine, in development mode. A request from this machine to one of them is treated like one to " +
       "`localhost`. Do not list the name of a tunnel or proxy. Separate them by commas in the flag and the variable.",
     must: "a list of host names and IP addresses",
     fix: "Give entries such as devbox.example.com or 192.0.2.7.",
@@ -197,9 +197,9 @@ export const options = {
     env: "HEADRACE_SECRET",
     defaultText: "generated once in the data directory",
     doc:
-      "The secret behind key digests and encrypted values: 32 random bytes as hex or base64. A variable only. To rotate it, " +
-      "give several, separated by commas: the first is used for new values, the others are still accepted.",
-    must: "32 bytes, as 64 hex digits or 43 to 44 characters of base64 or base64url, or up to 4 such separated by commas",
+      "The secret for key digests and encrypted values: 32 random bytes as hex or base64. A variable only. To rotate it, " +
+      "give several, separated by commas: the first is used for new values, and the others are still accepted.",
+    must: "32 bytes, as 64 hex digits or 43 to 44 characters of base64 or base64url, or up to 4 of these separated by commas",
     fix: "Make one with `openssl rand -hex 32`, or unset the variable to use the one in the data directory.",
     quiet: true,
   }),
@@ -217,9 +217,9 @@ export const options = {
     env: "HEADRACE_DATABASE_URL",
     defaultText: "none; SQLite in the data directory",
     doc:
-      "PostgreSQL 15 or later for the records, `postgres://user:password@host:5432/database`, with `?sslmode=require` " +
+      "PostgreSQL 15 or later for all records, `postgres://user:password@host:5432/database`, with `?sslmode=require` " +
       "for TLS. Needs HEADRACE_SECRET. A variable only: it holds a password.",
-    must: "a postgres:// URL of host and database, with user and password where the server wants them",
+    must: "a postgres:// URL of host and database, with user and password if the server needs them",
     fix: "Give a URL such as postgres://headrace:password@db.example.com:5432/headrace, with %40 for an @ in the password.",
     quiet: true,
   }),
@@ -242,8 +242,8 @@ export const options = {
     file: ["workers"],
     default: 1,
     doc:
-      "Number of processes for requests to upstreams; `auto`: one for each processor. With more than one, a further process " +
-      "does the rest: limits, the ledger, the dashboard, the built-in engine and nodes. Linux only.",
+      "Number of processes that serve requests to upstreams; `auto`: one for each processor. With more than one, a primary " +
+      "process has the rest: limits, the ledger, the dashboard, the built-in engine and nodes. Linux only.",
     must: "auto, or a whole number from 1 to 64",
     fix: "Give auto, or the number of processors that Headrace may use, such as 4.",
   }),
@@ -254,17 +254,17 @@ export const options = {
     file: ["lame_duck_seconds"],
     defaultText: "5 in production with PostgreSQL, else 0",
     doc:
-      "How long a stopping server still accepts requests while `/readyz` answers 503, so that load balancers can notice. " +
+      "Seconds for which a stopping server still accepts requests while `/readyz` answers 503, so that load balancers notice. " +
       "After that, open requests have 30 s to end.",
-    fix: "Give a little more than it takes the load balancer to notice, such as 5; 0 stops at once.",
+    fix: "Give a little more than the load balancer needs to notice, such as 5; 0 stops at once.",
   }),
   advertiseUrl: option({
     schema: z.string().refine(isOriginUrl),
     flag: "--advertise-url <url>",
     env: "HEADRACE_ADVERTISE_URL",
     file: ["advertise_url"],
-    defaultText: "none; other replicas cannot reach nodes that are connected to this one",
-    doc: "The URL at which other replicas reach this one, in the network of the replicas.",
+    defaultText: "none; nodes that are connected to this replica are out of reach of the others",
+    doc: "The URL at which other replicas reach this one in their network.",
     must: "an http:// or https:// URL of host and port alone, without user, path, query or fragment",
     fix: "Give an address such as http://10.0.0.5:7545.",
     quiet: true,
@@ -295,16 +295,16 @@ export const options = {
     env: "OTEL_EXPORTER_OTLP_ENDPOINT",
     file: ["tracing", "endpoint"],
     defaultText: "none; nothing is traced",
-    doc: "The collector that traces go to by OTLP over HTTP; `/v1/traces` is added.",
+    doc: "Base URL of the collector for traces (OTLP over HTTP). `/v1/traces` is appended.",
     must: "an http:// or https:// URL without user, password, query or fragment",
-    fix: "Give a URL such as http://127.0.0.1:4318, and a credential among the headers.",
+    fix: "Give a URL such as http://127.0.0.1:4318, and any credential as a header.",
     quiet: true,
   }),
   otlpTracesEndpoint: option({
     schema: z.string().refine(isCollectorUrl),
     env: "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
     defaultText: "none",
-    doc: "The same as a whole URL, to which nothing is added; comes before the other.",
+    doc: "Full URL for traces, to which nothing is appended. It takes precedence over `OTEL_EXPORTER_OTLP_ENDPOINT`.",
     must: "an http:// or https:// URL without user, password, query or fragment",
     fix: "Give a URL such as http://127.0.0.1:4318/v1/traces.",
     quiet: true,
@@ -331,7 +331,7 @@ export const options = {
     ...trueOrFalse(),
     env: "OTEL_SDK_DISABLED",
     default: false,
-    doc: "Turns tracing off, whatever else is set.",
+    doc: "Turns tracing off, regardless of other settings.",
   }),
   discoverLocal: option({
     ...trueOrFalse(),
@@ -340,14 +340,14 @@ export const options = {
     env: "HEADRACE_DISCOVER_LOCAL",
     file: ["discover_local"],
     default: true,
-    doc: "Look on loopback for Ollama, LM Studio, vLLM and llama-server at start.",
+    doc: "Look for Ollama, LM Studio, vLLM and llama-server on this machine at start.",
   }),
   webhookLoopback: option({
     ...trueOrFalse(),
     env: "HEADRACE_WEBHOOK_LOOPBACK",
     file: ["webhook_loopback"],
     default: false,
-    doc: "Lets webhooks post to this machine, also over http. Development mode only.",
+    doc: "Allow webhooks to this machine, also over http. Development mode only.",
   }),
   models: option({
     schema: z.array(
@@ -374,14 +374,14 @@ export const options = {
     flag: "--context <tokens>",
     file: ["engine", "context"],
     defaultText: "chosen per model",
-    doc: "Context of the built-in engine per request: tokens of prompt and completion together.",
+    doc: "Context of the built-in engine per request, in tokens of prompt and completion together.",
   }),
   parallel: option({
     ...orLeftOut(whole([1, 64], 4)),
     flag: "--parallel <number>",
     file: ["engine", "parallel"],
     defaultText: "chosen per model",
-    doc: "How many requests the built-in engine computes at once per model.",
+    doc: "Number of requests that the built-in engine computes at once per model.",
   }),
   threads: option({
     ...orLeftOut(whole([1, 256], 1)),
@@ -400,13 +400,13 @@ export const options = {
   }),
 } as const;
 
-/** `--no-discover-local` is `discoverLocal` and `--model <path>` is `model`, as commander names them. */
+/** Returns the attribute that commander uses: `discoverLocal` for `--no-discover-local`, `model` for `--model <path>`. */
 export function flagAttribute(flag: string): string {
   const name = flagName(flag).replace(/^--(no-)?/, "");
   return name.replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** `--port` of `--port <number>`. */
+/** Returns `--port` for `--port <number>`. */
 export function flagName(flag: string): string {
   return flag.split(" ")[0] ?? flag;
 }
@@ -415,11 +415,11 @@ export interface ServeFlag {
   /** The flag as commander reads it. */
   syntax: string;
   description: string;
-  /** Whether it may be given several times, its values collected in a list. */
+  /** True if the flag may be given several times. Its values form a list. */
   repeatable: boolean;
 }
 
-/** The flags of `headrace serve`, in the order of its help. Register them without defaults: `loadConfig` has those. */
+/** Returns the flags of `headrace serve` in the order of its help. `loadConfig` applies the defaults, not commander. */
 export function serveFlags(): ServeFlag[] {
   const flags: ServeFlag[] = [];
   for (const { flag, flagDoc, rule, kind, defaultText, env } of Object.values(options)) {

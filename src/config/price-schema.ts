@@ -1,4 +1,4 @@
-// The price of a model in headrace.yaml.
+// The key `price` of a model in headrace.yaml.
 import * as z from "zod";
 import { rates } from "../domain/models/price.ts";
 import {
@@ -78,7 +78,7 @@ const variant = field(
     }).exactOptional(),
     ...optionalRates(),
   }),
-  entry("One of them.", "conditions and rates"),
+  entry("A variant.", "conditions and rates"),
 );
 
 export const price = field(
@@ -91,5 +91,5 @@ export const price = field(
       list(variantDocs.variants, `at most ${maxVariants} variants`),
     ).exactOptional(),
   }),
-  mapping("What usage costs. Left out: nothing is charged."),
+  mapping("Price of usage. Default: nothing is charged."),
 );

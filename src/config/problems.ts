@@ -1,4 +1,4 @@
-// What is wrong with a configuration, where it stands, and how that is told.
+// Problems of a configuration: message, place and text.
 
 /** The place of a value. `file`, `line` and `column` (both from 1) are undefined for flags and variables. */
 export interface Place {
@@ -9,14 +9,14 @@ export interface Place {
   path: string;
 }
 
-/** One thing to put right. No part of it ever holds a secret. */
+/** One problem to fix. No part of it ever holds a secret. */
 export interface Problem extends Place {
   message: string;
   /** A full sentence that says what to do. */
   fix: string;
 }
 
-/** Everything found wrong in one go; `message` is the text to print. */
+/** All problems of a configuration. `message` is the text to print. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
   readonly problems: readonly Problem[];
@@ -27,7 +27,7 @@ export class ConfigError extends Error {
   }
 }
 
-/** Throws when anything was found; problems of a file in the order of its lines. */
+/** Throws if there are problems, sorted by line. */
 export function throwIfAny(problems: readonly Problem[]): void {
   if (problems.length > 0) throw new ConfigError([...problems].sort((a, b) => (a.line ?? 0) - (b.line ?? 0)));
 }
@@ -37,7 +37,7 @@ export function renderProblem(problem: Problem): string {
   return `${renderPlace(problem)}${problem.message}. Fix: ${problem.fix}`;
 }
 
-/** The text with which a message about this place begins; empty for no place at all. */
+/** Returns the beginning of a message about this place; empty without a file and a path. */
 export function renderPlace(place: Place): string {
   const subject = place.path === "" ? "" : `${place.path}: `;
   if (place.file === undefined) return subject;
@@ -50,10 +50,10 @@ export function placeOutsideFile(name: string): Place {
   return { file: undefined, line: undefined, column: undefined, path: name };
 }
 
-/** Longer texts are more likely a secret in the wrong place than a slip worth showing. */
+/** A longer text is more likely a misplaced secret than a typo. */
 const maxShownTextLength = 32;
 
-/** A wrong value as an error may show it. */
+/** Renders a wrong value for an error, without secrets. */
 export function renderValue(value: unknown): string {
   if (value === null || value === undefined) return "nothing";
   if (Array.isArray(value)) return value.length === 0 ? "an empty list" : "a list";

@@ -240,7 +240,7 @@ function judgeAnswer(server: KnownServer, { status, models, formats, ms }: Answe
     return failure(
       name,
       `GET ${url}/models answered 404: there is no such path`,
-      `The base URL mostly ends in /v1, and Anthropic's API wants api: messages: correct the upstream ${name}.`,
+      `The base URL usually ends in /v1, and Anthropic's API wants api: messages: correct the upstream ${name}.`,
     );
   }
   if (status !== 200) return failure(name, `GET ${url}/models answered ${status}`, see(server));
@@ -250,7 +250,7 @@ function judgeAnswer(server: KnownServer, { status, models, formats, ms }: Answe
       `GET ${url}/models answered no list of models`,
       server.speech.api === "messages"
         ? "Is it Anthropic's API, or a server that has it? Others want api: openai."
-        : "Is it an OpenAI-compatible server? The URL mostly ends in /v1.",
+        : "Is it an OpenAI-compatible server? The URL usually ends in /v1.",
     );
   const spoken = formats === undefined ? "" : `, ${apisOf(formats).join(", ")}`;
   const shown = `${count(models.length, "model")} in ${Math.round(ms)} ms${spoken}`;

@@ -4,7 +4,7 @@ import { readdir, stat } from "node:fs/promises";
 import type { Exposition } from "./exposition.ts";
 
 export interface ProcessFigures {
-  /** Undefined where the system does not say. */
+  /** Undefined if the system does not report it. */
   openDescriptors: number | undefined;
 }
 
@@ -15,25 +15,26 @@ export async function readProcess(): Promise<ProcessFigures> {
 /** `startedAt`: Unix seconds. */
 export function writeProcess(out: Exposition, startedAt: number, { openDescriptors }: ProcessFigures): void {
   writeUse(out);
-  out.gauge("process_start_time_seconds", "Start, in Unix seconds.", startedAt);
+  out.gauge("process_start_time_seconds", "Start time in Unix seconds.", startedAt);
   if (openDescriptors !== undefined) out.gauge("process_open_fds", "Open file descriptors.", openDescriptors);
-  if (maxDescriptors !== undefined) out.gauge("process_max_fds", "File descriptors that it may have.", maxDescriptors);
+  if (maxDescriptors !== undefined)
+    out.gauge("process_max_fds", "Maximum number of open file descriptors.", maxDescriptors);
 }
 
-/** What those of several processes add up to. */
+/** Writes the metrics that are summed over several processes. */
 export function writeUse(out: Exposition): void {
   const { rss, heapUsed, heapTotal } = process.memoryUsage();
   const { user, system } = process.cpuUsage();
-  out.counter("process_cpu_seconds_total", "Processor time, of user and system.", (user + system) / 1e6);
-  out.gauge("process_resident_memory_bytes", "Resident memory; workers of the built-in engine not included.", rss);
-  out.gauge("headrace_heap_used_bytes", "Heap of the JavaScript engine in use, as of its last collection.", heapUsed);
-  out.gauge("headrace_heap_size_bytes", "Heap of the JavaScript engine.", heapTotal);
+  out.counter("process_cpu_seconds_total", "CPU time of user and system.", (user + system) / 1e6);
+  out.gauge("process_resident_memory_bytes", "Resident memory, without the workers of the built-in engine.", rss);
+  out.gauge("headrace_heap_used_bytes", "Used heap of the JavaScript engine at the last garbage collection.", heapUsed);
+  out.gauge("headrace_heap_size_bytes", "Heap size of the JavaScript engine.", heapTotal);
 }
 
-/** Off the event loop: where thousands are open, listing them takes tens of milliseconds on older kernels. */
+/** Counts without blocking the event loop: on older kernels, listing thousands takes tens of milliseconds. */
 async function openDescriptors(): Promise<number | undefined> {
   try {
-    // Linux 6.2 and later count them.
+    // Linux 6.2 and later report the count as the size.
     const { size } = await stat("/proc/self/fd");
     return size > 0 ? size : (await readdir("/proc/self/fd")).length;
   } catch {

@@ -1,12 +1,12 @@
-// Counts calls of MCP servers, by server, method and outcome, and the time that they took.
+// Counts calls of MCP servers by server, method and outcome, and measures their duration.
 import type { ToolObserver } from "../domain/tools/tool-use.ts";
 import { BoundedSeries } from "./bounded-series.ts";
 import { type Exposition, labelText } from "./exposition.ts";
 import { Buckets, Histogram } from "./histogram.ts";
 
-/** Servers with series of their own. */
+/** Maximum number of servers with their own series. */
 const maxServers = 200;
-/** A client may name any other, and they must not make series without end. */
+/** Other methods are counted together, as clients may send any name. */
 const knownMethods: ReadonlySet<string> = new Set([
   ...(["tools/call", "tools/list", "prompts/get", "prompts/list", "completion/complete"] as const),
   ...(["resources/read", "resources/list", "resources/templates/list", "resources/subscribe"] as const),
@@ -23,7 +23,7 @@ export class ToolTraffic implements ToolObserver {
   readonly #servers = new BoundedSeries<ServerSeries>({
     most: maxServers,
     make: (label) => ({ label, calls: new Map(), durations: new Histogram(callTimes) }),
-    // Operators name servers, and seldom another.
+    // Operators name the servers and seldom rename them.
     isGone: () => false,
   });
 
@@ -39,10 +39,10 @@ export class ToolTraffic implements ToolObserver {
   write(out: Exposition): void {
     const all = [...this.#servers.all()];
     const calls = "headrace_tool_calls_total";
-    out.family(calls, "counter", "Calls of MCP servers, by how they ended; `tool_error`: by the tool's own account.");
+    out.family(calls, "counter", "Calls of MCP servers, by outcome. `tool_error`: the tool reported an error.");
     for (const series of all) for (const [labels, count] of series.calls) out.sample(labels, count);
     const name = "headrace_tool_call_duration_seconds";
-    out.family(name, "histogram", "From the call of a tool to the end of its result, the wait for a place included.");
+    out.family(name, "histogram", "Time from a call to the end of its result, including the wait for a slot.");
     for (const { label, durations } of all) out.lines(durations.lines(name, labelText({ server: label })));
   }
 }

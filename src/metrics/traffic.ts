@@ -1,4 +1,4 @@
-// Counts what is asked and answered. Told of each request while it is served: it adds to numbers, and makes no text.
+// Counts requests and answers. The observer runs while a request is served, so it only adds to numbers.
 
 import { GatewayError, type RefusalReason, refusalReasons } from "../base/errors.ts";
 import { usdOf } from "../base/money.ts";
@@ -18,16 +18,16 @@ import { type Exposition, labelText } from "./exposition.ts";
 import { Buckets, Histogram } from "./histogram.ts";
 
 export interface TrafficOptions {
-  /** Whether the catalog has it now: the series of others may go. */
+  /** Reports whether the catalog has the model. Series of other models may be dropped. */
   hasModel(id: string): boolean;
   hasUpstream(name: string): boolean;
   /** Monotonic. */
   nowMs(): number;
 }
 
-/** Models, and upstreams, with series of their own. */
+/** Maximum number of models, and of upstreams, with their own series. */
 const maxLabels = 200;
-/** Series of one model; beyond it upstreams are counted together. */
+/** Maximum number of series of one model. Beyond it, upstreams are counted together. */
 const maxRequestSeries = 64;
 
 const firstTokenTimes = new Buckets([0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120]);
@@ -37,7 +37,7 @@ const queueTimes = new Buckets([0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10
 
 interface RequestLabels {
   operation: string;
-  /** Empty where none answered. */
+  /** Empty if no upstream answered. */
   upstream: string;
   outcome: string;
   code: string;
@@ -59,26 +59,26 @@ interface ModelSeries {
   queue: Histogram;
   promptTokens: number;
   completionTokens: number;
-  /** Undefined as long as nothing had a price. */
+  /** Undefined until a request has a price. */
   nanoUsd: number | undefined;
   retries: number;
   standIns: number;
   /** The result of the lookup in the response cache; undefined without a lookup. */
   cache: Map<CacheResult, number> | undefined;
-  /** Undefined as long as no stream was to be continued. */
+  /** Undefined until a stream is cut. */
   continuations: Record<ContinuationOutcome, number> | undefined;
 }
 
 interface UpstreamSeries {
   label: string;
-  /** Monotonic milliseconds of when it last took a request. */
+  /** Time of the last accepted request, in monotonic milliseconds. */
   tookMs: number;
-  /** Answers whose usage was not believed, as it was too little. */
+  /** Answers whose usage was under-reported. */
   understated: number;
   attempts: Map<string, { labels: string; count: number }>;
 }
 
-/** What a rule of a guardrail has found. */
+/** A finding of a guardrail's rule. */
 export type GuardrailFinding = Readonly<Record<"guardrail" | "rule" | "side" | "action", string>>;
 
 export class Traffic implements Observer {
@@ -87,9 +87,9 @@ export class Traffic implements Observer {
   readonly #upstreams: BoundedSeries<UpstreamSeries>;
   readonly #refusals = refusalReasons.map((reason) => ({ reason, labels: labelText({ reason }), count: 0 }));
   readonly #nowMs: () => number;
-  /** What guardrails have found, by its labels; their rules are few, and named by the operator. */
+  /** Findings of guardrails by labels. The operator names the rules, so there are few. */
   readonly #findings = new Map<string, number>();
-  /** Admitted and not ended, by model. */
+  /** Open requests by model. */
   readonly #open = new Map<string, number>();
 
   constructor({ hasModel, hasUpstream, nowMs }: TrafficOptions) {
@@ -102,7 +102,7 @@ export class Traffic implements Observer {
     });
   }
 
-  /** HTTP requests that ended so far. */
+  /** The number of HTTP requests that have ended. */
   get httpRequests(): number {
     return this.#exchanges.count;
   }
@@ -177,24 +177,28 @@ export class Traffic implements Observer {
     this.#findings.set(labels, (this.#findings.get(labels) ?? 0) + 1);
   }
 
-  /** Monotonic milliseconds of when the upstream last took a request; minus infinity where it never did. */
+  /** Returns when the upstream last accepted a request, in monotonic milliseconds; minus infinity if never. */
   tookMs(upstream: string): number {
     return this.#upstreams.find(upstream)?.tookMs ?? Number.NEGATIVE_INFINITY;
   }
 
-  /** `waiting`: requests that wait for a place now, by model. */
+  /** `waiting` has the number of queued requests by model. */
   write(out: Exposition, waiting: ReadonlyMap<string, number>): void {
     this.#exchanges.write(out);
     this.#writeRequests(out);
     this.#writeOpen(out, waiting);
     this.#writeTimes(out);
-    out.family("headrace_refusals_total", "counter", "Requests that a limit, a quota or want of capacity refused.");
+    out.family(
+      "headrace_refusals_total",
+      "counter",
+      "Requests that were refused because of a limit, a quota or missing capacity.",
+    );
     for (const { labels, count } of this.#refusals) out.sample(labels, count);
-    out.family("headrace_upstream_attempts_total", "counter", "Times an upstream was asked, by what it came to.");
+    out.family("headrace_upstream_attempts_total", "counter", "Attempts at an upstream, by result.");
     for (const { attempts } of this.#upstreams.all()) {
       for (const { labels, count } of attempts.values()) out.sample(labels, count);
     }
-    out.family("headrace_guardrail_findings_total", "counter", "What guardrails have found in requests and answers.");
+    out.family("headrace_guardrail_findings_total", "counter", "Findings of guardrails in requests and answers.");
     for (const [labels, count] of this.#findings) out.sample(labels, count);
     const doubted = "headrace_upstream_usage_understated_total";
     out.family(doubted, "counter", "Answers for which an upstream reported fewer tokens than it delivered.");
@@ -240,13 +244,13 @@ export class Traffic implements Observer {
 
   #writeRequests(out: Exposition): void {
     const name = "headrace_inference_requests_total";
-    out.family(name, "counter", "Requests for models, by how they ended; `refused`: by a limit, before they began.");
+    out.family(name, "counter", "Requests to models, by outcome. `refused`: by a limit, before the start.");
     for (const { requests } of this.#models.all()) for (const { labels, count } of requests) out.sample(labels, count);
     const sums = [
       ["headrace_prompt_tokens_total", "Prompt tokens, as billed.", "promptTokens"],
       ["headrace_completion_tokens_total", "Completion tokens, as billed.", "completionTokens"],
-      ["headrace_retries_total", "Times that an upstream was asked after another try had failed.", "retries"],
-      ["headrace_fallbacks_total", "Requests that another model served than the one asked for.", "standIns"],
+      ["headrace_retries_total", "Further attempts at an upstream after a failed one.", "retries"],
+      ["headrace_fallbacks_total", "Requests that a fallback model answered.", "standIns"],
     ] as const;
     for (const [sum, help, member] of sums) {
       out.family(sum, "counter", help);
@@ -259,7 +263,7 @@ export class Traffic implements Observer {
     out.family(
       "headrace_continuations_total",
       "counter",
-      "Streams whose upstream broke off, by whether another went on.",
+      "Streams that an upstream cut, by whether another deployment continued them.",
     );
     for (const { label, continuations } of this.#models.all()) {
       if (!continuations) continue;
@@ -267,14 +271,18 @@ export class Traffic implements Observer {
         out.sample(labelText({ model: label, outcome }), continuations[outcome]);
       }
     }
-    out.family("headrace_spend_usd_total", "counter", "What requests cost, of models that have a price.");
+    out.family("headrace_spend_usd_total", "counter", "Cost of requests to models with a price.");
     for (const { labels, nanoUsd } of this.#models.all()) if (nanoUsd !== undefined) out.sample(labels, usdOf(nanoUsd));
   }
 
   #writeOpen(out: Exposition, waiting: ReadonlyMap<string, number>): void {
     const gauges = [
-      ["headrace_inference_requests_in_flight", "Admitted and not ended, those that wait included.", this.#open],
-      ["headrace_inference_requests_waiting", "Those that wait for a place at an upstream.", waiting],
+      [
+        "headrace_inference_requests_in_flight",
+        "Admitted requests that have not ended, including queued ones.",
+        this.#open,
+      ],
+      ["headrace_inference_requests_waiting", "Requests that wait for a slot at an upstream.", waiting],
     ] as const;
     for (const [, , counts] of gauges) for (const model of counts.keys()) this.#models.of(model);
     for (const [name, help, counts] of gauges) {
@@ -293,12 +301,12 @@ export class Traffic implements Observer {
     const times = [
       [
         "headrace_time_to_first_token_seconds",
-        "Of streams: from admission to the first piece of the answer.",
+        "Time from admission to the first content of a streamed answer.",
         "firstToken",
       ],
-      ["headrace_time_per_output_token_seconds", "Of streams: mean time between two tokens of an answer.", "perToken"],
-      ["headrace_inference_duration_seconds", "From admission to the end of the answer.", "duration"],
-      ["headrace_queue_time_seconds", "Waiting for a place at an upstream; 0 for those that did not wait.", "queue"],
+      ["headrace_time_per_output_token_seconds", "Mean time between two tokens of a streamed answer.", "perToken"],
+      ["headrace_inference_duration_seconds", "Time from admission to the end of the answer.", "duration"],
+      ["headrace_queue_time_seconds", "Time in the queue for a slot at an upstream, 0 without waiting.", "queue"],
     ] as const;
     for (const [name, help, member] of times) {
       out.family(name, "histogram", help);
@@ -326,7 +334,7 @@ function newModel(label: string): ModelSeries {
   };
 }
 
-/** There are few, and those that are often asked for came first. */
+/** Searches linearly: a model has few series, and the most frequent ones come first. */
 function find(requests: readonly RequestSeries[], about: RequestLabels): RequestSeries | undefined {
   for (let i = 0; i < requests.length; i++) {
     const one = requests[i] as RequestSeries;
@@ -343,7 +351,7 @@ function find(requests: readonly RequestSeries[], about: RequestLabels): Request
   return undefined;
 }
 
-/** The label of an error that is no GatewayError: the client left, or a fault of ours. */
+/** Labels an error that is no GatewayError: the client cancelled, or the gateway has a fault. */
 function faultOf(error: unknown): string {
   return error instanceof DOMException && error.name === "AbortError" ? "cancelled" : "internal_error";
 }

@@ -1,4 +1,4 @@
-// The metrics for Prometheus: what was asked and answered, and how the parts do at the moment. It never asks a store.
+// The metrics for Prometheus: traffic and the current state of the server's parts. No store is read.
 
 import { bufferedBytes, heldBounds, heldKinds } from "../base/bytes/buffered-bytes.ts";
 import type { Clock } from "../base/clock.ts";
@@ -53,10 +53,10 @@ export interface ServerMetricsOptions {
   budget: Pick<MemoryBudget, "view">;
   nodes: NodeDirectory;
   replicas: Pick<Replicas, "live">;
-  /** The readiness as far as it is known without asking anybody. */
+  /** Returns the readiness without new checks. */
   readiness(): Readiness;
   http(): Pick<Http1Server, "pendingRequests" | "connections">;
-  /** Texts of the metrics of workers, as `WorkerMetrics` has them; left out: there are none. */
+  /** Returns the metrics of the workers as texts. Undefined without workers. */
   ofWorkers?: (() => Promise<readonly string[]>) | undefined;
   formSpace: Pick<SpoolSpace, "heldBytes" | "maxBytes">;
   batches(): BatchFigures;
@@ -65,15 +65,15 @@ export interface ServerMetricsOptions {
 }
 
 const loopDelays = new Buckets([0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]);
-/** Upstreams, nodes, and models of one upstream, with gauges of their own. */
+/** Maximum number of upstreams, of nodes, and of models of one upstream with their own gauges. */
 const maxShown = 200;
-/** An upstream that took a request so long ago is there, even if it was too busy to list its models. */
+/** An upstream that accepted a request within this time is up, even if it was too busy to list its models. */
 const tookLatelyMs = 60_000;
 
 export class ServerMetrics {
   readonly #options: ServerMetricsOptions;
   readonly #traffic: Traffic;
-  /** Told of calls of tools. */
+  /** Counts calls of MCP servers. */
   readonly tools = new ToolTraffic();
   readonly #loopDelay = new Histogram(loopDelays);
 
@@ -91,7 +91,7 @@ export class ServerMetrics {
     return this.#traffic;
   }
 
-  /** A worker, which counts it by itself, had the upstream take a request. */
+  /** Notes that the upstream accepted a request of a worker, which counts the request itself. */
   tookRequest(upstream: string): void {
     this.#traffic.took(upstream);
   }
@@ -100,7 +100,7 @@ export class ServerMetrics {
     this.#traffic.guardrailFound(finding);
   }
 
-  /** HTTP requests that ended so far. */
+  /** The number of HTTP requests that have ended. */
   get httpRequests(): number {
     return this.#traffic.httpRequests;
   }
@@ -109,7 +109,7 @@ export class ServerMetrics {
     this.#loopDelay.observe(ms);
   }
 
-  /** `accept` as a client sends it. */
+  /** `accept` is the header of the client. */
   async read(accept: string): Promise<{ contentType: string; text: string }> {
     const format = formatFor(accept);
     const [text, workers = []] = await Promise.all([this.#text(format), this.#options.ofWorkers?.()]);
@@ -120,7 +120,7 @@ export class ServerMetrics {
     const process = await readProcess();
     const out = new Exposition(format);
     const { version, mode, database, capacity, startedAt } = this.#options;
-    out.family("headrace_build_info", "gauge", "Always 1: what runs.");
+    out.family("headrace_build_info", "gauge", "Always 1. The labels name the version, mode and database.");
     out.sample(labelText({ version, mode, database }), 1);
     this.#traffic.write(out, capacity.waitingByModel);
     this.tools.write(out);
@@ -133,7 +133,7 @@ export class ServerMetrics {
     writeBatches(out, this.#options.batches());
     writeShadows(out, this.#options.shadows());
     const delay = "headrace_event_loop_delay_seconds";
-    out.family(delay, "histogram", "How late a timer was, ten times a second: for so long, nothing could be answered.");
+    out.family(delay, "histogram", "Event-loop delay, measured ten times a second. Nothing is answered meanwhile.");
     out.lines(this.#loopDelay.lines(delay, ""));
     writeProcess(out, startedAt, process);
     return out.end();
@@ -142,17 +142,29 @@ export class ServerMetrics {
   #writeServer(out: Exposition): void {
     const { readiness, http, catalog, replicas } = this.#options;
     const { status, checks } = readiness();
-    out.gauge("headrace_ready", "Whether it takes requests, as `GET /readyz` says.", Number(status !== "not_ready"));
-    out.gauge("headrace_degraded", "Whether it takes requests, but not as it should.", Number(status === "degraded"));
-    out.family("headrace_check", "gauge", "Whether a check of `GET /readyz` is ok.");
+    out.gauge(
+      "headrace_ready",
+      "1 if the server accepts requests, as in `GET /readyz`.",
+      Number(status !== "not_ready"),
+    );
+    out.gauge(
+      "headrace_degraded",
+      "1 if the server accepts requests, but a check fails.",
+      Number(status === "degraded"),
+    );
+    out.family("headrace_check", "gauge", "1 if a check of `GET /readyz` is ok.");
     for (const [check, state] of Object.entries(checks)) out.sample(labelText({ check }), Number(state === "ok"));
     writeHttp(out, http());
     writeHeld(out);
     const { heldBytes: formBytes, maxBytes } = this.#options.formSpace;
-    out.gauge("headrace_form_spool_bytes", "Disk that is set aside for forms of requests under way.", formBytes);
-    out.gauge("headrace_form_spool_bytes_limit", "The most of it; more is refused.", maxBytes);
-    out.gauge("headrace_catalog_models", "Models on offer.", catalog.list().length);
-    out.gauge("headrace_replicas", "Processes that share the database, this one included.", replicas.live().length);
+    out.gauge("headrace_form_spool_bytes", "Disk space reserved for forms of open requests.", formBytes);
+    out.gauge(
+      "headrace_form_spool_bytes_limit",
+      "Limit of `headrace_form_spool_bytes`. Requests beyond it are refused.",
+      maxBytes,
+    );
+    out.gauge("headrace_catalog_models", "Models in the catalog.", catalog.list().length);
+    out.gauge("headrace_replicas", "Processes that share the database, including this one.", replicas.live().length);
   }
 
   #writeUpstreams(out: Exposition): void {
@@ -166,24 +178,28 @@ export class ServerMetrics {
         if (now !== undefined) out.sample(labelText({ upstream: name, source }), now);
       }
     };
-    each("headrace_upstream_up", "Whether it is there and not at rest after a failure.", (one) =>
+    each("headrace_upstream_up", "1 if the upstream answers and does not rest after a failure.", (one) =>
       Number(this.#isUp(one)),
     );
-    each("headrace_upstream_resting", "Whether it failed a moment ago, and is not asked before others.", ({ engine }) =>
-      Number(router.rests(engine)),
+    each(
+      "headrace_upstream_resting",
+      "1 if the upstream rests after a failure, so that others are tried first.",
+      ({ engine }) => Number(router.rests(engine)),
     );
-    each("headrace_upstream_draining", "Whether it finishes what it has, and gets nothing new.", ({ name }) =>
-      Number(router.drained.has(name)),
+    each(
+      "headrace_upstream_draining",
+      "1 if the upstream is drained: it finishes its requests and gets no new ones.",
+      ({ name }) => Number(router.drained.has(name)),
     );
     this.#writeLoads(out, known);
     writeSlots(out, known, this.#options.capacity);
-    out.family("headrace_node_connected", "gauge", "Whether a node is connected, to whichever replica.");
+    out.family("headrace_node_connected", "gauge", "1 if a node is connected to this or another replica.");
     for (const { id, name } of nodes.records().slice(0, maxShown)) {
       out.sample(labelText({ node: name }), Number(nodes.place(id) !== undefined));
     }
   }
 
-  /** Writes the load of servers by their own account, whoever sent them what they work on. */
+  /** Writes the load that upstreams report, which includes requests of other clients. */
   #writeLoads(out: Exposition, known: readonly KnownUpstream[]): void {
     const { router } = this.#options;
     const said = known.flatMap(({ name, engine }) => {
@@ -191,9 +207,9 @@ export class ServerMetrics {
       return load ? [{ labels: labelText({ upstream: name }), load }] : [];
     });
     const loads = [
-      ["headrace_upstream_reported_running", "Requests that it says it works on, whoever sent them.", "running"],
-      ["headrace_upstream_reported_waiting", "Requests that it says wait inside of it.", "waiting"],
-      ["headrace_upstream_cache_use_ratio", "Part of its memory for prompts that it says is taken.", "cacheUse"],
+      ["headrace_upstream_reported_running", "Running requests of all clients, as the upstream reports.", "running"],
+      ["headrace_upstream_reported_waiting", "Requests in the upstream's own queue, as it reports.", "waiting"],
+      ["headrace_upstream_cache_use_ratio", "Share of the prompt cache in use, as the upstream reports.", "cacheUse"],
     ] as const;
     for (const [name, help, member] of loads) {
       out.family(name, "gauge", help);
@@ -210,7 +226,7 @@ export class ServerMetrics {
     const { models, error } = catalog.status(engine);
     if (error === undefined) return models !== undefined;
     const tookMs = this.#traffic.tookMs(name);
-    // One that never lists its models may serve them all the same.
+    // An upstream that never lists its models may still serve them.
     return tookMs > (models === undefined ? Number.NEGATIVE_INFINITY : clock.monotonicMs() - tookLatelyMs);
   }
 
@@ -219,33 +235,37 @@ export class ServerMetrics {
     const { ledger, authenticator, chatWriter, refusals, refusalCounts, refusedRequests } = governance;
     writeLedger(out, ledger);
     const credentials = authenticator.figures;
-    out.gauge("headrace_credentials_cached", "Keys and tokens in memory.", credentials.cached);
+    out.gauge("headrace_credentials_cached", "Keys and tokens in the credential cache.", credentials.cached);
     const unconfirmed = "headrace_credentials_unconfirmed_seconds";
-    out.gauge(unconfirmed, "Since the database last said that they hold.", credentials.unconfirmedMs / 1000);
+    out.gauge(
+      unconfirmed,
+      "Seconds since the database last confirmed the cached credentials.",
+      credentials.unconfirmedMs / 1000,
+    );
     const chats = chatWriter.figures;
     out.gauge("headrace_chats_pending", "Chats that wait to be stored.", chats.pending);
-    out.gauge("headrace_chats_pending_bytes", "Their size, about.", chats.bytes);
+    out.gauge("headrace_chats_pending_bytes", "Approximate size of the chats that wait to be stored.", chats.bytes);
     out.counter("headrace_chats_dropped_total", "Chats that could not be stored.", chats.dropped);
     const audits = [refusals.figures, failedSignIns.figures, nodes.auditFigures];
     const sum = (member: "pending" | "lost") => audits.reduce((total, figures) => total + figures[member], 0);
     out.gauge(
       "headrace_audit_pending",
-      "Rows of refusals and connections that wait for the audit log.",
+      "Refusals and node connections that wait to be written to the audit log.",
       sum("pending"),
     );
-    out.counter("headrace_audit_lost_total", "Such rows that were given up, as the database took none.", sum("lost"));
-    out.gauge(
-      "headrace_refusal_counts_pending",
-      "Counts of refusals that wait for the database.",
-      refusalCounts.pending,
+    out.counter(
+      "headrace_audit_lost_total",
+      "Audit rows that were dropped because the database was unavailable.",
+      sum("lost"),
     );
+    out.gauge("headrace_refusal_counts_pending", "Refusal counts that wait for the database.", refusalCounts.pending);
     const refused = refusedRequests.figures;
     out.gauge("headrace_refused_requests_pending", "Refused requests that wait for the database.", refused.pending);
     const leftOut = "headrace_refused_requests_not_listed_total";
     out.family(
       leftOut,
       "counter",
-      "Refused requests that no list has: beyond the bound of one key or of all, or lost.",
+      "Refused requests that are not listed: beyond the bound of a key or of all keys, or lost.",
     );
     out.sample(labelText({ reason: "bound" }), refused.leftOut);
     out.sample(labelText({ reason: "lost" }), refused.lost);
@@ -253,21 +273,25 @@ export class ServerMetrics {
 
   #writeNotifications(out: Exposition): void {
     const { told, deliveries } = this.#options.notices();
-    out.counter("headrace_notices_total", "Events that accounts and operators are told of.", told.told);
+    out.counter(
+      "headrace_notices_total",
+      "Events for which notifications are sent to accounts or operators.",
+      told.told,
+    );
     const notKept = "headrace_notices_write_failures_total";
-    out.counter(notKept, "Times that the database could not take one; it is told again.", told.failures);
+    out.counter(notKept, "Notifications that could not be written to the database. They are retried.", told.failures);
     const { waiting, overdueSeconds, underWay, attempts } = deliveries;
     const waits = "headrace_notice_deliveries_waiting";
-    out.gauge(
-      waits,
-      "Deliveries that wait in the database, those tried again later among them; 10000: or more.",
-      waiting,
-    );
+    out.gauge(waits, "Deliveries that wait in the database, including retries. 10000 means 10000 or more.", waiting);
     const overdue = "headrace_notice_deliveries_overdue_seconds";
-    out.gauge(overdue, "Since when the oldest delivery is due that nobody has begun.", overdueSeconds);
-    out.gauge("headrace_notice_deliveries_under_way", "Attempts that this process makes.", underWay);
+    out.gauge(overdue, "Seconds since the oldest waiting delivery was due.", overdueSeconds);
+    out.gauge("headrace_notice_deliveries_under_way", "Delivery attempts in progress in this process.", underWay);
     const ended = "headrace_notice_attempts_total";
-    out.family(ended, "counter", "Attempts of this process: `again` is made another time, `failed` was the last.");
+    out.family(
+      ended,
+      "counter",
+      "Delivery attempts of this process. `again`: will be retried. `failed`: the last attempt failed.",
+    );
     for (const way of deliveryWays) {
       for (const result of attemptEnds) out.sample(labelText({ way, result }), attempts[way][result]);
     }
@@ -275,16 +299,16 @@ export class ServerMetrics {
 }
 
 function writeBatches(out: Exposition, { open, running, ended }: BatchFigures): void {
-  out.gauge("headrace_batches_open", "Batches with work left, whichever replica does it.", open);
-  out.gauge("headrace_batch_lines_running", "Lines of batches that this process has under way.", running);
+  out.gauge("headrace_batches_open", "Batches of all replicas with work left.", open);
+  out.gauge("headrace_batch_lines_running", "Batch lines in progress in this process.", running);
   const attempts = "headrace_batch_line_attempts_total";
-  out.family(attempts, "counter", "Attempts at lines: `gave_way` to a live request, `again` is made another time.");
+  out.family(attempts, "counter", "Attempts at batch lines. `gave_way`: to a live request. `again`: will be retried.");
   for (const result of lineEnds) out.sample(labelText({ result }), ended[result]);
 }
 
 function writeShadows(out: Exposition, counts: Iterable<ShadowCount>): void {
   const name = "headrace_shadow_requests_total";
-  out.family(name, "counter", "Requests of a model that its shadow was to get as well, by what became of that.");
+  out.family(name, "counter", "Requests of a model that were to be copied to its shadow, by result.");
   for (const { model, shadow, result, count } of counts) out.sample(labelText({ model, shadow, result }), count);
 }
 
@@ -292,31 +316,39 @@ export function writeHttp(
   out: Exposition,
   { pendingRequests, connections }: ReturnType<ServerMetricsOptions["http"]>,
 ): void {
-  out.gauge("headrace_http_requests_in_flight", "Requests without a whole answer.", pendingRequests);
-  out.gauge("headrace_connections_open", "Connections of clients.", connections.open);
-  out.gauge("headrace_connections_limit", "Those beyond it are refused.", connections.limit);
+  out.gauge("headrace_http_requests_in_flight", "Requests whose answer is not complete.", pendingRequests);
+  out.gauge("headrace_connections_open", "Open client connections.", connections.open);
+  out.gauge(
+    "headrace_connections_limit",
+    "Maximum number of client connections. Further ones are refused.",
+    connections.limit,
+  );
 }
 
 export function writeLedger(out: Exposition, { figures }: Pick<SpoolLedger, "figures">): void {
   const { open, spoolBytes, pending, databaseFailures, spoolFailures } = figures;
-  out.gauge("headrace_ledger_open_requests", "Requests that are on the ledger and have not ended.", open);
+  out.gauge("headrace_ledger_open_requests", "Requests in the ledger that have not ended.", open);
   out.gauge("headrace_ledger_pending_records", "Ended requests that are not in the database yet.", pending);
-  out.gauge("headrace_ledger_spool_bytes", "Files of the ledger's spool.", spoolBytes);
+  out.gauge("headrace_ledger_spool_bytes", "Size of the files in the ledger's spool.", spoolBytes);
   const drain = "headrace_ledger_write_failures_total";
-  out.family(drain, "counter", "Times that the ledger could not write: `database`, tried again later, or `spool`.");
+  out.family(drain, "counter", "Failed writes of the ledger to the `database`, which are retried, or to the `spool`.");
   out.sample(labelText({ store: "database" }), databaseFailures);
   out.sample(labelText({ store: "spool" }), spoolFailures);
 }
 
-/** The ledger of bytes in memory. */
+/** Writes the metrics of buffered bytes. */
 export function writeHeld(out: Exposition): void {
-  out.family("headrace_held_bytes", "gauge", "Bytes of requests and answers in memory, by what holds them.");
+  out.family("headrace_held_bytes", "gauge", "Bytes of requests and answers in memory, by kind.");
   for (const kind of heldKinds) out.sample(labelText({ kind }), bufferedBytes.byKind[kind]);
-  const memoryAccounts = "Keys, visitors together and other replicas together on whose account some of them are.";
+  const memoryAccounts = "Keys that have bytes in memory. Visitors count as one, and so do other replicas.";
   out.gauge("headrace_held_bytes_holders", memoryAccounts, bufferedBytes.memoryAccounts);
-  out.gauge("headrace_held_bytes_limit", "Of all kinds together; more is refused.", bufferedBytes.maxBytes);
+  out.gauge(
+    "headrace_held_bytes_limit",
+    "Limit of `headrace_held_bytes` over all kinds. More is refused.",
+    bufferedBytes.maxBytes,
+  );
   const refused = "headrace_held_bytes_refused_total";
-  out.family(refused, "counter", "Times that more bytes were refused, by whose share was used up.");
+  out.family(refused, "counter", "Refused reservations of memory, by the bound that was reached.");
   for (const bound of heldBounds) out.sample(labelText({ bound }), bufferedBytes.refused[bound]);
 }
 
@@ -332,13 +364,21 @@ export function writeSlots(
       .map(({ model, ...figures }) => ({ upstream, model: model ?? "", ...figures })),
   );
   const places = [
-    ["headrace_upstream_places", "Requests that it takes at once; `model` where that is said of each.", "limit"],
-    ["headrace_upstream_places_in_use", "Requests that it works on, a wide one counted as many.", "inFlight"],
-    ["headrace_upstream_waiting", "Requests that wait for a place, here or at another.", "waiting"],
+    [
+      "headrace_upstream_places",
+      "Slots: maximum number of concurrent requests. `model` is set if each model has its own.",
+      "limit",
+    ],
+    [
+      "headrace_upstream_places_in_use",
+      "Slots in use. A request that needs several slots counts as several.",
+      "inFlight",
+    ],
+    ["headrace_upstream_waiting", "Requests that wait for a slot at this upstream or at another one.", "waiting"],
   ] as const;
   for (const [name, help, member] of places) {
     out.family(name, "gauge", help);
-    // Embeddings may have places of their own beside the same model's.
+    // Embeddings may have slots besides those of the same model.
     const sums = new Map<string, number>();
     for (const gate of gates) {
       const labels = labelText({ upstream: gate.upstream, model: gate.model });
@@ -346,7 +386,7 @@ export function writeSlots(
     }
     for (const [labels, sum] of sums) out.sample(labels, sum);
   }
-  out.family("headrace_requests_waiting_by_priority", "gauge", "Those that wait for a place, each once.");
+  out.family("headrace_requests_waiting_by_priority", "gauge", "Requests that wait for a slot, each counted once.");
   for (const [priority, count] of Object.entries(capacity.waitingByPriority)) {
     out.sample(labelText({ priority }), count);
   }
@@ -354,8 +394,12 @@ export function writeSlots(
 
 function writeOverflow(out: Exposition, { counts, spending }: Overflow): void {
   const requests = "headrace_overflow_requests_total";
-  out.family(requests, "counter", "Requests that went to a server that others of their model come before.");
+  out.family(requests, "counter", "Requests that were sent to an overflow deployment.");
   for (const { labels, count } of counts) out.sample(labelText({ ...labels }), count);
-  out.family("headrace_overflow_spend_usd", "gauge", "Spent by overflows in the span that is now, as last known here.");
+  out.family(
+    "headrace_overflow_spend_usd",
+    "gauge",
+    "Cost of a model's overflow in the current span, as last known to this process.",
+  );
   for (const { model, spentNanoUsd } of spending.figures()) out.sample(labelText({ model }), usdOf(spentNanoUsd));
 }

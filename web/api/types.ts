@@ -3486,23 +3486,23 @@ export interface Model {
      */
     input: number;
     /**
-     * USD per million tokens of what of it was read from a cache. Left out: as `input`.
+     * USD per million tokens of what of it was read from a cache. Default: `input`.
      */
     cached_input?: number;
     /**
-     * USD per million tokens of what of it was written to a cache. Left out: as `input`.
+     * USD per million tokens of what of it was written to a cache. Default: `input`.
      */
     cache_write?: number;
     /**
-     * USD per million tokens of what of it was written to a cache for an hour. Left out: as `cache_write`.
+     * USD per million tokens of what of it was written to a cache for an hour. Default: `cache_write`.
      */
     cache_write_1h?: number;
     /**
-     * USD per million tokens of audio in the prompt. Left out: as `input`.
+     * USD per million tokens of audio in the prompt. Default: `input`.
      */
     input_audio?: number;
     /**
-     * USD per million tokens of images in the prompt. Left out: as `input`.
+     * USD per million tokens of images in the prompt. Default: `input`.
      */
     input_image?: number;
     /**
@@ -3510,15 +3510,15 @@ export interface Model {
      */
     output: number;
     /**
-     * USD per million tokens of what the model thought. Left out: as `output`.
+     * USD per million tokens of what the model thought. Default: `output`.
      */
     reasoning?: number;
     /**
-     * USD per million tokens of audio in the answer. Left out: as `output`.
+     * USD per million tokens of audio in the answer. Default: `output`.
      */
     output_audio?: number;
     /**
-     * USD per million tokens of images in the answer. Left out: as `output`.
+     * USD per million tokens of images in the answer. Default: `output`.
      */
     output_image?: number;
     /**
@@ -3588,23 +3588,23 @@ export interface Model {
        */
       input?: number;
       /**
-       * USD per million tokens of what of it was read from a cache. Left out: as `input`.
+       * USD per million tokens of what of it was read from a cache. Default: `input`.
        */
       cached_input?: number;
       /**
-       * USD per million tokens of what of it was written to a cache. Left out: as `input`.
+       * USD per million tokens of what of it was written to a cache. Default: `input`.
        */
       cache_write?: number;
       /**
-       * USD per million tokens of what of it was written to a cache for an hour. Left out: as `cache_write`.
+       * USD per million tokens of what of it was written to a cache for an hour. Default: `cache_write`.
        */
       cache_write_1h?: number;
       /**
-       * USD per million tokens of audio in the prompt. Left out: as `input`.
+       * USD per million tokens of audio in the prompt. Default: `input`.
        */
       input_audio?: number;
       /**
-       * USD per million tokens of images in the prompt. Left out: as `input`.
+       * USD per million tokens of images in the prompt. Default: `input`.
        */
       input_image?: number;
       /**
@@ -3612,15 +3612,15 @@ export interface Model {
        */
       output?: number;
       /**
-       * USD per million tokens of what the model thought. Left out: as `output`.
+       * USD per million tokens of what the model thought. Default: `output`.
        */
       reasoning?: number;
       /**
-       * USD per million tokens of audio in the answer. Left out: as `output`.
+       * USD per million tokens of audio in the answer. Default: `output`.
        */
       output_audio?: number;
       /**
-       * USD per million tokens of images in the answer. Left out: as `output`.
+       * USD per million tokens of images in the answer. Default: `output`.
        */
       output_image?: number;
       /**
@@ -3778,23 +3778,23 @@ export interface ModelStatus {
      */
     input: number;
     /**
-     * USD per million tokens of what of it was read from a cache. Left out: as `input`.
+     * USD per million tokens of what of it was read from a cache. Default: `input`.
      */
     cached_input?: number;
     /**
-     * USD per million tokens of what of it was written to a cache. Left out: as `input`.
+     * USD per million tokens of what of it was written to a cache. Default: `input`.
      */
     cache_write?: number;
     /**
-     * USD per million tokens of what of it was written to a cache for an hour. Left out: as `cache_write`.
+     * USD per million tokens of what of it was written to a cache for an hour. Default: `cache_write`.
      */
     cache_write_1h?: number;
     /**
-     * USD per million tokens of audio in the prompt. Left out: as `input`.
+     * USD per million tokens of audio in the prompt. Default: `input`.
      */
     input_audio?: number;
     /**
-     * USD per million tokens of images in the prompt. Left out: as `input`.
+     * USD per million tokens of images in the prompt. Default: `input`.
      */
     input_image?: number;
     /**
@@ -3802,15 +3802,15 @@ export interface ModelStatus {
      */
     output: number;
     /**
-     * USD per million tokens of what the model thought. Left out: as `output`.
+     * USD per million tokens of what the model thought. Default: `output`.
      */
     reasoning?: number;
     /**
-     * USD per million tokens of audio in the answer. Left out: as `output`.
+     * USD per million tokens of audio in the answer. Default: `output`.
      */
     output_audio?: number;
     /**
-     * USD per million tokens of images in the answer. Left out: as `output`.
+     * USD per million tokens of images in the answer. Default: `output`.
      */
     output_image?: number;
     /**
@@ -3880,23 +3880,23 @@ export interface ModelStatus {
        */
       input?: number;
       /**
-       * USD per million tokens of what of it was read from a cache. Left out: as `input`.
+       * USD per million tokens of what of it was read from a cache. Default: `input`.
        */
       cached_input?: number;
       /**
-       * USD per million tokens of what of it was written to a cache. Left out: as `input`.
+       * USD per million tokens of what of it was written to a cache. Default: `input`.
        */
       cache_write?: number;
       /**
-       * USD per million tokens of what of it was written to a cache for an hour. Left out: as `cache_write`.
+       * USD per million tokens of what of it was written to a cache for an hour. Default: `cache_write`.
        */
       cache_write_1h?: number;
       /**
-       * USD per million tokens of audio in the prompt. Left out: as `input`.
+       * USD per million tokens of audio in the prompt. Default: `input`.
        */
       input_audio?: number;
       /**
-       * USD per million tokens of images in the prompt. Left out: as `input`.
+       * USD per million tokens of images in the prompt. Default: `input`.
        */
       input_image?: number;
       /**
@@ -3904,15 +3904,15 @@ export interface ModelStatus {
        */
       output?: number;
       /**
-       * USD per million tokens of what the model thought. Left out: as `output`.
+       * USD per million tokens of what the model thought. Default: `output`.
        */
       reasoning?: number;
       /**
-       * USD per million tokens of audio in the answer. Left out: as `output`.
+       * USD per million tokens of audio in the answer. Default: `output`.
        */
       output_audio?: number;
       /**
-       * USD per million tokens of images in the answer. Left out: as `output`.
+       * USD per million tokens of images in the answer. Default: `output`.
        */
       output_image?: number;
       /**
@@ -4053,23 +4053,23 @@ export interface ListedPrice {
      */
     input: number;
     /**
-     * USD per million tokens of what of it was read from a cache. Left out: as `input`.
+     * USD per million tokens of what of it was read from a cache. Default: `input`.
      */
     cached_input?: number;
     /**
-     * USD per million tokens of what of it was written to a cache. Left out: as `input`.
+     * USD per million tokens of what of it was written to a cache. Default: `input`.
      */
     cache_write?: number;
     /**
-     * USD per million tokens of what of it was written to a cache for an hour. Left out: as `cache_write`.
+     * USD per million tokens of what of it was written to a cache for an hour. Default: `cache_write`.
      */
     cache_write_1h?: number;
     /**
-     * USD per million tokens of audio in the prompt. Left out: as `input`.
+     * USD per million tokens of audio in the prompt. Default: `input`.
      */
     input_audio?: number;
     /**
-     * USD per million tokens of images in the prompt. Left out: as `input`.
+     * USD per million tokens of images in the prompt. Default: `input`.
      */
     input_image?: number;
     /**
@@ -4077,15 +4077,15 @@ export interface ListedPrice {
      */
     output: number;
     /**
-     * USD per million tokens of what the model thought. Left out: as `output`.
+     * USD per million tokens of what the model thought. Default: `output`.
      */
     reasoning?: number;
     /**
-     * USD per million tokens of audio in the answer. Left out: as `output`.
+     * USD per million tokens of audio in the answer. Default: `output`.
      */
     output_audio?: number;
     /**
-     * USD per million tokens of images in the answer. Left out: as `output`.
+     * USD per million tokens of images in the answer. Default: `output`.
      */
     output_image?: number;
     /**
@@ -4155,23 +4155,23 @@ export interface ListedPrice {
        */
       input?: number;
       /**
-       * USD per million tokens of what of it was read from a cache. Left out: as `input`.
+       * USD per million tokens of what of it was read from a cache. Default: `input`.
        */
       cached_input?: number;
       /**
-       * USD per million tokens of what of it was written to a cache. Left out: as `input`.
+       * USD per million tokens of what of it was written to a cache. Default: `input`.
        */
       cache_write?: number;
       /**
-       * USD per million tokens of what of it was written to a cache for an hour. Left out: as `cache_write`.
+       * USD per million tokens of what of it was written to a cache for an hour. Default: `cache_write`.
        */
       cache_write_1h?: number;
       /**
-       * USD per million tokens of audio in the prompt. Left out: as `input`.
+       * USD per million tokens of audio in the prompt. Default: `input`.
        */
       input_audio?: number;
       /**
-       * USD per million tokens of images in the prompt. Left out: as `input`.
+       * USD per million tokens of images in the prompt. Default: `input`.
        */
       input_image?: number;
       /**
@@ -4179,15 +4179,15 @@ export interface ListedPrice {
        */
       output?: number;
       /**
-       * USD per million tokens of what the model thought. Left out: as `output`.
+       * USD per million tokens of what the model thought. Default: `output`.
        */
       reasoning?: number;
       /**
-       * USD per million tokens of audio in the answer. Left out: as `output`.
+       * USD per million tokens of audio in the answer. Default: `output`.
        */
       output_audio?: number;
       /**
-       * USD per million tokens of images in the answer. Left out: as `output`.
+       * USD per million tokens of images in the answer. Default: `output`.
        */
       output_image?: number;
       /**
@@ -6344,7 +6344,7 @@ export interface JsonWebKeySet {
 }
 export interface OAuthTokenRequest {
   /**
-   * The id of the app, where it is not in the `Authorization` header.
+   * The id of the app, unless the `Authorization` header has it.
    */
   client_id?: string;
   /**
@@ -6353,42 +6353,42 @@ export interface OAuthTokenRequest {
   client_secret?: string;
   grant_type: "authorization_code" | "refresh_token" | "urn:ietf:params:oauth:grant-type:device_code";
   /**
-   * For `authorization_code`.
+   * The authorization code, for `authorization_code`.
    */
   code?: string;
   /**
-   * The one of the authorization request; required where it was in there.
+   * The `redirect_uri` of the authorization request. Required if that request had one.
    */
   redirect_uri?: string;
   /**
-   * For the `code_challenge` of the authorization request.
+   * The PKCE verifier that belongs to the `code_challenge` of the authorization request.
    */
   code_verifier?: string;
   /**
-   * For `refresh_token`.
+   * The refresh token, for `refresh_token`.
    */
   refresh_token?: string;
   /**
-   * For `refresh_token`: fewer scopes for this access token.
+   * For `refresh_token`: a subset of the scopes for this access token.
    */
   scope?: string;
   /**
-   * For devices.
+   * The device code, for `urn:ietf:params:oauth:grant-type:device_code`.
    */
   device_code?: string;
   /**
-   * RFC 8707: where the access token is to work, the base URL of the API, or the address of `/mcp` or `/mcp/{server}`; may be repeated. At the token endpoint it narrows what was allowed.
+   * RFC 8707: the resource for which the access token is valid: the base URL of the API, or the URL of `/mcp` or `/mcp/{server}`. May be repeated. At the token endpoint, `resource` narrows what the person allowed.
    */
   resource?: string;
 }
 export interface OAuthTokens {
   /**
-   * A JWT (RFC 9068), to be sent as `Authorization: Bearer`.
+   * A JWT (RFC 9068). Send it as `Authorization: Bearer`.
    */
   access_token: string;
   token_type: "Bearer";
   /**
-   * Seconds that the access token lives.
+   * Lifetime of the access token in seconds.
    */
   expires_in: number;
   refresh_token: string;
@@ -6399,14 +6399,14 @@ export interface OAuthTokens {
 }
 export interface OAuthError {
   /**
-   * A code of RFC 6749 or 8628.
+   * An error code of RFC 6749 or RFC 8628.
    */
   error: string;
   error_description: string;
 }
 export interface OAuthDeviceRequest {
   /**
-   * The id of the app, where it is not in the `Authorization` header.
+   * The id of the app, unless the `Authorization` header has it.
    */
   client_id?: string;
   /**
@@ -6414,11 +6414,11 @@ export interface OAuthDeviceRequest {
    */
   client_secret?: string;
   /**
-   * Separated by spaces; default: all of the app's.
+   * Scopes, separated by spaces. Default: all scopes of the app.
    */
   scope?: string;
   /**
-   * RFC 8707: where the access token is to work, the base URL of the API, or the address of `/mcp` or `/mcp/{server}`; may be repeated. At the token endpoint it narrows what was allowed.
+   * RFC 8707: the resource for which the access token is valid: the base URL of the API, or the URL of `/mcp` or `/mcp/{server}`. May be repeated. At the token endpoint, `resource` narrows what the person allowed.
    */
   resource?: string;
 }
@@ -6432,7 +6432,7 @@ export interface OAuthDeviceAuthorization {
 }
 export interface OAuthTokenReference {
   /**
-   * The id of the app, where it is not in the `Authorization` header.
+   * The id of the app, unless the `Authorization` header has it.
    */
   client_id?: string;
   /**
@@ -6441,7 +6441,7 @@ export interface OAuthTokenReference {
   client_secret?: string;
   token: string;
   /**
-   * Not needed.
+   * Ignored.
    */
   token_type_hint?: string;
 }
@@ -6450,7 +6450,7 @@ export interface OAuthIntrospection {
   scope?: string;
   client_id?: string;
   /**
-   * The person who allowed it.
+   * Id of the person who authorized the app.
    */
   sub?: string;
   iss?: string;
@@ -6462,23 +6462,23 @@ export interface OAuthIntrospection {
 }
 export interface OAuthRegistrationRequest {
   /**
-   * 1 to 20: https, http on 127.0.0.1, [::1] or localhost (any port), or a scheme of its own.
+   * 1 to 20 URIs: https, http on 127.0.0.1, [::1] or localhost (any port), or a private-use scheme of the app.
    */
   redirect_uris: string[];
   /**
-   * Shown to people who are asked to allow it; at most 100 characters.
+   * Shown to people who are asked to authorize the client. At most 100 characters.
    */
   client_name?: string;
   /**
-   * An https address, shown beside the name.
+   * An https URL, shown beside the name.
    */
   client_uri?: string;
   /**
-   * `authorization_code` among them.
+   * Must contain `authorization_code`.
    */
   grant_types?: string[];
   /**
-   * `code` among them.
+   * Must contain `code`.
    */
   response_types?: string[];
 }
@@ -8685,15 +8685,15 @@ export interface ManagedModel {
      */
     completion?: boolean;
     /**
-     * Makes embeddings.
+     * Creates embeddings.
      */
     embeddings?: boolean;
     /**
-     * Ranks documents by a query, and scores texts.
+     * Ranks documents for a query, and scores texts.
      */
     rerank?: boolean;
     /**
-     * Tells what in a text or an image is harmful.
+     * Detects harmful texts and images.
      */
     moderation?: boolean;
     /**
@@ -8701,23 +8701,23 @@ export interface ManagedModel {
      */
     decisions?: boolean;
     /**
-     * Speaks a text.
+     * Converts text to speech.
      */
     speech?: boolean;
     /**
-     * Writes down what is said in a recording, or its translation.
+     * Transcribes or translates recordings.
      */
     transcription?: boolean;
     /**
-     * Makes images, and edits them.
+     * Creates and edits images.
      */
     images?: boolean;
     /**
-     * Talks over a WebSocket, in audio or text, as it is said.
+     * Holds a live conversation over a WebSocket, in audio or text.
      */
     realtime?: boolean;
     /**
-     * Tells the tokens of a text, and the text of tokens.
+     * Converts texts to tokens and back.
      */
     tokenize?: boolean;
   } | null;
@@ -8738,23 +8738,23 @@ export interface ManagedModel {
      */
     input: number;
     /**
-     * USD per million tokens of what of it was read from a cache. Left out: as `input`.
+     * USD per million tokens of what of it was read from a cache. Default: `input`.
      */
     cached_input?: number;
     /**
-     * USD per million tokens of what of it was written to a cache. Left out: as `input`.
+     * USD per million tokens of what of it was written to a cache. Default: `input`.
      */
     cache_write?: number;
     /**
-     * USD per million tokens of what of it was written to a cache for an hour. Left out: as `cache_write`.
+     * USD per million tokens of what of it was written to a cache for an hour. Default: `cache_write`.
      */
     cache_write_1h?: number;
     /**
-     * USD per million tokens of audio in the prompt. Left out: as `input`.
+     * USD per million tokens of audio in the prompt. Default: `input`.
      */
     input_audio?: number;
     /**
-     * USD per million tokens of images in the prompt. Left out: as `input`.
+     * USD per million tokens of images in the prompt. Default: `input`.
      */
     input_image?: number;
     /**
@@ -8762,15 +8762,15 @@ export interface ManagedModel {
      */
     output: number;
     /**
-     * USD per million tokens of what the model thought. Left out: as `output`.
+     * USD per million tokens of what the model thought. Default: `output`.
      */
     reasoning?: number;
     /**
-     * USD per million tokens of audio in the answer. Left out: as `output`.
+     * USD per million tokens of audio in the answer. Default: `output`.
      */
     output_audio?: number;
     /**
-     * USD per million tokens of images in the answer. Left out: as `output`.
+     * USD per million tokens of images in the answer. Default: `output`.
      */
     output_image?: number;
     /**
@@ -8840,23 +8840,23 @@ export interface ManagedModel {
        */
       input?: number;
       /**
-       * USD per million tokens of what of it was read from a cache. Left out: as `input`.
+       * USD per million tokens of what of it was read from a cache. Default: `input`.
        */
       cached_input?: number;
       /**
-       * USD per million tokens of what of it was written to a cache. Left out: as `input`.
+       * USD per million tokens of what of it was written to a cache. Default: `input`.
        */
       cache_write?: number;
       /**
-       * USD per million tokens of what of it was written to a cache for an hour. Left out: as `cache_write`.
+       * USD per million tokens of what of it was written to a cache for an hour. Default: `cache_write`.
        */
       cache_write_1h?: number;
       /**
-       * USD per million tokens of audio in the prompt. Left out: as `input`.
+       * USD per million tokens of audio in the prompt. Default: `input`.
        */
       input_audio?: number;
       /**
-       * USD per million tokens of images in the prompt. Left out: as `input`.
+       * USD per million tokens of images in the prompt. Default: `input`.
        */
       input_image?: number;
       /**
@@ -8864,15 +8864,15 @@ export interface ManagedModel {
        */
       output?: number;
       /**
-       * USD per million tokens of what the model thought. Left out: as `output`.
+       * USD per million tokens of what the model thought. Default: `output`.
        */
       reasoning?: number;
       /**
-       * USD per million tokens of audio in the answer. Left out: as `output`.
+       * USD per million tokens of audio in the answer. Default: `output`.
        */
       output_audio?: number;
       /**
-       * USD per million tokens of images in the answer. Left out: as `output`.
+       * USD per million tokens of images in the answer. Default: `output`.
        */
       output_image?: number;
       /**
@@ -8964,15 +8964,15 @@ export interface ManagedModel {
        */
       completion?: boolean;
       /**
-       * Makes embeddings.
+       * Creates embeddings.
        */
       embeddings?: boolean;
       /**
-       * Ranks documents by a query, and scores texts.
+       * Ranks documents for a query, and scores texts.
        */
       rerank?: boolean;
       /**
-       * Tells what in a text or an image is harmful.
+       * Detects harmful texts and images.
        */
       moderation?: boolean;
       /**
@@ -8980,23 +8980,23 @@ export interface ManagedModel {
        */
       decisions?: boolean;
       /**
-       * Speaks a text.
+       * Converts text to speech.
        */
       speech?: boolean;
       /**
-       * Writes down what is said in a recording, or its translation.
+       * Transcribes or translates recordings.
        */
       transcription?: boolean;
       /**
-       * Makes images, and edits them.
+       * Creates and edits images.
        */
       images?: boolean;
       /**
-       * Talks over a WebSocket, in audio or text, as it is said.
+       * Holds a live conversation over a WebSocket, in audio or text.
        */
       realtime?: boolean;
       /**
-       * Tells the tokens of a text, and the text of tokens.
+       * Converts texts to tokens and back.
        */
       tokenize?: boolean;
     } | null;
@@ -9017,23 +9017,23 @@ export interface ManagedModel {
        */
       input: number;
       /**
-       * USD per million tokens of what of it was read from a cache. Left out: as `input`.
+       * USD per million tokens of what of it was read from a cache. Default: `input`.
        */
       cached_input?: number;
       /**
-       * USD per million tokens of what of it was written to a cache. Left out: as `input`.
+       * USD per million tokens of what of it was written to a cache. Default: `input`.
        */
       cache_write?: number;
       /**
-       * USD per million tokens of what of it was written to a cache for an hour. Left out: as `cache_write`.
+       * USD per million tokens of what of it was written to a cache for an hour. Default: `cache_write`.
        */
       cache_write_1h?: number;
       /**
-       * USD per million tokens of audio in the prompt. Left out: as `input`.
+       * USD per million tokens of audio in the prompt. Default: `input`.
        */
       input_audio?: number;
       /**
-       * USD per million tokens of images in the prompt. Left out: as `input`.
+       * USD per million tokens of images in the prompt. Default: `input`.
        */
       input_image?: number;
       /**
@@ -9041,15 +9041,15 @@ export interface ManagedModel {
        */
       output: number;
       /**
-       * USD per million tokens of what the model thought. Left out: as `output`.
+       * USD per million tokens of what the model thought. Default: `output`.
        */
       reasoning?: number;
       /**
-       * USD per million tokens of audio in the answer. Left out: as `output`.
+       * USD per million tokens of audio in the answer. Default: `output`.
        */
       output_audio?: number;
       /**
-       * USD per million tokens of images in the answer. Left out: as `output`.
+       * USD per million tokens of images in the answer. Default: `output`.
        */
       output_image?: number;
       /**
@@ -9121,23 +9121,23 @@ export interface ManagedModel {
          */
         input?: number;
         /**
-         * USD per million tokens of what of it was read from a cache. Left out: as `input`.
+         * USD per million tokens of what of it was read from a cache. Default: `input`.
          */
         cached_input?: number;
         /**
-         * USD per million tokens of what of it was written to a cache. Left out: as `input`.
+         * USD per million tokens of what of it was written to a cache. Default: `input`.
          */
         cache_write?: number;
         /**
-         * USD per million tokens of what of it was written to a cache for an hour. Left out: as `cache_write`.
+         * USD per million tokens of what of it was written to a cache for an hour. Default: `cache_write`.
          */
         cache_write_1h?: number;
         /**
-         * USD per million tokens of audio in the prompt. Left out: as `input`.
+         * USD per million tokens of audio in the prompt. Default: `input`.
          */
         input_audio?: number;
         /**
-         * USD per million tokens of images in the prompt. Left out: as `input`.
+         * USD per million tokens of images in the prompt. Default: `input`.
          */
         input_image?: number;
         /**
@@ -9145,15 +9145,15 @@ export interface ManagedModel {
          */
         output?: number;
         /**
-         * USD per million tokens of what the model thought. Left out: as `output`.
+         * USD per million tokens of what the model thought. Default: `output`.
          */
         reasoning?: number;
         /**
-         * USD per million tokens of audio in the answer. Left out: as `output`.
+         * USD per million tokens of audio in the answer. Default: `output`.
          */
         output_audio?: number;
         /**
-         * USD per million tokens of images in the answer. Left out: as `output`.
+         * USD per million tokens of images in the answer. Default: `output`.
          */
         output_image?: number;
         /**
@@ -9222,11 +9222,11 @@ export interface ManagedModel {
      */
     policies: {
       /**
-       * True if another deployment is to continue a stream that its upstream cut. It must be able to continue the text exactly.
+       * True if another deployment continues a stream that its upstream cut. The deployment must be able to continue the text exactly.
        */
       continuation?: boolean | null;
       /**
-       * Deployments that are used only if the others keep a request waiting, or under the conditions given here.
+       * Deployments that are used only if the others would keep a request waiting, or under the conditions given here.
        */
       overflow?: {
         /**
@@ -9249,23 +9249,23 @@ export interface ManagedModel {
              */
             input: number;
             /**
-             * USD per million tokens of what of it was read from a cache. Left out: as `input`.
+             * USD per million tokens of what of it was read from a cache. Default: `input`.
              */
             cached_input?: number;
             /**
-             * USD per million tokens of what of it was written to a cache. Left out: as `input`.
+             * USD per million tokens of what of it was written to a cache. Default: `input`.
              */
             cache_write?: number;
             /**
-             * USD per million tokens of what of it was written to a cache for an hour. Left out: as `cache_write`.
+             * USD per million tokens of what of it was written to a cache for an hour. Default: `cache_write`.
              */
             cache_write_1h?: number;
             /**
-             * USD per million tokens of audio in the prompt. Left out: as `input`.
+             * USD per million tokens of audio in the prompt. Default: `input`.
              */
             input_audio?: number;
             /**
-             * USD per million tokens of images in the prompt. Left out: as `input`.
+             * USD per million tokens of images in the prompt. Default: `input`.
              */
             input_image?: number;
             /**
@@ -9273,15 +9273,15 @@ export interface ManagedModel {
              */
             output: number;
             /**
-             * USD per million tokens of what the model thought. Left out: as `output`.
+             * USD per million tokens of what the model thought. Default: `output`.
              */
             reasoning?: number;
             /**
-             * USD per million tokens of audio in the answer. Left out: as `output`.
+             * USD per million tokens of audio in the answer. Default: `output`.
              */
             output_audio?: number;
             /**
-             * USD per million tokens of images in the answer. Left out: as `output`.
+             * USD per million tokens of images in the answer. Default: `output`.
              */
             output_image?: number;
             /**
@@ -9353,23 +9353,23 @@ export interface ManagedModel {
                */
               input?: number;
               /**
-               * USD per million tokens of what of it was read from a cache. Left out: as `input`.
+               * USD per million tokens of what of it was read from a cache. Default: `input`.
                */
               cached_input?: number;
               /**
-               * USD per million tokens of what of it was written to a cache. Left out: as `input`.
+               * USD per million tokens of what of it was written to a cache. Default: `input`.
                */
               cache_write?: number;
               /**
-               * USD per million tokens of what of it was written to a cache for an hour. Left out: as `cache_write`.
+               * USD per million tokens of what of it was written to a cache for an hour. Default: `cache_write`.
                */
               cache_write_1h?: number;
               /**
-               * USD per million tokens of audio in the prompt. Left out: as `input`.
+               * USD per million tokens of audio in the prompt. Default: `input`.
                */
               input_audio?: number;
               /**
-               * USD per million tokens of images in the prompt. Left out: as `input`.
+               * USD per million tokens of images in the prompt. Default: `input`.
                */
               input_image?: number;
               /**
@@ -9377,15 +9377,15 @@ export interface ManagedModel {
                */
               output?: number;
               /**
-               * USD per million tokens of what the model thought. Left out: as `output`.
+               * USD per million tokens of what the model thought. Default: `output`.
                */
               reasoning?: number;
               /**
-               * USD per million tokens of audio in the answer. Left out: as `output`.
+               * USD per million tokens of audio in the answer. Default: `output`.
                */
               output_audio?: number;
               /**
-               * USD per million tokens of images in the answer. Left out: as `output`.
+               * USD per million tokens of images in the answer. Default: `output`.
                */
               output_image?: number;
               /**
@@ -9424,7 +9424,7 @@ export interface ManagedModel {
           cost_of?: string | null;
         }[];
         /**
-         * Overflow if the other deployments are expected to keep a request waiting for this long. Default: no overflow because of waiting.
+         * Overflow if a request is expected to wait this long for the other deployments. Default: no overflow because of waiting.
          */
         after_seconds?: number | null;
         /**
@@ -9544,15 +9544,15 @@ export interface CreateManagedModelRequest {
      */
     completion?: boolean;
     /**
-     * Makes embeddings.
+     * Creates embeddings.
      */
     embeddings?: boolean;
     /**
-     * Ranks documents by a query, and scores texts.
+     * Ranks documents for a query, and scores texts.
      */
     rerank?: boolean;
     /**
-     * Tells what in a text or an image is harmful.
+     * Detects harmful texts and images.
      */
     moderation?: boolean;
     /**
@@ -9560,23 +9560,23 @@ export interface CreateManagedModelRequest {
      */
     decisions?: boolean;
     /**
-     * Speaks a text.
+     * Converts text to speech.
      */
     speech?: boolean;
     /**
-     * Writes down what is said in a recording, or its translation.
+     * Transcribes or translates recordings.
      */
     transcription?: boolean;
     /**
-     * Makes images, and edits them.
+     * Creates and edits images.
      */
     images?: boolean;
     /**
-     * Talks over a WebSocket, in audio or text, as it is said.
+     * Holds a live conversation over a WebSocket, in audio or text.
      */
     realtime?: boolean;
     /**
-     * Tells the tokens of a text, and the text of tokens.
+     * Converts texts to tokens and back.
      */
     tokenize?: boolean;
   } | null;
@@ -9597,23 +9597,23 @@ export interface CreateManagedModelRequest {
      */
     input: number;
     /**
-     * USD per million tokens of what of it was read from a cache. Left out: as `input`.
+     * USD per million tokens of what of it was read from a cache. Default: `input`.
      */
     cached_input?: number;
     /**
-     * USD per million tokens of what of it was written to a cache. Left out: as `input`.
+     * USD per million tokens of what of it was written to a cache. Default: `input`.
      */
     cache_write?: number;
     /**
-     * USD per million tokens of what of it was written to a cache for an hour. Left out: as `cache_write`.
+     * USD per million tokens of what of it was written to a cache for an hour. Default: `cache_write`.
      */
     cache_write_1h?: number;
     /**
-     * USD per million tokens of audio in the prompt. Left out: as `input`.
+     * USD per million tokens of audio in the prompt. Default: `input`.
      */
     input_audio?: number;
     /**
-     * USD per million tokens of images in the prompt. Left out: as `input`.
+     * USD per million tokens of images in the prompt. Default: `input`.
      */
     input_image?: number;
     /**
@@ -9621,15 +9621,15 @@ export interface CreateManagedModelRequest {
      */
     output: number;
     /**
-     * USD per million tokens of what the model thought. Left out: as `output`.
+     * USD per million tokens of what the model thought. Default: `output`.
      */
     reasoning?: number;
     /**
-     * USD per million tokens of audio in the answer. Left out: as `output`.
+     * USD per million tokens of audio in the answer. Default: `output`.
      */
     output_audio?: number;
     /**
-     * USD per million tokens of images in the answer. Left out: as `output`.
+     * USD per million tokens of images in the answer. Default: `output`.
      */
     output_image?: number;
     /**
@@ -9701,23 +9701,23 @@ export interface CreateManagedModelRequest {
        */
       input?: number;
       /**
-       * USD per million tokens of what of it was read from a cache. Left out: as `input`.
+       * USD per million tokens of what of it was read from a cache. Default: `input`.
        */
       cached_input?: number;
       /**
-       * USD per million tokens of what of it was written to a cache. Left out: as `input`.
+       * USD per million tokens of what of it was written to a cache. Default: `input`.
        */
       cache_write?: number;
       /**
-       * USD per million tokens of what of it was written to a cache for an hour. Left out: as `cache_write`.
+       * USD per million tokens of what of it was written to a cache for an hour. Default: `cache_write`.
        */
       cache_write_1h?: number;
       /**
-       * USD per million tokens of audio in the prompt. Left out: as `input`.
+       * USD per million tokens of audio in the prompt. Default: `input`.
        */
       input_audio?: number;
       /**
-       * USD per million tokens of images in the prompt. Left out: as `input`.
+       * USD per million tokens of images in the prompt. Default: `input`.
        */
       input_image?: number;
       /**
@@ -9725,15 +9725,15 @@ export interface CreateManagedModelRequest {
        */
       output?: number;
       /**
-       * USD per million tokens of what the model thought. Left out: as `output`.
+       * USD per million tokens of what the model thought. Default: `output`.
        */
       reasoning?: number;
       /**
-       * USD per million tokens of audio in the answer. Left out: as `output`.
+       * USD per million tokens of audio in the answer. Default: `output`.
        */
       output_audio?: number;
       /**
-       * USD per million tokens of images in the answer. Left out: as `output`.
+       * USD per million tokens of images in the answer. Default: `output`.
        */
       output_image?: number;
       /**
@@ -9802,11 +9802,11 @@ export interface CreateManagedModelRequest {
    */
   policies?: {
     /**
-     * True if another deployment is to continue a stream that its upstream cut. It must be able to continue the text exactly.
+     * True if another deployment continues a stream that its upstream cut. The deployment must be able to continue the text exactly.
      */
     continuation?: boolean | null;
     /**
-     * Deployments that are used only if the others keep a request waiting, or under the conditions given here.
+     * Deployments that are used only if the others would keep a request waiting, or under the conditions given here.
      */
     overflow?: {
       /**
@@ -9829,23 +9829,23 @@ export interface CreateManagedModelRequest {
            */
           input: number;
           /**
-           * USD per million tokens of what of it was read from a cache. Left out: as `input`.
+           * USD per million tokens of what of it was read from a cache. Default: `input`.
            */
           cached_input?: number;
           /**
-           * USD per million tokens of what of it was written to a cache. Left out: as `input`.
+           * USD per million tokens of what of it was written to a cache. Default: `input`.
            */
           cache_write?: number;
           /**
-           * USD per million tokens of what of it was written to a cache for an hour. Left out: as `cache_write`.
+           * USD per million tokens of what of it was written to a cache for an hour. Default: `cache_write`.
            */
           cache_write_1h?: number;
           /**
-           * USD per million tokens of audio in the prompt. Left out: as `input`.
+           * USD per million tokens of audio in the prompt. Default: `input`.
            */
           input_audio?: number;
           /**
-           * USD per million tokens of images in the prompt. Left out: as `input`.
+           * USD per million tokens of images in the prompt. Default: `input`.
            */
           input_image?: number;
           /**
@@ -9853,15 +9853,15 @@ export interface CreateManagedModelRequest {
            */
           output: number;
           /**
-           * USD per million tokens of what the model thought. Left out: as `output`.
+           * USD per million tokens of what the model thought. Default: `output`.
            */
           reasoning?: number;
           /**
-           * USD per million tokens of audio in the answer. Left out: as `output`.
+           * USD per million tokens of audio in the answer. Default: `output`.
            */
           output_audio?: number;
           /**
-           * USD per million tokens of images in the answer. Left out: as `output`.
+           * USD per million tokens of images in the answer. Default: `output`.
            */
           output_image?: number;
           /**
@@ -9933,23 +9933,23 @@ export interface CreateManagedModelRequest {
              */
             input?: number;
             /**
-             * USD per million tokens of what of it was read from a cache. Left out: as `input`.
+             * USD per million tokens of what of it was read from a cache. Default: `input`.
              */
             cached_input?: number;
             /**
-             * USD per million tokens of what of it was written to a cache. Left out: as `input`.
+             * USD per million tokens of what of it was written to a cache. Default: `input`.
              */
             cache_write?: number;
             /**
-             * USD per million tokens of what of it was written to a cache for an hour. Left out: as `cache_write`.
+             * USD per million tokens of what of it was written to a cache for an hour. Default: `cache_write`.
              */
             cache_write_1h?: number;
             /**
-             * USD per million tokens of audio in the prompt. Left out: as `input`.
+             * USD per million tokens of audio in the prompt. Default: `input`.
              */
             input_audio?: number;
             /**
-             * USD per million tokens of images in the prompt. Left out: as `input`.
+             * USD per million tokens of images in the prompt. Default: `input`.
              */
             input_image?: number;
             /**
@@ -9957,15 +9957,15 @@ export interface CreateManagedModelRequest {
              */
             output?: number;
             /**
-             * USD per million tokens of what the model thought. Left out: as `output`.
+             * USD per million tokens of what the model thought. Default: `output`.
              */
             reasoning?: number;
             /**
-             * USD per million tokens of audio in the answer. Left out: as `output`.
+             * USD per million tokens of audio in the answer. Default: `output`.
              */
             output_audio?: number;
             /**
-             * USD per million tokens of images in the answer. Left out: as `output`.
+             * USD per million tokens of images in the answer. Default: `output`.
              */
             output_image?: number;
             /**
@@ -10004,7 +10004,7 @@ export interface CreateManagedModelRequest {
         cost_of?: string | null;
       }[];
       /**
-       * Overflow if the other deployments are expected to keep a request waiting for this long. Default: no overflow because of waiting.
+       * Overflow if a request is expected to wait this long for the other deployments. Default: no overflow because of waiting.
        */
       after_seconds?: number | null;
       /**
@@ -10118,15 +10118,15 @@ export interface UpdateManagedModelRequest {
      */
     completion?: boolean;
     /**
-     * Makes embeddings.
+     * Creates embeddings.
      */
     embeddings?: boolean;
     /**
-     * Ranks documents by a query, and scores texts.
+     * Ranks documents for a query, and scores texts.
      */
     rerank?: boolean;
     /**
-     * Tells what in a text or an image is harmful.
+     * Detects harmful texts and images.
      */
     moderation?: boolean;
     /**
@@ -10134,23 +10134,23 @@ export interface UpdateManagedModelRequest {
      */
     decisions?: boolean;
     /**
-     * Speaks a text.
+     * Converts text to speech.
      */
     speech?: boolean;
     /**
-     * Writes down what is said in a recording, or its translation.
+     * Transcribes or translates recordings.
      */
     transcription?: boolean;
     /**
-     * Makes images, and edits them.
+     * Creates and edits images.
      */
     images?: boolean;
     /**
-     * Talks over a WebSocket, in audio or text, as it is said.
+     * Holds a live conversation over a WebSocket, in audio or text.
      */
     realtime?: boolean;
     /**
-     * Tells the tokens of a text, and the text of tokens.
+     * Converts texts to tokens and back.
      */
     tokenize?: boolean;
   } | null;
@@ -10171,23 +10171,23 @@ export interface UpdateManagedModelRequest {
      */
     input: number;
     /**
-     * USD per million tokens of what of it was read from a cache. Left out: as `input`.
+     * USD per million tokens of what of it was read from a cache. Default: `input`.
      */
     cached_input?: number;
     /**
-     * USD per million tokens of what of it was written to a cache. Left out: as `input`.
+     * USD per million tokens of what of it was written to a cache. Default: `input`.
      */
     cache_write?: number;
     /**
-     * USD per million tokens of what of it was written to a cache for an hour. Left out: as `cache_write`.
+     * USD per million tokens of what of it was written to a cache for an hour. Default: `cache_write`.
      */
     cache_write_1h?: number;
     /**
-     * USD per million tokens of audio in the prompt. Left out: as `input`.
+     * USD per million tokens of audio in the prompt. Default: `input`.
      */
     input_audio?: number;
     /**
-     * USD per million tokens of images in the prompt. Left out: as `input`.
+     * USD per million tokens of images in the prompt. Default: `input`.
      */
     input_image?: number;
     /**
@@ -10195,15 +10195,15 @@ export interface UpdateManagedModelRequest {
      */
     output: number;
     /**
-     * USD per million tokens of what the model thought. Left out: as `output`.
+     * USD per million tokens of what the model thought. Default: `output`.
      */
     reasoning?: number;
     /**
-     * USD per million tokens of audio in the answer. Left out: as `output`.
+     * USD per million tokens of audio in the answer. Default: `output`.
      */
     output_audio?: number;
     /**
-     * USD per million tokens of images in the answer. Left out: as `output`.
+     * USD per million tokens of images in the answer. Default: `output`.
      */
     output_image?: number;
     /**
@@ -10275,23 +10275,23 @@ export interface UpdateManagedModelRequest {
        */
       input?: number;
       /**
-       * USD per million tokens of what of it was read from a cache. Left out: as `input`.
+       * USD per million tokens of what of it was read from a cache. Default: `input`.
        */
       cached_input?: number;
       /**
-       * USD per million tokens of what of it was written to a cache. Left out: as `input`.
+       * USD per million tokens of what of it was written to a cache. Default: `input`.
        */
       cache_write?: number;
       /**
-       * USD per million tokens of what of it was written to a cache for an hour. Left out: as `cache_write`.
+       * USD per million tokens of what of it was written to a cache for an hour. Default: `cache_write`.
        */
       cache_write_1h?: number;
       /**
-       * USD per million tokens of audio in the prompt. Left out: as `input`.
+       * USD per million tokens of audio in the prompt. Default: `input`.
        */
       input_audio?: number;
       /**
-       * USD per million tokens of images in the prompt. Left out: as `input`.
+       * USD per million tokens of images in the prompt. Default: `input`.
        */
       input_image?: number;
       /**
@@ -10299,15 +10299,15 @@ export interface UpdateManagedModelRequest {
        */
       output?: number;
       /**
-       * USD per million tokens of what the model thought. Left out: as `output`.
+       * USD per million tokens of what the model thought. Default: `output`.
        */
       reasoning?: number;
       /**
-       * USD per million tokens of audio in the answer. Left out: as `output`.
+       * USD per million tokens of audio in the answer. Default: `output`.
        */
       output_audio?: number;
       /**
-       * USD per million tokens of images in the answer. Left out: as `output`.
+       * USD per million tokens of images in the answer. Default: `output`.
        */
       output_image?: number;
       /**
@@ -10376,11 +10376,11 @@ export interface UpdateManagedModelRequest {
    */
   policies?: {
     /**
-     * True if another deployment is to continue a stream that its upstream cut. It must be able to continue the text exactly.
+     * True if another deployment continues a stream that its upstream cut. The deployment must be able to continue the text exactly.
      */
     continuation?: boolean | null;
     /**
-     * Deployments that are used only if the others keep a request waiting, or under the conditions given here.
+     * Deployments that are used only if the others would keep a request waiting, or under the conditions given here.
      */
     overflow?: {
       /**
@@ -10403,23 +10403,23 @@ export interface UpdateManagedModelRequest {
            */
           input: number;
           /**
-           * USD per million tokens of what of it was read from a cache. Left out: as `input`.
+           * USD per million tokens of what of it was read from a cache. Default: `input`.
            */
           cached_input?: number;
           /**
-           * USD per million tokens of what of it was written to a cache. Left out: as `input`.
+           * USD per million tokens of what of it was written to a cache. Default: `input`.
            */
           cache_write?: number;
           /**
-           * USD per million tokens of what of it was written to a cache for an hour. Left out: as `cache_write`.
+           * USD per million tokens of what of it was written to a cache for an hour. Default: `cache_write`.
            */
           cache_write_1h?: number;
           /**
-           * USD per million tokens of audio in the prompt. Left out: as `input`.
+           * USD per million tokens of audio in the prompt. Default: `input`.
            */
           input_audio?: number;
           /**
-           * USD per million tokens of images in the prompt. Left out: as `input`.
+           * USD per million tokens of images in the prompt. Default: `input`.
            */
           input_image?: number;
           /**
@@ -10427,15 +10427,15 @@ export interface UpdateManagedModelRequest {
            */
           output: number;
           /**
-           * USD per million tokens of what the model thought. Left out: as `output`.
+           * USD per million tokens of what the model thought. Default: `output`.
            */
           reasoning?: number;
           /**
-           * USD per million tokens of audio in the answer. Left out: as `output`.
+           * USD per million tokens of audio in the answer. Default: `output`.
            */
           output_audio?: number;
           /**
-           * USD per million tokens of images in the answer. Left out: as `output`.
+           * USD per million tokens of images in the answer. Default: `output`.
            */
           output_image?: number;
           /**
@@ -10507,23 +10507,23 @@ export interface UpdateManagedModelRequest {
              */
             input?: number;
             /**
-             * USD per million tokens of what of it was read from a cache. Left out: as `input`.
+             * USD per million tokens of what of it was read from a cache. Default: `input`.
              */
             cached_input?: number;
             /**
-             * USD per million tokens of what of it was written to a cache. Left out: as `input`.
+             * USD per million tokens of what of it was written to a cache. Default: `input`.
              */
             cache_write?: number;
             /**
-             * USD per million tokens of what of it was written to a cache for an hour. Left out: as `cache_write`.
+             * USD per million tokens of what of it was written to a cache for an hour. Default: `cache_write`.
              */
             cache_write_1h?: number;
             /**
-             * USD per million tokens of audio in the prompt. Left out: as `input`.
+             * USD per million tokens of audio in the prompt. Default: `input`.
              */
             input_audio?: number;
             /**
-             * USD per million tokens of images in the prompt. Left out: as `input`.
+             * USD per million tokens of images in the prompt. Default: `input`.
              */
             input_image?: number;
             /**
@@ -10531,15 +10531,15 @@ export interface UpdateManagedModelRequest {
              */
             output?: number;
             /**
-             * USD per million tokens of what the model thought. Left out: as `output`.
+             * USD per million tokens of what the model thought. Default: `output`.
              */
             reasoning?: number;
             /**
-             * USD per million tokens of audio in the answer. Left out: as `output`.
+             * USD per million tokens of audio in the answer. Default: `output`.
              */
             output_audio?: number;
             /**
-             * USD per million tokens of images in the answer. Left out: as `output`.
+             * USD per million tokens of images in the answer. Default: `output`.
              */
             output_image?: number;
             /**
@@ -10578,7 +10578,7 @@ export interface UpdateManagedModelRequest {
         cost_of?: string | null;
       }[];
       /**
-       * Overflow if the other deployments are expected to keep a request waiting for this long. Default: no overflow because of waiting.
+       * Overflow if a request is expected to wait this long for the other deployments. Default: no overflow because of waiting.
        */
       after_seconds?: number | null;
       /**

@@ -1,4 +1,4 @@
-// The parts of headrace.yaml about guardrails, and about the cache of answers.
+// The sections `guardrails` and `cache` of headrace.yaml.
 
 import * as z from "zod";
 import { PatternSet } from "../../base/patterns/pattern-set.ts";
@@ -23,12 +23,12 @@ const defaultTimeoutSeconds = 5;
 const pattern = field(
   z.strictObject({
     name: field(z.string().regex(/^[A-Za-z0-9][\w.-]{0,62}$/), {
-      doc: "What stands in place of what was found where it is masked, and in records.",
+      doc: "Name in records, and the text that replaces a match if `action` is `mask`.",
       must: "1 to 63 letters, digits, dots, underscores or hyphens, beginning with a letter or digit",
       fix: "Give a name such as customer-number.",
     }),
     pattern: field(z.string().min(1).max(2_000), {
-      doc: "A regular expression; matched in time linear in the text.",
+      doc: "A regular expression. Matching takes linear time.",
       must: "a regular expression of 1 to 2000 characters",
       fix: "Write one such as 'KD-[0-9]{8}', in single quotes.",
     }),
@@ -39,12 +39,12 @@ const pattern = field(
 const guardrail = field(
   z.strictObject({
     name: field(z.string().regex(guardrailNamePattern), {
-      doc: "Name, by which models have it in their `policies`.",
+      doc: "Name of the guardrail, for `policies.guardrails` of models.",
       must: guardrailNameText,
       fix: "Give a name such as no-secrets.",
     }),
     kind: said(
-      "What looks: `patterns` of your own, rules for `secrets` and personal data, a model as a `judge`, or a service over `http`.",
+      "Kind of check: your own `patterns`, rules for `secrets` and personal data, a model as a `judge`, or an `http` service.",
       oneOf(guardrailKinds),
     ),
     sides: field(
@@ -53,19 +53,19 @@ const guardrail = field(
         .min(1)
         .max(guardrailSides.length),
       list(
-        "What it looks at.",
+        "What the guardrail checks.",
         "request and answer, with one entry at least",
         "Write [request], [answer] or [request, answer].",
       ),
     ).default([...guardrailSides]),
     action: said(
-      "What is done with what it finds: `block` refuses or ends it, `mask` replaces what was found, `note` counts it and passes it on.",
+      "Action on a finding: `block` refuses the request or ends the answer, `mask` replaces the matched text, `note` only counts the finding.",
       oneOf(guardrailActions),
     ).default("block"),
     patterns: field(
       z.array(pattern).min(1).max(maxPatterns),
       list(
-        "Of `patterns`: what it looks for.",
+        "For `patterns`: the patterns to find.",
         `1 to ${maxPatterns} patterns`,
         "Begin each entry with a hyphen, with name and pattern.",
       ),
@@ -81,15 +81,15 @@ const guardrail = field(
         )
         .min(1)
         .max(maxRules),
-      list("Of `secrets`: groups of rules. Left out: all of them.", "names of groups, with one entry at least"),
+      list("For `secrets`: groups of rules. Default: all.", "names of groups, with one entry at least"),
     ).optional(),
     model: field(z.string().max(maxModelIdLength).regex(printablePattern), {
-      doc: "Of `judge`: id of the model that is asked.",
+      doc: "For `judge`: id of the model that judges.",
       must: "a model id of 1 to 256 printable ASCII characters without spaces",
       fix: "Give the id under which clients see it.",
     }).optional(),
     policy: field(z.string().trim().min(1).max(20_000), {
-      doc: "Of `judge`: what may not pass, in words that the model understands.",
+      doc: "For `judge`: what is not allowed, as an instruction for the model.",
       must: "a text of 1 to 20000 characters",
       fix: "Write a sentence such as: Nothing about other customers.",
     }).optional(),
@@ -99,44 +99,44 @@ const guardrail = field(
         .trim()
         .refine((text) => parseHttpUrl(text) !== undefined),
       {
-        doc: "Of `http`: the address that each text is posted to.",
+        doc: "For `http`: URL to which each text is posted.",
         must: "a URL that begins with http:// or https:// and has no user, password, query or fragment",
         fix: "Give a URL such as https://guard.example.com/check. Where it had a user or password: a credential goes under token.",
         quiet: true,
       },
     ).optional(),
     token: field(z.string().max(4_096).regex(printablePattern), {
-      doc: `Of \`http\`: sent as a bearer token. Keep it out of the file: \`\${NAME}\` takes it from a variable. Left out: none is sent.`,
+      doc: `For \`http\`: bearer token. Keep it out of the file: \`\${NAME}\` takes it from a variable. Default: none.`,
       must: "1 to 4096 printable ASCII characters without spaces or line breaks",
       fix: "Check the value for blanks and line breaks, or leave the key out if the service wants none.",
       quiet: true,
     }).optional(),
     local: said(
-      "Of `http`: whether texts of keys with `never_leaves` may go there, as nothing that it is sent goes further. Left out: false.",
+      "For `http`: true if the service sends nothing on to other systems, so it may receive texts of keys with `never_leaves`. Default: false.",
       trueOrFalse(),
     ).optional(),
     timeout_seconds: field(z.number().min(0.1).max(60), {
-      doc: `Of \`judge\` and \`http\`: how long it may take. Left out: ${defaultTimeoutSeconds}.`,
+      doc: `For \`judge\` and \`http\`: timeout in seconds. Default: ${defaultTimeoutSeconds}.`,
       must: "a number of seconds from 0.1 to 60",
       fix: `Give a number such as ${defaultTimeoutSeconds}, or leave it out.`,
     }).optional(),
     otherwise: said(
-      "Of `judge` and `http`: what happens where it does not answer in time, or not as it should. Left out: `block`.",
+      "For `judge` and `http`: what happens after a timeout or an invalid answer. Default: `block`.",
       oneOf(["pass", "block"]),
     ).optional(),
   }),
-  entry("Looks at requests before a model gets them, and at answers before their client does.", "name and kind"),
+  entry("A check of requests before the model receives them, and of answers before the client does.", "name and kind"),
 );
 
 export const guardrails = field(
   z.array(guardrail),
-  list("What looks at requests and answers; models name it.", "guardrails"),
+  list("Checks of requests and answers. `policies.guardrails` of a model names them.", "guardrails"),
 );
 
 type FileGuardrail = z.output<typeof guardrail>;
 type Member = keyof FileGuardrail;
 
-/** What each kind has of its own: needed, or to be left out. */
+/** The members that each kind of guardrail needs, and those that it may have. */
 const members: Readonly<Record<FileGuardrail["kind"], { needs: readonly Member[]; may: readonly Member[] }>> = {
   patterns: { needs: ["patterns"], may: [] },
   secrets: { needs: [], may: ["rules"] },
@@ -145,7 +145,7 @@ const members: Readonly<Record<FileGuardrail["kind"], { needs: readonly Member[]
 };
 const common: readonly Member[] = ["name", "kind", "sides", "action"];
 
-/** What of it does not go together. `at` is its member. */
+/** Returns the first contradiction of a guardrail's members. `at` is the member. */
 export function guardrailFault(given: FileGuardrail): { at: Member; message: string; fix: string } | undefined {
   const { kind, action, patterns = [] } = given;
   const { needs, may } = members[kind];
@@ -177,7 +177,7 @@ export function guardrailFault(given: FileGuardrail): { at: Member; message: str
   return { at: "patterns", message: `has two patterns with the name ${twice}`, fix: "Give each a name of its own." };
 }
 
-/** What keeps a pattern from being matched in linear time, or at all. */
+/** Returns why a pattern cannot be matched in linear time, or is invalid. */
 function patternsFault(patterns: FileGuardrail["patterns"]): string | undefined {
   try {
     new PatternSet(patterns ?? []);
@@ -188,7 +188,7 @@ function patternsFault(patterns: FileGuardrail["patterns"]): string | undefined 
   }
 }
 
-/** One without a fault, in the names of the code. */
+/** Converts a guardrail without faults to the names of the code. */
 export function guardrailSettings(given: FileGuardrail): GuardrailSettings {
   const { name, kind, sides, action, timeout_seconds = defaultTimeoutSeconds, otherwise = "block" } = given;
   const common = { name, sides, action };
@@ -205,14 +205,14 @@ const bound = (doc: string, [least, most, usual]: readonly [number, number, numb
 export const cache = field(
   z.strictObject({
     store: said(
-      "Where answers are kept: in the `memory` of the server process, or in `redis`, for all replicas and over restarts.",
+      "Where answers are stored: in the `memory` of each server process, or in `redis`, shared by all replicas and kept over restarts.",
       oneOf(["memory", "redis"]),
     ).default("memory"),
     max_bytes: bound(
-      "Most bytes of answers that are kept in memory, of each server process, beside `limits.held_bytes`; the longest unused go first. Vectors take a quarter of it beside.",
+      "Maximum bytes of answers in the memory of each server process, in addition to `limits.held_bytes`. The least recently used answers are removed first. Vectors of the semantic cache may use a quarter of this size on top.",
       [1_048_576, 68_719_476_736, 67_108_864],
     ),
-    max_answer_bytes: bound("Largest answer that is kept.", [1_024, 67_108_864, 1_048_576]),
+    max_answer_bytes: bound("Maximum size of a cached answer in bytes.", [1_024, 67_108_864, 1_048_576]),
   }),
-  mapping("Answers that are given again, of models with `cache` in their `policies`."),
+  mapping("The response cache, for models with `cache` in their `policies`."),
 );

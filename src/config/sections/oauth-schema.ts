@@ -1,4 +1,4 @@
-// The part of headrace.yaml about clients of the authorization server that no account registered.
+// The section `oauth` of headrace.yaml: clients of the authorization server that no account registered.
 import * as z from "zod";
 import { field, list, mapping, oneOf, said } from "../field.ts";
 import { isHost } from "../formats.ts";
@@ -8,11 +8,11 @@ const onOrOff = ["on", "off"] as const;
 export const oauth = field(
   z.strictObject({
     registration: said(
-      "True if clients may register by themselves (RFC 7591), as most MCP clients do. Such a client is public, can be granted `tools:use` alone, and is deleted if nobody authorizes it within a day.",
+      "`on`: clients may register themselves (RFC 7591), as most MCP clients do. Such a client is public, can be granted only `tools:use`, and is deleted if nobody authorizes it within a day.",
       oneOf(onOrOff),
     ).default("on"),
     client_documents: said(
-      "True if a client may identify itself by the URL of a document that describes it (Client ID Metadata Documents). The document is fetched from the public internet once a person who is signed in is asked.",
+      "`on`: a client may use the URL of a document that describes it as its id (Client ID Metadata Documents). The document is fetched from the public internet when a signed-in person is asked to authorize the client.",
       oneOf(onOrOff),
     ).default("on"),
     client_document_hosts: field(
@@ -25,7 +25,7 @@ export const oauth = field(
         )
         .min(1),
       list(
-        "Hosts that may have such documents. Left out: any.",
+        "Hosts that may serve such documents. Default: any.",
         "hosts, one at least",
         "Write [claude.ai], or leave it out.",
       ),

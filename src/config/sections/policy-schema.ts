@@ -1,4 +1,4 @@
-// The part of headrace.yaml about policies of a model.
+// The key `policies` of a model in headrace.yaml.
 import * as z from "zod";
 import { maxModelIdLength } from "../../domain/models/model-entry.ts";
 import { cachedRequests, defaultCachePolicy } from "../../domain/models/policies/cache.ts";

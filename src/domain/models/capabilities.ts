@@ -1,18 +1,18 @@
 // The capabilities of a model.
 
-/** What a model can do, each with what it means to whoever chooses one. */
+/** All capabilities with their descriptions. */
 export const capabilities = {
   chat: "Answers chat completions.",
   completion: "Answers legacy completions.",
-  embeddings: "Makes embeddings.",
-  rerank: "Ranks documents by a query, and scores texts.",
-  moderation: "Tells what in a text or an image is harmful.",
+  embeddings: "Creates embeddings.",
+  rerank: "Ranks documents for a query, and scores texts.",
+  moderation: "Detects harmful texts and images.",
   decisions: "Answers typed questions with probabilities.",
-  speech: "Speaks a text.",
-  transcription: "Writes down what is said in a recording, or its translation.",
-  images: "Makes images, and edits them.",
-  realtime: "Talks over a WebSocket, in audio or text, as it is said.",
-  tokenize: "Tells the tokens of a text, and the text of tokens.",
+  speech: "Converts text to speech.",
+  transcription: "Transcribes or translates recordings.",
+  images: "Creates and edits images.",
+  realtime: "Holds a live conversation over a WebSocket, in audio or text.",
+  tokenize: "Converts texts to tokens and back.",
 } as const;
 
 export type CapabilityName = keyof typeof capabilities;
@@ -21,7 +21,7 @@ export const capabilityNames = Object.keys(capabilities) as readonly CapabilityN
 /** The capabilities of a model; a missing entry means unknown, and the engine decides. */
 export type Capabilities = { [Name in CapabilityName]?: boolean };
 
-/** The same members for each capability. */
+/** Makes an object with a member for each capability. */
 export function byCapability<Value>(of: (meaning: string) => Value): Record<CapabilityName, Value> {
   return Object.fromEntries(capabilityNames.map((name) => [name, of(capabilities[name])])) as Record<
     CapabilityName,

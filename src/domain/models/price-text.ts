@@ -1,13 +1,13 @@
 // Prices as the API and headrace.yaml write them, and how they are kept.
 import { type Price, type PriceVariant, type Rates, rates } from "./price.ts";
 
-/** More are no price that anybody publishes. */
+/** No published price has more. */
 export const maxVariants = 16;
 export const maxHours = 8;
 export const largestRate = 1e9;
 export const largestFactor = 1_000;
 export const dayNames = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"] as const;
-/** `served` as model servers say it, in lower case. */
+/** `served` as model servers report it, in lower case. */
 export const servedPattern = /^[a-z0-9][a-z0-9._-]{0,23}$/;
 /** Times of a day (UTC): `01:00-04:00`. */
 export const hoursPattern = /^([01]\d|2[0-3]):([0-5]\d)-(([01]\d|2[0-3]):([0-5]\d)|24:00)$/;
@@ -16,14 +16,14 @@ export const fromPattern = /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(T([01]\
 export type RateWire = (typeof rates)[number]["wire"];
 type RatesWire = { [One in RateWire]?: number };
 
-/** What a rate is for, in a sentence of the reference. */
+/** Returns the description of a rate for the reference. */
 export function rateDoc({ per, of, else: instead }: (typeof rates)[number]): string {
   const unit = per === "tokens" ? "USD per million tokens of" : "USD for";
   const other = rates.find(({ name }) => name === instead);
-  return `${unit} ${of}.${other ? ` Left out: as \`${other.wire}\`.` : ""}`;
+  return `${unit} ${of}.${other ? ` Default: \`${other.wire}\`.` : ""}`;
 }
 
-/** What the members of a price mean that are no rates. */
+/** Descriptions of the members of a price that are not rates. */
 export const variantDocs = {
   variants: `Rates that replace the base rates if all conditions of the variant apply. Later variants take precedence, and factors multiply. At most ${maxVariants}.`,
   context_above:
@@ -36,7 +36,7 @@ export const variantDocs = {
   factor: "Factor for all token rates under these conditions, including the rates of this variant.",
 } as const;
 
-/** Conditions in their own spelling, beside the rates that hold then. */
+/** Conditions as strings, and the rates that apply under them. */
 export interface VariantWire extends RatesWire {
   context_above?: number;
   served?: string;
@@ -96,7 +96,7 @@ function variantToWire(variant: PriceVariant): VariantWire {
   };
 }
 
-/** Minutes from midnight, of what `hoursPattern` takes. */
+/** Converts a text that `hoursPattern` accepts to minutes from midnight. */
 export function hoursFromText(text: string): { start: number; end: number } {
   const [start = 0, end = 0] = text.split("-").map((time) => {
     const [hour = 0, minute = 0] = time.split(":").map(Number);

@@ -12,7 +12,7 @@ export interface TextRule {
 
 const printable = /^[!-~]+$/;
 
-/** Lengths stand beside each use. */
+/** The rules for texts. Each use adds its maximum length. */
 export const mcpServerTexts = {
   name: {
     pattern: mcpServerName,
@@ -56,7 +56,7 @@ export const mcpServerTexts = {
   },
 } as const satisfies Record<string, TextRule>;
 
-/** Those of the connection and of the length are the gateway's: others would cut requests in two. */
+/** Headers that the gateway sets itself. A setting of connection or length headers could split requests. */
 const ownHeaders: ReadonlySet<string> = new Set([
   ...["connection", "content-length", "expect", "host", "keep-alive"],
   ...["te", "trailer", "transfer-encoding", "upgrade"],
@@ -69,13 +69,14 @@ interface Given {
   readonly oauth?: { readonly client_id?: unknown; readonly client_secret?: unknown } | null | undefined;
 }
 
-/** What of its credentials does not go together. `at` is the member. */
+/** Returns the first contradiction of the credentials. `at` is the member. */
 export function toolCredentialsFault({
   url,
   headers,
   oauth,
 }: Given): { at: "headers" | "oauth"; message: string; fix: string } | undefined {
-  if (headers && oauth) return { at: "oauth", message: "is there beside headers", fix: "Keep one of them." };
+  if (headers && oauth)
+    return { at: "oauth", message: "cannot be set together with headers", fix: "Keep one of them." };
   if (oauth?.client_secret != null && oauth.client_id == null) {
     return { at: "oauth", message: "has a client_secret without its client_id", fix: "Give client_id as well." };
   }
@@ -91,13 +92,13 @@ export const toolIssuerRule = {
   fix: "Give the issuer as its own metadata has it, such as https://login.example.com.",
 } as const;
 
-/** On this machine it may be asked in the clear. */
+/** Reports whether the text is an https URL, or an http URL of this machine. */
 export function isToolIssuer(text: string): boolean {
   const url = parseHttpUrl(text);
   return url !== undefined && (url.protocol === "https:" || /^(?:127\.0\.0\.1|\[::1\]|localhost)$/.test(url.hostname));
 }
 
-/** Where its sealed credentials open: whoever changes the row alone gets them sent to no other server. */
+/** The context of sealed credentials. A changed URL in the row makes them unreadable instead of sending them elsewhere. */
 export function mcpServerContext({ name, url }: { name: string; url: string }): string {
   return `tool server ${name} ${new URL(url).origin}`;
 }

@@ -69,7 +69,8 @@ export async function placeOf(
   { url, node }: Pick<UpdateMcpServerRequest, "url" | "node">,
   findNode: FindNode,
 ): Promise<ServerLocation | undefined> {
-  if (url !== undefined && node !== undefined) throw fieldError("node", "is there beside url. Keep one of them.");
+  if (url !== undefined && node !== undefined)
+    throw fieldError("node", "cannot be set together with url. Keep one of them.");
   if (url !== undefined) return { kind: "http", url: serverUrl(url) };
   if (node === undefined) return undefined;
   requireText("node.server", node.server, texts.name);

@@ -1,4 +1,4 @@
-// Policies of models as the API and headrace.yaml write them, and how they are kept.
+// Converts policies of models between the API's and headrace.yaml's form and the code's.
 import { nanoOfUsd, usdOf } from "../../../base/money.ts";
 import { hoursFromText, hoursToText, type PriceWire, priceFromWire, priceToWire } from "../price-text.ts";
 import { type CachePolicy, type cachedRequests, defaultCachePolicy } from "./cache.ts";
@@ -15,18 +15,19 @@ export const maxWaitSeconds = 86_400;
 export const maxPromptTokens = 1_000_000_000;
 export const maxCacheSeconds = 2_592_000;
 
-/** What each means, for the reference of the file and that of the API. */
+/** Descriptions for the references of the file and of the API. */
 export const policyDocs = {
   policies: "Policies for requests to the model. Default: none.",
   continuation:
-    "True if another deployment is to continue a stream that its upstream cut. It must be able to continue the text exactly.",
-  overflow: "Deployments that are used only if the others keep a request waiting, or under the conditions given here.",
+    "True if another deployment continues a stream that its upstream cut. The deployment must be able to continue the text exactly.",
+  overflow:
+    "Deployments that are used only if the others would keep a request waiting, or under the conditions given here.",
   to: "Upstreams whose deployments of the model come last, the cheapest first.",
   upstream: "Name of an upstream or node that has a deployment of the model.",
   cost: "Your costs for this upstream, with the keys of a model's `price`. The cheapest upstream comes first. Default: the price of `cost_of`, else the model's price.",
   cost_of: "A model in the price list, as `headrace prices` names it. Its price is your cost if `cost` is not set.",
   after_seconds:
-    "Overflow if the other deployments are expected to keep a request waiting for this long. Default: no overflow because of waiting.",
+    "Overflow if a request is expected to wait this long for the other deployments. Default: no overflow because of waiting.",
   prompt_tokens_above: "Overflow if the prompt has more tokens than this. Default: no overflow because of length.",
   hours:
     "Parts of a day (UTC) in which these deployments are used like any other, such as `18:00-08:00`. Default: none.",
@@ -68,7 +69,7 @@ interface CacheWire {
   semantic?: Said<{ model: string; threshold: number }>;
 }
 
-/** A policy that is left out, or null, is off. */
+/** A missing or null policy is off. */
 export interface PoliciesWire {
   continuation?: Said<boolean>;
   overflow?: Said<OverflowWire>;
@@ -78,7 +79,7 @@ export interface PoliciesWire {
   split?: Said<SplitPart[]>;
 }
 
-/** Undefined where all of them are off. */
+/** Returns undefined if all policies are off. */
 export function policiesFromWire(said: PoliciesWire): ModelPolicies | undefined {
   const { continuation, overflow, cache, guardrails, shadow, split } = said;
   const policies: ModelPolicies = {
