@@ -5,6 +5,7 @@ import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, truncateSync }
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import Anthropic from "@anthropic-ai/sdk";
 import type OpenAI from "openai";
 import { toFile } from "openai";
 import { S3Objects } from "../../src/storage/objects/s3-objects.ts";
@@ -105,6 +106,14 @@ describe("OpenAI's SDK", () => {
     const data = await toFile(Buffer.from("x"), "part");
     expect(await refusal(client.uploads.parts.create(upload.id, { data }))).toMatch(/cancelled/);
   });
+});
+
+test("an upload by Anthropic's SDK is refused in words that say what to send, and leaves nothing behind", async () => {
+  const anthropic = new Anthropic({ baseURL: server.url, apiKey: server.key, maxRetries: 0 });
+  const upload = anthropic.beta.files.upload({ file: await toFile(Buffer.from("x"), "a.txt") });
+  expect(await refusal(upload)).toMatch(/400.*Files API is not served here. Send the file in the message/);
+  await server.sweepFiles();
+  expect(onDisk()).toEqual([]);
 });
 
 describe("a form", () => {

@@ -29,6 +29,8 @@ export interface FileRouteDeps {
 }
 
 const maxFilenameLength = 512;
+const noAnthropicFiles =
+  "Anthropic's Files API is not served here. Send the file in the message: a `source` of type `base64`, `text` or `url`.";
 /** OpenAI's SDKs ask for up to 10,000 at once. */
 const fileQuery = z.object({
   ...pageQuery,
@@ -149,6 +151,8 @@ async function receive({ req }: Exchange, principal: Principal, { storedFiles }:
     if (filename === "" || filename.length > maxFilenameLength || filename.includes("\0")) {
       throw fieldError("file", `must have a filename of 1 to ${maxFilenameLength} characters.`);
     }
+    // Anthropic's SDKs send the file alone, and their clients cannot name a purpose.
+    if (!fields.has("purpose") && req.headers.has("anthropic-version")) throw invalidRequest(noAnthropicFiles);
     const form = formOf(fields, filename);
     return await file.finish({ filename, purpose: form.purpose, keepSeconds: form["expires_after[seconds]"] ?? null });
   } catch (error) {
