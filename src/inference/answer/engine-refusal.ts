@@ -48,6 +48,11 @@ export function noAnswer(what: string): GatewayError {
   return new GatewayError("upstream_error", "The model server sent no answer. Retry your request.", { detail: what });
 }
 
+/** An id of a file that was uploaded to this gateway; Azure's ids have the same form. */
+const fileId = /\bfile-[\da-f]{32}\b/;
+const hintOnFiles =
+  "Model servers do not see files that were uploaded to this gateway: send the data of the file in the request.";
+
 interface Verdict {
   error: GatewayError;
   /** No other deployment would answer otherwise. */
@@ -67,7 +72,7 @@ export async function refusalOf(
   asked: Operation,
 ): Promise<Verdict & { said: string | undefined }> {
   const text = await readStart(response.body);
-  const fault = publicFault(text, deployment.engine);
+  const fault = withFileHint(publicFault(text, deployment.engine));
   const told = asked === request.operation ? fault : ofAnotherFormat(fault, asked);
   const detail = `${deployment.engine.name} answered ${response.status} for ${deployment.model} at ${operationPaths[asked]}`;
   if (response.status === 402 || (response.status >= 400 && response.status < 500 && tellsUnpaid(text))) {
@@ -75,19 +80,22 @@ export async function refusalOf(
     const error = new GatewayError("upstream_error", unpaidReason, { detail: unpaid });
     return { error, final: false, said: fault.message };
   }
-  if (response.status === 404) return { ...missing(text, told, request, asked, detail), said: fault.message };
+  if (response.status === 404) {
+    const isNamed = (id: string) =>
+      ![request.model, deployment.model].some((model) => model.includes(id)) && request.bytes.view.includes(id);
+    return { ...missing(missingIn(text, isNamed), told, request, asked, detail), said: fault.message };
+  }
   return { ...verdictOn(response, told, request, detail), said: fault.message };
 }
 
 /** The verdict on a 404: of an object it is the client's, of a model or an endpoint the server's. */
 function missing(
-  text: string,
+  what: ReturnType<typeof missingIn>,
   { message: said, ...fault }: PublicFault,
   { model }: DecodedRequest,
   asked: Operation,
   detail: string,
 ): Verdict {
-  const what = missingIn(text);
   if (what === "object" && said !== undefined) {
     return { error: invalidRequest(said, { detail, ...fault }), final: true };
   }
@@ -97,6 +105,12 @@ function missing(
     ...ofServer(`The model server of \`${model}\` answers 404 at ${operationPaths[asked]}: ${reason}`, detail),
     lacksEndpoint: what === "endpoint",
   };
+}
+
+/** The file may well be there: at this gateway. */
+function withFileHint({ message, ...fault }: PublicFault): PublicFault {
+  const hint = message !== undefined && fileId.test(message) ? ` ${hintOnFiles}` : "";
+  return { ...fault, message: message === undefined ? undefined : `${message}${hint}` };
 }
 
 function ofServer(reason: string, detail: string): Verdict {

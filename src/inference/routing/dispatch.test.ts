@@ -456,6 +456,26 @@ describe("a refusal that waiting does not mend", () => {
     }
     expect([first.requests.length, spare.requests.length]).toEqual([2, 0]);
   });
+
+  test.each([
+    ["no place", "Vector store with id [vs_1a2b] not found.", "vs_1a2b", ""],
+    [
+      "a file of this gateway",
+      "The requested file 'file-0123456789abcdef0123456789abcdef' was not found.",
+      "file-0123456789abcdef0123456789abcdef",
+      " Model servers do not see files that were uploaded to this gateway: send the data of the file in the request.",
+    ],
+  ])("a 404 that names %s and an object of the request is the client's", async (_, message, id, hint) => {
+    const first = engineThat(() => said(404, { error: { message, type: "invalid_request_error", param: null } }));
+    const spare = engineThat(() => status(200));
+    const model = modelOn(first, spare);
+    const request = requestWith({ messages: [{ role: "user", content: id }] });
+    for (let count = 0; count < 2; count++) {
+      const refused = { code: "invalid_request", message: `${message}${hint}` };
+      await expect(send(model, { request })).rejects.toMatchObject(refused);
+    }
+    expect([first.requests.length, spare.requests.length]).toEqual([2, 0]);
+  });
 });
 
 describe("the trail", () => {

@@ -72,11 +72,36 @@ describe("what a 404 says is missing", () => {
     ["endpoint", { status: 404, error: "Not Found", path: "/v1/completions" }],
     ["unknown", {}],
   ])("finds that the %s is missing in %j", (what, body) => {
-    expect(missingIn(JSON.stringify(body))).toBe(what as ReturnType<typeof missingIn>);
+    expect(missingIn(JSON.stringify(body), () => false)).toBe(what as ReturnType<typeof missingIn>);
+  });
+
+  const anthropicFile = { type: "not_found_error", message: "File not found: file_011CN" };
+  const vectorStore = {
+    type: "invalid_request_error",
+    message: "Vector store with id [vs_1a2b] not found.",
+    param: null,
+  };
+  const container = { type: "invalid_request_error", message: "Container with id 'cntr_1a2b' not found.", param: null };
+  test.each([
+    [anthropicFile, "file_011CN"],
+    [vectorStore, "vs_1a2b"],
+    [container, "cntr_1a2b"],
+  ])("finds that the object is missing in %j if the request names it", (error, id) => {
+    expect(missingIn(JSON.stringify({ error }), (asked) => asked === id)).toBe("object");
+    expect(missingIn(JSON.stringify({ error }), () => false)).toBe("endpoint");
+  });
+
+  test("finds that the model or the endpoint is missing, whatever else of the message is in the request", () => {
+    for (const [message, what] of [
+      ["The model llama-3 does not exist.", "model"],
+      ["Invalid URL (POST /v1/chat-x/responses)", "endpoint"],
+    ] as const) {
+      expect(missingIn(JSON.stringify({ error: { message, type: "invalid_request_error" } }), () => true)).toBe(what);
+    }
   });
 
   test.each(["", "404 page not found", "<html>404</html>"])("finds nothing certain about a 404 in %j", (text) => {
-    expect(missingIn(text)).toBe("unknown");
+    expect(missingIn(text, () => true)).toBe("unknown");
   });
 });
 

@@ -42,6 +42,9 @@ const unpaidWords = /^your credit balance is too low\b[^:'"`]*$/i;
 const endpointWords =
   /\binvalid url\b|\/(?:completions|responses|messages|embeddings|rerank|moderations|speech|transcriptions|generations)\b/i;
 
+/** Ids such as `file-abc`, `vs_68a1` and `skill_01Ab`. */
+const objectId = /\b[a-z]{2,16}[-_][\w-]{2,128}/gi;
+
 /** The message for clients if the operator's account at the provider is used up: waiting does not help. */
 export const unpaidReason =
   "The gateway's own account at the model server has no credit or quota left; its operator has to mend that.";
@@ -68,16 +71,19 @@ export function tellsUnpaid(text: string): boolean {
 /**
  * Returns what is missing according to an answer of 404. `object`: something that the request names, such as an earlier
  * item or a file. `endpoint`: the path, reported by a server and not by a proxy before it. `unknown`: undecided, as the
- * answer has no words of an API.
+ * answer has no words of an API. `isNamed` reports whether the request contains an id; the ids of models do not count.
  */
-export function missingIn(text: string): "model" | "object" | "endpoint" | "unknown" {
+export function missingIn(text: string, isNamed: (id: string) => boolean): "model" | "object" | "endpoint" | "unknown" {
   if (!text.trimStart().startsWith("{")) return "unknown";
   const { code, type, place, message } = toldReason(text);
   if (message === undefined) return "unknown";
   // First: the message quotes an id that the client chose, which may say anything.
   if (type === "invalid_request_error" && place !== undefined && place !== "model") return "object";
   if (endpointWords.test(message)) return "endpoint";
-  return code === "model_not_found" || place === "model" || /\bmodel\b/i.test(message) ? "model" : "endpoint";
+  if (code === "model_not_found" || place === "model" || /\bmodel\b/i.test(message)) return "model";
+  // OpenAI and Anthropic name no place for a file, a container, a vector store or a skill.
+  const ids = message.slice(0, maxMessageLength).match(objectId) ?? [];
+  return ids.some(isNamed) ? "object" : "endpoint";
 }
 
 /**
