@@ -1,6 +1,6 @@
 // The client over real sockets: which connection a request takes, what it sends, and how each way of ending is told.
 
-import { afterEach, describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, spyOn, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -791,6 +791,23 @@ describe("failures of the connection", () => {
     const missing = new Http1Client({ hostname: "h", port: 80, unix: join(tmpdir(), "headrace-no-such-socket") });
     expect((await refusal(send(missing))).message).toContain("ENOENT");
     expect(missing.counts.connections).toBe(0);
+  });
+
+  test("looks a name up again when its known address refuses connections", async () => {
+    // Bun resolves the name to 127.0.0.1, where nobody listens; the server has moved to 127.0.0.2.
+    using moved = Bun.listen({
+      hostname: "127.0.0.2",
+      port: 0,
+      socket: { data: (socket) => void socket.write(ok("moved")) },
+    });
+    using lookup = spyOn(Bun.dns, "lookup").mockResolvedValue([{ address: "127.0.0.2", family: 4, ttl: 0 }]);
+    const client = new Http1Client({ hostname: "localhost", port: moved.port });
+    expect(await ask(client)).toBe("moved");
+    client.close();
+    lookup.mockRejectedValue(new Error("no such name"));
+    const refused = await refusal(send(new Http1Client({ hostname: "localhost", port: moved.port })));
+    expect(refused).toMatchObject({ fault: "connect", answerBegan: false });
+    expect(refused.message).toContain("ECONNREFUSED");
   });
 
   test("a want of file descriptors is told as what it is", async () => {

@@ -230,11 +230,14 @@ export class Http1Client implements HttpClient, ConnectionOwner {
         ? { tls: { serverName: tls.serverName, rejectUnauthorized: true, ...(tls.ca ? { ca: tls.ca } : {}) } }
         : {}),
     };
+    const open = (host: string) => Bun.connect({ ...common, hostname: host, port });
+    const failed = (error: unknown) => {
+      if (unix !== undefined || address !== undefined || !isUnreachable(error)) connection.connectFailed(error);
+      else void openAnew(hostname, connection, open, error);
+    };
     try {
-      const opening = unix
-        ? Bun.connect({ ...common, unix })
-        : Bun.connect({ ...common, hostname: address ?? hostname, port });
-      opening.catch((error: unknown) => connection.connectFailed(error));
+      const opening = unix ? Bun.connect({ ...common, unix }) : open(address ?? hostname);
+      opening.catch(failed);
     } catch (error) {
       connection.connectFailed(error);
     }
@@ -289,6 +292,31 @@ export class Http1Client implements HttpClient, ConnectionOwner {
     if (this.#connections.size > 0) return;
     clearInterval(this.#sweeper);
     this.#sweeper = undefined;
+  }
+}
+
+function isUnreachable(error: unknown): boolean {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  return code === "ECONNREFUSED" || code === "EHOSTUNREACH" || code === "ENETUNREACH" || code === "ETIMEDOUT";
+}
+
+/**
+ * Looks the name up again and tries its first address. Bun keeps an address for 30 s, also if connections to it fail, and a
+ * server that moved would be away for as long.
+ */
+async function openAnew(
+  hostname: string,
+  connection: ClientConnection,
+  open: (host: string) => Promise<unknown>,
+  failure: unknown,
+): Promise<void> {
+  try {
+    const [found] = await Bun.dns.lookup(hostname, { backend: "libc" });
+    if (!connection.connecting) return;
+    if (found === undefined || found.address === hostname) throw failure;
+    await open(found.address);
+  } catch {
+    connection.connectFailed(failure);
   }
 }
 
