@@ -134,7 +134,8 @@ function verdictOn(
   detail: string,
 ): Verdict {
   const { status } = response;
-  if (status === 400 || status === 422) {
+  // OpenAI answers 424 if an MCP server that the request names fails. TGI answers 424, without a place, if it fails itself.
+  if (status === 400 || status === 422 || (status === 424 && fault.param !== undefined)) {
     return {
       error: invalidRequest(said ?? "The model server refused the request.", { detail, ...fault }),
       final: true,

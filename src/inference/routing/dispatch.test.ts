@@ -457,6 +457,21 @@ describe("a refusal that waiting does not mend", () => {
     expect([first.requests.length, spare.requests.length]).toEqual([2, 0]);
   });
 
+  test("a 424 is the client's if it names a place in the request, and the server's otherwise", async () => {
+    const message = "Error retrieving tool list from MCP server: 'docs'. Http status code: 404 (Not Found)";
+    const error = { message, type: "external_connector_error", param: "tools", code: "http_error" };
+    const first = engineThat(() => said(424, { error }));
+    const spare = engineThat(() => status(200));
+    const model = modelOn(first, spare);
+    for (let count = 0; count < 2; count++) {
+      await expect(send(model)).rejects.toMatchObject({ code: "invalid_request", message, param: "tools" });
+    }
+    expect([first.requests.length, spare.requests.length]).toEqual([2, 0]);
+    const failing = engineThat(() => said(424, { error: "Request failed during generation", error_type: "generation" }));
+    await ask(modelOn(failing, spare));
+    expect([failing.requests.length, spare.requests.length]).toEqual([1, 1]);
+  });
+
   test.each([
     ["no place", "Vector store with id [vs_1a2b] not found.", "vs_1a2b", ""],
     [
