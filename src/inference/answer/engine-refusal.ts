@@ -10,6 +10,7 @@ import {
   missingIn,
   type PublicFault,
   publicFault,
+  tellsFlagged,
   tellsUnpaid,
   unpaidReason,
 } from "../../requests/dialects/engine-fault.ts";
@@ -79,6 +80,11 @@ export async function refusalOf(
     const unpaid = `${detail}: its account there has no credit or quota left`;
     const error = new GatewayError("upstream_error", unpaidReason, { detail: unpaid });
     return { error, final: false, said: fault.message };
+  }
+  if (response.status === 403 && tellsFlagged(text)) {
+    const reason = fault.message ?? "The provider's moderation flagged the input.";
+    const options = { detail, engineCode: "content_filter" as const };
+    return { error: invalidRequest(reason, options), final: true, said: fault.message };
   }
   if (response.status === 404) {
     const isNamed = (id: string) =>

@@ -457,6 +457,22 @@ describe("a refusal that waiting does not mend", () => {
     expect([first.requests.length, spare.requests.length]).toEqual([2, 0]);
   });
 
+  test("a 403 is the client's if a moderation flagged the input, and the server's otherwise", async () => {
+    const message = 'This model requires moderation. Your input was flagged for "violence".';
+    const metadata = { reasons: ["violence"], flagged_input: "x", provider_name: "OpenAI" };
+    const first = engineThat(() => said(403, { error: { code: 403, message, metadata } }));
+    const spare = engineThat(() => status(200));
+    const model = modelOn(first, spare);
+    for (let count = 0; count < 2; count++) {
+      const refused = { code: "invalid_request", message, engineCode: "content_filter" };
+      await expect(send(model)).rejects.toMatchObject(refused);
+    }
+    expect([first.requests.length, spare.requests.length]).toEqual([2, 0]);
+    const locked = engineThat(() => said(403, { error: { code: 403, message: "Key disabled", metadata: {} } }));
+    await ask(modelOn(locked, spare));
+    expect([locked.requests.length, spare.requests.length]).toEqual([1, 1]);
+  });
+
   test("a 424 is the client's if it names a place in the request, and the server's otherwise", async () => {
     const message = "Error retrieving tool list from MCP server: 'docs'. Http status code: 404 (Not Found)";
     const error = { message, type: "external_connector_error", param: "tools", code: "http_error" };
@@ -467,7 +483,9 @@ describe("a refusal that waiting does not mend", () => {
       await expect(send(model)).rejects.toMatchObject({ code: "invalid_request", message, param: "tools" });
     }
     expect([first.requests.length, spare.requests.length]).toEqual([2, 0]);
-    const failing = engineThat(() => said(424, { error: "Request failed during generation", error_type: "generation" }));
+    const failing = engineThat(() =>
+      said(424, { error: "Request failed during generation", error_type: "generation" }),
+    );
     await ask(modelOn(failing, spare));
     expect([failing.requests.length, spare.requests.length]).toEqual([1, 1]);
   });

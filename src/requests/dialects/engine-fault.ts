@@ -68,6 +68,11 @@ export function tellsUnpaid(text: string): boolean {
   return unpaidKinds.has(code) || unpaidKinds.has(type) || unpaidWords.test(message);
 }
 
+/** Reports whether a 403 is OpenRouter's for a flagged input, and not about the credentials of the gateway. */
+export function tellsFlagged(text: string): boolean {
+  return /"flagged_input"\s*:/.test(text);
+}
+
 /**
  * Returns what is missing according to an answer of 404. `object`: something that the request names, such as an earlier
  * item or a file. `endpoint`: the path, reported by a server and not by a proxy before it. `unknown`: undecided, as the
