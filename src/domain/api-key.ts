@@ -4,10 +4,10 @@ export const environments = ["live", "test", "dev"] as const;
 /** live, test and dev are kept apart inside one deployment. */
 export type Environment = (typeof environments)[number];
 
-/** A model whose environments nobody set is for live and dev: test keys reach only models that are marked for test. */
+/** The default for a model without environments: live and dev. Test keys reach only models that are marked for test. */
 export const defaultEnvironments: readonly Environment[] = ["live", "dev"];
 
-/** Those of them that are given, each once, in their usual order. */
+/** Returns the given environments in their usual order, without duplicates. */
 export function inUsualOrder(given: readonly Environment[]): Environment[] {
   return environments.filter((environment) => given.includes(environment));
 }
@@ -17,13 +17,13 @@ const randomLength = 30;
 const checksumLength = 6;
 const keyPattern = /^sk_(live|test|dev)_hr_[0-9A-Za-z]{36}$/;
 
-/** The secret itself, e.g. `sk_dev_hr_` + 30 random base62 characters + 6 of checksum. 178 bits of entropy. */
+/** Makes a key, e.g. `sk_dev_hr_` + 30 random base62 characters + 6 of checksum. 178 bits of entropy. */
 export function generateApiKey(environment: Environment): string {
   const body = `sk_${environment}_hr_${randomBase62(randomLength)}`;
   return body + checksum(body);
 }
 
-/** Random characters of the system's generator for secrets; 5.95 bits a character. */
+/** Returns characters from the system's secure random generator; 5.95 bits a character. */
 export function randomBase62(length: number): string {
   let random = "";
   const bytes = new Uint8Array(64);
@@ -38,8 +38,8 @@ export function randomBase62(length: number): string {
 }
 
 /**
- * The environment of a well-formed key, or undefined. The checksum lets a mistyped or made-up key be refused without
- * a look-up; it is no proof of anything.
+ * Returns the environment of a well-formed key, or undefined. The checksum rejects typos without a lookup; it proves
+ * nothing.
  */
 export function parseApiKey(key: string): Environment | undefined {
   const match = keyPattern.exec(key);
@@ -48,7 +48,7 @@ export function parseApiKey(key: string): Environment | undefined {
   return checksum(body) === key.slice(-checksumLength) ? (match[1] as Environment) : undefined;
 }
 
-/** The environment of a key that is known to be well-formed: the letter behind `sk_` tells. */
+/** Returns the environment of a key that is known to be well-formed. */
 export function environmentOf(key: string): Environment {
   const letter = key.charCodeAt(3);
   if (letter === letterOf.live) return "live";
@@ -57,21 +57,21 @@ export function environmentOf(key: string): Environment {
 
 const letterOf = { live: "l".charCodeAt(0), test: "t".charCodeAt(0) };
 
-/** The parts of a key that may be shown after its creation. */
+/** Returns the parts of a key that may be shown after its creation. */
 export function displayParts(key: string): { prefix: string; last4: string } {
   return { prefix: key.slice(0, key.indexOf("_hr_") + 4), last4: key.slice(-4) };
 }
 
 const ofOurs = /_hr_|hr[nrs]_/;
 
-/** Text without whole keys, nor tokens and secrets of ours, in it: somebody may have put one where a name belongs. */
+/** Masks keys, tokens and secrets of the gateway in a text, such as a key that was entered as a name. */
 export function maskKeys(text: string): string {
   if (!ofOurs.test(text)) return text;
   // Join tokens, refresh tokens and secrets of apps begin with hrn_, hrr_ and hrs_.
   return text.replace(/(sk_(?:live|test|dev)_hr_)\w+/g, "$1…").replace(/\b(hr[nrs]_)[\w-]{20,}/g, "$1…");
 }
 
-/** Whether a key looks like a record that only kept what may be shown. */
+/** Reports whether a key matches the displayable parts of a record. */
 export function showsAs(key: string, record: { prefix: string; last4: string }): boolean {
   const { prefix, last4 } = displayParts(key);
   return prefix === record.prefix && last4 === record.last4;

@@ -1,9 +1,9 @@
-// The audit log: who changed which credential or account, when and from where; never a secret.
+// The audit log: who changed which credential or account, when and from where. Never contains a secret.
 import type { Role } from "./people/role.ts";
 
 /**
- * `key`: an API key or a token made from it; `person`: somebody signed in; `app`: an OAuth client; `operator`: whoever has
- * the data directory; `system`: the server itself; `anonymous`: nobody who could be told, as at a failed sign-in.
+ * `key`: an API key or a token made from it; `person`: a signed-in person; `app`: an OAuth client; `operator`: a user
+ * of the data directory; `system`: the server itself; `anonymous`: unknown, as at a failed sign-in.
  */
 export type AuditActor = { type: "key" | "person" | "app"; id: string } | { type: "operator" | "system" | "anonymous" };
 
@@ -81,7 +81,7 @@ export const auditActions = [
 ] as const;
 export type AuditAction = (typeof auditActions)[number];
 
-/** The credential by which a person acted when the request was let in; null for any other. */
+/** The credential with which a person acted when the request was admitted; null for other actors. */
 export interface ActorStatus {
   sessionId: string | null;
   /** Id of the grant of a login. */
@@ -98,20 +98,20 @@ export interface AuditEvent {
   at: number;
   action: AuditAction;
   actor: AuditActor;
-  /** Asked again as the change is written: a body takes its time, and a right may end meanwhile. Not kept. */
+  /** Checked again when the change is written, because a right may end while the body arrives. Not stored. */
   standing?: ActorStatus;
-  /** The account that it concerns; null where that is unknown or no single one. */
+  /** The affected account; null if it is unknown or there is not one. */
   accountId: string | null;
-  /** Id of the key, account or signing key, name of the tier or upstream; id of the model; null where unknown. */
+  /** Id of the key, account, signing key or model, or name of the tier or upstream; null if unknown. */
   targetId: string | null;
-  /** The address of the client that asked for it; null where none did. */
+  /** The address of the client; null without one. */
   clientAddress: string | null;
   requestId: string | null;
   /** The change, or the reason of a refusal: names and plain values, never a secret. */
   detail: Readonly<Record<string, unknown>>;
 }
 
-/** The actor of a change, whose rights are checked again as it is written. */
+/** The actor of a change, whose rights are checked again when it is written. */
 export type Acting = Pick<AuditEvent, "actor" | "at" | "accountId" | "standing">;
 
 export interface AuditFilter {
@@ -125,11 +125,11 @@ export interface AuditFilter {
 
 export interface AuditLog {
   append(events: readonly AuditEvent[]): Promise<void>;
-  /** Newest first; those before the event `after`, and none before `downTo`. */
+  /** Lists events, newest first, before the event `after`, and none before `downTo`. */
   list(
     filter: AuditFilter,
     page: { after: string | undefined; downTo?: string | undefined; limit: number },
   ): Promise<AuditEvent[]>;
-  /** The id of the last event that one request looks at before `after`; undefined: as far as there are any. */
+  /** Returns the id of the last event that one request scans before `after`. Undefined: the scan reaches the end. */
   reach(filter: AuditFilter, after: string | undefined): Promise<string | undefined>;
 }

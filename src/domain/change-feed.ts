@@ -1,24 +1,25 @@
-// The port by which processes that share a database tell each other that something changed, so that nobody has to wait for its next look.
-
-/** `credentials`: keys, accounts, tiers, grants; `routing`: upstreams, nodes and MCP servers; `connections`: which process holds which node; `answers`: kept ones were forgotten. */
-export type ChangeTopic = "credentials" | "routing" | "connections" | "answers";
+// The port by which processes that share a database notify each other of changes, so that no process has to wait for
+// its next poll.
 
 /**
- * A hint, not a promise: who depends on it also looks by itself now and then. In a single process nobody else is there to
- * be told.
+ * `credentials`: keys, accounts, tiers, grants; `routing`: upstreams, nodes and MCP servers; `connections`: which
+ * process holds which node; `answers`: the response cache was cleared.
  */
+export type ChangeTopic = "credentials" | "routing" | "connections" | "answers";
+
+/** A hint without a guarantee: subscribers also poll. A single process has no other process to notify. */
 export interface ChangeFeed {
   /**
-   * After it was committed. Never throws; what cannot be told is found by the next look. `ids`: of all that it is about, for
-   * those who cannot look; left out where that may be anything.
+   * Announces a committed change. Never throws; the next poll finds what could not be announced. `ids` has all affected
+   * ids, for subscribers that cannot poll; missing if it may be anything.
    */
   announce(topic: ChangeTopic, ids?: readonly string[]): void;
   /**
-   * Called for changes by others, with what was told of them; without it also when some may have been missed, as after a
-   * broken connection.
+   * Calls `listener` with the ids of changes by other processes; without ids also if changes may have been missed, as
+   * after a broken connection.
    */
   onChange(topic: ChangeTopic, listener: (ids?: readonly string[]) => void): void;
 }
 
-/** The feed of a process that shares its database with nobody. */
+/** The feed of a process that does not share its database. */
 export const noChangeFeed: ChangeFeed = { announce() {}, onChange() {} };

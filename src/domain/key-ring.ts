@@ -1,4 +1,5 @@
-// Keys for one purpose while the secret behind them is replaced: one makes what is new, older ones still open what there is.
+// Keys for one purpose while their secret is being replaced: the current key seals new values, older ones still open
+// existing values.
 
 /** The first is the one in use. */
 export type KeyRing = readonly [current: Uint8Array, ...older: Uint8Array[]];
@@ -14,7 +15,7 @@ export function currentKey(keys: Keys): Uint8Array {
   return keyRing(keys)[0];
 }
 
-/** A ring of what is made of each. */
+/** Makes a ring of the results of `make`. */
 export function mapKeys(keys: Keys, make: (key: Uint8Array) => Uint8Array): KeyRing {
   const [current, ...older] = keyRing(keys);
   return [make(current), ...older.map(make)];

@@ -1,9 +1,9 @@
-// Tags of keys: short words that their usage is counted under.
+// Tags of keys, under which their usage is counted.
 
-/** Each is one more to count under with every request. */
+/** Each tag is counted with every request. */
 export const maxKeyTags = 10;
 export const maxTagLength = 64;
-/** It begins with a letter or digit; in it there may be `. _ : @ / = + -` as well. */
+/** Begins with a letter or digit; then also `. _ : @ / = + -`. */
 export const tagPattern = /^[A-Za-z0-9][A-Za-z0-9._:@/=+-]*$/;
-/** The same but for what the gateway alone counts under: `asked:` and `gateway:`. */
+/** The same without the prefixes reserved for the gateway: `asked:` and `gateway:`. */
 export const givenTagPattern = /^(?!asked:|gateway:)[A-Za-z0-9][A-Za-z0-9._:@/=+-]*$/;

@@ -1,4 +1,4 @@
-// Who makes a request, as established by a credential, and the API keys behind it.
+// The caller of a request, as established by a credential, and the API keys behind it.
 import type { Account } from "./account.ts";
 import type { Environment } from "./api-key.ts";
 import type { AuditEvent } from "./audit.ts";
@@ -14,30 +14,30 @@ import type { ToolAccess } from "./tools/tool-access.ts";
 
 export interface Principal {
   account: Account;
-  /** The key that was presented, or from which the token was made, behind it the key that made it, and so on. */
+  /** The presented key, or the key of the token, then the key that made it, and so on. */
   keys: readonly [ChainKey, ...ChainKey[]];
   environment: Environment;
-  /** The scopes that all of `keys` have, and the token where there is one. */
+  /** The scopes that all of `keys` have, and the token if there is one. */
   scopes: ReadonlySet<Scope>;
-  /** Unix seconds; only of an access token: what it makes must not outlive it. */
+  /** Unix seconds, only for an access token. Objects that the token makes must not outlive it. */
   tokenExpiresAt?: number;
-  /** The id of the key that signed the access token; undefined for other credentials. */
+  /** The id of the key that signed the access token. Undefined for other credentials. */
   tokenSignedBy?: string;
   /** The third-party app that acts for the account; null for keys, their tokens, and people. */
   appId: string | null;
-  /** Who is signed in, at a browser or with `headrace login`; not for keys and third-party apps. */
+  /** The signed-in person, in a browser or with `headrace login`. Undefined for keys and third-party apps. */
   person?: SignedInPerson | undefined;
-  /** Everything that a request of this principal counts against. */
+  /** All limits and quotas that requests of this principal count against. */
   limits: LimitSet;
-  /** What bounds the models that it may use beyond its environment; undefined: nothing. */
+  /** Restrictions on models besides the environment. Undefined: none. */
   reach?: ModelAccess | undefined;
-  /** What bounds the tools that it may use; undefined: nothing. */
+  /** Restrictions on tools. Undefined: none. */
   tools?: ToolAccess | undefined;
-  /** The highest that its requests may have: of all of `keys`, and of the account's tier. Left out: normal. */
+  /** The highest priority of its requests, bounded by all of `keys` and the account's tier. Default: normal. */
   priority?: Priority | undefined;
-  /** Tags of all of `keys`, each once, its own first; undefined: none. */
+  /** Tags of all of `keys` without duplicates, the presented key's first. Undefined: none. */
   tags?: readonly string[] | undefined;
-  /** The response cache setting of its keys: off if any key turns it off; undefined: as each model. */
+  /** The response cache setting of its keys: off if any key turns it off. Undefined: as each model is configured. */
   responseCache?: ResponseCache | undefined;
 }
 
@@ -48,34 +48,34 @@ export interface SignedInPerson extends Pick<Person, "id" | "isOperator"> {
   sessionId: string | null;
 }
 
-/** Which models the keys of a chain leave. */
+/** The models that a chain of keys allows. */
 export interface ModelAccess {
-  /** The ids and patterns of each key that names models: each list has to have the model. */
+  /** The patterns of each key that restricts models. Every list has to allow the model. */
   readonly models: readonly (readonly string[])[];
-  /** Whether only deployments count that an operator marked as local. */
+  /** True if only deployments count that an operator marked as local. */
   readonly neverLeaves: boolean;
 }
 
 /**
- * `key`: an API key; `membership`: a person as a member of an account; `grant`: an app that a person allowed. Only keys have
- * a secret; all of them bound what comes behind them in the same way.
+ * `key`: an API key; `membership`: a person as a member of an account; `grant`: an app that a person allowed. Only keys
+ * have a secret. All of them bound the keys that they make in the same way.
  */
 export type CredentialKind = "key" | "membership" | "grant";
 
 /**
- * An API key as stored: never the secret, only its digest. Times in Unix seconds. Memberships and grants are records of the
- * same form: one cache, one chain, one way to end. Its amounts are null where it has none of its own.
+ * An API key as stored: only its digest, never the secret. Times in Unix seconds. Memberships and grants have the same
+ * form, so that cache, chain and revocation work alike. Amounts are null if the key has none of its own.
  */
 export interface ApiKeyRecord extends ByName<KeyAmount, number | null> {
   id: string;
   kind: CredentialKind;
-  /** The person of a membership or grant; for a key, the member whose own it is, null where it is the account's. */
+  /** The person of a membership or grant. For a member's own key, the member; null for a key of the account. */
   personId: string | null;
   /** The app of a grant; null for others. */
   appId: string | null;
   /** The role of a membership; null for others. */
   role: Role | null;
-  /** Whether the member of a membership sees the usage and requests of the whole account. False for others. */
+  /** True if a membership's member sees the usage and requests of the whole account. False for other kinds. */
   seesAllUsage: boolean;
   accountId: string;
   name: string;
@@ -85,53 +85,50 @@ export interface ApiKeyRecord extends ByName<KeyAmount, number | null> {
   prefix: string;
   last4: string;
   scopes: readonly Scope[];
-  /** Id of the key or person that made it, an operator's included; null for the first key and those made at the console. */
+  /** Id of the key or person that made it, also an operator's. null for the first key and keys made on the console. */
   createdBy: string | null;
-  /** The key whose authority bounds this one's and with which it dies; null for none. Same account and environment. */
+  /** The key that bounds this one and ends it with itself; null for none. Same account and environment. */
   parentId: string | null;
-  /**
-   * The id under which its own limit counts: kept when a key is rotated, so that the overlap has one budget and not
-   * two.
-   */
+  /** The id under which its own limit counts. A rotation keeps it, so that both keys share one budget. */
   limitId: string;
   createdAt: number;
   expiresAt: number | null;
-  /** The time of its revocation; one in the future is scheduled, as after a rotation. */
+  /** The time of its revocation. A time in the future is scheduled, as after a rotation. */
   revokedAt: number | null;
-  /** Revoked for good: whatever a clock says later. False while a revocation is only scheduled. */
+  /** True if the key is revoked permanently, regardless of the clock. False while a revocation is only scheduled. */
   revoked: boolean;
   lastUsedAt: number | null;
   /** Addresses and CIDR ranges; empty: from anywhere. */
   allowedIps: readonly string[];
-  /** Requests per `rateLimitWindow`; null: none of its own. */
+  /** Requests per `rateLimitWindow`; null: no own limit. */
   rateLimit: number | null;
   /** Seconds; null with `rateLimit`. */
   rateLimitWindow: number | null;
-  /** Quotas per window of its own. */
+  /** The key's own quotas per window. */
   quotas: readonly QuotaRule[];
-  /** Ids of models that it may use, and beginnings of ids with an asterisk; null: all of its environment. */
+  /** Model ids or prefixes ending in `*` that it may use; null: all of its environment. */
   models: readonly string[] | null;
   /** Tools that it may use, as in `ToolAccess`; null: all, and an empty list: none. */
   tools: readonly string[] | null;
-  /** Whether its requests go only to deployments that an operator marked as local. */
+  /** True if its requests go only to deployments that an operator marked as local. */
   neverLeaves: boolean;
   /** The highest priority that its requests may have; null: that of its account's tier. */
   priority: Priority | null;
-  /** Whether its requests get answers that are kept; null: as each model says. */
+  /** The response cache setting; null: as each model is configured. */
   responseCache: ResponseCache | null;
-  /** What its usage is counted under; see `key-tags.ts`. */
+  /** Tags for usage; see `key-tags.ts`. */
   tags: readonly string[];
-  /** What people wrote down about it. */
+  /** A note for people. */
   note: string | null;
 }
 
-/** What of a key its requests have to do with: all that bounds them, and nothing that only people look at. */
+/** The members of a key that its requests need: all restrictions, without members that only people read. */
 export type ChainKey = Omit<
   ApiKeyRecord,
   "name" | "digest" | "prefix" | "last4" | "createdBy" | "createdAt" | "lastUsedAt" | "note"
 >;
 
-/** The members of a record that is new and bounds nobody by itself. */
+/** The members of a new record without restrictions. */
 export const newAndUnbounded = {
   seesAllUsage: false,
   expiresAt: null,
@@ -154,7 +151,7 @@ export const newAndUnbounded = {
 
 export type KeyStatus = "active" | "expired" | "revoked";
 
-/** A key and those that bound it (`parentId`), itself first, and its account. */
+/** A key and the keys that bound it (`parentId`), itself first, and its account. */
 export interface KeyChain {
   keys: readonly [ApiKeyRecord, ...ApiKeyRecord[]];
   account: Account;
@@ -182,27 +179,29 @@ export type KeyChanges = Partial<
   >
 >;
 
-/** Every write puts its event into the audit log, and raises the credential revision, in the same transaction. */
+/** Every write adds its event to the audit log and raises the credential revision in the same transaction. */
 export interface KeyStore {
-  /** One indexed read by full digest, or those under older secrets, and one for each ancestor. */
+  /** Finds a key by its digest, or its digests under older secrets, and its ancestors. One indexed read each. */
   findChainByDigest(digest: string, ...older: string[]): Promise<KeyChain | undefined>;
   findChainById(id: string): Promise<KeyChain | undefined>;
-  /** The oldest key of an environment that no key made and no operator's is, or what it was rotated into. */
+  /**
+   * Returns the oldest key of an environment that neither a key nor an operator made, or its successor after rotations.
+   */
   firstKey(environment: Environment): Promise<ApiKeyRecord | undefined>;
-  /** API keys of one account and environment, of one member where named, newest first; those after the key `after`. */
+  /** Lists API keys of one account and environment, optionally of one member, newest first, after the key `after`. */
   listKeys(
     filter: { accountId: string; environment: Environment; personId?: string },
     page: { after: string | undefined; limit: number },
   ): Promise<ApiKeyRecord[]>;
   insertKey(key: ApiKeyRecord, event: AuditEvent): Promise<void>;
-  /** Unless its environment has a first key already; gives the one that there is then. */
+  /** Inserts the first key of an environment, unless one exists. Returns the existing or new key. */
   insertFirstKey(key: ApiKeyRecord, event: AuditEvent): Promise<ApiKeyRecord>;
-  /** Undefined where there is no such key. A revocation that already took effect is final: it is never moved or lifted. */
+  /** Returns undefined for an unknown key. A revocation in effect is final: it is never moved or undone. */
   updateKey(id: string, changes: KeyChanges, event: AuditEvent): Promise<ApiKeyRecord | undefined>;
   /**
-   * Adds the successor, revokes the old key at `revokeAt`, and moves the old key's children to the successor. Gives the
-   * successor, which has the old key's attributes of that moment; undefined where the old key is not there, has ended or
-   * was rotated before.
+   * Adds the successor, revokes the old key at `revokeAt`, and moves the old key's children to the successor. Returns
+   * the successor, which has the old key's current attributes. Returns undefined if the old key is missing, has ended
+   * or was rotated before.
    */
   rotateKey(
     id: string,
@@ -210,11 +209,11 @@ export interface KeyStore {
     revokeAt: number,
     event: AuditEvent,
   ): Promise<ApiKeyRecord | undefined>;
-  /** Makes revocations final whose time has come: from then on no clock is asked about them. */
+  /** Makes due revocations final, so that they no longer depend on a clock. */
   endDue(nowSeconds: number): Promise<void>;
   /** Unix seconds by key id; never moves a time back. */
   touchKeys(lastUsed: ReadonlyMap<string, number>): Promise<void>;
-  /** A number that every change of a key, account or tier raises, by whichever process. */
+  /** Returns a number that every process raises with each change of a key, account or tier. */
   credentialRevision(): Promise<number>;
 }
 
@@ -223,7 +222,7 @@ export function keyOf(principal: Principal): ChainKey {
   return principal.keys[0];
 }
 
-/** The person or key that it is within its account: people share with others as one, whatever keys they have. */
+/** Returns the person or key that shares slots within the account. All keys of a person count as that person. */
 export function partyOf({ keys }: Pick<Principal, "keys">): string {
   const [own] = keys;
   if (own.personId === null) return own.limitId;
@@ -237,16 +236,16 @@ export function actorOf({ person, appId, keys }: Principal): { type: "key" | "pe
 }
 
 /**
- * The limit id of the key that made the presented one, which a rotation keeps: what such a key makes is for keys of the same
- * maker. Null where no key made it.
+ * Returns the limit id of the key that made the presented one, which a rotation keeps: keys of the same maker share it.
+ * null if no key made it.
  */
 export function makerOf({ keys }: Pick<Principal, "keys">): string | null {
   return keys[1]?.limitId ?? null;
 }
 
 /**
- * The member whose own keys, apps and chats are all that the principal sees and manages; null for the account's. That of
- * owners and admins who are signed in, and of the account's own keys, is the account's.
+ * Returns the member to whose own keys, apps and chats the principal is restricted. Returns null for signed-in owners
+ * and admins and for keys of the account, which see all of the account's.
  */
 export function ownOnly({ person, keys }: Principal): string | null {
   if (person) return person.role === "member" ? person.id : null;
@@ -254,15 +253,15 @@ export function ownOnly({ person, keys }: Principal): string | null {
 }
 
 /**
- * The person whose usage and requests are all that the principal sees; null for those of the account. Owners and admins see
- * the account's, and so do members to whom an owner allowed it. A key sees what whoever it belongs to sees: one of the
- * account all of it. An app sees what it did for whoever allowed it.
+ * Returns the person to whose usage and requests the principal is restricted, or null for the whole account. Owners,
+ * admins and members with an owner's permission see the account's. A key of the account sees everything, a member's key
+ * what the member sees. An app sees its activity for the person who allowed it.
  */
 export function seesUsageOf(principal: Principal): string | null {
   const [{ personId }] = principal.keys;
   if (principal.appId !== null || personId === null) return personId;
   const membership = principal.keys.find(({ kind }) => kind === "membership");
-  // A key whose maker is not behind it is nobody's to widen.
+  // A key without its maker's membership gets no wider view.
   const seesAll = membership !== undefined && (membership.role !== "member" || membership.seesAllUsage);
   return seesAll ? null : personId;
 }

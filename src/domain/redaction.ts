@@ -1,7 +1,7 @@
-// Text without credentials in it: the last line of defence of logs and traces, whatever a caller put into a message.
+// Removes credentials from texts: the last line of defence of logs and traces.
 import { maskKeys } from "./api-key.ts";
 
-/** Cheap, and true of whatever `redactCredentials` would change: most texts need nothing else. */
+/** A cheap test that matches every text that `redactCredentials` would change; most texts do not match. */
 const marks =
   /_hr_|hr[nrs]_|eyJ|:\/\/[^\s/]*@|(?:sk|pk|hf|xai)[-_]|AIza|[Bb][Ee][Aa][Rr][Ee][Rr]\s|[Bb][Aa][Ss][Ii][Cc]\s/;
 /** Join tokens, refresh tokens, secrets of apps. */
@@ -9,20 +9,20 @@ const ownTokens = /\b(hr[nrs]_)[\w-]{8,}/g;
 /** RFC 6750, 2.1, and RFC 7617, 2. */
 const authorizations = /\b(Bearer|Basic)\s+[\w.~+/=-]{8,}/gi;
 /**
- * Three parts or five (RFC 7515, 7516); the header of each begins with `{"`. What has no such parts is matched as well, so that
- * it is passed over and not looked through again from each place in it.
+ * Three or five parts (RFC 7515, 7516), with a header that begins with `{"`. Texts without such parts also match, so
+ * that the scan does not restart at each of their positions.
  */
 const webTokens = /\beyJ[\w-]{6,}((?:\.[\w-]*){2,4})?/g;
-/** User and password of a URL, or a token in their place; to the last `@`, as a password may have one. */
+/** User and password of a URL, or a token instead; up to the last `@`, because a password may contain one. */
 const userInfo = /(:\/\/)[^\s/]+@/g;
-/** Keys in the form of common model services. */
+/** Keys in the format of common model services. */
 const serviceKeys = /\b(?:sk|pk|gsk|hf|xai)[-_][\w-]{16,}|\bAIza[\w-]{20,}/g;
 
 export function mayHoldCredentials(text: string): boolean {
   return marks.test(text);
 }
 
-/** Keys of ours and of others, bearer tokens, JWTs, and what stands before the host of a URL. */
+/** Removes keys of Headrace and other services, bearer tokens, JWTs, and user information in URLs. */
 export function redactCredentials(text: string): string {
   if (!marks.test(text)) return text;
   return maskKeys(text)
@@ -33,10 +33,10 @@ export function redactCredentials(text: string): string {
     .replace(serviceKeys, "[redacted]");
 }
 
-/** A shorter one is no secret but a word, such as `ollama`, that messages use. */
+/** A shorter text is a common word, such as `ollama`, rather than a secret. */
 export const minSecretLength = 8;
 
-/** Values that must appear nowhere; what is too short to be a secret is left out. */
+/** Removes these values, except those too short to be secrets. */
 export function redactSecrets(text: string, secrets: readonly string[]): string {
   let safe = text;
   for (const secret of secrets) {

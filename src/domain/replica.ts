@@ -1,9 +1,9 @@
-// Processes that share one database: who is there.
+// The processes that share one database.
 
 export interface Replica {
   /** `rep_` and a UUIDv7; another at each start. */
   id: string;
-  /** The origin at which other replicas reach it; null where it does not say. */
+  /** The origin at which other replicas reach this one; null if it has none. */
   advertiseUrl: string | null;
   version: string;
   /** Unix seconds, by the database's clock. */
@@ -11,14 +11,14 @@ export interface Replica {
   seenAt: number;
 }
 
-/** The interval in which each says that it is there, and the time after the last one from which it counts as gone. */
+/** The interval of the heartbeat, and the time without one after which a replica counts as dead. */
 export const replicaBeatSeconds = 5;
 export const replicaGoneSeconds = 20;
 
 export interface ReplicaStore {
   /**
-   * Says that it is there, for the first time or again, and forgets those long gone. Gives all that are there, itself
-   * included, oldest first. `alone`: no other can be, so whatever else stands there is of a process that died.
+   * Writes the heartbeat and deletes replicas that died long ago. Returns all live replicas, including this one, oldest
+   * first. `alone`: no other replica can exist, so all other rows are of dead processes.
    */
   beat(replica: Pick<Replica, "id" | "advertiseUrl" | "version">, alone: boolean): Promise<Replica[]>;
   remove(id: string): Promise<void>;

@@ -1,28 +1,28 @@
-// The port that seals what a client keeps for us between two requests.
+// The port that seals values which a client keeps for the gateway between two requests.
 
-/** Seals what a client keeps for us, so that nobody else reads it, and nothing that is not ours is believed. */
+/** Seals values so that only the gateway can read them, and detects values that it did not seal. */
 export interface Seal {
   /** Base64url. */
   seal(text: string): string;
-  /** Undefined where it is not ours. */
+  /** Returns undefined for a text that this seal did not make. */
   open(sealed: string): string | undefined;
 }
 
-/** The seal of one account, which also knows names that stand for what its clients say of their users. */
+/** The seal of one account, which also makes pseudonyms for user ids. */
 export interface AccountSeal extends Seal {
   /**
-   * What stands for `value` of this account at others: 43 characters of Base64url, the same each time, of which nobody else
-   * knows what they stand for. The same value of another account, or of another `use`, has another one.
+   * Returns a stable pseudonym for `value` of this account: 43 characters of Base64url that nobody else can resolve.
+   * Another account or `use` has a different one.
    */
   pseudonym(use: string, value: string): string;
 }
 
-/** The seal of one place, such as a table and the id of a row: what was sealed for it opens nowhere else. */
+/** Makes the seal of one place, such as a table and a row's id. A sealed text opens only in its place. */
 export type SealFor = (place: string) => Seal;
 
-/** The key of content, as it is kept: sealed under the installation's secret. */
+/** The store of the content key, sealed under the installation's secret. */
 export interface ContentKeyStore {
   find(): Promise<string | undefined>;
-  /** Keeps it, unless there is one already; gives the one that there is then. */
+  /** Stores the key unless one exists, and returns the stored one. */
   add(sealed: string): Promise<string>;
 }

@@ -1,12 +1,12 @@
-// Batches of requests that are answered when nobody else wants the places: their records, their lines, and who works on them.
+// Batches of requests, which use only free slots: their records, their lines, and the claims of processes.
 import type { MadeBy } from "../files/stored-file.ts";
 import type { ResponseOwner } from "../models/stored-response.ts";
 import type { UsageBegin, UsageEnd } from "../usage/usage.ts";
 
-/** Whose API it was made by: the lines of the answers differ. */
+/** The API that made the batch, which decides the format of the result lines. */
 export type BatchForm = "openai" | "anthropic";
 
-/** Whose lines are not there yet, who waits for lines, whose answers are being written, and how it ended. */
+/** Whose lines are being read, are being answered, whose answers are being written, and how it ended. */
 export type BatchStatus =
   | "validating"
   | "in_progress"
@@ -15,13 +15,13 @@ export type BatchStatus =
   | "failed"
   | "expired"
   | "cancelled";
-/** How one that is finalized will have ended. */
+/** The final status of a batch that is being finalized. */
 export type BatchEnding = Extract<BatchStatus, "completed" | "expired" | "cancelled">;
 
 export interface BatchFault {
   code: string;
   message: string;
-  /** From 1 on; null: of none in particular. */
+  /** From 1 on; null: no particular line. */
   line: number | null;
   param: string | null;
 }
@@ -40,24 +40,24 @@ export interface Batch extends MadeBy, BatchTokens {
   endpoint: string;
   inputFileId: string;
   status: BatchStatus;
-  /** Set once it is to end; one of Anthropic's that is cancelled while it is validated ends after that. */
+  /** Set once it is to end. Anthropic's batches that are cancelled during validation end after it. */
   ending: BatchEnding | null;
   /** Unix seconds. */
   createdAt: number;
-  /** Unix seconds: what is not answered by then is not answered any more. */
+  /** Unix seconds after which no line is answered any more. */
   expiresAt: number;
   inProgressAt: number | null;
   finalizingAt: number | null;
   cancellingAt: number | null;
   endedAt: number | null;
-  /** Ids of the models that its lines ask for, as these name them. */
+  /** Model ids in its lines, as given. */
   models: readonly string[];
   total: number;
   completed: number;
   failed: number;
   outputFileId: string | null;
   errorFileId: string | null;
-  /** Seconds for which its files are kept; null: as usual. */
+  /** Seconds to keep its files; null: the default. */
   keepSeconds: number | null;
   faults: readonly BatchFault[];
   metadata: Readonly<Record<string, string>> | null;
@@ -76,11 +76,11 @@ export interface BatchLine {
 }
 
 export interface ClaimedLine extends BatchLine {
-  /** Times that a model was asked before, and failed. */
+  /** Number of failed attempts so far. */
   attempts: number;
 }
 
-/** The usage of a line as it is charged. */
+/** The charged usage of a line. */
 export interface LineUsage {
   begin: UsageBegin;
   end: UsageEnd;
@@ -90,22 +90,22 @@ export interface LineAnswer {
   /** The line of the output. */
   text: string;
   isError: boolean;
-  /** What is charged for it; undefined where it did not come to that. */
+  /** The charge; undefined if there is none. */
   usage: LineUsage | undefined;
 }
 
-/** A line as far as it came; the text of an answer is undefined where it does not open. */
+/** A line with its result. The text of an answer is undefined if it cannot be unsealed. */
 export interface AnsweredLine extends Pick<BatchLine, "line" | "customId"> {
-  /** It is null where nobody answered the line. */
+  /** null if the line was not answered. */
   answer: { text: string | undefined; isError: boolean } | null;
 }
 
-/** An answer that may not be on the ledger yet. */
+/** An answer that may not be in the ledger yet. */
 export interface UnpaidLine extends Pick<BatchLine, "batchId" | "line"> {
   usage: LineUsage;
 }
 
-/** By whom something is worked on: what is claimed is nobody else's until the lease is over, or it was given back. */
+/** A process's claim of work until its lease ends or it releases the work. */
 export interface Claim {
   id: string;
   leaseSeconds: number;
@@ -119,31 +119,33 @@ export interface BatchPage {
 }
 
 export interface BatchStore {
-  /** False where its account has so many open ones already. */
+  /** Returns false if the account has the maximum of open batches. */
   create(batch: Batch, maxOpen: number): Promise<boolean>;
   find(owner: ResponseOwner, id: string): Promise<Batch | undefined>;
-  /** Newest first. Undefined where `after` or `before` names none. */
+  /** Lists batches, newest first. Returns undefined if `after` or `before` does not exist. */
   list(owner: ResponseOwner, page: BatchPage): Promise<Batch[] | undefined>;
-  /** Nobody answers a line of it from then on; one that had ended stays as it is. Undefined where there is none. */
+  /**
+   * Cancels a batch: no further line is answered. An ended batch stays unchanged. Returns undefined if there is none.
+   */
   cancel(owner: ResponseOwner, id: string, nowSeconds: number): Promise<Batch | undefined>;
-  /** Only one that has ended: with what is left of its lines. False where there is none such. */
+  /** Deletes an ended batch with its remaining lines. Returns false if there is none. */
   delete(owner: ResponseOwner, id: string): Promise<boolean>;
-  /** Deletes what ended before that time, `limit` at most; gives how many. */
+  /** Deletes up to `limit` batches that ended before that time, and returns their number. */
   deleteEnded(before: number, limit: number): Promise<number>;
 }
 
-/** The claims of a process that it works on. */
+/** The claims that a process is working on. */
 export interface UnderWay {
-  /** The batch that is validated or finalized; undefined: none is. */
+  /** The batch that is validated or finalized. Undefined: none. */
   batchId: string | undefined;
   lines: readonly Pick<BatchLine, "batchId" | "line">[];
 }
 
-/** The part of the store by which replicas share the work. */
+/** The part of the store through which replicas share the work. */
 export interface BatchWork {
-  /** Takes one that is to be validated or finalized: the oldest of the account whose turn is behind that of `afterAccount`. */
+  /** Claims a batch to validate or finalize: the oldest of the account whose turn follows `afterAccount`. */
   claimBatch(claim: Claim, afterAccount?: string): Promise<Batch | undefined>;
-  /** Lines that an earlier validation left are gone. False where it is claimed no more, as for the others. */
+  /** Deletes lines of an earlier validation. Returns false if the claim is lost, as the other methods do. */
   beginLines(batchId: string, claim: Claim): Promise<boolean>;
   addLines(batchId: string, lines: readonly BatchLine[], claim: Claim): Promise<boolean>;
   begin(batch: Pick<Batch, "id" | "models" | "total">, claim: Claim, nowSeconds: number): Promise<boolean>;
@@ -153,31 +155,33 @@ export interface BatchWork {
     claim: Claim,
     nowSeconds: number,
   ): Promise<boolean>;
-  /** Gives a batch back, to be taken again from that time on: meanwhile the others have their turn. */
+  /** Releases a batch until the given time, so that others get their turn. */
   release(batchId: string, claim: Claim, inSeconds: number): Promise<void>;
-  /** Those with lines to be answered, oldest first. */
+  /** Returns batches with unanswered lines, oldest first. */
   open(limit: number): Promise<Batch[]>;
-  /** Takes lines that ask for one of these models, first ones first. */
+  /** Claims lines for these models, in order. */
   claimLines(batchId: string, models: readonly string[], limit: number, claim: Claim): Promise<ClaimedLine[]>;
-  /** Keeps an answer, and counts it. False where the line is claimed no more, or its batch is to end: then the answer is nobody's. */
+  /**
+   * Stores an answer and counts it. Returns false, and drops the answer, if the claim is lost or the batch is to end.
+   */
   answered(line: ClaimedLine, answer: LineAnswer, claim: Claim): Promise<boolean>;
-  /** Gives lines back, to be taken again from that time on; `failed`: after an attempt that failed. */
+  /** Releases a line until the given time. `failed`: after a failed attempt. */
   releaseLine(line: ClaimedLine, claim: Claim, again: { inSeconds: number; failed: boolean }): Promise<void>;
   /**
-   * Keeps the lease of what a process works on. A batch or line whose work ended without a word in the database is not named,
-   * so that its lease ends. Answered lines are not renewed either: any process puts them on the ledger after the lease.
+   * Renews the leases of running work. Work that ended without a database write is left out, so its lease ends.
+   * Answered lines are not renewed: any process records them in the ledger after the lease.
    */
   renew(claim: Claim, underWay: UnderWay): Promise<void>;
-  /** All that is claimed by processes that are gone is free; only where no other process works on it. */
+  /** Releases the claims of dead processes. Only if no other process works on the batches. */
   releaseAll(): Promise<void>;
-  /** Lets those end whose lines are all answered, or whose time is over. */
+  /** Ends batches whose lines are all answered, or whose time is over. */
   endDue(nowSeconds: number): Promise<void>;
-  /** Answers that nobody has put on the ledger, and nobody is about to; those of one batch, whoever is, where it is named. */
+  /** Returns answers that are not in the ledger and not claimed; with `batchId`, all of that batch. */
   unpaid(limit: number, batchId?: string): Promise<UnpaidLine[]>;
-  /** They are on the ledger. */
+  /** Marks lines as recorded in the ledger. */
   paid(lines: readonly Pick<BatchLine, "batchId" | "line">[]): Promise<void>;
-  /** Lines behind `after` in their order, `limit` at most. */
+  /** Returns up to `limit` lines after `after`, in order. */
   lines(batchId: string, after: number, limit: number): Promise<AnsweredLine[]>;
-  /** Deletes lines of batches that have ended, `limit` at most; gives how many. Each is on the ledger by then. */
+  /** Deletes up to `limit` lines of ended batches, which are in the ledger by then, and returns their number. */
   forgetLines(limit: number): Promise<number>;
 }

@@ -1,4 +1,4 @@
-// Where the bytes of files are: on a disk, or in an object store.
+// The store of file contents: a disk or an object store.
 
 /** Bytes from `start`, before `end`. */
 export interface ByteRange {
@@ -7,23 +7,29 @@ export interface ByteRange {
 }
 
 export interface ObjectWriter {
-  /** Resolves once more may be written, and the bytes are free: what is held meanwhile is bounded. One write at a time. */
+  /**
+   * Resolves when the bytes may be reused and more may be written, which bounds the buffered bytes. One write at a
+   * time.
+   */
   write(bytes: Uint8Array): Promise<void>;
-  /** Resolves once all of it is there under its name, and stays: a store that says so and has another length of it rejects. */
+  /** Resolves when the object is complete and durable under its name. Rejects if the store reports another length. */
   finish(): Promise<void>;
-  /** Nothing of it stays. Never rejects. */
+  /** Discards the object. Never rejects. */
   abandon(): Promise<void>;
 }
 
-/** Names are of letters, digits, hyphens and underscores. Everything rejects with `service_unavailable` where the store cannot be used. */
+/**
+ * Names consist of letters, digits, hyphens and underscores. All methods reject with `service_unavailable` if the store
+ * cannot be used.
+ */
 export interface ObjectStore {
-  /** Replaces what has that name once it is finished. */
+  /** Replaces an existing object when finished. */
   create(name: string): Promise<ObjectWriter>;
   /**
-   * In pieces that are their taker's, each in a buffer of its own. Rejects with `not_found` where there is none, and with
-   * `service_unavailable` where a store has fewer bytes than `range`, or gives more.
+   * Yields chunks, each in a buffer of its own that the caller may keep. Rejects with `not_found` for a missing object,
+   * and with `service_unavailable` if the store has fewer bytes than `range`, or sends more.
    */
   read(name: string, range: ByteRange): AsyncIterable<Uint8Array>;
-  /** Also where there is none. */
+  /** Succeeds also without such an object. */
   delete(name: string): Promise<void>;
 }

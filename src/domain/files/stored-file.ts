@@ -1,25 +1,25 @@
-// Files that clients upload, and those that batches make for them: their records, and where these are kept.
+// Records of files that clients upload or that batches create, and the port of their store.
 import type { ResponseOwner, ResponseRow } from "../models/stored-response.ts";
 
-/** Purposes that clients may give, as OpenAI has them. */
+/** Purposes that clients may give, as in OpenAI's API. */
 export const uploadPurposes = ["assistants", "batch", "fine-tune", "vision", "user_data", "evals"] as const;
 export type UploadPurpose = (typeof uploadPurposes)[number];
 
 /** `batch_requests`: the lines of a batch that came without a file; never listed. */
 export type FilePurpose = UploadPurpose | "batch_output" | "batch_requests";
 
-/** Who made it, as with kept responses; who sees it is `ResponseOwner`. */
+/** The creator, as of stored responses. `ResponseOwner` decides who may see it. */
 export type MadeBy = Pick<ResponseRow, "accountId" | "environment" | "keyId" | "appId" | "personId" | "madeBy">;
 
 export interface StoredFile extends MadeBy {
   id: string;
   purpose: FilePurpose;
   filename: string;
-  /** While it is still on its way, what is set aside for it. */
+  /** The length, or the reserved length while the file is being written. */
   bytes: number;
   /** Unix seconds. */
   createdAt: number;
-  /** Unix seconds; of one on its way, when it is given up. */
+  /** Unix seconds; for an unfinished file, when it is given up. */
   expiresAt: number;
 }
 
@@ -31,45 +31,45 @@ export interface FilePage {
 }
 
 /**
- * A file is begun before its first byte is written and there once its last is: what a killed process leaves is found by its
- * record, and swept.
+ * A file's record exists before its first byte is written, so that the remains of a killed process are found and
+ * deleted.
  */
 export interface FileStore {
-  /** False where the files of its account would have more than `maxBytes` together, those on their way included. */
+  /** Returns false if the account's files, including unfinished ones, would exceed `maxBytes` together. */
   begin(file: StoredFile, maxBytes: number): Promise<boolean>;
-  /** All of it is written. False as for `begin`, or where it was given up. */
+  /** Marks the file as complete. Returns false as `begin` does, or if the file was given up. */
   finish(file: StoredFile, maxBytes: number): Promise<boolean>;
   find(owner: ResponseOwner, id: string, nowSeconds: number): Promise<StoredFile | undefined>;
   /** Finds a file of any owner, also a hidden one, until `forget`. A batch reads its files by this. */
   named(id: string): Promise<StoredFile | undefined>;
-  /** Undefined where `after` names none. */
+  /** Returns undefined if `after` is not in the list. */
   list(owner: ResponseOwner, page: FilePage, nowSeconds: number): Promise<StoredFile[] | undefined>;
-  /** Nobody finds it from now on; its record stays until `forget`. False where there is none. */
+  /** Hides the file from now on; its record stays until `forget`. Returns false if there is no such file. */
   hide(owner: ResponseOwner, id: string, nowSeconds: number): Promise<boolean>;
   /** Hides a file of any owner, written or not; its record stays until `forget`. */
   giveUp(id: string): Promise<void>;
-  /** Ids of files that are hidden, expired or given up, `limit` at most. */
+  /** Returns up to `limit` ids of files that are hidden, expired or given up. */
   gone(nowSeconds: number, limit: number): Promise<string[]>;
   forget(ids: readonly string[]): Promise<void>;
 }
 
 export type UploadStatus = "pending" | "completed" | "cancelled";
 
-/** A file that comes in parts. */
+/** A file that is uploaded in parts. */
 export interface Upload extends MadeBy {
   id: string;
   filename: string;
   purpose: UploadPurpose;
-  /** Announced by its client. */
+  /** The length that the client announced. */
   bytes: number;
   mimeType: string;
   status: UploadStatus;
   createdAt: number;
-  /** Unix seconds: by when it must be completed. */
+  /** Unix seconds by which the upload must be completed. */
   expiresAt: number;
-  /** Seconds for which the file is kept; null: as usual. */
+  /** Seconds for which the file is kept; null: the default. */
   keepSeconds: number | null;
-  /** Null unless it is completed. */
+  /** null until the upload is completed. */
   fileId: string | null;
 }
 
@@ -81,17 +81,20 @@ export interface UploadPart {
 }
 
 export interface UploadStore {
-  /** False where the files of its account and what it is uploading would have more than `maxBytes` together. */
+  /** Returns false if the account's files and uploads would exceed `maxBytes` together. */
   create(upload: Upload, maxBytes: number): Promise<boolean>;
-  /** Expired ones are found for as long as they are there. */
+  /** Finds an upload. An expired one is found until it is deleted. */
   find(owner: ResponseOwner, id: string): Promise<Upload | undefined>;
-  /** Before its first byte is written. False where it is pending no more, or its parts would have more bytes than it. */
+  /**
+   * Adds a part before its first byte is written. Returns false if the upload is not pending, or its parts would exceed
+   * its length.
+   */
   addPart(part: UploadPart, nowSeconds: number): Promise<boolean>;
   parts(uploadId: string): Promise<UploadPart[]>;
   dropPart(id: string): Promise<void>;
-  /** False where it is pending no more. */
+  /** Returns false if the upload is not pending. */
   end(id: string, end: { status: UploadStatus; fileId: string | null }): Promise<boolean>;
-  /** Parts of uploads that have ended or expired, `limit` at most. */
+  /** Returns up to `limit` parts of uploads that have ended or expired. */
   goneParts(nowSeconds: number, limit: number): Promise<string[]>;
   forgetParts(ids: readonly string[]): Promise<void>;
   /** Deletes uploads without parts that expired a day ago. */

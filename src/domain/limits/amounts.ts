@@ -1,23 +1,23 @@
-// The amounts of limits that tiers, accounts and keys are given: what the API, headrace.yaml, the tables, the command line and
-// the dashboard know of each. `policy/limits-of.ts` makes them into limits that hold.
+// The amounts of limits that tiers, accounts and keys may have, as the API, headrace.yaml, the tables, the command line
+// and the dashboard know them. `policy/limits-of.ts` makes limits of them.
 
 interface AmountRow {
   /** The name in the code. */
   readonly name: string;
-  /** The name on the wire, in headrace.yaml and of the column; with hyphens, the option of the command line. */
+  /** The name in the API, in headrace.yaml and of the column; with hyphens, the option of the command line. */
   readonly wire: string;
-  /** Whole numbers, except of USD. */
+  /** Amounts are whole numbers, except of USD. */
   readonly unit: "requests" | "tokens" | "USD";
   readonly period: keyof typeof periods;
   readonly least: number;
   readonly most: number;
   /** An example for the error message. */
   readonly example: number;
-  /** Whether a tier has to say it. Where it does not, as where it says null, there is no limit. */
+  /** True if a tier must have it. An optional amount that is missing or null means no limit. */
   readonly required: boolean;
-  /** Whether an account may have one in place of its tier's: left out, it is the tier's, null is no limit. */
+  /** True if an account may override its tier's. Missing: the tier's; null: no limit. */
   readonly account: boolean;
-  /** Whether a key may have one of its own, within those of its makers; null is none. */
+  /** True if a key may have its own, within those of its makers. null: none. */
   readonly key: boolean;
 }
 
@@ -26,14 +26,14 @@ const perMinute = { period: "minute", least: 1, most: 1e9, required: true, accou
 const perMonth = { period: "month", least: 0, required: false, account: true, key: true } as const;
 
 /**
- * All amounts, in the order in which they are shown. A key's `rate_limit` is none of them: it means nothing without its
+ * All amounts, in the order in which they are shown. A key's `rate_limit` is not among them, because it needs its
  * window.
  */
 export const amounts = [
   { name: "requestsPerMinute", wire: "requests_per_minute", unit: "requests", example: 100, ...perMinute },
   { name: "tokensPerMinute", wire: "tokens_per_minute", unit: "tokens", example: 100_000, ...perMinute },
   { name: "monthlyTokens", wire: "monthly_tokens", unit: "tokens", most: 1e15, example: 5_000_000, ...perMonth },
-  // The most is still an exact number in nano-USD.
+  // The maximum is still an exact number in nano-USD.
   { name: "monthlySpend", wire: "monthly_spend", unit: "USD", most: 9_000_000, example: 50, ...perMonth },
 ] as const satisfies readonly AmountRow[];
 
@@ -48,7 +48,7 @@ export type KeyAmount = (typeof keyAmounts)[number];
 export type ByName<Each extends Amount, Value> = { [One in Each as One["name"]]: Value };
 export type ByWire<Each extends Amount, Value> = { [One in Each as One["wire"]]: Value };
 
-/** An object of the code with a member for each amount. */
+/** Makes an object with a member for each amount, by its name in the code. */
 export function byName<Each extends Amount, Value>(
   some: readonly Each[],
   of: (amount: Each) => Value,
@@ -56,7 +56,7 @@ export function byName<Each extends Amount, Value>(
   return Object.fromEntries(some.map((amount) => [amount.name, of(amount)])) as ByName<Each, Value>;
 }
 
-/** The same as the API, the configuration file or a row has it. */
+/** Makes an object with a member for each amount, by its name on the wire. */
 export function byWire<Each extends Amount, Value>(
   some: readonly Each[],
   of: (amount: Each) => Value,
@@ -73,7 +73,7 @@ export function amountSentence(amount: Amount, per?: string): string {
   return capitalised(amountText(amount, per));
 }
 
-/** The head of a column, the label of a field: `Tokens per month`, `Spend per month`. */
+/** Returns the label of a column or field: `Tokens per month`, `Spend per month`. */
 export function amountLabel({ unit, period }: Amount): string {
   return `${unit === "USD" ? "Spend" : capitalised(unit)} per ${period}`;
 }

@@ -1,4 +1,4 @@
-// What a client is told when a limit or a quota refuses its request.
+// The refusals of limits and quotas, as clients get them.
 import { GatewayError, type RefusalReason, type SpentQuota } from "../../base/errors.ts";
 import { usdOf, usdText } from "../../base/money.ts";
 import type { Quota, RateLimit } from "./limits.ts";
@@ -8,13 +8,13 @@ const maxRetryMs = 60_000;
 
 export type LimitKind = "requests" | "tokens";
 
-/** The limit has no room for `needed` before `waitMs` have passed. */
+/** Refuses because the limit has no room for `needed` within `waitMs`. */
 export function rateLimitRefusal(kind: LimitKind, rule: RateLimit, needed: number, waitMs: number): GatewayError {
   const asked = kind === "tokens" ? ` This request needs ${needed}.` : "";
   return new GatewayError(
     "rate_limit_exceeded",
     `The rate limit of the ${rule.owner} is reached: ${rateOf(kind, rule)}.${asked} Retry in ${delayOf(waitMs)}.`,
-    // SDKs do not wait longer than a minute or two, but try at once instead: then it is better that they do not.
+    // SDKs retry at once instead of waiting longer than a minute or two, so they are told not to retry.
     {
       retryAfterSeconds: waitMs / 1000,
       ...(waitMs > maxRetryMs ? { shouldRetry: false } : {}),
@@ -23,7 +23,7 @@ export function rateLimitRefusal(kind: LimitKind, rule: RateLimit, needed: numbe
   );
 }
 
-/** The limit would have no room for `needed` even when it is whole. */
+/** Refuses because even the full limit has no room for `needed`. */
 export function neverFitsRefusal(kind: LimitKind, rule: RateLimit, needed: number): GatewayError {
   const fix = kind === "tokens" ? " Send a shorter prompt or a lower max_tokens; waiting does not help." : "";
   return new GatewayError(
@@ -38,13 +38,13 @@ export interface QuotaShortage {
   unit: "requests" | "tokens" | "nanoUsd";
   limit: number;
   used: number;
-  /** Set aside for requests that are still running. */
+  /** Reserved for running requests. */
   held: number;
-  /** The least that the request needs. */
+  /** The minimum that the request needs. */
   needed: number;
 }
 
-/** `period`: undefined of one that begins with its first use, and is not in use. */
+/** `period` is undefined for a rolling quota whose window has not begun. */
 export function quotaRefusal(quota: Quota, period: Period | undefined, shortage: QuotaShortage): GatewayError {
   const { unit, limit, used, held, needed } = shortage;
   const running = held > 0 ? `, and ${shown(unit, held)} are set aside for running requests` : "";
@@ -109,7 +109,7 @@ function grouped(count: number): string {
   return String(count).replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
-/** The usage so far could not be read, and without it nobody can say whether a quota allows the request. */
+/** Refuses because the usage could not be read, so the quota cannot be checked. */
 export function unreadUsageRefusal(cause: unknown): GatewayError {
   return new GatewayError("service_unavailable", "The usage of this month cannot be read now. Retry in 1 second.", {
     retryAfterSeconds: 1,
@@ -137,7 +137,7 @@ function windowName(seconds: number): string {
   return windowNames.get(seconds) ?? `${seconds} seconds`;
 }
 
-/** Rounded up, so that whoever waits as long as the text says is not early. */
+/** Rounds up, so that a client that waits this long is not early. */
 function delayOf(ms: number): string {
   const seconds = ms < 10_000 ? Math.ceil(ms / 100) / 10 : Math.ceil(ms / 1000);
   return seconds === 1 ? "1 second" : `${seconds} seconds`;

@@ -1,10 +1,10 @@
-// What bounds the requests of a principal, and the port that decides about them in one atomic step.
+// The limits of a principal's requests, and the port that decides about all of them in one atomic step.
 import type { GatewayError } from "../../base/errors.ts";
 import type { Period, QuotaWindow } from "./quota-rules.ts";
 
 /** At most `limit` at once, refilled at `limit` per `windowSeconds`: admitted <= limit + limit / window * time. */
 export interface RateLimit {
-  /** Names what is counted together, e.g. `key:key_…` or `account:acct_…:live`. */
+  /** The id under which requests are counted together, e.g. `key:key_…` or `account:acct_…:live`. */
   readonly id: string;
   /** The owner that messages name. */
   owner: "key" | "account";
@@ -16,24 +16,24 @@ export interface RateLimit {
 export interface Quota {
   id: string;
   owner: "key" | "account";
-  /** What messages call the owner, where that is not a key or account of its own. */
+  /** The owner's name in messages, if the owner is a member or an app. */
   called?: "member" | "app" | undefined;
   /** The key or account whose usage of the environment counts. */
   ownerId: string;
   environment: string;
-  /** null: no limit; it is counted all the same. */
+  /** null: no limit, but usage is still counted. */
   readonly tokens: number | null;
   /** Nano-USD (10^-9). */
   readonly nanoUsd: number | null;
-  /** null and undefined: no limit. Only of a quota with a window. */
+  /** null and undefined: no limit. Only quotas with a window have it. */
   readonly requests?: number | null;
   /** undefined: the calendar month. */
   readonly window?: QuotaWindow;
-  /** Which requests it counts; undefined: all of its owner's. */
+  /** The requests that the quota counts. Undefined: all requests of its owner. */
   readonly filter?: QuotaFilter;
-  /** Which of its amounts end an answer where they are spent; undefined: none does. */
+  /** The amounts that end an answer when they are used up. Undefined: none. */
   readonly stops?: StoppingAmounts | undefined;
-  /** The place where a store counts it and what has the same id, cached here as in `LimitSet`. */
+  /** The entry in which a store counts this id, cached here as in `LimitSet`. */
   counted?: object | undefined;
 }
 
@@ -42,33 +42,33 @@ export interface StoppingAmounts {
   readonly nanoUsd: boolean;
 }
 
-/** All that is named has to fit. */
+/** All given members must match. */
 export interface QuotaFilter {
-  /** Ids of models, and beginnings of ids with an asterisk. */
+  /** Model ids, or prefixes ending in `*`. */
   readonly models?: readonly string[];
   readonly tag?: string;
 }
 
 export interface LimitSet {
-  /** Sets of one name are of the same key or account, of which the later one is as it is now; undefined: nobody made it anew. */
+  /** Later versions of one key's or account's limits have the same name. Undefined: the set is never replaced. */
   readonly name?: string | undefined;
   requests: readonly RateLimit[];
   tokens: readonly RateLimit[];
   quotas: readonly Quota[];
-  /** Quotas that have a window; undefined where there is none. */
+  /** Quotas with a window. Undefined: none. */
   windows?: readonly Quota[] | undefined;
-  /** The same but for what has a window, by id, in the order of the quotas; undefined: whoever needs that finds it out. */
+  /** The other limits by id, in the order of the quotas. Undefined: computed when needed. */
   readonly groups?: readonly LimitGroup[] | undefined;
-  /** The place where a store counts it. The store that did so last has cached it here, and alone reads it. */
+  /** The entry in which a store counts this set. Only the store that cached it reads it. */
   counted?: CountedPlace | undefined;
 }
 
 export interface CountedPlace {
-  /** Whether it is worth keeping for a set that is made anew of the same limits. */
+  /** True if the entry is worth keeping for a new set with the same limits. */
   readonly lasts: boolean;
 }
 
-/** All that is counted under one id. */
+/** All limits that are counted under one id. */
 export interface LimitGroup {
   readonly id: string;
   readonly requests?: RateLimit | undefined;
@@ -76,23 +76,20 @@ export interface LimitGroup {
   readonly quota?: Quota | undefined;
 }
 
-/** The amount set aside for a request until its actual usage is known. */
+/** The amount that is reserved for a request until its actual usage is known. */
 export interface Reservation {
   tokens: number;
   nanoUsd: number;
-  /**
-   * The request is refused with less than this left of a limit or quota; with less than `tokens` only the rest is set
-   * aside.
-   */
+  /** The request is refused if less than this is left. If less than `tokens` is left, only the rest is reserved. */
   minTokens: number;
   minNanoUsd: number;
-  /** The model that is asked for; undefined: no quota of certain models counts it. */
+  /** The requested model. Undefined: quotas of certain models do not count the request. */
   model?: string;
-  /** What it is counted under; undefined: no quota of a tag counts it. */
+  /** The tags of the request. Undefined: quotas of a tag do not count the request. */
   tags?: readonly string[] | undefined;
-  /** The request on the ledger, for a store that may have to settle it by what that has of it. */
+  /** The id in the ledger, for a store that may have to settle the request from the ledger. */
   requestId?: string | undefined;
-  /** What is set aside of quotas that end the answer, in place of the rest; undefined: they are as all others. */
+  /** The reservation of quotas that end answers, instead of the rest. Undefined: such quotas work like all others. */
   stop?: StopReservation | undefined;
 }
 
@@ -101,7 +98,7 @@ export interface StopReservation {
   nanoUsd: number;
   minTokens: number;
   minNanoUsd: number;
-  /** Whether more can be set aside as the answer goes on, so that several may share what is left; else this has to do. */
+  /** True if the reservation can grow during the answer, so that several answers share the remainder. */
   grows: boolean;
 }
 
@@ -109,37 +106,37 @@ export interface StopReservation {
 export interface LimitState {
   limit: number;
   remaining: number;
-  /** Milliseconds until it is whole again. */
+  /** Milliseconds until the limit is full again. */
   resetMs: number;
 }
 
-/** Undefined where unlimited. */
+/** Undefined members are unlimited. */
 export interface LimitStatus {
   requests: LimitState | undefined;
   tokens: LimitState | undefined;
 }
 
-/** A reservation that was granted; at most 60 s outlive a process that dies with it. */
+/** A granted reservation. If its process dies, the reservation ends within 60 s. */
 export interface Lease {
-  /** The request turns out to need at least this much: what the buckets cannot cover becomes debt. Never shrinks. */
+  /** Raises the reservation to at least this much. What the buckets cannot cover becomes debt. Never shrinks. */
   extend(tokens: number, nanoUsd: number): void;
-  /** Replaces the reservation by what was used. Once; later calls do nothing. */
+  /** Replaces the reservation by the actual usage. Later calls do nothing. */
   settle(tokens: number, nanoUsd: number): void;
 }
 
-/** What quotas that end answers have for one of them. Its end is that of the lease beside it. */
+/** The reservation of one answer in quotas that end answers. It ends with its lease. */
 export interface StopLease {
-  /** Set aside so far; infinite where no quota of the unit ends it. */
+  /** Reserved so far. Infinite if no quota of the unit ends the answer. */
   readonly tokens: number;
   readonly nanoUsd: number;
-  /** What was left of them when it began, this one's included; infinite likewise. */
+  /** The remainder when the answer began, including its own reservation. Infinite if no quota ends the answer. */
   readonly mostTokens: number;
   readonly mostNanoUsd: number;
-  /** The one of these quotas of which the smallest part was left when it was looked last. */
+  /** The quota with the smallest relative remainder at the last check. */
   readonly tightest: StoppedBy | undefined;
   /**
-   * Sets aside so much more, or what is left where that is less; as less is left, the pieces become smaller, as others share
-   * it. A promise only where another process is asked; it never rejects.
+   * Reserves more, or the remainder if that is less. Pieces get smaller as less is left, because answers share it. A
+   * promise only if another process is asked. Never rejects.
    */
   grow(moreTokens: number, moreNanoUsd: number): void | Promise<void>;
 }
@@ -148,15 +145,15 @@ export interface StopLease {
 export interface StoppedBy {
   readonly quota: Quota;
   readonly unit: "tokens" | "nanoUsd";
-  /** undefined: it begins with its first use. */
+  /** undefined: the window begins with the first use. */
   readonly period: Period | undefined;
 }
 
 export interface Granted {
   readonly lease: Lease;
-  /** Undefined where no quota ends the answer. */
+  /** Undefined if no quota ends the answer. */
   readonly stop?: StopLease | undefined;
-  /** Tokens that were set aside. */
+  /** Reserved tokens. */
   readonly reservedTokens: number;
   readonly status: LimitStatus;
 }
@@ -166,28 +163,33 @@ export type Admission =
   /** `rate_limit_exceeded` or `insufficient_quota`, with message, delay and whether a retry helps. */
   | { refusal: GatewayError; status: LimitStatus };
 
-/** What was used of a quota. */
+/** The usage of a quota. */
 export interface QuotaUse {
   requests: number;
   tokens: number;
   nanoUsd: number;
 }
 
-/** The same in the window that it is, reservations left out. */
+/** Usage in the current window, without reservations. */
 export interface WindowUse extends QuotaUse {
-  /** undefined: one that rolls begins with the next use. */
+  /** undefined: a rolling window begins with the next use. */
   period: Period | undefined;
 }
 
 export interface LimitStore {
-  /** Either everything in `limits` is counted, or nothing. A promise only where something has to be asked or loaded first. */
+  /**
+   * Counts the request against all `limits` or none. Returns a promise only if another process is asked or usage is
+   * loaded.
+   */
   admit(limits: LimitSet, reservation: Reservation): Admission | Promise<Admission>;
-  /** The same figures without counting anything. */
+  /** Returns the same figures without counting. */
   peek(limits: LimitSet): LimitStatus | Promise<LimitStatus>;
-  /** Usage of a quota's owner this month, reservations left out. Loaded where it is not known yet. */
+  /** Returns the usage of a quota's owner this month, without reservations. Loads it if it is unknown. */
   used(quota: Quota): Promise<{ tokens: number; nanoUsd: number }>;
-  /** The same of a quota that has a window. */
+  /** Returns the usage of a quota with a window. */
   usedInWindow(quota: Quota): Promise<WindowUse>;
-  /** Has what was used of quotas with a window read from the ledger at their next use, as it is not counted meanwhile. */
+  /**
+   * Makes quotas with a window load their usage from the ledger at their next use, because it is not counted meanwhile.
+   */
   forgetQuotas(quotas: Iterable<Quota>): void;
 }

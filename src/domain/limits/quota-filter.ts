@@ -1,9 +1,9 @@
-// Which requests a quota counts.
+// Decides which requests a quota counts.
 import { matchesModel } from "../models/model-patterns.ts";
 import type { TotalsOwner } from "../usage/usage.ts";
 import type { Quota, Reservation } from "./limits.ts";
 
-/** Whether a quota counts a request that asks for this model and has these tags. */
+/** Reports whether a quota counts a request for this model with these tags. */
 export function isCounted(
   { filter }: Pick<Quota, "filter">,
   { model, tags }: Pick<Reservation, "model" | "tags">,
@@ -13,7 +13,7 @@ export function isCounted(
   return model !== undefined && matchesModel(filter.models, model);
 }
 
-/** Whether it counts the usage of this owner, and of no other models and tags. */
+/** Reports whether a quota has this owner and filter. */
 export function isQuotaOf({ owner, ownerId, environment, filter }: Quota, of: TotalsOwner): boolean {
   return (
     owner === of.type &&

@@ -1,21 +1,21 @@
-// Quotas of requests, tokens and USD per window of time, as tiers, accounts and keys are given them, and the windows themselves.
+// Quotas of requests, tokens and USD per window for tiers, accounts and keys, and their windows.
 import { calendarMonthOf } from "../../base/calendar-month.ts";
 import { coversPattern } from "../models/model-patterns.ts";
 
 export const quotaUnits = ["requests", "tokens", "usd"] as const;
 export type QuotaUnit = (typeof quotaUnits)[number];
 
-/** Windows that have a name, and how long a rolling one is. */
+/** Named windows, with the length of a rolling one. */
 const namedSeconds = { hour: 3_600, "5h": 18_000, day: 86_400, week: 604_800, month: 2_592_000 } as const;
 export type NamedSpan = keyof typeof namedSeconds;
 export const namedSpans = Object.keys(namedSeconds) as NamedSpan[];
 export const windowKinds = ["calendar", "rolling"] as const;
 export type WindowKind = (typeof windowKinds)[number];
 
-/** A span in seconds: of less a rate limit is what is meant. */
+/** The minimum span in seconds. For shorter spans, use a rate limit. */
 export const minSpanSeconds = 60;
 export const maxSpanSeconds = 31_622_400;
-/** Each is one more to be decided about with every request. */
+/** Each quota is checked with every request. */
 export const maxQuotas = 16;
 export const maxQuotaModels = 32;
 export const maxAmount = { requests: 1e12, tokens: 1e15, usd: 9_000_000 } as const satisfies Record<QuotaUnit, number>;
@@ -26,15 +26,18 @@ export interface QuotaRule {
   readonly amount: number;
   readonly per: NamedSpan | number;
   readonly window: WindowKind;
-  /** Ids of models, and beginnings of ids with an asterisk; undefined: all models. */
+  /** Model ids, or prefixes ending in `*`. Undefined: all models. */
   readonly models?: readonly string[];
-  /** Only requests that have this tag; undefined: whatever tags they have. */
+  /** Counts only requests with this tag. Undefined: all requests. */
   readonly tag?: string;
-  /** An answer ends at the token where it is spent; undefined: it goes on to its own end. Only of tokens and USD. */
+  /**
+   * Ends an answer at the token where the quota is used up. Undefined: the answer is completed. Only for tokens and
+   * USD.
+   */
   readonly hardStop?: true;
 }
 
-/** A rule in the form in which it may be written: `window` follows from the span where nothing is said. */
+/** A rule as it may be written. The default of `window` depends on the span. */
 export type GivenQuotaRule = Omit<QuotaRule, "window" | "models" | "tag" | "hardStop"> & {
   readonly window?: WindowKind | undefined;
   readonly models?: readonly string[] | undefined;
@@ -48,11 +51,11 @@ export interface Period {
   end: number;
 }
 
-/** The window of a quota: in UTC by the calendar, or from its first use on. */
+/** The window of a quota: by the calendar in UTC, or from its first use. */
 export interface QuotaWindow {
   readonly per: NamedSpan | number;
   readonly kind: WindowKind;
-  /** How long it is; of a calendar month only about. */
+  /** The length in seconds; approximate for a calendar month. */
   readonly seconds: number;
 }
 
@@ -60,7 +63,7 @@ export function windowOf({ per, window: kind }: Pick<QuotaRule, "per" | "window"
   return { per, kind, seconds: typeof per === "number" ? per : namedSeconds[per] };
 }
 
-/** Whether the calendar has such windows. */
+/** Reports whether the calendar has windows of this span. */
 export function hasCalendar(per: NamedSpan | number): boolean {
   return typeof per !== "number" && per !== "5h";
 }
@@ -69,7 +72,7 @@ const daySeconds = 86_400;
 /** The first Monday of Unix time. */
 const firstMonday = 4 * daySeconds;
 
-/** The window of the calendar, in UTC, that a moment is in. A week begins on Monday. */
+/** Returns the calendar window (UTC) that contains a moment. Weeks begin on Monday. */
 export function calendarPeriod({ per, seconds }: QuotaWindow, unixSeconds: number): Period {
   if (per === "month") return calendarMonthOf(unixSeconds);
   const first = per === "week" ? firstMonday : 0;
@@ -77,7 +80,7 @@ export function calendarPeriod({ per, seconds }: QuotaWindow, unixSeconds: numbe
   return { start, end: start + seconds };
 }
 
-/** With the usual window where none is said, and each model once, in order. */
+/** Fills in the default window, and lists each model once, in order. */
 export function quotaRuleOf(given: GivenQuotaRule): QuotaRule {
   const { unit, amount, per, window, models, tag, hard_stop: hardStop } = given;
   const kind = window ?? (hasCalendar(per) ? "calendar" : "rolling");
@@ -85,7 +88,7 @@ export function quotaRuleOf(given: GivenQuotaRule): QuotaRule {
   return { unit, amount, per, window: kind, ...which, ...(hardStop && { hardStop }) };
 }
 
-/** What is wrong with rules that have the right shape: the place, and the rest of a sentence about it. */
+/** Returns the first fault of rules with the right shape: the place, and the rest of a sentence about it. */
 export function quotaFault(rules: readonly GivenQuotaRule[]): { at: number; field: string; must: string } | undefined {
   const seen = new Set<string>();
   for (const [at, given] of rules.entries()) {
@@ -115,7 +118,7 @@ export function quotaFault(rules: readonly GivenQuotaRule[]): { at: number; fiel
   return undefined;
 }
 
-/** Whether what is within the first is within the second as well. */
+/** Reports whether every use within the first rule is also within the second. */
 export function isWithinRule(inner: QuotaRule, outer: QuotaRule): boolean {
   const isSame = inner.unit === outer.unit && inner.per === outer.per && inner.window === outer.window;
   if (!isSame || inner.amount > outer.amount || (outer.hardStop && !inner.hardStop)) return false;

@@ -1,4 +1,5 @@
-// The bucket behind one rate limit: GCRA for requests and a token bucket with holds for tokens, exact in whole numbers.
+// The bucket behind one rate limit: GCRA for requests, and a token bucket with holds for tokens, exact in whole
+// numbers.
 import type { LimitState } from "./limits.ts";
 
 export interface BucketRule {
@@ -7,7 +8,7 @@ export interface BucketRule {
   windowSeconds: number;
 }
 
-/** How much is missing in a bucket, and since when that is so. */
+/** The missing amount of a bucket, and the time at which it was computed. */
 export interface BucketState {
   readonly backlog: number;
   readonly refilledMs: number;
@@ -16,13 +17,16 @@ export interface BucketState {
 const full: BucketState = { backlog: 0, refilledMs: 0 };
 
 /**
- * Something taken that may be given back in part: a place in the bucket's history, which knows the lowest backlog since.
- * Only the bucket looks inside.
+ * An amount that may be returned in part: an entry in the bucket's history with the lowest backlog since. Only the
+ * bucket uses its members.
  */
 export interface Hold {
-  /** How much higher that is than at the next older place, or than nothing. Above 0, but for the rounding of `adopt`. */
+  /**
+   * How much higher the lowest backlog is than at the next older entry, or than zero. Positive, except for the rounding
+   * of `adopt`.
+   */
   rise: number;
-  /** How many unreleased holds share this place. */
+  /** Number of unreleased holds that share this entry. */
   open: number;
   older: Hold | undefined;
   newer: Hold | undefined;
@@ -30,25 +34,24 @@ export interface Hold {
 }
 
 /**
- * Holds at most `limit`, refilled at `limit` per window. What is kept is the backlog, what is missing until it is full:
- * GCRA's theoretical arrival time less now, times the limit. In that unit one thing weighs `windowMs` and a millisecond
- * gives back `limit`, all whole numbers, so that no rounding ever adds up to one admission more or less.
- *
- * Time is monotonic milliseconds. A fraction of a millisecond never counts as refill.
+ * Holds at most `limit`, refilled at `limit` per window. The state is the backlog, the amount missing until the bucket
+ * is full: GCRA's theoretical arrival time less now, times the limit. In that unit one thing weighs `windowMs` and a
+ * millisecond returns `limit`, all whole numbers, so rounding never admits one more or one less. Time is monotonic
+ * milliseconds. A fraction of a millisecond never counts as refill.
  */
 export class Bucket {
   #limit: number;
   #windowMs: number;
-  /** The backlog in things times `windowMs`. Above `limit * windowMs` it is in debt. */
+  /** The backlog in things times `windowMs`. Above `limit * windowMs` the bucket is in debt. */
   #backlog: number;
-  /** Whole millisecond up to which refill is counted; without meaning while there is no backlog. */
+  /** The whole millisecond up to which refill is counted. Without meaning if there is no backlog. */
   #refilledMs: number;
   #newest: Hold | undefined;
-  /** Lowest backlog since the newest place: the sum of all rises. */
+  /** Lowest backlog since the newest entry: the sum of all rises. */
   #newestLowest = 0;
   #openHolds = 0;
 
-  /** A full one, or one that is kept elsewhere, as it stood there; by that place's time. */
+  /** Starts full, or with the state of a bucket that is stored elsewhere, in that store's time. */
   constructor(rule: BucketRule, { backlog, refilledMs }: BucketState = full) {
     this.#limit = rule.limit;
     this.#windowMs = rule.windowSeconds * 1000;
@@ -56,14 +59,14 @@ export class Bucket {
     this.#refilledMs = refilledMs;
   }
 
-  /** What another one goes on from under the same rule, where nothing may come back to this one. */
+  /** The state from which another bucket with the same rule continues, if nothing may be released here. */
   get standing(): BucketState & { readonly windowMs: number } {
     return { backlog: this.#backlog, refilledMs: this.#refilledMs, windowMs: this.#windowMs };
   }
 
   /**
-   * Goes on under other figures. The time until it is full stays as it is: changing to and fro between two rules gains
-   * nothing, and a lower limit locks nobody out for longer than the former one did.
+   * Changes the limit. The time until the bucket is full stays the same, so changing back and forth gains nothing, and
+   * a lower limit locks nobody out for longer.
    */
   adopt({ limit, windowSeconds }: BucketRule, nowMs: number): void {
     const windowMs = windowSeconds * 1000;
@@ -84,19 +87,19 @@ export class Bucket {
     return this.#limit;
   }
 
-  /** Whole things that it holds now; 0 in debt. */
+  /** Returns the whole things in the bucket now; 0 in debt. */
   room(nowMs: number): number {
     this.#refill(nowMs);
     return Math.max(0, Math.floor((this.#limit * this.#windowMs - this.#backlog) / this.#windowMs));
   }
 
-  /** Whether it holds `count` now. */
+  /** Reports whether the bucket has `count` now. */
   has(count: number, nowMs: number): boolean {
     this.#refill(nowMs);
     return this.#backlog <= (this.#limit - count) * this.#windowMs;
   }
 
-  /** Milliseconds until it holds `count`; infinite where it never does. */
+  /** Returns the milliseconds until the bucket has `count`; infinite if it never does. */
   waitMs(count: number, nowMs: number): number {
     if (count > this.#limit) return Number.POSITIVE_INFINITY;
     this.#refill(nowMs);
@@ -107,26 +110,26 @@ export class Bucket {
     return { limit: this.#limit, remaining: this.room(nowMs), resetMs: this.#refillMs(this.#backlog, nowMs) };
   }
 
-  /** Full, and nothing may come back to it: a new bucket would be the same. */
+  /** Reports whether the bucket is full with nothing to be released, so that a new bucket would be the same. */
   isIdle(nowMs: number): boolean {
     this.#refill(nowMs);
     return this.#backlog === 0 && this.#openHolds === 0;
   }
 
-  /** Unconditional: what it does not hold becomes debt. */
+  /** Takes `count` unconditionally. A shortage becomes debt. */
   take(count: number, nowMs: number): void {
     this.#refill(nowMs);
     if (this.#backlog === 0) this.#refilledMs = Math.ceil(nowMs);
     this.#backlog += count * this.#windowMs;
   }
 
-  /** Takes `count`, or all that it holds. */
+  /** Takes `count`, or the whole content if that is less. */
   takeUpTo(count: number, nowMs: number): void {
     this.take(count, nowMs);
     this.#backlog = Math.min(this.#backlog, this.#limit * this.#windowMs);
   }
 
-  /** Takes like `take`; to be released once. */
+  /** Takes `count` like `take`, to be released once. */
   hold(count: number, nowMs: number): Hold {
     this.take(count, nowMs);
     const rise = this.#backlog - (this.#newest ? this.#newestLowest : 0);
@@ -139,15 +142,14 @@ export class Bucket {
   }
 
   /**
-   * Gives back `unused` of a hold, as if it had not been taken in the first place: less comes back where the bucket
-   * would have been full in the meantime and the refill lost. A refund of everything would let many long requests that
-   * end together be followed by a burst of several times the limit.
+   * Returns `unused` of a hold as if it had never been taken: less if the bucket would have been full meanwhile and
+   * lost refill. A full refund would allow a burst of several times the limit after many long requests end together.
    */
   release(hold: Hold, unused: number, nowMs: number): void {
     this.#refill(nowMs);
     const place = root(hold);
     const refund = lowestUpTo(place, unused * this.#windowMs);
-    // Since this place and since each newer one, the backlog was that much lower.
+    // Lowers the backlog since this entry, and since each newer one.
     place.rise -= refund;
     this.#newestLowest -= refund;
     this.#backlog -= refund;
@@ -169,8 +171,8 @@ export class Bucket {
   }
 
   /**
-   * Merges older places: what happened since a place happened since each older one too, so none has seen a lower
-   * backlog than those before.
+   * Merges older entries, because events since an entry also happened since each older one: none has a lower backlog
+   * than those before.
    */
   #mergeOlder(from: Hold): Hold {
     let place = from;
@@ -182,7 +184,7 @@ export class Bucket {
       if (newer) newer.older = older;
       else this.#newest = older;
       place.mergedInto = older;
-      // An open hold must not keep alive all that comes and goes after it.
+      // Unlinks the entry, so that an open hold does not keep later entries in memory.
       place.older = undefined;
       place.newer = undefined;
       place = older;
@@ -190,7 +192,7 @@ export class Bucket {
     return place;
   }
 
-  /** Removes a place whose history nobody asks for any more. */
+  /** Removes an entry that no hold uses. */
   #remove({ rise, older, newer }: Hold): void {
     if (older) older.newer = newer;
     if (newer) {
@@ -202,13 +204,13 @@ export class Bucket {
     }
   }
 
-  /** Milliseconds until `amount` of backlog is gone. */
+  /** Returns the milliseconds until `amount` of backlog is refilled. */
   #refillMs(amount: number, nowMs: number): number {
     return amount <= 0 ? 0 : Math.max(0, this.#refilledMs + Math.ceil(amount / this.#limit) - nowMs);
   }
 }
 
-/** The lowest backlog since a place, or `most` where it is more: seldom more than a step or two away. */
+/** Returns the lowest backlog since an entry, at most `most`. The search seldom needs more than two steps. */
 function lowestUpTo(from: Hold, most: number): number {
   let sum = 0;
   for (let place: Hold | undefined = from; place && sum < most; place = place.older) sum += place.rise;
@@ -218,7 +220,7 @@ function lowestUpTo(from: Hold, most: number): number {
 function root(hold: Hold): Hold {
   let place = hold;
   while (place.mergedInto) {
-    // Shortens the way for the next one.
+    // Shortens the path for the next search.
     if (place.mergedInto.mergedInto) place.mergedInto = place.mergedInto.mergedInto;
     place = place.mergedInto;
   }

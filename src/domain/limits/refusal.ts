@@ -1,4 +1,4 @@
-// Requests that a limit, a quota or want of capacity refused, counted by hour.
+// Counts of requests by hour that a limit, a quota or missing capacity refused.
 
 import type { RefusalReason } from "../../base/errors.ts";
 import type { Environment } from "../api-key.ts";
@@ -8,24 +8,24 @@ export interface RefusalCount {
   environment: Environment;
   /** Unix seconds of the hour. */
   start: number;
-  /** Id of the credential; null with `model` where there were too many at once to tell them apart. */
+  /** Id of the credential. null, like `model`, if there were too many to distinguish. */
   keyId: string | null;
-  /** null: no app, or not told apart. */
+  /** null: no app, or not distinguished. */
   appId: string | null;
   /** The public id. */
   model: string | null;
   reason: RefusalReason;
   requests: number;
-  /** Unix seconds of the last one. */
+  /** Unix seconds of the last refusal. */
   lastAt: number;
 }
 
 export interface RefusalQuery {
   accountId: string;
   environment: Environment;
-  /** Only those of this OAuth app. */
+  /** Restricts to this OAuth app. */
   appId?: string;
-  /** Only what this person did: signed in, with keys of their own, and through apps that they allowed. */
+  /** Restricts to the activity of this person: sessions, their own keys, and apps that they allowed. */
   personId?: string;
   /** Unix seconds: from `start`, before `end`; whole hours. */
   start: number;
@@ -33,8 +33,8 @@ export interface RefusalQuery {
 }
 
 export interface RefusalStore {
-  /** Adds to what is there: all of `counts`, some hundred at most, or none. */
+  /** Adds all of `counts`, at most some hundred, or none. */
   add(counts: readonly RefusalCount[]): Promise<void>;
-  /** The newest hour first. */
+  /** Lists counts, the newest hour first. */
   list(query: RefusalQuery, limit: number): Promise<RefusalCount[]>;
 }

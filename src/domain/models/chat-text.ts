@@ -1,9 +1,9 @@
-// Whether a stored chat says something: the text of its messages and of its answer, and none of the JSON around it.
+// Full-text search in stored chats: in the text of messages and answers, not in the JSON around it.
 
-/** Finds a text whatever its case. Many chats are asked for it, so it is prepared once. */
+/** Finds a text ignoring case. The pattern is prepared once, because many chats are searched. */
 export class ChatTextSearch {
   readonly #text: string;
-  /** The text as it stands inside of JSON. */
+  /** The text as JSON encodes it. */
   readonly #json: string;
 
   constructor(text: string) {
@@ -19,7 +19,7 @@ export class ChatTextSearch {
     );
   }
 
-  /** Far cheaper than to parse, and most chats are none of those that are looked for. */
+  /** A cheap filter before parsing, because most chats do not match. */
   #mayBeIn(json: string): boolean {
     return json.toLowerCase().includes(this.#json);
   }
@@ -35,7 +35,7 @@ function answersOf(completion: unknown): unknown[] {
   return Array.isArray(choices) ? choices.map((choice) => member(choice, "message")) : [];
 }
 
-/** A content is one text or an array of parts; an image has none. */
+/** A content is one text or an array of parts. Images have no text. */
 function textsOf(message: unknown): string[] {
   const content = member(message, "content");
   const parts = Array.isArray(content) ? content.map((part) => member(part, "text")) : [content];

@@ -1,6 +1,6 @@
-// Ids of items that come without one, in the form that OpenAI gives them.
+// Ids for items that arrive without one, in OpenAI's format.
 
-/** The API gives these; an item of a type that is not here begins with `item`. */
+/** Prefixes of the API; ids of other types begin with `item`. */
 const prefixes: Readonly<Record<string, string>> = {
   message: "msg",
   reasoning: "rs",
@@ -27,7 +27,7 @@ const prefixes: Readonly<Record<string, string>> = {
   compaction: "cmp",
 };
 
-/** A new id for an item of this type; undefined: a message, whose type may be left out. */
+/** Returns a new id for an item of this type. Undefined: a message, whose type is optional. */
 export function newItemId(type: unknown): string {
   const prefix = type === undefined ? "msg" : (prefixes[String(type)] ?? "item");
   return `${prefix}_${Bun.randomUUIDv7().replaceAll("-", "")}`;

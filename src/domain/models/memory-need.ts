@@ -1,44 +1,44 @@
-// How much memory a model takes, and whether a machine has it.
+// The memory that a model needs, and whether it fits.
 
 export interface MemoryNeed {
-  /** All of it, in bytes, as everything else here. */
+  /** Total bytes; all members are in bytes. */
   bytes: number;
-  /** With the shortest context that it is loaded with. */
+  /** The total with the shortest context that is loaded. */
   minBytes: number;
   weights: number;
-  /** What attention keeps of the tokens of all places. */
+  /** The KV cache of all slots. */
   cache: number;
   /** Buffers of one batch, and the process itself. */
   compute: number;
-  /** Tokens of one place, and places, for which `bytes` holds. */
+  /** Tokens of one slot, and slots, for which `bytes` applies. */
   context: number;
   parallel: number;
 }
 
-/** Bytes of memory that models may have. */
+/** Memory for models in bytes. */
 export interface ModelMemory {
   total: number;
   free: number;
-  /** Held by models that are idle and would leave for another one. */
+  /** Used by idle models, which can be unloaded. */
   evictable: number;
-  /** Held by models that never leave for others. */
+  /** Used by pinned models. */
   pinned: number;
 }
 
-/** A model that memory is set aside for. */
+/** A model with reserved memory. */
 export interface HeldMemory {
   id: string;
   bytes: number;
   state: "loading" | "loaded" | "leaving" | "failed";
-  /** Requests that are with it, or wait for it. */
+  /** Requests that run on it or wait for it. */
   inUse: number;
-  /** Kept, whoever else wants its memory. */
+  /** True if it is never unloaded to make room. */
   pinned: boolean;
 }
 
 /**
- * `now`; `evicting`: once idle models have left; `waiting`: once models that work have had their time; `reduced`: with a
- * shorter context, or fewer places; `never`: it needs more than there is beside what never leaves.
+ * `now`; `evicting`: after unloading idle models; `waiting`: after working models have had their time; `reduced`: with
+ * a shorter context or fewer slots; `never`: it does not fit beside pinned models.
  */
 export const fits = ["now", "evicting", "waiting", "reduced", "never"] as const;
 export type Fit = (typeof fits)[number];

@@ -1,4 +1,4 @@
-// Models as operators declare them, in the configuration file or over the API, and what such an entry must agree on.
+// Models that operators declare in the file or over the API, and the checks of such entries.
 
 import { nearest } from "../../base/text/nearest.ts";
 import type { Environment } from "../api-key.ts";
@@ -7,7 +7,7 @@ import { type Capabilities, capabilityNames } from "./capabilities.ts";
 import type { ModelPolicies } from "./policies/model-policies.ts";
 import type { Price } from "./price.ts";
 
-/** One place where a declared model runs. */
+/** One deployment of a declared model. */
 export interface EntryDeployment {
   /** Name of an upstream or node, or `builtInEngineName`. */
   readonly upstream: string;
@@ -16,7 +16,7 @@ export interface EntryDeployment {
   readonly weight: number;
 }
 
-/** The settings of a model. Those left open (null, or an empty list) are as whoever offers the model says. */
+/** The settings of a model. Missing ones (null, or an empty list) are as the upstream reports. */
 export interface ModelSettings {
   readonly ownedBy: string | null;
   readonly capabilities: Readonly<Capabilities> | null;
@@ -25,15 +25,15 @@ export interface ModelSettings {
   readonly environments: readonly Environment[] | null;
   /** null: nothing is charged. */
   readonly price: Readonly<Price> | null;
-  /** `vendor/model` of the price list, whose price it has where it has none of its own; null: none. */
+  /** `vendor/model` of the price list, used if `price` is null; null: none. */
   readonly priceOf: string | null;
-  /** Its deployments; empty: wherever it is found under its id. */
+  /** Its deployments; empty: wherever the id is discovered. */
   readonly deployments: readonly EntryDeployment[];
-  /** Public ids of models that stand in for it, best first. */
+  /** Public ids of its fallback models, best first. */
   readonly fallbacks: readonly string[];
-  /** Other names by which clients may ask for it, each as of `aliasPattern`. */
+  /** Other ids that clients may send, each matching `aliasPattern`. */
   readonly aliases: readonly string[];
-  /** null: nothing is done with its requests beyond that they are answered. */
+  /** null: no policies. */
   readonly policies: ModelPolicies | null;
 }
 
@@ -51,31 +51,31 @@ export type ModelSource = (typeof modelSources)[number];
 export interface ModelStore {
   /** Models by id. */
   listModels(): Promise<StoredModel[]>;
-  /** False where there is one of this id. */
+  /** Returns false if the id exists. */
   insertModel(model: StoredModel, event: AuditEvent): Promise<boolean>;
-  /** False, and nothing is written, where it is not there any more. */
+  /** Returns false without a change if the model does not exist any more. */
   changeModel(model: StoredModel, event: AuditEvent): Promise<boolean>;
-  /** False where there is none. */
+  /** Returns false if there is no such model. */
   deleteModel(id: string, event: AuditEvent): Promise<boolean>;
 }
 
 export const maxModelIdLength = 256;
 export const maxFallbacks = 8;
 export const maxAliases = 32;
-/** A name, or, with a `*` at its end, all names that begin so. At most `maxModelIdLength` characters. */
+/** A name, or a prefix ending in `*`. At most `maxModelIdLength` characters. */
 export const aliasPattern = /^(?:[!-)+-~]+\*?|\*)$/;
-/** In the words of errors and of the reference. */
+/** The rule as errors and the reference state it. */
 export const aliasText = "1 to 256 printable ASCII characters without spaces, and no * but at the end";
 export const maxWeight = 1_000_000;
 export const maxContext = 1_000_000_000;
 
-/** A contradiction of an entry with itself or with what there is. */
+/** A contradiction of an entry with itself or with other entries. */
 export interface EntryFault {
   /** The place within the entry: `["deployments", 0, "upstream"]`. */
   readonly path: readonly (string | number)[];
-  /** Reads on after the place. */
+  /** The message, which continues the place. */
   readonly message: string;
-  /** A full sentence. */
+  /** The remedy as a full sentence. */
   readonly fix: string;
 }
 
@@ -107,7 +107,7 @@ export function deploymentFaults(
   });
 }
 
-/** Two models may stand in for each other: whoever stands in is asked itself, and never its own fallbacks. */
+/** Two models may be fallbacks of each other, because fallbacks of a fallback are not followed. */
 export function fallbackFaults(
   {
     id,
@@ -125,7 +125,7 @@ export function fallbackFaults(
   });
 }
 
-/** What one model can do, and the other is known not to. */
+/** Returns a capability that one model has and the other is known to lack. */
 export function lackedCapability(
   wanted: Readonly<Capabilities> | null | undefined,
   had: Capabilities | undefined,
@@ -133,7 +133,7 @@ export function lackedCapability(
   return capabilityNames.find((name) => wanted?.[name] === true && had?.[name] === false);
 }
 
-/** `ownerOf`: the other model that has the alias already; undefined where none has. */
+/** `ownerOf` returns the other model that has the alias, or undefined. */
 export function aliasFaults(
   { id, aliases }: { id: string; aliases: readonly string[] },
   ownerOf: (alias: string) => string | undefined,

@@ -1,24 +1,24 @@
-// The language in which rules name models: an id, or the beginning of ids with an asterisk behind it.
+// Patterns for models in rules: an id, or a prefix ending in `*`.
 
 export const maxModelPatternLength = 256;
 export const modelPatternPattern = /^[^\s*]+\*?$/;
-/** Each is looked at with every request of the key. */
+/** Each pattern is checked with every request of the key. */
 export const maxKeyModels = 100;
 
-/** Whether one of them names this model. */
+/** Reports whether one of the patterns matches this model. */
 export function matchesModel(patterns: readonly string[], model: string): boolean {
   return patterns.some((pattern) =>
     pattern.endsWith("*") ? model.startsWith(pattern.slice(0, -1)) : pattern === model,
   );
 }
 
-/** Whether each model that the inner one names is named by the outer one as well. */
+/** Reports whether every model that matches the inner pattern also matches the outer one. */
 export function coversPattern(outer: string, inner: string): boolean {
   if (!outer.endsWith("*")) return inner === outer;
   return (inner.endsWith("*") ? inner.slice(0, -1) : inner).startsWith(outer.slice(0, -1));
 }
 
-/** What both name: two patterns are apart, or one is within the other, so that it is the inner ones. */
+/** Returns the patterns that both lists allow. Two patterns are disjoint or nested, so these are the inner ones. */
 export function commonPatterns(some: readonly string[], others: readonly string[]): string[] {
   const common = some.flatMap((a) =>
     others.flatMap((b) => {

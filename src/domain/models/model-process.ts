@@ -1,56 +1,56 @@
-// What operators see of a process that serves models and is started for requests.
+// The operator's view of a model process that starts on demand.
 import type { Engine } from "./engine.ts";
 import type { ModelProcessState } from "./model-process-state.ts";
 
 export interface ModelProcessFigures {
   readonly state: ModelProcessState;
-  /** Unix seconds since when it is in this state. */
+  /** Unix seconds since when it has this state. */
   readonly since: number;
-  /** Why it failed last; null: it did not since it was loaded. */
+  /** The reason of the last failure; null: none since it was loaded. */
   readonly failure: string | null;
   readonly pinned: boolean;
-  /** Bytes by pool, `ram` and `gpu0` and the like: what is set aside for it, or would be. */
+  /** Bytes by pool (`ram`, `gpu0` and so on) that are reserved for it, or needed to start it. */
   readonly memory: Readonly<Record<string, number>>;
   readonly inFlight: number;
   readonly waiting: number;
-  /** These four are counted since the start of the server. */
+  /** The next four are counted since the start of the server. */
   readonly starts: number;
   readonly evictions: number;
   readonly failures: number;
   readonly loadSeconds: number;
 }
 
-/** A line of what such a process wrote. */
+/** A line of the process's output. */
 export interface OutputLine {
-  /** Rises by one with each line, over all starts of the command. */
+  /** The line number, over all starts of the command. */
   readonly number: number;
   /** Unix seconds. */
   readonly at: number;
   readonly text: string;
 }
 
-/** Such a process as those see it who look after it. */
+/** A model process as its management sees it. */
 export interface ModelProcessControl {
-  /** Name of the engine that it is. */
+  /** Name of its engine. */
   readonly name: string;
-  /** The engine that requests go to. */
+  /** The engine that requests use. */
   readonly engine: Engine;
   readonly models: readonly string[];
   figures(): ModelProcessFigures;
-  /** The last lines behind the one of this number, the oldest first. */
+  /** Returns the last lines after this number, the oldest first. */
   outputAfter(number: number): readonly OutputLine[];
-  /** Begins to load it. */
+  /** Starts to load it. */
   load(): void;
-  /** Stops it once nothing is in flight. */
+  /** Stops it when its open requests have ended. */
   unload(): void;
   pin(on: boolean): void;
 }
 
 export interface SharedMemory {
-  /** Bytes by pool: what there is, and what is set aside of it. */
+  /** Bytes by pool: total and reserved. */
   readonly pools: readonly { readonly pool: string; readonly total: number; readonly used: number }[];
-  /** By the name of each that waits for memory, the names of those that have to end or to yield first. */
+  /** For each process that waits for memory, the names of those that have to end or yield first. */
   readonly behind: ReadonlyMap<string, readonly string[]>;
-  /** Name of the one that would leave first; undefined: none can. */
+  /** Name of the next process to be stopped. Undefined: none can be. */
   readonly next: string | undefined;
 }

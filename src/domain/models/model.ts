@@ -1,4 +1,4 @@
-// Models as the public API names them, and the deployments that serve them.
+// Models with their public ids, and their deployments.
 
 import type { Environment } from "../api-key.ts";
 import type { Capabilities } from "./capabilities.ts";
@@ -6,14 +6,16 @@ import type { Engine } from "./engine.ts";
 import type { ModelPolicies } from "./policies/model-policies.ts";
 import type { Price } from "./price.ts";
 
-/** One place where a model runs. */
+/** One deployment of a model. */
 export interface Deployment {
   engine: Engine;
   /** The engine's own id of the model. */
   model: string;
   /** Relative share of requests; at least 1. */
   weight: number;
-  /** Whether an operator marked where it runs as local: requests that must not leave may go there. Left out: no. */
+  /**
+   * True if an operator marked its engine as local, so requests of keys with `never_leaves` may use it. Default: false.
+   */
   local?: boolean;
 }
 
@@ -24,16 +26,16 @@ export interface Model {
   created: number;
   ownedBy: string;
   capabilities: Capabilities | undefined;
-  /** Tokens, prompt and completion together; undefined where nobody says. */
+  /** Tokens of prompt and completion together. Undefined if unknown. */
   context: number | undefined;
   /** Environments whose keys may use it. */
   environments: readonly Environment[];
   price: Price | undefined;
   deployments: readonly Deployment[];
-  /** Public ids of models that stand in where none of its deployments answers, best first. */
+  /** Public ids of fallback models, used if no deployment answers, best first. */
   fallbacks?: readonly string[] | undefined;
-  /** Other names by which clients may ask for it; one that ends in `*` stands for all names that begin so. */
+  /** Other ids that clients may send, or prefixes ending in `*`. */
   aliases?: readonly string[] | undefined;
-  /** What an operator wants of its requests beyond an answer. Left out: nothing, and nothing of it is looked for. */
+  /** The model's policies. Undefined: none, at no cost. */
   policies?: ModelPolicies | undefined;
 }

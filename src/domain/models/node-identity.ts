@@ -1,15 +1,15 @@
-// Knowledge of a machine that joined a gateway about itself.
+// The identity of a machine that joined a gateway.
 
 export interface NodeIdentity {
-  /** The address to which it connects, without a slash at its end. */
+  /** The URL of the gateway, without a trailing slash. */
   gateway_url: string;
-  /** The name that the gateway gives itself: the proof of who the node is holds for this one alone. */
+  /** The gateway's own name for itself. The node's signature is valid only for this name. */
   gateway: string;
   node_id: string;
   name: string;
   /** Ed25519, PKCS #8 as base64url: a secret. */
   private_key: string;
-  /** The proxy through which it joined and connects; may hold a password. Left out: directly. */
+  /** The proxy for joining and connecting; may contain a password. Missing: none. */
   proxy?: string | undefined;
   /** Unix seconds. */
   joined_at: number;
@@ -18,14 +18,14 @@ export interface NodeIdentity {
 export const linkStatuses = ["connecting", "connected", "waiting", "draining", "refused", "closed"] as const;
 export type LinkStatus = (typeof linkStatuses)[number];
 
-/** The state of its connection, as the server that keeps it says for other processes of the machine. */
+/** The state of the connection, as the server reports it to other processes of the machine. */
 export interface NodeLinkReport {
   node_id: string;
   status: LinkStatus;
-  /** The state in words for people. */
+  /** The state as a text for people. */
   message: string;
   /** Unix seconds. */
   since: number;
-  /** The models that it offers; `approved`: null where the gateway has not told. */
+  /** The offered models; `approved` is null if the gateway has not reported it. */
   models: { id: string; approved: boolean | null }[];
 }

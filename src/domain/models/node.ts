@@ -1,4 +1,4 @@
-// Nodes: machines that serve their models to this gateway over a connection that they opened, as they are stored and managed.
+// Nodes: machines that serve their models over a connection that they opened, as stored and managed.
 import type { Environment } from "../api-key.ts";
 import type { AuditEvent } from "../audit.ts";
 import type { OfferedMcpServer } from "../tools/node-tools.ts";
@@ -6,29 +6,29 @@ import type { ChatContinuation, EngineModel } from "./engine.ts";
 import type { ModelProcessState } from "./model-process-state.ts";
 import type { Operation } from "./operation.ts";
 
-/** Likewise of an upstream: both stand beside each other in records and logs. */
+/** The same rule as for upstreams, because both appear in records and logs. */
 export const nodeNamePattern = /^[a-z0-9][a-z0-9._-]{0,62}$/;
 
-/** Stands for every model that it announces, now and later. */
+/** Approves every model that a node announces, now and later. */
 export const everyModel = "*";
 
-/** Each node costs a connection, and each model of it a place in the catalog. */
+/** Each node costs a connection, and each of its models a catalog entry. */
 export const maxNodes = 1_000;
 export const maxNodeModels = 200;
 
-/** A model as a node announces it. Whose keys may use it is no matter of the node's. */
+/** A model as a node announces it. The gateway, not the node, decides its environments. */
 export interface AnnouncedModel extends Omit<EngineModel, "environments"> {
-  /** Most requests at once, by operation; left out: unknown. */
+  /** Maximum concurrent requests by operation. Missing: unknown. */
   concurrency?: Partial<Record<Operation, number>>;
-  /** The state of the process that serves it, where the node starts that for requests. */
+  /** The state of its process, if the node starts it on demand. */
   process?: ModelProcessState;
-  /** How it goes on with an answer that was begun; left out: nobody knows that it can. */
+  /** How it continues an answer. Missing: it cannot. */
   continues?: ChatContinuation;
 }
 
 const nodeId = /^node_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** The node of this id, or else of this name; a machine that calls itself by the id of another one is not taken for it. */
+/** Finds a node by id, or else by name. A node whose name equals another's id is not mistaken for it. */
 export function nodeCalled<Node extends Pick<NodeRecord, "id" | "name">>(
   nodes: readonly Node[],
   asked: string,
@@ -41,34 +41,34 @@ export interface NodeRecord {
   /** `node_` and a UUIDv7. */
   id: string;
   name: string;
-  /** Ed25519, 32 bytes as base64url: how it proves who it is at each connection. */
+  /** Ed25519, 32 bytes as base64url: verifies the node at each connection. */
   publicKey: string;
-  /** Ids of models that operators approved, or `everyModel` alone; empty: nothing yet. */
+  /** Ids of approved models, or only `everyModel`; empty: none yet. */
   approvedModels: readonly string[];
-  /** Environments whose keys may use them. */
+  /** Environments whose keys may use these models. */
   environments: readonly Environment[];
-  /** Most requests at once; null: measured. */
+  /** Maximum concurrent requests; null: measured. */
   maxConcurrency: number | null;
-  /** Whether requests of keys that `never_leaves` holds for may go there. */
+  /** True if requests of keys with `never_leaves` may go there. */
   local: boolean;
-  /** The models that it last said it serves. */
+  /** The models that it announced last. */
   announced: readonly AnnouncedModel[];
-  /** MCP servers that it last said it offers. */
+  /** MCP servers that it announced last. */
   toolServers: readonly OfferedMcpServer[];
-  /** Version of its Headrace; null before it was connected. */
+  /** Its Headrace version; null before the first connection. */
   version: string | null;
   /** Unix seconds. */
   createdAt: number;
   lastSeenAt: number | null;
 }
 
-/** Lets one machine join, once. */
+/** A token with which one machine joins once. */
 export interface NodeJoinToken {
   /** `njt_` and a UUIDv7. */
   id: string;
   digest: string;
   last4: string;
-  /** Approved at once for the node that joins with it; empty: an operator looks first. */
+  /** Models approved in advance; empty: an operator approves later. */
   approvedModels: readonly string[];
   environments: readonly Environment[];
   createdBy: string | null;
@@ -76,20 +76,20 @@ export interface NodeJoinToken {
   createdAt: number;
   expiresAt: number;
   usedAt: number | null;
-  /** Id of the node that joined with it. */
+  /** Id of the node that used it. */
   nodeId: string | null;
 }
 
-/** The connection of a node, and which process holds it. */
+/** The connection of a node, and the process that holds it. */
 export interface NodeConnection {
   nodeId: string;
   replicaId: string;
-  /** Names this one connection: a node that reconnects has another. */
+  /** Identifies this connection; a reconnect gets another id. */
   connectionId: string;
   clientAddress: string;
   /** Unix seconds. */
   connectedAt: number;
-  /** The address at which other replicas reach that process; null where it does not say. */
+  /** The URL at which other replicas reach that process; null if it has none. */
   advertiseUrl: string | null;
 }
 
@@ -105,33 +105,33 @@ export interface NodeChange {
 export interface NodeStore {
   /** Nodes by name. */
   listNodes(): Promise<NodeRecord[]>;
-  /** Connections that processes which are still there hold, by the database's clock. */
+  /** Returns connections held by live processes, by the database's clock. */
   listConnections(): Promise<NodeConnection[]>;
   findNode(id: string): Promise<NodeRecord | undefined>;
   /**
-   * Takes the token and adds the node with what the token approved, or neither: `used`, `expired` or `unknown` where the
-   * token lets nobody in, then `name_taken` (by a node or an upstream, or as `isFree` says) and `too_many`.
+   * Uses the token and adds the node with its approvals, or neither. Refuses with `used`, `expired` or `unknown` for
+   * the token, then `name_taken` (by a node or an upstream, or if `isFree` says so) and `too_many`.
    */
   enrol(
     node: NodeRecord,
     token: { digests: readonly string[]; at: number; isFree: boolean },
     event: (token: NodeJoinToken) => AuditEvent,
   ): Promise<"enrolled" | "unknown" | "expired" | "used" | "name_taken" | "too_many">;
-  /** False where it is not there any more, or the new name is taken: then nothing is written. */
+  /** Returns false without a change if the node does not exist any more, or the new name is taken. */
   changeNode(id: string, change: NodeChange, event: AuditEvent): Promise<boolean>;
-  /** Deletes it with its connection: it is let in no more. */
+  /** Deletes the node and its connection, so that it cannot connect again. */
   deleteNode(id: string, event: AuditEvent): Promise<boolean>;
   insertToken(token: NodeJoinToken, event: AuditEvent): Promise<void>;
-  /** Newest first, those that let nobody in any more included, for a week. */
+  /** Lists tokens, newest first, including invalid ones of the last week. */
   listTokens(): Promise<NodeJoinToken[]>;
   deleteToken(id: string, event: AuditEvent): Promise<boolean>;
-  /** Stores the connection in place of an earlier one. False where there is no such node: nothing is written. */
+  /** Stores the connection in place of an earlier one. Returns false without a change if there is no such node. */
   connected(connection: Omit<NodeConnection, "advertiseUrl">, seen: NodeSeen): Promise<boolean>;
-  /** Removes the connection only while it is still this one. `at`: Unix seconds. */
+  /** Removes the connection if it is still this one. `at`: Unix seconds. */
   disconnected(nodeId: string, connectionId: string, at: number): Promise<void>;
-  /** Stores the facts that a connected node tells of itself. */
+  /** Stores the facts that a connected node reports. */
   seen(nodeId: string, seen: NodeSeen): Promise<void>;
-  /** They are connected still, at `at` in Unix seconds. No news for anybody. */
+  /** Marks nodes as still connected at `at` (Unix seconds), without a notification. */
   touch(nodeIds: readonly string[], at: number): Promise<void>;
 }
 

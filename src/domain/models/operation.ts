@@ -1,6 +1,6 @@
 // The operations of a model, and their paths.
 
-/** Each is one path relative to the base URL: of OpenAI's API, and `message` of Anthropic's. */
+/** Each operation has a path relative to the base URL: OpenAI's API, and `message` of Anthropic's. */
 export const operationPaths = {
   chat: "/chat/completions",
   completion: "/completions",
@@ -23,18 +23,20 @@ export const operationPaths = {
 
 export type Operation = keyof typeof operationPaths;
 
-/** What no path of its own stands for: the responses within a realtime session, and calls of tools. */
+/** Operations without a path: responses in a realtime session, and tool calls. */
 const otherBooked = ["realtime", "tool"] as const;
-/** What is on the ledger. */
+/** The operations in the ledger. */
 export type BookedOperation = Operation | (typeof otherBooked)[number];
 export const bookedOperations = [...(Object.keys(operationPaths) as Operation[]), ...otherBooked] as const;
 
-/** Undefined for what is no request for a model. */
+/** Returns undefined for operations that are no model request. */
 export function modelOperation(operation: BookedOperation): Operation | undefined {
   return (otherBooked as readonly BookedOperation[]).includes(operation) ? undefined : (operation as Operation);
 }
 
-/** Whether tokens are generated for it, one after the other: that takes other places at an engine than reading texts does. */
+/**
+ * True if an operation generates tokens one after the other, which uses other slots of an engine than reading texts.
+ */
 export const generates: Readonly<Record<Operation, boolean>> = {
   ...{ chat: true, completion: true, embedding: false },
   ...{ response: true, message: true },
@@ -44,7 +46,7 @@ export const generates: Readonly<Record<Operation, boolean>> = {
   ...{ tokenize: false, detokenize: false },
 };
 
-/** Those in which the same conversation can be had: what a server does not speak of them is translated. */
+/** Conversation formats that can be translated into each other. */
 export const conversationOperations = ["chat", "response", "message"] as const satisfies readonly Operation[];
 export type ConversationOperation = (typeof conversationOperations)[number];
 
@@ -52,7 +54,7 @@ export function isConversation(operation: Operation): operation is ConversationO
   return (conversationOperations as readonly Operation[]).includes(operation);
 }
 
-/** Those in which a model is asked once, and answers: `requests/dialects/task/`. */
+/** Tasks: a model is asked once, and answers as a whole: `requests/dialects/task/`. */
 export const taskOperations = [
   ...(["rerank", "score", "moderation", "decision"] as const),
   ...(["speech", "transcription", "translation"] as const),
@@ -64,14 +66,14 @@ export function isTask(operation: Operation): boolean {
   return (taskOperations as readonly Operation[]).includes(operation);
 }
 
-/** Those whose path at a server has no version of the API before it: vLLM and llama-server have `/tokenize` alone. */
+/** Operations whose path at a server has no API version: vLLM and llama-server have only `/tokenize`. */
 const unversioned: ReadonlySet<Operation> = new Set(["tokenize", "detokenize"]);
 
 export function isUnversioned(operation: Operation): boolean {
   return unversioned.has(operation);
 }
 
-/** The result of `of` for the path of each. */
+/** Makes an object with the result of `of` for each path. */
 export function byOperation<Value>(
   of: (path: string, operation: Operation) => Value,
 ): Readonly<Record<Operation, Value>> {

@@ -1,4 +1,4 @@
-// What a model costs: a rate for each kind of what it uses, and those that hold instead at a time, for a long prompt or for a tier.
+// The price of a model: rates by kind of usage, and variants for a time, a long prompt or a tier.
 
 interface RateRow {
   /** The name in the code. */
@@ -7,13 +7,13 @@ interface RateRow {
   readonly wire: string;
   /** `tokens`: USD for a million of them; `each`: USD for one. */
   readonly per: "tokens" | "each";
-  /** The rate that holds where this one is left out; null: nothing is charged for it then. */
+  /** The rate that applies if this one is missing; null: nothing is charged. */
   readonly else: string | null;
-  /** What it is for, as part of a sentence. */
+  /** Its usage, as part of a sentence. */
   readonly of: string;
 }
 
-/** All rates, in the order in which they are shown; one follows the rate that stands in for it. */
+/** All rates in the order in which they are shown. A rate follows its default. */
 export const rates = [
   { name: "input", wire: "input", per: "tokens", else: null, of: "the prompt" },
   { name: "cachedInput", wire: "cached_input", per: "tokens", else: "input", of: "what of it was read from a cache" },
@@ -43,32 +43,32 @@ export const rates = [
 export type Rate = (typeof rates)[number];
 export type RateName = Rate["name"];
 
-/** USD: per million tokens, or each. Those that are left out are as `rates` says. */
+/** USD per million tokens, or each. Defaults of missing rates are in `rates`. */
 export type Rates = Partial<Record<RateName, number>>;
 
-/** Rates that hold in place of the usual ones where all of its conditions do. */
+/** Rates that replace the usual ones if all conditions apply. */
 export interface PriceVariant extends Rates {
-  /** The prompt, with what was cached of it, has more tokens than this; all of its tokens have these rates then. */
+  /** The prompt has more tokens than this, including cached ones; the rates then apply to all its tokens. */
   contextAbove?: number;
-  /** The model server said that it served in this tier, speed or region, such as `flex`, `fast` or `us`. */
+  /** The model server reported that it served in this tier, speed or region, such as `flex`, `fast` or `us`. */
   served?: string;
   /** The request began at this time or later: Unix seconds. */
   from?: number;
   /**
-   * The request began in one of these parts of a day (UTC), in minutes from midnight: from `start`, before `end`. One that does
-   * not end after it began goes on over midnight, and is of the day on which it began.
+   * The request began in one of these parts of a day (UTC), in minutes from midnight: from `start`, before `end`. A
+   * part whose end is not after its start continues over midnight, and belongs to the day on which it began.
    */
   hours?: readonly { start: number; end: number }[];
-  /** On one of these days of the week (UTC), 0 for Sunday. */
+  /** The request began on one of these days of the week (UTC), 0 for Sunday. */
   days?: readonly number[];
-  /** What all rates for tokens are multiplied with, those of the variant included. */
+  /** Factor for all token rates, including those of the variant. */
   factor?: number;
 }
 
-/** `input` and `output` are always said: a price of 0 is one that somebody chose. */
+/** `input` and `output` are required, so that a price of 0 is deliberate. */
 export interface Price extends Rates {
   input: number;
   output: number;
-  /** The later ones replace what the earlier ones say; their factors are multiplied. */
+  /** Later variants override earlier ones; their factors multiply. */
   variants?: readonly PriceVariant[];
 }

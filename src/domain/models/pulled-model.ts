@@ -1,105 +1,107 @@
-// Models in the data directory of this server that `headrace pull` fetched.
+// Models in this server's data directory that `headrace pull` downloaded.
 import type { Capabilities } from "./capabilities.ts";
 import type { MemoryNeed } from "./memory-need.ts";
 import type { ModelProcessControl } from "./model-process.ts";
 import type { ModelProcessState } from "./model-process-state.ts";
 
-/** What the files of a model say of it. */
+/** Facts from the files of a model. */
 export interface ModelFileFacts {
   architecture: string;
-  /** How its weights are stored, such as `Q4_K_M`; null where the file does not say, or it is not known here. */
+  /** The quantization of the weights, such as `Q4_K_M`; null if the file does not say or it is unknown. */
   quantization: string | null;
   parameters: number;
 }
 
 export interface PulledModel {
   id: string;
-  /** Bytes of all its files, as they are on the disk. */
+  /** Bytes of all its files on disk. */
   bytes: number;
-  /** `incomplete`: a pull was interrupted, or a file is gone; it is not served. */
+  /** `incomplete`: a pull was interrupted, or a file is missing; the model is not served. */
   state: "ready" | "incomplete";
-  /** Its source, such as `hf:Qwen/Qwen3-0.6B-GGUF:Qwen3-0.6B-Q8_0.gguf`; null where only parts are here. */
+  /** The source, such as `hf:Qwen/Qwen3-0.6B-GGUF:Qwen3-0.6B-Q8_0.gguf`; null if only parts are present. */
   source: string | null;
-  /** Unix seconds; null likewise. */
+  /** Unix seconds; null if only parts are present. */
   pulledAt: number | null;
   /** Tokens. */
   context: number | null;
   capabilities: Capabilities | null;
-  /** Null where it is incomplete, or its header cannot be read. */
+  /** null if the model is incomplete or its header cannot be read. */
   facts: ModelFileFacts | null;
-  /** Likewise. An estimate. */
+  /** An estimate; null if the header cannot be read. */
   memory: MemoryNeed | null;
 }
 
-/** How a model that this server can load is used at the moment. */
+/** The current use of a model that this server can load. */
 export interface ModelUse {
   state: "unloaded" | "loading" | "loaded" | "failed";
-  /** Requests that are with it, or wait for it. */
+  /** Requests that run on it or wait for it. */
   inUse: number;
 }
 
-/** The state of its process, as far as whoever looks after files needs it. */
+/** Returns the state of its process as the management of files needs it. */
 export function modelUse(state: ModelProcessState, inUse: number): ModelUse {
   if (state === "loaded" || state === "failed") return { state, inUse };
   return { state: state === "off" || state === "stopping" ? "unloaded" : "loading", inUse };
 }
 
-/** A program that runs a model file in place of the built-in engine. */
+/** A program that runs a model file instead of the built-in engine. */
 export interface FileElsewhere {
-  /** Ids of the model, and of the one that guesses ahead for it. */
+  /** Ids of the model and of its draft model. */
   readonly model: string;
   readonly draft: string | undefined;
   readonly process: ModelProcessControl;
 }
 
 export interface RemovedModel extends PulledModel {
-  /** Bytes that were freed. */
+  /** Freed bytes. */
   bytes: number;
-  /** Files that are still there, the reason behind the last one, which could not be deleted. */
+  /** Files that could not be deleted, with the reason after the last one. */
   left: readonly string[];
 }
 
 /** A model that can be pulled, as the hub lists it. */
 export interface PullOffer {
-  /** The id under which it will be served. */
+  /** The id under which the model will be served. */
   id: string;
   /** Its path in the repository. */
   file: string;
   quantization: string | null;
   bytes: number;
-  /** Bytes that are missing on the disk, and that there is room for. */
+  /** Bytes that are missing on disk, and available ones. */
   missingBytes: number;
   roomBytes: number;
-  /** Memory that any model of this size takes, and more for its context. */
+  /** Memory that every model of this size needs, plus more for its context. */
   minMemoryBytes: number;
 }
 
-/** A pull that this server does, or that came to nothing. */
+/** A running or failed pull of this server. */
 export interface Pull {
   id: string;
   source: string;
   /** Bytes on the disk. */
   bytes: number;
   totalBytes: number;
-  /** Why it came to nothing; null while it goes on. The same pull, begun again, continues it. */
+  /** The reason of a failure; null while the pull runs. Starting the same pull again continues it. */
   failure: string | null;
 }
 
 export interface PulledModelStore {
   /** Models by id. */
   list(): Promise<PulledModel[]>;
-  /** Pulls that go on, and those that failed since the start and were not begun again. */
+  /** Returns running pulls, and those that failed since the start and were not started again. */
   pulls(): readonly Pull[];
   /**
-   * What `source` (`hf:owner/repo[:file]`) names. Rejects with `invalid_request` for what the hub has not, and with
-   * `service_unavailable` where it cannot be reached.
+   * Looks up `source` (`hf:owner/repo[:file]`). Rejects with `invalid_request` if the hub does not have it, and with
+   * `service_unavailable` if the hub cannot be reached.
    */
   offer(source: string, name: string | undefined): Promise<PullOffer>;
-  /** Begins to pull it, in the background, and calls `ended` behind it. Rejects likewise, also where the disk has no room. */
+  /**
+   * Starts a pull in the background, and calls `ended` after it. Rejects like `offer`, also if the disk has no room.
+   */
   pull(source: string, name: string | undefined, ended: () => void): Promise<PullOffer>;
   /**
-   * It is served no more from then on; a pull of it by this server is stopped. Undefined where there is none; nothing was
-   * deleted where it rejects, which it does with `service_unavailable` while another process pulls the model.
+   * Stops serving the model and this server's pull of it. Returns undefined if there is no such model. Rejects with
+   * `service_unavailable`, without deleting anything, while another process pulls the model.
    */
   remove(id: string): Promise<RemovedModel | undefined>;
 }

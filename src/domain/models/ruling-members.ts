@@ -1,8 +1,9 @@
-// Members of requests that rule a model server, rather than describe the answer: refused unless an operator allows them.
+// Members of requests that control a model server rather than describe the answer: refused unless an operator allows
+// them.
 
 /**
- * Members of request bodies that rule a model server: where they fetch the memory of prompts from (vLLM's and SGLang's disaggregation),
- * which adapters, templates and code they load, and by which name or slot others may be disturbed.
+ * Members that control a model server: from where it fetches the memory of prompts (vLLM's and SGLang's
+ * disaggregation), which adapters, templates and code it loads, and which name or slot it uses.
  */
 export const rulingMembers: readonly string[] = [
   ...["kv_transfer_params", "ec_transfer_params", "bootstrap_host", "bootstrap_port", "bootstrap_room"],
@@ -16,7 +17,7 @@ export const rulingMembers: readonly string[] = [
 
 /** The member whose own members become variables of the model's template. */
 export const templateArguments = "chat_template_kwargs";
-/** Variables of a template by which a request replaces the template, or the messages that were checked and counted. */
+/** Template variables that replace the template, or the messages that were checked and counted. */
 export const rulingArguments: readonly string[] = [
   ...["chat_template", "tokenize", "tokenizer_kwargs", "messages", "conversation", "tools"],
 ];

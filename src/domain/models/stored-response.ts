@@ -1,85 +1,82 @@
-// Responses that are kept, the conversations that they belong to, and where they are kept.
+// Stored responses and their conversations, and the port of their store.
 import type { Environment } from "../api-key.ts";
 import type { ChatOwner } from "./stored-chat.ts";
 
-/** An item of a conversation, or a response, as the client gets it: JSON. */
+/** An item of a conversation, or a response, as JSON for the client. */
 export type StoredItem = Readonly<Record<string, unknown>>;
 
-/** Who may see what is kept: as with chats, and of keys that a key made only those that the same key made. */
+/** Who may see stored objects: as for chats; keys that a key made see only objects of the same maker's keys. */
 export interface ResponseOwner extends ChatOwner {
-  /** The limit id of the key behind the presented one, which a rotation keeps; null: whoever made the key. */
+  /** The limit id of the key that made the presented one, which a rotation keeps; null: any maker. */
   madeBy: string | null;
-  /** The key that asks: what it made itself is found first where several have the same id. */
+  /** The calling key. If several objects have the same id, its own are found first. */
   keyId?: string;
 }
 
 export type ResponseStatus = "queued" | "in_progress" | "completed" | "incomplete" | "failed" | "cancelled";
 
-/** What is told of a response beside its content. */
+/** The facts about a response besides its content. */
 export interface ResponseRow {
-  /** Made by us: engines may repeat theirs. */
+  /** An id of the gateway, because engines may repeat theirs. */
   id: string;
   accountId: string;
   environment: Environment;
   keyId: string;
   /** The app that made it; null for keys. */
   appId: string | null;
-  /** The member whose own it is; null: the account's. */
+  /** The member who owns it; null: the account. */
   personId: string | null;
-  /** The limit id of the key behind the one that made it; null: there is none. */
+  /** The limit id of the key that made the creating key; null: none. */
   madeBy: string | null;
   model: string;
   /** Unix seconds. */
   createdAt: number;
   expiresAt: number;
   status: ResponseStatus;
-  /** The response that it goes on from. */
+  /** The response that this one continues. */
   previousId: string | null;
   conversationId: string | null;
-  /** Whether it was asked for in the background. */
+  /** True if it was requested in the background. */
   background: boolean;
 }
 
 export interface StoredResponse extends ResponseRow {
-  /** The response as the client got it, its output included; of one that has not ended, as it stands. */
+  /** The response as the client got it, with its output; for an unfinished one, its current state. */
   response: StoredItem;
-  /** The items of its own request, each with an id, without those of what it goes on from. */
+  /** The items of its own request, each with an id, without earlier items. */
   input: readonly StoredItem[];
 }
 
-/** Where the items of a conversation so far come from. */
+/** The earlier items of a conversation. */
 export interface ResponseChain {
-  /** Those of the first response first, of each its input and then its output. */
+  /** Items in order: for each response its input and then its output. */
   items: readonly StoredItem[];
-  /** Characters of JSON that they have. */
+  /** Their length in characters of JSON. */
   size: number;
 }
 
-/** Why there is no chain: it, or one before it, is not there for this owner; or there is more of it than is allowed. */
+/** Why there is no chain: a response is missing for this owner, unfinished, or the chain is too large. */
 export type ChainFault = { missing: string } | { tooLarge: true } | { unfinished: string };
 
-/** Asked before so many characters of JSON are read: where it says no they are not, as if there were too many. */
+/** Called before this many characters of JSON are read. If it returns false, the chain counts as too large. */
 export type MayRead = (size: number) => boolean;
 
-/** Sums chats, responses and conversations of an account. */
+/** Measures the chats, responses and conversations of an account. */
 export interface StoredSizes {
-  /** Characters of JSON, and about what their rows take. */
+  /** Returns characters of JSON plus an estimate for their rows. */
   sizeOf(accountId: string): Promise<number>;
 }
 
-/** Stores responses. An expired one is never found, whether it was swept already or not; content is sealed. */
+/** Stores responses. An expired one is never found, even before it is deleted. The content is encrypted. */
 export interface ResponseStore {
   /**
-   * All or none; those that are there already are left as they are. One that is completed or incomplete puts its items
-   * behind those of its conversation, as `BackgroundStore.end` does; what failed or was cancelled leaves that as it was.
-   * `mayCommit` is asked last: if it returns false, nothing is stored and the call rejects.
+   * Inserts all or none; existing responses stay unchanged. A completed or incomplete response appends its items to its
+   * conversation, as `BackgroundStore.end` does; a failed or cancelled one does not. Calls `mayCommit` last: if it
+   * returns false, nothing is stored and the call rejects.
    */
   insert(responses: readonly StoredResponse[], mayCommit?: () => boolean): Promise<void>;
   find(owner: ResponseOwner, id: string, nowSeconds: number): Promise<StoredResponse | undefined>;
-  /**
-   * The items of the response `id` and of all that it goes on from, bounded by `maxSize` characters: what is longer is not
-   * read.
-   */
+  /** Returns the items of the response `id` and of all that it continues, up to `maxSize` characters. */
   chain(
     owner: ResponseOwner,
     id: string,
@@ -88,8 +85,8 @@ export interface ResponseStore {
     mayRead?: MayRead,
   ): Promise<ResponseChain | ChainFault>;
   /**
-   * Items by their own ids, of responses or conversations of this owner; left out are those that are not there, and all
-   * from the first on that `mayRead` says no to.
+   * Returns items by their own ids, from responses or conversations of this owner. Missing items are left out, and so
+   * are all after the first that `mayRead` refuses.
    */
   items(
     owner: ResponseOwner,
@@ -97,61 +94,61 @@ export interface ResponseStore {
     nowSeconds: number,
     mayRead?: MayRead,
   ): Promise<ReadonlyMap<string, StoredItem>>;
-  /** Erases the content at once. False where there is none. */
+  /** Erases the content at once. Returns false if there is none. */
   delete(owner: ResponseOwner, id: string, nowSeconds: number): Promise<boolean>;
-  /** Deletes up to `limit` responses, conversations or events that have expired; gives how many. */
+  /** Deletes up to `limit` expired responses, conversations or events, and returns their number. */
   deleteExpired(nowSeconds: number, limit: number): Promise<number>;
 }
 
-/** Events of a response in the background that belong together: numbered from `first` on, without a gap. */
+/** Consecutive events of a background response, numbered from `first`. */
 export interface EventBatch {
   first: number;
-  /** The data of each, as JSON text. */
+  /** The data of each event as JSON text. */
   events: readonly string[];
 }
 
 export type RunState =
   | { status: ResponseStatus; isCancelled: boolean }
-  /** It was deleted, or has expired. */
+  /** Undefined: deleted or expired. */
   | undefined;
 
-/** A response that nobody has worked on for a while. */
+/** A response without a recent heartbeat of its process. */
 export interface AbandonedResponse {
   id: string;
-  /** Unix seconds: when somebody last did. */
+  /** Unix seconds of the last heartbeat. */
   seenAt: number;
 }
 
-/** Responses that go on without their client. */
+/** Responses that run without their client. */
 export interface BackgroundStore {
   /**
-   * Notes what came of it meanwhile and that somebody works on it still; tells whether it is to be cancelled. Without a
-   * `response` that stays as it is. Events from the same one on as before take the place of those.
+   * Stores new events and a heartbeat, and reports whether to cancel. Without `response` that stays unchanged. Events
+   * from an existing number on replace the earlier ones.
    */
   progress(
     id: string,
     state: { status: ResponseStatus; response?: StoredItem; events?: EventBatch },
     nowSeconds: number,
   ): Promise<RunState>;
-  /** Ends it, with its last events: the row has its last status from then on. False where it had ended before. */
+  /** Ends the response with its last events and its final status. Returns false if it had ended before. */
   end(
     id: string,
     state: { status: ResponseStatus; response: StoredItem; events?: EventBatch },
     nowSeconds: number,
   ): Promise<boolean>;
-  /** Asks the process that works on the response to stop. Undefined where this owner has no such response. */
+  /** Asks the process that runs the response to stop. Returns undefined if this owner has no such response. */
   requestCancel(owner: ResponseOwner, id: string, nowSeconds: number): Promise<ResponseRow | undefined>;
-  /** What is to be known of it without its content. */
+  /** Returns the state of the response without its content. */
   state(id: string, nowSeconds: number): Promise<RunState>;
-  /** The number of its last event; -1 where there are none, or not any more. */
+  /** Returns the number of its last event; -1 if there are none, or not any more. */
   lastEvent(id: string): Promise<number>;
-  /** Events numbered above `after` (-1: all), in their order, at most about `maxSize` characters. */
+  /** Returns events numbered above `after` (-1: all), in order, about `maxSize` characters at most. */
   events(id: string, after: number, maxSize: number): Promise<readonly EventBatch[]>;
-  /** Those that have not ended and that nobody has worked on since that time; longest ago first. */
+  /** Returns unfinished responses without a heartbeat since that time, the oldest first. */
   abandoned(seenBefore: number, nowSeconds: number, limit: number): Promise<readonly AbandonedResponse[]>;
   /**
-   * Ends one as failed that nobody has worked on since. `end` makes the last response of what there was, and its last event,
-   * which has that number. False where somebody has, or it has ended.
+   * Ends a response without a heartbeat since as failed. `end` makes the final response and its last event, which gets
+   * that number. Returns false if it has a heartbeat or has ended.
    */
   endAbandoned(
     abandoned: AbandonedResponse,
@@ -160,12 +157,12 @@ export interface BackgroundStore {
   ): Promise<boolean>;
 }
 
-/** A conversation: items that several responses read and add to. */
+/** A conversation: items that several responses read and extend. */
 export interface Conversation extends ResponseOwnerColumns {
   id: string;
   /** Unix seconds. */
   createdAt: number;
-  /** What adds to it moves this on. */
+  /** Unix seconds; each addition moves it. */
   expiresAt: number;
   metadata: Readonly<Record<string, string>>;
 }
@@ -186,11 +183,11 @@ export interface ConversationStore {
     metadata: Readonly<Record<string, string>>,
     nowSeconds: number,
   ): Promise<Conversation | undefined>;
-  /** Its items stay with the responses that made them. False where there is none. */
+  /** Deletes the conversation; its items stay with their responses. Returns false if there is none. */
   delete(owner: ResponseOwner, id: string, nowSeconds: number): Promise<boolean>;
   /**
-   * Puts items, each with an id, behind those that there are, and gives them as they are kept: one whose id the
-   * conversation has already gets another. Undefined where there is no such conversation.
+   * Appends items, each with an id, and returns them as stored: an item whose id exists gets another. Returns undefined
+   * if there is no such conversation.
    */
   add(
     owner: ResponseOwner,
@@ -199,14 +196,14 @@ export interface ConversationStore {
     expiresAt: number,
     nowSeconds: number,
   ): Promise<readonly StoredItem[] | undefined>;
-  /** Undefined where there is no such conversation, or `after` names no item of it. */
+  /** Returns undefined if the conversation or the item `after` does not exist. */
   list(
     owner: ResponseOwner,
     id: string,
     page: { after: string | undefined; limit: number; order: "asc" | "desc" },
     nowSeconds: number,
   ): Promise<ItemPage | undefined>;
-  /** All items in their order, bounded as a chain is. */
+  /** Returns all items in order, bounded like a chain. */
   all(
     owner: ResponseOwner,
     id: string,

@@ -1,4 +1,4 @@
-// How a model server is spoken to: which APIs it has, by which header it knows us, and what each path ends with.
+// How to talk to a model server: its APIs, the header of the key, and query parameters.
 import type { EngineFormats } from "./engine.ts";
 import type { IdentifierWay, Isolation } from "./isolation.ts";
 import type { ConversationOperation } from "./operation.ts";
@@ -7,7 +7,7 @@ import type { ConversationOperation } from "./operation.ts";
 export const upstreamApis = ["openai", "messages"] as const;
 export type UpstreamApi = (typeof upstreamApis)[number];
 
-/** The formats of conversations, as settings and answers name them. */
+/** The conversation formats, as settings and answers name them. */
 export const apiNames = ["chat", "responses", "messages"] as const;
 export type ApiName = (typeof apiNames)[number];
 
@@ -17,27 +17,27 @@ const operationOf = {
   messages: "message",
 } as const satisfies Record<ApiName, ConversationOperation>;
 
-/** Headers that a key is sent in; as `authorization` it is a bearer token. */
+/** Headers for the key; `authorization` sends it as a bearer token. */
 export const keyHeaders = ["authorization", "api-key", "x-api-key"] as const;
 export type KeyHeader = (typeof keyHeaders)[number];
 
-/** What a parameter of the query may be, so that every server reads the same. */
+/** Allowed query parameters: characters that every server reads alike. */
 export const queryNamePattern = /^[\w.~-]{1,64}$/;
 export const queryValuePattern = /^[!-~]{1,256}$/;
 
 export interface UpstreamSpeech {
   api: UpstreamApi;
-  /** null: those that it turns out to have. */
+  /** null: detected. */
   apis: readonly ApiName[] | null;
-  /** null: the usual one of its `api`. */
+  /** null: the default of its `api`. */
   keyHeader: KeyHeader | null;
-  /** Parameters that the path of every request to it ends with. */
+  /** Query parameters of every request. */
   query: Readonly<Record<string, string>>;
-  /** vLLM's; for a server that takes it. */
+  /** True for vLLM: send a `cache_salt`. */
   cacheSalt: boolean;
-  /** That of vLLM with `--scheduling-policy priority`; likewise. */
+  /** True for vLLM with `--scheduling-policy priority`: send a `priority`. */
   priority: boolean;
-  /** null: as sent where the server is marked as local, else hashed. */
+  /** null: as sent if the server is local, otherwise hashed. */
   identifiers: IdentifierWay | null;
 }
 
@@ -46,7 +46,7 @@ export const usualSpeech: UpstreamSpeech = {
   ...{ cacheSalt: false, priority: false, identifiers: null },
 };
 
-/** These members alone, of settings that have more; what is not said is as usual. */
+/** Returns only these members of settings, with defaults for missing ones. */
 export function speechOf(said: SaidSpeech): UpstreamSpeech {
   const { api, apis, keyHeader, query, cacheSalt = false, priority = false, identifiers = null } = said;
   return {
@@ -64,7 +64,7 @@ type SaidSpeech = Pick<UpstreamSpeech, "api"> & {
   [Name in Exclude<keyof UpstreamSpeech, "api">]?: UpstreamSpeech[Name] | undefined;
 };
 
-/** What the members must agree on; undefined where they do. */
+/** Returns the first contradiction of the members, or undefined. */
 export function speechFault({ api, apis }: Pick<UpstreamSpeech, "api" | "apis">): SpeechFault | undefined {
   if (api !== "messages" || !apis || apis.every((name) => name === "messages")) return undefined;
   const message = "must be messages alone where api is messages, as Anthropic's API is that one";
@@ -76,12 +76,12 @@ interface SpeechFault {
   fix: string;
 }
 
-/** All that the maker of each of these has in it. */
+/** Returns these formats, each with all features of its vendor. */
 export function formatsOf(names: readonly ApiName[]): EngineFormats {
   return Object.fromEntries(names.map((name) => [operationOf[name], "whole"]));
 }
 
-/** In the usual order. An engine that says nothing speaks chat completions. */
+/** Returns the formats in the usual order. An engine without a setting uses chat completions. */
 export function apisOf(formats: EngineFormats | undefined): ApiName[] {
   return formats ? apiNames.filter((name) => formats[operationOf[name]] !== undefined) : ["chat"];
 }

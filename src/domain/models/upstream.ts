@@ -1,19 +1,19 @@
-// Model servers that operators add at run time, and which servers get nothing new, as they are stored.
+// Upstreams that operators add at run time, and drained upstreams, as stored.
 import type { Environment } from "../api-key.ts";
 import type { AuditEvent } from "../audit.ts";
 import type { UpstreamSpeech } from "./upstream-speech.ts";
 
 /**
- * `command`: the server starts it, as headrace.yaml says. `found`: on this machine, by asking its usual ports. `node`: it
- * joined, and is managed as a node.
+ * `command`: a command of headrace.yaml. `found`: discovered on this machine. `node`: a node that joined, managed as a
+ * node.
  */
 export const upstreamSources = ["built-in", "command", "file", "database", "found", "node"] as const;
 export type UpstreamSource = (typeof upstreamSources)[number];
 
-/** The values of upstreams of the configuration file that do not say. */
+/** Defaults of upstreams in the configuration file. */
 export const upstreamDefaults = { timeoutSeconds: 600, idleSeconds: 900 } as const;
 
-/** The rule for names, which the configuration file shares. */
+/** The rule for names, also used by the configuration file. */
 export const upstreamNamePattern = /^[a-z0-9][a-z0-9._-]{0,62}$/;
 
 export interface UpstreamSettings extends UpstreamSpeech {
@@ -21,7 +21,7 @@ export interface UpstreamSettings extends UpstreamSpeech {
   /** The URL without a slash at its end. */
   url: string;
   discover: boolean;
-  /** Whether requests of keys that `never_leaves` holds for may go there. */
+  /** True if requests of keys with `never_leaves` may go there. */
   local: boolean;
   /** Environments of its discovered models. */
   environments: readonly Environment[];
@@ -34,7 +34,7 @@ export interface UpstreamSettings extends UpstreamSpeech {
 }
 
 export interface StoredUpstream extends UpstreamSettings {
-  /** The API key, sealed under a key derived from the installation's secret; null: the server wants none. */
+  /** The API key, sealed under a key derived from the installation's secret; null: none. */
   sealedApiKey: string | null;
   /** Unix seconds. */
   createdAt: number;
@@ -43,20 +43,23 @@ export interface StoredUpstream extends UpstreamSettings {
 export interface UpstreamStore {
   /** Upstreams by name. */
   listUpstreams(): Promise<StoredUpstream[]>;
-  /** Names, wherever the upstreams come from. */
+  /** Returns names of drained upstreams of every source. */
   listDrained(): Promise<string[]>;
-  /** Adds one that is not drained, whatever had its name before. False where there is one of this name, or a node. */
+  /**
+   * Adds an upstream that is not drained, even if an earlier one of its name was. Returns false if an upstream or node
+   * has the name.
+   */
   insertUpstream(upstream: StoredUpstream, event: AuditEvent): Promise<boolean>;
-  /** What is left out of `change` stays. False, and nothing is written, where `upstream` is not there any more. */
+  /** Changes the given members. Returns false without a change if `upstream` does not exist any more. */
   changeUpstream(name: string, change: UpstreamChange, event: AuditEvent): Promise<boolean>;
-  /** `draining`: whether another of its name goes on being drained. False where there is none. */
+  /** `draining`: whether a later upstream of this name stays drained. Returns false if there is no such upstream. */
   deleteUpstream(name: string, keep: { draining: boolean }, event: AuditEvent): Promise<boolean>;
-  /** Another number after each change, by whichever process, of what is here and of nodes. */
+  /** Returns a number that every process changes with each change of upstreams, models or nodes. */
   routingRevision(): Promise<number>;
 }
 
 export interface UpstreamChange {
-  /** A stored upstream of the same name and age. */
+  /** The stored upstream, with the same name and age. */
   upstream?: StoredUpstream;
   draining?: boolean;
 }

@@ -1,21 +1,21 @@
-// Refuses a message with a name that another parser may read as a field of the protocol which it is not.
+// Refuses a message with a name that another parser may read as a different field of the protocol.
 import { fieldError, type GatewayError, invalidRequest } from "../../base/errors.ts";
 import { formatPathInAscii, type JsonPath } from "../../base/text/json-path.ts";
 import { bareName, prototypeName } from "./field-names.ts";
 
 export interface Vocabulary {
-  /** Fields of the protocol, at any depth. */
+  /** Fields of the protocol at any depth. */
   readonly known: Iterable<string>;
-  /** Fields whose value has names of its sender's own: schemas, arguments, metadata. */
+  /** Fields whose value has names of the sender's own: schemas, arguments, metadata. */
   readonly open: Iterable<string>;
 }
 
-/** Names that are no field, in one message: more are an attempt to keep the process busy. */
+/** Unknown names in one message. More are an attempt to keep the process busy. */
 const maxUnknown = 10_000;
 
 /**
- * The check of events, calls of tools and whatever else has no schema of its whole. `FieldNames` is the one of request
- * bodies; both compare as `field-names.ts` does.
+ * Checks events, tool calls and other messages without a complete schema. `FieldNames` checks request bodies; both
+ * compare names as `field-names.ts` does.
  */
 export class ClearNames {
   /** Names by their bare form. */
@@ -29,7 +29,7 @@ export class ClearNames {
     this.#known = new Map([...this.#names].map((name) => [bareName(name), name]));
   }
 
-  /** Throws `invalid_request`. `value` was parsed from JSON. */
+  /** Throws `invalid_request`. `value` is parsed JSON. */
   require(value: unknown): void {
     this.#requireIn(value, [], { unknown: 0 });
   }
@@ -57,7 +57,7 @@ export class ClearNames {
     }
   }
 
-  /** `unknown`: the other names of the object, by their bare form. */
+  /** `unknown` has the other names of the object by their bare form. */
   #requireClear(name: string, unknown: Map<string, string>, path: JsonPath): void {
     if (name === prototypeName) throw refusal([...path, name], "is no field; leave it out");
     const bare = bareName(name);

@@ -1,17 +1,17 @@
-// The one list of names that another parser may read as a field which they are not, and the folding by which they are found.
+// Names that another parser may read as a different field, and the folding that finds them.
 
-/** Only other names have to be folded. As `isPlainName` of bytes. */
+/** Other names have to be folded. Corresponds to `isPlainName` for bytes. */
 export const plainName = /^[ -@[-~]*$/;
 const asciiName = /^[ -~]*$/;
-/** Several times the longest that is known. */
+/** Several times the length of the longest known name. */
 const maxNameLength = 256;
-/** Left out by one parser or another: what is invisible, and what is no character. */
+/** Characters that some parsers ignore: invisible ones, and code points without a character. */
 const leftOut = /\p{Default_Ignorable_Code_Point}|\p{Cc}|\p{Cs}|\ufffd|\u0307/gu;
 
-/** A member of this name is the prototype of the object around it for servers in JavaScript that copy one into another. */
+/** JavaScript servers that copy a member of this name change the prototype of the object around it. */
 export const prototypeName = "__proto__";
 
-/** Names of their own that servers take before those of the API: llama.cpp has both of these. */
+/** Names that servers prefer to those of the API: llama.cpp accepts both. */
 export const synonyms: ReadonlyMap<string, string> = new Map([
   ["n_predict", "max_tokens"],
   ["n_cmpl", "n"],
@@ -19,9 +19,9 @@ export const synonyms: ReadonlyMap<string, string> = new Map([
 export const oneModel = "the models that stand in for another are the gateway's to choose; send `model` alone";
 const oneEndpoint = "where a model is served is the gateway's to choose; leave it out";
 /**
- * Other gateways take what they hold in the place of `model` and the rest: LiteLLM merges `extra_body` over the body, has
- * several kinds of fallbacks, and takes endpoints and prompts with models of their own; OpenRouter has `models`, `route`
- * and `preset`. So a key would reach models that it may not use, at the price of another.
+ * Other gateways prefer these members to `model` and others: LiteLLM merges `extra_body` into the body, has several
+ * kinds of fallbacks, and accepts endpoints and prompts with their own models; OpenRouter has `models`, `route` and
+ * `preset`. So a key could reach other models, at another price.
  */
 const overriding: ReadonlyMap<string, string> = new Map([
   ["extra_body", "SDKs send its members beside the others; send them there"],
@@ -39,34 +39,34 @@ const overriding: ReadonlyMap<string, string> = new Map([
   ["base_url", oneEndpoint],
   ["custom_llm_provider", oneEndpoint],
 ]);
-/** Why a member that servers may take before `model` is refused; undefined: it is none of these. */
+/** Returns why a member that servers may prefer to `model` is refused. Undefined for other members. */
 export function overridingFault(name: string): string | undefined {
   const why = overriding.get(foldName(name));
   return why && `some model servers take it before \`model\`, so it is refused: ${why}.`;
 }
 
-/** No field of the API, however they are written. */
+/** Names that are no field of the API in any spelling. */
 export const refusedNames: readonly string[] = [prototypeName, ...synonyms.keys(), ...overriding.keys()];
-/** Members of a body of which some are refused for what they hold, where their shape does not tell. */
+/** Members that are refused for some of their contents, which their shape does not show. */
 export const doubtfulNames: readonly string[] = ["provideroptions", "plugins"];
 
 /**
- * The name as the most lenient of all parsers reads it. Go's encoding/json, and after it many in other languages, compare
- * without regard to case, for which U+017F is an s, U+212A a k, U+0130 and U+0131 an i; parsers in C end a text at NUL.
+ * Returns the name as the most lenient parser reads it. Go's encoding/json and others ignore case, for which U+017F is
+ * an s, U+212A a k, U+0130 and U+0131 an i; C parsers end a text at NUL.
  */
 export function foldName(name: string): string {
   if (plainName.test(name)) return name;
   if (asciiName.test(name)) return name.toLowerCase();
   const [upToNul = ""] = name.split("\0", 1);
-  // The name is no field's, whatever is folded or left out.
+  // A longer name is no field, whatever is folded or ignored.
   if (upToNul.length > maxNameLength) return upToNul;
   return upToNul.normalize("NFKC").toUpperCase().toLowerCase().replace(leftOut, "");
 }
 
 /**
- * The folded name without what parts its words: told to ignore case, version 2 of Go's encoding/json reads `maxTokens`,
- * `max-tokens` and `max_tokens` as one. Of names that decide nothing here that is left to model servers, which have such
- * parameters of their own.
+ * Returns the folded name without word separators: version 2 of Go's encoding/json, if told to ignore case, reads
+ * `maxTokens`, `max-tokens` and `max_tokens` as one. Used only for names that the gateway acts on; model servers have
+ * other parameters of their own.
  */
 export function bareName(name: string): string {
   return foldName(name).replace(/[-_]/g, "");

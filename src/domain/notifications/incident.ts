@@ -1,9 +1,9 @@
-// What is out of order and was told of: kept until it is in order again, whichever process sees that.
+// A reported fault, kept until any process sees its end.
 
 export interface Incident {
   /** Such as `upstream:north`. */
   subject: string;
-  /** Id of the process that sees it: another one may see the same thing in order. */
+  /** Id of the process that sees the fault; other processes may not see it. */
   replicaId: string;
   /** Unix seconds. */
   since: number;
@@ -11,10 +11,10 @@ export interface Incident {
 
 export interface IncidentStore {
   list(): Promise<Incident[]>;
-  /** False where it is known already. */
+  /** Returns false if the incident is known. */
   begin(incident: Incident): Promise<boolean>;
-  /** This process sees it on for one that is gone. */
+  /** Takes over an incident from a dead replica. */
   adopt(subject: string, from: string, to: string): Promise<void>;
-  /** False where somebody else ended it, or has taken it over. */
+  /** Returns false if another process ended it or took it over. */
   end(subject: string, replicaId: string): Promise<boolean>;
 }

@@ -1,7 +1,7 @@
-// The port by which all API keys are looked through, a few at a time.
+// The port that reads all API keys in pages.
 import type { Environment } from "../api-key.ts";
 
-/** What of a key says whether it is used, and for how long. */
+/** The members of a key that show its use and lifetime. */
 export interface SurveyedKey {
   id: string;
   accountId: string;
@@ -14,6 +14,9 @@ export interface SurveyedKey {
 }
 
 export interface KeySurvey {
-  /** Keys by id, those after `after`; `next` is undefined after the last ones. Only such as have not ended, nor will by a rotation. */
+  /**
+   * Returns keys by id, after `after`; `next` is undefined after the last page. Keys that have ended or will end by a
+   * rotation are left out.
+   */
   page(after: string, nowSeconds: number): Promise<{ keys: SurveyedKey[]; next: string | undefined }>;
 }

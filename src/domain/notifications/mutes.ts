@@ -1,4 +1,4 @@
-// The port by which people say that they want no mail of notices.
+// The port by which people turn off mail notifications.
 
 export interface NotificationMutes {
   isMuted(personId: string): Promise<boolean>;

@@ -1,9 +1,9 @@
-// What accounts and operators are told of: the types of events, what each of them says, and the port by which they are kept.
+// Notifications of accounts and operators: the types of events, their data, and the port of their store.
 import type { Environment } from "../api-key.ts";
 
-/** Told to the account that it is about. */
+/** Events for the account that they are about. */
 export const accountNotificationTypes = ["quota.threshold", "key.unused", "key.expiring", "errors.rate"] as const;
-/** Told to those who operate the installation. */
+/** Events for the operators of the installation. */
 export const operatorNotificationTypes = [
   "upstream.down",
   "upstream.up",
@@ -12,7 +12,7 @@ export const operatorNotificationTypes = [
   "tool.changed",
   "errors.rate",
 ] as const;
-/** Made by the test of a webhook, for that one alone. */
+/** The test event of a webhook, sent only to that webhook. */
 export const testNotificationType = "webhook.test";
 
 export const notificationTypes = [
@@ -42,13 +42,13 @@ export interface NotificationData {
     unit: "requests" | "tokens" | "USD";
     limit: number;
     used: number;
-    /** Percent of the limit that was reached. */
+    /** The reached percentage of the limit. */
     threshold: number;
     window: { starts_at: number; ends_at: number };
-    /** Only where the quota is per window: a span with a name, or seconds; and the models that it is for, where not for all. */
+    /** Only for a quota per window: a named span or seconds; and its models, unless it counts all. */
     per?: string | number;
     models?: string[];
-    /** Only of a quota of one tag. */
+    /** Only for a quota of one tag. */
     tag?: string;
   };
   "key.unused": {
@@ -66,7 +66,7 @@ export interface NotificationData {
     expires_at: number;
     days: number;
   };
-  /** The requests are those of an account in an environment, or, for operators, all. */
+  /** Covers the requests of an account in an environment or, for operators, all. */
   "errors.rate": {
     environment: Environment | null;
     requests: number;
@@ -84,15 +84,15 @@ export interface NotificationData {
   "webhook.test": { webhook_id: string };
 }
 
-/** Something to be told. */
+/** An event before it becomes a notification. */
 export type Tidings = {
   [Type in NotificationType]: {
     readonly type: Type;
-    /** The account that it is for; null: operators. */
+    /** The account to notify; null: operators. */
     readonly accountId: string | null;
-    /** Null where it is of no single one. */
+    /** null if the event is not about one environment. */
     readonly environment: Environment | null;
-    /** What is told once: subject, window and threshold. The same again is told to nobody. */
+    /** Identifies the event: subject, window and threshold. A repeated event is not sent again. */
     readonly once: string;
     readonly data: NotificationData[Type];
   };
@@ -105,26 +105,26 @@ export type Notification = Tidings & {
   readonly at: number;
 };
 
-/** Those to whom a notice may go beside webhooks. */
+/** The receivers of a notification besides webhooks. */
 export interface NotificationReach {
-  /** Whether people are told by mail. */
+  /** True if people get mail. */
   mails: boolean;
-  /** The only one that is told, whatever it wants to be told. */
+  /** The only webhook to notify, whatever events it subscribes to. */
   webhookId?: string;
 }
 
 export interface NotificationStore {
   /**
-   * Keeps it with a delivery for each webhook and person that is to be told, or, where the same was told, does nothing: of
-   * several processes that see the same, one tells it. Gives how many deliveries there are; undefined: told before.
+   * Stores the notification with a delivery for each webhook and person. Does nothing if it is stored already, so that
+   * only one of several processes sends it. Returns the number of deliveries; undefined: stored before.
    */
   add(notice: Notification, reach: NotificationReach): Promise<number | undefined>;
   find(id: string): Promise<Notification | undefined>;
-  /** Deletes deliveries and notices that are past their time, up to `limit` of either; gives how many. */
+  /** Deletes up to `limit` expired deliveries and notifications each, and returns their number. */
   deleteExpired(nowSeconds: number, limit: number): Promise<number>;
 }
 
-/** Makes the notice of what is to be told. */
+/** Makes the notification of an event. */
 export function notificationOf(tidings: Tidings, nowSeconds: number): Notification {
   return { ...tidings, id: `evt_${Bun.randomUUIDv7()}`, at: nowSeconds };
 }

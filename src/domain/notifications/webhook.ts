@@ -1,78 +1,78 @@
-// Webhooks: addresses to which notices are posted, and what became of each delivery.
+// Webhooks: URLs to which notifications are posted, and the results of deliveries.
 import type { Environment } from "../api-key.ts";
 import type { AuditEvent } from "../audit.ts";
 import type { NotificationType } from "./notification.ts";
 
-/** Each costs attempts at every event. */
+/** Each webhook costs attempts for every event. */
 export const maxWebhooks = 20;
 
 export interface Webhook {
   /** `whk_` and a UUIDv7. */
   id: string;
-  /** The account whose it is; null: the operators'. */
+  /** The account of the webhook; null: the operators'. */
   accountId: string | null;
-  /** It is told of this one alone; null for operators': whatever is theirs to know. */
+  /** The environment whose events it gets; null for operators' webhooks, which get all of theirs. */
   environment: Environment | null;
   url: string;
   description: string;
-  /** The types that it is told; empty: all. */
+  /** The types that it gets; empty: all. */
   events: readonly NotificationType[];
   isEnabled: boolean;
-  /** Why it was disabled by itself; null where somebody did it, or where it is enabled. */
+  /** Why it was disabled automatically; null if a person disabled it, or it is enabled. */
   disabledReason: "gone" | null;
   createdBy: string | null;
   /** Unix seconds. */
   createdAt: number;
 }
 
-/** The key of signatures. */
+/** The signing secret. */
 export interface WebhookSecret {
   /** `whsec_…`, sealed. */
   sealed: string;
   last4: string;
-  /** Unix seconds; set when another takes its place: until then there are two signatures. */
+  /** Unix seconds; set when another secret replaces it. Until then there are two signatures. */
   expiresAt: number | null;
 }
 
-/** With its secrets, the newest last. */
+/** A webhook with its secrets, the newest last. */
 export interface SecuredWebhook extends Webhook {
   secrets: readonly WebhookSecret[];
 }
 
 export type WebhookChanges = Partial<Pick<Webhook, "url" | "description" | "events" | "isEnabled">>;
 
-/** Whose webhooks: an account's in an environment, or, with null for both, the operators'. */
+/** The owner of webhooks: an account in an environment, or the operators (null for both). */
 export type WebhookOwner = Pick<Webhook, "accountId" | "environment">;
 
 export interface WebhookStore {
-  /** Oldest first: there are few. */
+  /** Lists webhooks, oldest first, without pages. */
   list(owner: WebhookOwner): Promise<SecuredWebhook[]>;
   find(id: string): Promise<SecuredWebhook | undefined>;
-  /** False where the owner has `maxWebhooks` already. */
+  /** Returns false if the owner has `maxWebhooks` already. */
   insert(webhook: SecuredWebhook, event: AuditEvent): Promise<boolean>;
   update(id: string, changes: WebhookChanges, event: AuditEvent): Promise<SecuredWebhook | undefined>;
-  /** The one before goes on until `oldEndAt`; those before it end. */
+  /** Lets the previous secret end at `oldEndAt`, and earlier ones now. */
   rotateSecret(
     id: string,
     secret: WebhookSecret,
     oldEndAt: number,
     event: AuditEvent,
   ): Promise<SecuredWebhook | undefined>;
-  /** With its deliveries. */
+  /** Deletes the webhook with its deliveries. */
   delete(id: string, event: AuditEvent): Promise<boolean>;
-  /** The receiver said that it is gone; what waits for it is given up. */
+  /** Disables a webhook whose receiver is gone, and drops its waiting deliveries. */
   disable(id: string, event: AuditEvent): Promise<void>;
 }
 
 export type DeliveryState = "pending" | "delivered" | "failed";
 
-/** One attempt. */
+/** One delivery attempt. */
 export interface DeliveryTry {
   /** Unix seconds. */
   at: number;
-  /** The status that the receiver answered; null: none. */
+  /** The status of the receiver's answer; null: none. */
   status: number | null;
-  /** One of a few words for why there is none, or why it does not count. */
+  /** A short reason for a missing or unsuccessful answer. */
   error: string | null;
   durationMs: number;
 }
@@ -81,68 +81,68 @@ export interface Delivery {
   /** `dlv_` and a UUIDv7. */
   id: string;
   noticeId: string;
-  /** The webhook, or the person who is written to. */
+  /** The webhook, or the person who gets the mail. */
   webhookId: string | null;
   personId: string | null;
   state: DeliveryState;
   tries: readonly DeliveryTry[];
   /** Unix seconds. */
   createdAt: number;
-  /** When it is tried next; meaningless once it has ended. */
+  /** The time of the next attempt; without meaning after the end. */
   dueAt: number;
   endedAt: number | null;
 }
 
-/** A delivery as a log shows it. */
+/** A delivery as the log lists it. */
 export interface ListedDelivery extends Delivery {
   type: NotificationType;
 }
 
-/** What a claim may take: places that are free. */
+/** Bounds of a claim: free slots. */
 export interface ClaimBounds {
   limit: number;
-  /** For one webhook or person, and for one owner, with those that are under way. */
+  /** For one webhook or person, and for one owner, including running attempts. */
   perTarget: number;
   perOwner: number;
-  /** What this process has under way: they take places, and a clock that jumps makes their claims look old. */
+  /** The running attempts of this process. They take slots, and a clock jump may make their claims look expired. */
   underWay: readonly Pick<ClaimedDelivery, "id" | "target" | "owner">[];
-  /** Seconds after which another process may take what this one has not said the end of. */
+  /** Lease in seconds, after which another process may claim the delivery. */
   leaseSeconds: number;
 }
 
-/** A delivery that this process, and no other, is to try. */
+/** A delivery that only this process attempts. */
 export interface ClaimedDelivery extends Delivery {
-  /** Names the claim: once another has it, what this one says of it counts no more. */
+  /** Identifies the claim: after another process claims the delivery, results of this claim are ignored. */
   claim: string;
   target: string;
   owner: string;
 }
 
-/** What came of an attempt. */
+/** The result of an attempt. */
 export interface TriedDelivery {
   state: DeliveryState;
   lastTry: DeliveryTry;
   dueAt: number;
 }
 
-/** How long the queue is. */
+/** The length of the queue. */
 export interface QueueLength {
-  /** Deliveries that wait, those that are tried again later among them; counted up to a bound. */
+  /** Waiting deliveries, including retries; counted up to a bound. */
   waiting: number;
-  /** Seconds for which the oldest one that nobody has taken is due; 0 where none is. */
+  /** Seconds since the oldest unclaimed delivery was due; 0 without one. */
   overdueSeconds: number;
 }
 
 export interface DeliveryStore {
-  /** Takes what is due: of each target in turn, its oldest. */
+  /** Claims due deliveries: the oldest of each target in turn. */
   claim(nowSeconds: number, bounds: ClaimBounds): Promise<ClaimedDelivery[]>;
   tried(delivery: ClaimedDelivery, outcome: TriedDelivery): Promise<void>;
   length(nowSeconds: number): Promise<QueueLength>;
-  /** Newest first; those before `after`. */
+  /** Lists deliveries, newest first, before `after`. */
   list(webhookId: string, page: { after: string | undefined; limit: number }): Promise<ListedDelivery[]>;
 }
 
-/** The owner as deliveries name it. */
+/** Returns the owner as deliveries store it. */
 export function ownerOf(accountId: string | null): string {
   return accountId ?? "operators";
 }

@@ -7,7 +7,7 @@ export interface MailMessage {
   text: string;
 }
 
-/** Sends mail. A message that could not be handed to the mail server throws `service_unavailable`. */
+/** Sends mail. Throws `service_unavailable` if the mail server did not accept the message. */
 export interface MailSender {
   send(message: MailMessage): Promise<void>;
 }

@@ -1,4 +1,4 @@
-// Records of the authorization server: codes, refresh tokens, device codes, and the grants that they lead to.
+// Records of the authorization server: codes, refresh tokens, device codes, and grants.
 import type { Environment } from "../api-key.ts";
 import type { Acting, AuditEvent } from "../audit.ts";
 import type { QuotaRule } from "../limits/quota-rules.ts";
@@ -12,16 +12,16 @@ import type { Scope } from "../scope.ts";
 export interface Authorization {
   appId: string;
   personId: string;
-  /** The person's account for which it holds. */
+  /** The person's account that it covers. */
   accountId: string;
   membershipId: string;
   environment: Environment;
   scopes: readonly Scope[];
-  /** The tools that the person chose, as in `ToolReach`; null: all that the person may use. */
+  /** The tools that the person chose, as in `ToolAccess`; null: all that the person may use. */
   tools: readonly string[] | null;
 }
 
-/** Paths of the resources for which tokens may be had (RFC 8707). */
+/** Paths of the allowed resources (RFC 8707). */
 interface Targeted {
   resources: readonly string[];
 }
@@ -29,28 +29,25 @@ interface Targeted {
 /** RFC 6749, 4.1. */
 export interface AuthorizationCode extends Authorization, Targeted {
   digest: string;
-  /**
-   * The address as it was sent, to be repeated when the code is redeemed; null where it was left out (one is
-   * registered).
-   */
+  /** The redirect URI as sent, to be repeated when the code is redeemed; null if it was omitted (one is registered). */
   redirectUri: string | null;
   /** RFC 7636, S256; null where none was sent. */
   codeChallenge: string | null;
   createdAt: number;
   expiresAt: number;
-  /** The grant that it was redeemed for; a second redemption ends it. */
+  /** The grant of its redemption; a second redemption ends it. */
   grantId: string | null;
 }
 
-/** One of a chain: each use puts another in its place. All of a chain belong to one grant. */
+/** A refresh token of a chain: each use replaces it. All tokens of a chain belong to one grant. */
 export interface RefreshToken extends Targeted {
   digest: string;
   grantId: string;
   createdAt: number;
-  /** Idle: counted anew for each successor. */
+  /** Idle expiry: each successor has a new one. */
   expiresAt: number;
   usedAt: number | null;
-  /** The answer to its use, sealed under a key that only the presented token gives. */
+  /** The answer to its use, sealed under a key that only the presented token yields. */
   sealedAnswer: string | null;
 }
 
@@ -64,11 +61,11 @@ export interface DeviceCode extends Targeted {
   appId: string;
   environment: Environment;
   scopes: readonly Scope[];
-  /** Those that were chosen as it was approved; null: all, or nobody has approved it. */
+  /** The tools chosen at the approval; null: all, or not approved yet. */
   tools: readonly string[] | null;
   createdAt: number;
   expiresAt: number;
-  /** Seconds between two polls; grows by 5 with each that comes too early. */
+  /** Seconds between two polls; each early poll adds 5. */
   intervalSeconds: number;
   polledAt: number | null;
   state: DeviceState;
@@ -79,7 +76,7 @@ export interface DeviceCode extends Targeted {
   grantId: string | null;
 }
 
-/** An app that a person allowed, all of its grants for one account together. */
+/** An app that a person allowed: all its grants for one account together. */
 export interface AllowedApp {
   appId: string;
   appName: string;
@@ -90,35 +87,37 @@ export interface AllowedApp {
   environment: Environment;
   /** Scopes of all grants together. */
   scopes: readonly Scope[];
-  /** Tools of all grants together that may use any; null: all that the person may use. */
+  /** Tools of all grants that allow any; null: all that the person may use. */
   tools: readonly string[] | null;
   /** Quotas per window of all grants together. */
   quotas: readonly QuotaRule[];
-  /** What they count under. */
+  /** The id under which they count. */
   limitId: string;
-  /** Unix seconds: of the first grant that still is, and of the last use. */
+  /** Unix seconds of the first current grant, and of the last use. */
   allowedAt: number;
   lastUsedAt: number | null;
 }
 
-/** What a person may change of what was allowed; what is undefined stays as it is. */
+/** Changes to a person's grants; undefined members stay unchanged. */
 export interface GrantBounds {
   quotas?: readonly QuotaRule[] | undefined;
   tools?: readonly string[] | null | undefined;
 }
 
 /**
- * A grant is a credential record of the kind `grant`, bounded by the membership of whoever allowed it: it is in the same
- * cache as keys are, and its end is noticed as theirs is.
+ * A grant is a credential record of the kind `grant`, bounded by the membership of its person: it is cached and revoked
+ * like keys.
  */
 export interface OAuthStore {
-  /** False, with nothing written, where the app, or the membership that would bound the grant, is there no more. */
+  /**
+   * Returns false without a change if the app, or the membership that would bound the grant, does not exist any more.
+   */
   insertCode(code: AuthorizationCode, by: Acting): Promise<boolean>;
   findCode(digest: string): Promise<AuthorizationCode | undefined>;
   /**
-   * One transaction: takes the code, adds the grant and its first refresh token. `replayed` where the code was taken before;
-   * then the grant that it was redeemed for is revoked, in the same transaction, with `replayed`. `refused`, with nothing
-   * written, where the code, the app, or the membership that bounds the grant is there no more.
+   * Redeems a code in one transaction: adds the grant and its first refresh token. `replayed` if it was redeemed
+   * before; then its grant is revoked in the same transaction. `refused` without a change if the code, the app or the
+   * membership does not exist any more.
    */
   redeemCode(
     digest: string,
@@ -126,11 +125,11 @@ export interface OAuthStore {
     events: { issued: AuditEvent; replayed: AuditEvent },
   ): Promise<"issued" | "replayed" | "refused">;
 
-  /** The token with the grant's chain. */
+  /** Finds the token with the grant's chain. */
   findRefreshToken(digest: string): Promise<{ token: RefreshToken; grant: KeyChain } | undefined>;
   /**
-   * One transaction: marks the token used with its sealed answer and adds the successor. Where it was used before, or its
-   * grant has ended, nothing is written, and the token as it is now is given.
+   * Marks the token as used, with its sealed answer, and adds the successor, in one transaction. If it was used before,
+   * or its grant has ended, writes nothing and returns the current token.
    */
   rotateRefreshToken(
     digest: string,
@@ -139,37 +138,46 @@ export interface OAuthStore {
     event: AuditEvent,
   ): Promise<"rotated" | RefreshToken | undefined>;
 
-  /** False where it is not there or has ended. */
+  /** Returns false if the grant is missing or has ended. */
   revokeGrant(grantId: string, event: AuditEvent): Promise<boolean>;
 
   insertDeviceCode(code: DeviceCode): Promise<boolean>;
-  /** Pending ones that have not expired. */
+  /** Finds a pending code that has not expired. */
   findByUserCode(userCode: string, nowSeconds: number): Promise<DeviceCode | undefined>;
-  /** Records a poll: gives the code as it was before, with the interval raised where the poll came too early. */
+  /** Records a poll, and raises the interval if it came too early. Returns the code as it was before. */
   pollDeviceCode(digest: string, nowSeconds: number): Promise<{ code: DeviceCode; tooEarly: boolean } | undefined>;
-  /** False where it is no longer pending, or what is approved would be refused by `redeemDeviceCode`. */
+  /** Returns false if it is not pending, or `redeemDeviceCode` would refuse the approval. */
   decideDeviceCode(
     userCode: string,
     decision: { state: "denied" } | { state: "approved"; authorization: Authorization },
     event: AuditEvent,
   ): Promise<boolean>;
-  /** One transaction, as `redeemCode`; false where it is not approved, was redeemed, or would be refused. */
+  /**
+   * Redeems a device code in one transaction, as `redeemCode`. Returns false if it is not approved, was redeemed, or
+   * would be refused.
+   */
   redeemDeviceCode(
     digest: string,
     issued: { grant: ApiKeyRecord; refreshToken: RefreshToken },
     event: AuditEvent,
   ): Promise<boolean>;
 
-  /** Apps by grants that have not ended; the command line tool's logins are among them. */
+  /** Lists apps by current grants, including logins of the command line tool. */
   listAllowedApps(personId: string, nowSeconds: number): Promise<AllowedApp[]>;
-  /** What the person allowed the app for the account, by grants that have not ended, all of them together. */
+  /** Returns what the person's current grants allow the app for the account, all together. */
   allowedBefore(
     authorization: Omit<Authorization, "scopes" | "tools">,
     nowSeconds: number,
   ): Promise<Pick<AllowedApp, "scopes" | "tools">>;
-  /** All grants of the person for the app, in one account or in all, and codes not yet redeemed; how many grants there were. */
+  /**
+   * Revokes all grants of the person for the app, in one account or in all, and unredeemed codes. Returns the number of
+   * grants.
+   */
   revokeAllowedApp(personId: string, appId: string, accountId: string | undefined, event: AuditEvent): Promise<number>;
-  /** Bounds all grants of the person for the app in one account, which count together from then on; how many there were. */
+  /**
+   * Limits all grants of the person for the app in one account, which count together from then on. Returns their
+   * number.
+   */
   limitAllowedApp(
     allowed: Pick<AllowedApp, "appId" | "accountId"> & { personId: string },
     bounds: GrantBounds,
@@ -177,8 +185,8 @@ export interface OAuthStore {
   ): Promise<number>;
 
   /**
-   * Forgets what ended a day ago, device codes after an hour, and ends grants whose last refresh token it was; in steps of
-   * some hundreds, so that nobody waits for long.
+   * Deletes records that ended a day ago, device codes after an hour, and ends grants after their last refresh token;
+   * in steps of some hundred rows, so that no query waits for long.
    */
   prune(nowSeconds: number): Promise<void>;
 }

@@ -1,11 +1,11 @@
-// Clients that no account registered: they describe themselves by a document at an address of theirs, or registered by themselves.
+// Clients that no account registered: they use a metadata document, or registered themselves.
 import type { Environment } from "../api-key.ts";
 import type { Scope } from "../scope.ts";
 import type { PublishedApp } from "./app.ts";
 
-/** What a client says of itself, checked; nobody has verified its name. */
+/** A client's description of itself; its name is not verified. */
 export interface DescribedClient {
-  /** Empty where it says none. */
+  /** Empty without a name. */
   name: string;
   homepageUrl: string | null;
   redirectUris: readonly string[];
@@ -13,28 +13,31 @@ export interface DescribedClient {
 
 /** A record of the database. Times in Unix seconds. */
 export interface OutsideClient extends DescribedClient {
-  /** `app_…`, by which grants and usage know it. */
+  /** `app_…`, as grants and usage refer to it. */
   id: string;
-  /** Its client_id, where its document is; null for one that registered itself, whose client_id is its id. */
+  /** Its client_id, the URL of its document; null for a client that registered itself, whose client_id is its id. */
   documentUrl: string | null;
   createdAt: number;
-  /** When a person allowed it last; null: nobody did. */
+  /** When a person last allowed it; null: never. */
   allowedAt: number | null;
 }
 
 export interface OutsideClientStore {
-  /** Adds one that registers itself. False where too many wait to be allowed by somebody: those that wait longest make room. */
+  /**
+   * Adds a client that registers itself. Returns false if too many clients wait for a first authorization, and none is
+   * old enough to be replaced.
+   */
   register(client: OutsideClient): Promise<boolean>;
-  /** A person is about to allow it: it is kept from then on, as its document describes it now. */
+  /** Stores a client, as currently described, that a person is about to allow. */
   allowed(client: OutsideClient): Promise<void>;
-  /** Forgets those that nobody allowed for a day, and those that were allowed long ago and have nothing left of it. */
+  /** Deletes clients that were not allowed within a day, and those without remaining grants after a long time. */
   prune(nowSeconds: number): Promise<void>;
 }
 
-/** The most that it may be granted: who wants models is registered by an account, which answers for it. */
+/** The maximum scopes: clients that use models must be registered by an account, which is responsible for them. */
 export const outsideScopes: readonly Scope[] = ["tools:use"];
 
-/** Public, and held to PKCE: whatever it says of itself, nobody here knows it. */
+/** Makes a public app with PKCE, because its own claims are not verified. */
 export function outsideApp(client: Omit<OutsideClient, "allowedAt">, environment: Environment): PublishedApp {
   const { id, documentUrl, name, homepageUrl, redirectUris, createdAt } = client;
   const publisher = publisherOf(documentUrl);
@@ -53,7 +56,7 @@ export function outsideApp(client: Omit<OutsideClient, "allowedAt">, environment
   };
 }
 
-/** What stands where the account is of which an app is. */
+/** Returns the publisher to show instead of an account. */
 export function publisherOf(documentUrl: string | null): string {
   return documentUrl === null ? "itself (not verified)" : new URL(documentUrl).host;
 }

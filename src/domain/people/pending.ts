@@ -1,9 +1,9 @@
-// Sign-ins and the like that were begun at one process and may be finished at another, as they are stored.
+// Sign-ins and similar flows that one process begins and another may finish, as stored.
 
 export interface PendingEntry {
-  /** The kind of process, such as `single_sign_on`. */
+  /** The kind of flow, such as `single_sign_on`. */
   kind: string;
-  /** Digest of what the one who finishes it presents. */
+  /** Digest of the value that finishes it. */
   digest: string;
   value: string;
   /** Unix seconds. */
@@ -11,13 +11,13 @@ export interface PendingEntry {
 }
 
 export interface PendingStore {
-  /** Stores it in place of an earlier one of the same kind and digest. */
+  /** Stores the entry in place of an earlier one of the same kind and digest. */
   put(entry: PendingEntry): Promise<void>;
-  /** The value, to one of those who ask; undefined for what was never there, has ended or was taken. */
+  /** Returns the value to one caller only. Undefined if it is missing, expired or taken. */
   take(kind: string, digest: string, nowSeconds: number): Promise<string | undefined>;
   has(kind: string, digest: string, nowSeconds: number): Promise<boolean>;
-  /** Forgets those of a kind that end first, beyond `most`. */
+  /** Deletes the entries of a kind that expire first, beyond `most`. */
   trim(kind: string, most: number): Promise<void>;
-  /** Forgets what has ended, a bounded number at a time. */
+  /** Deletes expired entries, a bounded number at a time. */
   prune(nowSeconds: number): Promise<void>;
 }

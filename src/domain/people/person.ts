@@ -1,4 +1,4 @@
-// People who sign in, and the accounts that they are members of.
+// People who sign in, and their memberships in accounts.
 
 import type { AuditEvent } from "../audit.ts";
 import type { QuotaRule } from "../limits/quota-rules.ts";
@@ -7,12 +7,14 @@ import type { Role } from "./role.ts";
 export interface Person {
   /** `usr_…`. */
   id: string;
-  /** The address in the form of `normalizedEmail`: one person for each address. */
+  /** The address in the form of `normalizedEmail`; unique. */
   email: string;
   name: string;
-  /** Whether whoever chose how the person signs in has shown that the address is theirs, by a mailed link or single sign-on. */
+  /**
+   * True if a mailed link or single sign-on proved that the address belongs to the person who chose the sign-in method.
+   */
   isEmailProven: boolean;
-  /** May operate the installation, `admin:manage`, while signed in. */
+  /** May use `admin:manage` while signed in. */
   isOperator: boolean;
   /** Unix seconds. */
   createdAt: number;
@@ -24,11 +26,11 @@ export interface Membership {
   accountId: string;
   personId: string;
   role: Role;
-  /** Quotas per window, in each environment, of all that the person does and makes as a member. */
+  /** Quotas per window, in each environment, of everything that the person does and makes as a member. */
   quotas?: readonly QuotaRule[];
-  /** Tools that the person may use as a member, as of a key; null: all. */
+  /** Tools that the person may use as a member, as for a key; null: all. */
   tools?: readonly string[] | null;
-  /** Whether a member sees the usage and requests of the whole account, as owners and admins do. */
+  /** True if a member sees the usage and requests of the whole account, as owners and admins do. */
   seesAllUsage: boolean;
   /** Unix seconds. */
   createdAt: number;
@@ -38,7 +40,7 @@ export interface Membership {
 export interface Member extends Membership {
   email: string;
   name: string;
-  /** Unix seconds of the last sign of one of the person's sessions; null for none. */
+  /** Unix seconds of the last activity in one of the person's sessions; null: never. */
   lastSeenAt: number | null;
 }
 
@@ -50,10 +52,13 @@ export interface OwnMembership extends Membership {
 
 export type LinkPurpose = "setup" | "invitation" | "password_reset";
 
-/** `mail`: to the address that it is for, and shown to nobody; whoever opens it has that mailbox. */
+/**
+ * `mail`: only the mailbox of its address has the link, which proves the address. `shown`: the link was shown to
+ * another person.
+ */
 export type LinkDelivery = "mail" | "shown";
 
-/** A link that works once. Only the digest of its token is kept. */
+/** A link that works once. Only the digest of its token is stored. */
 export interface OneTimeLink {
   /** `lnk_…`. */
   id: string;
@@ -61,7 +66,7 @@ export interface OneTimeLink {
   /** Hex SHA-256 of the token. */
   digest: string;
   delivery: LinkDelivery;
-  /** Whom it is for: the invited address; null for a set-up link. */
+  /** The invited address; null for a set-up link. */
   email: string | null;
   /** The person of a password reset. */
   personId: string | null;
@@ -76,7 +81,7 @@ export interface OneTimeLink {
   createdBy: string | null;
 }
 
-/** A sign-in at an identity provider that stands for a person. */
+/** A person's identity at an identity provider. */
 export interface Identity {
   issuer: string;
   subject: string;
@@ -93,33 +98,34 @@ export interface Passkey {
   publicKey: string;
   counter: number;
   transports: readonly string[];
-  /** Whether it is kept beyond one device. */
+  /** True if it is stored beyond one device. */
   backedUp: boolean;
   createdAt: number;
   lastUsedAt: number | null;
 }
 
-/** A change in one transaction, with its audit event; all of it or nothing. The order is that of the members. */
+/** A change in one transaction with its audit event, all or nothing. Steps run in the order of the members. */
 export interface PeopleChange {
-  /** Takes the link; `link_used` where it was used, has expired at that time, or is not there. */
+  /** Uses the link. Fails with `link_used` if it was used, has expired, or does not exist. */
   useLink?: { id: string; nowSeconds: number };
-  /** `email_taken` where somebody has the address. */
+  /** Fails with `email_taken` if a person has the address. */
   addPerson?: Person & { passwordHash: string | null };
-  /** `identity_taken` where it stands for somebody already, or the person has another one of that issuer. */
+  /** Fails with `identity_taken` if a person has it, or this person has another one of that issuer. */
   addIdentity?: Identity;
-  /**
-   * Adds it with its credentials, one for each environment; `member_already` where the person is one of that account.
-   */
+  /** Adds the membership with its credentials, one for each environment. Fails with `member_already`. */
   addMembership?: Membership;
-  /** null: no password, from now on or, with `insteadOf`, before; `password_changed` where it is another one by now. */
+  /**
+   * null: no password, afterwards or, for `insteadOf`, before. Fails with `password_changed` if it was changed
+   * meanwhile.
+   */
   setPassword?: { personId: string; passwordHash: string | null; insteadOf?: string | null };
   setEmailProven?: { personId: string; isEmailProven: boolean };
-  /** All of the person's. */
+  /** Removes all passkeys of the person. */
   removePasskeys?: { personId: string };
   setName?: { personId: string; name: string };
-  /** `last_operator` where nobody would be one any more; `person_missing` where the person is there no more. */
+  /** Fails with `last_operator` if no operator would be left, and with `person_missing`. */
   setOperator?: { personId: string; isOperator: boolean };
-  /** All sessions of the person, and logins of the command line, but one; `exceptId` is of either. */
+  /** Ends all sessions and command-line logins of the person except `exceptId`, of either kind. */
   endSessions?: { personId: string; exceptId?: string };
 }
 
@@ -134,25 +140,25 @@ export type PeopleConflict =
 
 export interface PersonStore {
   findPerson(id: string): Promise<Person | undefined>;
-  /** `email` as `normalizedEmail` has it. */
+  /** `email` is in the form of `normalizedEmail`. */
   findByEmail(email: string): Promise<(Person & { passwordHash: string | null }) | undefined>;
   findByIdentity(issuer: string, subject: string): Promise<Person | undefined>;
-  /** People by id, which begins with the time; those after `after`. */
+  /** Lists people by id, which is ordered by time, after `after`. */
   listPeople(page: { after: string | undefined; limit: number }): Promise<Person[]>;
   apply(change: PeopleChange, event: AuditEvent): Promise<"done" | PeopleConflict>;
   /**
-   * Deletes memberships, sessions, passkeys and identities, too; what the memberships bound ends. An operator has to be
-   * none first.
+   * Deletes the person with memberships, sessions, passkeys and identities, and ends all that the memberships bound.
+   * Operators are refused.
    */
   deletePerson(id: string, event: AuditEvent): Promise<"done" | "missing" | "operator">;
 
   membershipsOf(personId: string): Promise<OwnMembership[]>;
   findMembership(id: string): Promise<Membership | undefined>;
-  /** Oldest first. */
+  /** Lists members, oldest first. */
   listMembers(accountId: string, page: { after: string | undefined; limit: number }): Promise<Member[]>;
   /**
-   * Both refuse, with `last_owner`, to leave an account that has an owner without one. A removed membership's credentials are
-   * revoked for good, so its keys and the apps that it allowed end with it.
+   * The next two refuse, with `last_owner`, to leave an account without an owner. Removing a membership revokes its
+   * credentials permanently, so its keys and authorizations end.
    */
   setQuotas(id: string, quotas: readonly QuotaRule[], event: AuditEvent): Promise<"done" | "missing" | "last_owner">;
   setTools(id: string, tools: readonly string[] | null, event: AuditEvent): Promise<"done" | "missing" | "last_owner">;
@@ -160,38 +166,41 @@ export interface PersonStore {
   setRole(id: string, role: Role, event: AuditEvent): Promise<"done" | "missing" | "last_owner">;
   removeMembership(id: string, event: AuditEvent): Promise<"done" | "missing" | "last_owner">;
 
-  /** Replaces the unused ones of the same purpose for the same person, or address and account, or, for set-up, all. */
+  /** Replaces unused links of the same purpose for the same person, or address and account; for set-up, all. */
   insertLink(link: OneTimeLink, event: AuditEvent): Promise<void>;
-  /** Unless there is an unused one of its purpose that is good until after `after`; gives the one that there is then. */
+  /**
+   * Inserts the link unless an unused one of its purpose is valid until after `after`. Returns the existing or new
+   * link.
+   */
   ensureLink(link: OneTimeLink, after: number, event: AuditEvent): Promise<OneTimeLink>;
-  /** Whatever its state. */
+  /** Finds a link in any state. */
   findLink(digest: string): Promise<OneTimeLink | undefined>;
   /** Unused and unexpired invitations of an account, newest first. */
   listInvitations(accountId: string, nowSeconds: number): Promise<OneTimeLink[]>;
-  /** Unused and unexpired invitations for an address, of whatever account, newest first. */
+  /** Finds unused and unexpired invitations of an address in all accounts, newest first. */
   findInvitations(email: string, nowSeconds: number): Promise<OneTimeLink[]>;
-  /** False where there is none that is unused. */
+  /** Returns false if there is no unused one. */
   deleteInvitation(id: string, accountId: string, event: AuditEvent): Promise<boolean>;
 
-  /** Forgets links that were used or expired 30 days ago; at most some hundreds at a time. */
+  /** Deletes links that were used or expired 30 days ago, at most some hundred at a time. */
   pruneLinks(nowSeconds: number): Promise<void>;
 
   listPasskeys(personId: string): Promise<Passkey[]>;
   findPasskey(id: string): Promise<Passkey | undefined>;
-  /** False where the credential is known already. */
+  /** Returns false if the credential exists. */
   insertPasskey(passkey: Passkey, event: AuditEvent): Promise<boolean>;
-  /** False where it is not there any more, or was used with this counter or a later one. */
+  /** Returns false if it does not exist any more, or was used with this counter or a later one. */
   passkeyUsed(id: string, counter: number, backedUp: boolean, nowSeconds: number): Promise<boolean>;
   renamePasskey(id: string, personId: string, name: string): Promise<boolean>;
   deletePasskey(id: string, personId: string, event: AuditEvent): Promise<boolean>;
 }
 
-/** Addresses that differ only in case or in blanks around them are one. */
+/** Ignores case and surrounding blanks of addresses. */
 export function normalizedEmail(email: string): string {
   return email.trim().normalize("NFC").toLowerCase();
 }
 
-/** Id of the credential record with which a member acts in an environment. */
+/** Returns the id of a member's credential record in an environment. */
 export function membershipCredentialId(membershipId: string, environment: string): string {
   return `${membershipId}_${environment}`;
 }

@@ -1,4 +1,4 @@
-// The roles of members of an account, which say what they may do there.
+// The roles of members of an account, with their rights.
 export const roles = ["owner", "admin", "member"] as const;
-/** Members have their own keys, apps and chats; admins manage all of the account's; owners its owners and admins as well. */
+/** Members manage their own keys, apps and chats; admins all of the account's; owners also its owners and admins. */
 export type Role = (typeof roles)[number];

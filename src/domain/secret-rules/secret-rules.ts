@@ -1,4 +1,4 @@
-// The rules that are built in: credentials, and what is personal. Each is named, and belongs to a group.
+// The built-in rules for credentials and personal data, with names and groups.
 import type { NamedPattern } from "../../base/patterns/pattern-set.ts";
 import { credentialPatterns } from "./credential-rules.ts";
 
@@ -62,7 +62,7 @@ export const secretRules: readonly SecretRule[] = [
   ...personalRules,
 ];
 
-/** Rules by the names of groups or of their own; all of them where none is named. `unknown`: what is neither. */
+/** Returns the rules of the given groups or rule names; all if none is given. `unknown` has names that are neither. */
 export function rulesOf(names: readonly string[]): { rules: readonly SecretRule[]; unknown: readonly string[] } {
   if (names.length === 0) return { rules: secretRules, unknown: [] };
   const unknown = names.filter((name) => !secretRules.some((rule) => rule.name === name || rule.group === name));

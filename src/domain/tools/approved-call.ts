@@ -1,17 +1,17 @@
-// Calls of tools that a client was asked about and has approved: each approval makes one call, whichever replica is asked.
+// Tool calls that a client has approved: each approval runs one call, at any replica.
 
-/** Where an approved call is told of. */
+/** The item and response in which an approved call appears. */
 export interface MadeCall {
   /** Id of its item. */
   readonly callId: string;
-  /** The response in which it is made. */
+  /** The response that runs the call. */
   readonly responseId: string;
 }
 
 export interface ApprovedCallStore {
   /**
-   * Takes the call of an approval, for good: it is there after the death of this process. Gives what has taken it before;
-   * undefined: nothing has, and whoever asks makes it. `approval`: a digest of whose it is and its id.
+   * Claims the call of an approval permanently, also after the death of this process. Returns an earlier claim;
+   * undefined: the caller runs the call. `approval` is a digest of its owner and id.
    */
   take(approval: string, call: MadeCall, expiresAt: number): Promise<MadeCall | undefined>;
   deleteExpired(nowSeconds: number, limit: number): Promise<number>;

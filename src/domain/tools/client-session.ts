@@ -1,4 +1,4 @@
-// The port to an MCP server: one connection, in whatever revision the server speaks.
+// The port to an MCP server: one connection, in the server's revision.
 
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
@@ -8,33 +8,33 @@ import type { McpServer } from "./mcp-server.ts";
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** What a server answered: the result as it came, or the error of JSON-RPC. */
+/** A server's answer: the result unchanged, or the JSON-RPC error. */
 export type ToolAnswer =
   | { readonly result: JsonObject }
   | { readonly error: { readonly code: number; readonly message: string; readonly data?: unknown } };
 
-/** What goes on while a server works at one request. */
+/** The context of one request to a server. */
 export interface ToolExchange {
-  /** On whose account bytes are held. */
+  /** The memory account of buffered bytes. */
   readonly memoryAccount: MemoryAccount;
-  /** The client left, or cancelled it. */
+  /** Cancelled when the client left or cancelled. */
   readonly cancellation: Cancellation;
-  /** Capabilities of the client that asks, which the server is told; undefined: none. */
+  /** Capabilities of the client, which are passed to the server; undefined: none. */
   readonly clientCapabilities?: JsonObject | undefined;
-  /** Fields `mcp-param-*` of the client's request, for servers that have them mirrored. */
+  /** Headers `mcp-param-*` of the client's request, for servers with mirrored arguments. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** Whether the server may tell what it does while it works on it: progress and log lines. */
+  /** Receives notifications during the request: progress and log lines. Missing: none are wanted. */
   notified?(method: string, params: JsonObject): void;
-  /** The server asks back: for a form (elicitation), a model (sampling), or roots. Rejects with the error of JSON-RPC. */
+  /** Answers a server request: elicitation, sampling or roots. Rejects with the JSON-RPC error. */
   asked?(method: string, params: JsonObject): Promise<JsonObject>;
   /**
-   * The request by which it goes on, where a result is not the last word of it: over the same connection, also where that takes
-   * nothing new any more. What it rejects with is what all of it does.
+   * Returns the request that continues after an intermediate result, over the same connection, even if it is draining.
+   * A rejection ends the whole exchange.
    */
   next?(result: JsonObject): Promise<{ readonly method: string; readonly params: JsonObject } | undefined>;
 }
 
-/** Questions of a server in one call, in whichever way of its revision: each begins the wait for its answer anew. */
+/** Maximum number of server requests in one call. Each restarts the timeout. */
 export const maxAskedBack = 256;
 
 export function asksTooOften(server: string): GatewayError {
@@ -42,9 +42,9 @@ export function asksTooOften(server: string): GatewayError {
   return new GatewayError("upstream_error", message);
 }
 
-/** The server is asked as each person, and this one has no account connected there, or gave it too few rights. */
+/** The person has no connected account at the server, or one with too few scopes. */
 export class AccountMissing extends GatewayError {
-  /** The page on which it is connected. */
+  /** The page on which to connect it. */
   readonly connectAt: string;
 
   constructor(server: string, connectAt: string, what = "connect your account there first") {
@@ -54,29 +54,32 @@ export class AccountMissing extends GatewayError {
 }
 
 export interface ClientSession {
-  /** Whether sessions are held with it (revisions before 2026-07-28). */
+  /** True if the server has sessions (revisions before 2026-07-28). */
   readonly isLegacy: boolean;
   readonly revision: string;
   readonly capabilities: JsonObject;
   readonly serverInfo: JsonObject;
   readonly instructions: string | undefined;
   /**
-   * Resolves with whatever the server answers, within the bounds of the server. Rejects with a GatewayError where none comes:
-   * `upstream_error`, `upstream_timeout`, `service_unavailable`, or `AccountMissing` where an account has to be connected first.
+   * Resolves with the server's answer, within its limits. Rejects with a GatewayError without one: `upstream_error`,
+   * `upstream_timeout`, `service_unavailable`, or `AccountMissing` if an account has to be connected first.
    */
   request(method: string, params: JsonObject, exchange: ToolExchange): Promise<ToolAnswer>;
-  /** Calls `listener` with what the server tells beside any request: that lists or resources have changed. Gives what ends that. */
+  /**
+   * Calls `listener` with notifications outside of requests, such as changed lists or resources. Returns a function
+   * that unsubscribes.
+   */
   onChange(listener: (method: string, params: JsonObject) => void): () => void;
 }
 
-/** Who asks, for what bounds and shares connections. */
+/** The caller, for limits and shared connections. */
 export interface ToolCaller {
   readonly principal: Principal;
 }
 
 export interface ClientSessions {
-  /** One that is open already, or a new one. Rejects as `request` does. */
+  /** Returns an open session or a new one. Rejects as `request` does. */
   open(server: McpServer, caller: ToolCaller): Promise<ClientSession>;
-  /** Ends all of a server, which has changed or is gone; what is asked for at the moment fails. */
+  /** Closes all sessions of a server that was changed or deleted. Running requests fail. */
   close(server: string): void;
 }

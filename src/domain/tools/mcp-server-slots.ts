@@ -1,19 +1,19 @@
-// The port by which all that MCP servers are asked waits for a place there: calls and lists alike.
+// The port through which all calls and lists of MCP servers wait for a slot.
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { McpServer } from "./mcp-server.ts";
 
 export interface SlotWanted {
   readonly server: Pick<McpServer, "name" | "maxConcurrency" | "timeoutMs">;
-  /** Who takes turns with others: a person or a key, or the lists that it waits for. */
+  /** The person or key that takes turns with others, also for lists on its behalf. */
   readonly party: string;
-  /** Ends the wait; left out: nothing does. */
+  /** Ends the wait. Missing: the wait cannot be cancelled. */
   readonly cancellation?: Cancellation | undefined;
 }
 
 export interface McpServerSlots {
   /**
-   * Resolves with what gives the place back, once. Rejects with `service_unavailable`, or the reason of the cancellation. Whoever
-   * has a place waits for no other one.
+   * Resolves with a function that releases the slot once. Rejects with `service_unavailable`, or the reason of the
+   * cancellation. A caller with a slot must not wait for another.
    */
   take(wanted: SlotWanted): Promise<() => void>;
 }

@@ -1,13 +1,13 @@
-// MCP servers that operators add at run time, as they are stored.
+// MCP servers that operators add at run time, as stored.
 import type { AuditEvent } from "../audit.ts";
 import type { McpServer, ToolCredentials } from "./mcp-server.ts";
 import type { StoredToolConnection } from "./tool-connection.ts";
 
-/** `file`: headrace.yaml; `database`: an operator added it. */
+/** `file`: headrace.yaml; `database`: added by an operator. */
 export const mcpServerSources = ["file", "database"] as const;
 export type McpServerSource = (typeof mcpServerSources)[number];
 
-/** Bounds of a server that does not say. */
+/** Defaults of a server's limits. */
 export const mcpServerDefaults = {
   timeoutMs: 60_000,
   maxResultBytes: 4_194_304,
@@ -16,26 +16,26 @@ export const mcpServerDefaults = {
 
 export interface StoredMcpServer extends Omit<McpServer, "credentials" | "isDeclared"> {
   readonly credentialKind: ToolCredentials["kind"];
-  /** Its credentials as JSON, sealed under a key derived from the installation's secret; null: it has none, or none any more. */
+  /** Credentials as JSON, sealed under a key derived from the installation's secret; null: none. */
   readonly sealedCredentials: string | null;
   /** Unix seconds. */
   readonly createdAt: number;
 }
 
-/** What depends on where a server is, and as whom it is asked. */
+/** The dependents of a server's location and credentials that a change ends. */
 export interface McpServerEnds {
-  /** Whether the accounts that people connected there end. */
+  /** True if people's connected accounts end. */
   readonly connections: boolean;
 }
 
 export interface McpServerStore {
-  /** In the order of their names. */
+  /** Returns servers ordered by name. */
   listMcpServers(): Promise<StoredMcpServer[]>;
-  /** False, with nothing written, where there is one of this name. */
+  /** Returns false without a change if the name exists. */
   insertMcpServer(server: StoredMcpServer, event: AuditEvent): Promise<boolean>;
   /**
-   * The same name and age. Gives connections that ended with it, the latest of very many; undefined, with nothing written, where
-   * it is not as it was `before` any more.
+   * Changes the server of the same name and age. Returns connections that ended with it, at most the latest ones.
+   * Returns undefined without a change if it differs from `before`.
    */
   changeMcpServer(
     before: StoredMcpServer,
@@ -44,8 +44,8 @@ export interface McpServerStore {
     event: AuditEvent,
   ): Promise<readonly StoredToolConnection[] | undefined>;
   /**
-   * `keepsName`: another one has the name, whose definitions and connected accounts stay; else they go with it. Gives what
-   * `changeMcpServer` does.
+   * Deletes a server. `keepsName`: another server has the name, so its definitions and connected accounts stay. Returns
+   * as `changeMcpServer` does.
    */
   deleteMcpServer(
     name: string,

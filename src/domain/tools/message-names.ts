@@ -1,4 +1,4 @@
-// The names of MCP messages, which no sender may write in another way.
+// The names of MCP messages, which may not be spelled differently.
 import { ClearNames } from "../names/clear-names.ts";
 
 export const messageNames = new ClearNames({

@@ -1,4 +1,4 @@
-// MCP servers at nodes of the network: what a node offers of its own, and one exchange with such a server.
+// MCP servers at nodes: the shared servers of a node, and one exchange with such a server.
 
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { Bytes } from "../../base/bytes/byte-span.ts";
@@ -6,10 +6,13 @@ import type { Cancellation } from "../../base/cancellation.ts";
 import type { EngineResponse } from "../models/engine.ts";
 import type { McpServer, ServerLocation } from "./mcp-server.ts";
 
-/** `http`: each exchange is one of HTTP. `command`: one exchange is a process, whose output it streams; the others are its input. */
+/**
+ * `http`: each exchange is one HTTP request. `command`: one exchange is a process, whose output it streams; the others
+ * are its input.
+ */
 export const offeredKinds = ["http", "command"] as const satisfies readonly ServerLocation["kind"][];
 
-/** A server in the configuration of a node, which its owner offers to the gateway. */
+/** A server in the configuration of a node that its owner shares with the gateway. */
 export interface OfferedMcpServer {
   readonly name: string;
   readonly title: string | null;
@@ -32,8 +35,8 @@ export interface NodeToolRequest {
 }
 
 /**
- * Whether it belongs to what is under way already: an answer to what a server asked in the middle of a call, in whichever way of
- * its revision, a notification, or the leave that a session takes. A node that takes nothing new is sent that still.
+ * Reports whether a request belongs to running work: an answer to a server's request in a call, a notification, or the
+ * end of a session. A draining node still accepts these.
  */
 export function isOfOpen({ method, body }: Pick<NodeToolRequest, "method" | "body">): boolean {
   if (method !== "POST") return method === "DELETE";
@@ -51,7 +54,7 @@ function isFields(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null;
 }
 
-/** The field by which a process is known that an exchange has started, and by which servers over HTTP know their sessions. */
+/** The header that identifies a process that an exchange has started, and sessions of HTTP servers. */
 export const sessionField = "mcp-session-id";
 
 const passed = new Set([
@@ -59,7 +62,7 @@ const passed = new Set([
 ]);
 const mirrored = /^mcp-param-[!#$%&'*+.^_`|~0-9a-z-]{1,128}$/;
 
-/** Those fields of the protocol that go to a node, and no others: it gets no credential, and cannot be given one. */
+/** Returns the protocol headers that are sent to a node. A node gets no credential. */
 export function passedToolHeaders(headers: Readonly<Record<string, unknown>>): Record<string, string> {
   const kept: Record<string, string> = {};
   for (const [name, value] of Object.entries(headers)) {
@@ -69,29 +72,29 @@ export function passedToolHeaders(headers: Readonly<Record<string, unknown>>): R
   return kept;
 }
 
-/** A node, as whoever asks a server there sees it. */
+/** A node as callers of its MCP servers see it. */
 export interface ToolNode {
   readonly id: string;
   readonly name: string;
-  /** False while it is not connected, or takes nothing new. */
+  /** False while it is not connected, or drained. */
   readonly isThere: boolean;
-  /** Whether an operator marked it as local. */
+  /** True if an operator marked it as local. */
   readonly isLocal: boolean;
   readonly offers: readonly OfferedMcpServer[];
 }
 
 export interface ToolNodes {
-  /** By its id or its name. */
+  /** Finds a node by id or name. */
   find(node: string): ToolNode | undefined;
-  /** Like `Engine.send`. */
+  /** Behaves like `Engine.send`. */
   send(nodeId: string, request: NodeToolRequest, cancellation: Cancellation): Promise<EngineResponse>;
-  /** Calls `listener` after nodes came or went, or say something else of themselves; gives what ends that. */
+  /** Calls `listener` after nodes connect, disconnect or change. Returns a function that unsubscribes. */
   onChange(listener: () => void): () => void;
 }
 
 /**
- * Where requests for a server go now: which node, and what it offers by that name. Another text says that whatever it was
- * connected to is something else by now; the same for all that are at none; undefined: they go nowhere.
+ * Returns a text that identifies the node and shared server behind a server's location. Another text means that
+ * connections are obsolete. All servers without a node have the same text; undefined: unreachable.
  */
 export function standingOf({ place }: Pick<McpServer, "place">, nodes: Pick<ToolNodes, "find">): string | undefined {
   if (place.kind !== "node") return "";

@@ -1,9 +1,10 @@
-// Arguments of tools that go as headers too (`x-mcp-header`, revision 2026-07-28), so that what is between reads them without the body.
+// Tool arguments that are also sent as headers (`x-mcp-header`, revision 2026-07-28), so that intermediaries can read
+// them without the body.
 
 export interface MirroredParameter {
-  /** Whole name of the header. */
+  /** Full name of the header. */
   readonly header: string;
-  /** Names of properties, from the arguments down. */
+  /** Names of properties, from the arguments downwards. */
   readonly path: readonly string[];
   readonly isNumber: boolean;
 }
@@ -13,13 +14,13 @@ const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}$/;
 const [most, deepest] = [64, 256];
 const numbers = new Set<unknown>(["integer", "number"]);
 const kinds = new Set<unknown>([...numbers, "string", "boolean"]);
-/** Values, in which a mark is none. */
+/** Keywords with values, in which a mark has no meaning. */
 const values = new Set(["default", "const", "enum", "examples"]);
 
-/** Schemas of lists are looked through once, and not for each call. */
+/** Schemas are scanned once for each list, not for each call. */
 const known = new WeakMap<object, { readonly mirrored: readonly MirroredParameter[] | undefined }>();
 
-/** Undefined: it marks what must not be marked, so that clients have to do without the tool. */
+/** Returns undefined if the schema marks an argument that must not be marked. Clients then have to ignore the tool. */
 export function mirroredParameters(inputSchema: unknown): readonly MirroredParameter[] | undefined {
   if (typeof inputSchema !== "object" || inputSchema === null) return [];
   let found = known.get(inputSchema);
@@ -37,7 +38,7 @@ function lookedFor(inputSchema: object): readonly MirroredParameter[] | undefine
   return names.size === found.length && found.length <= most ? found : undefined;
 }
 
-/** `path`: null where not each argument has one place for it. Gives whether all marks are where they may be. */
+/** `path` is null inside values without one position for each argument. Returns whether all marks are allowed. */
 function collect(schema: unknown, path: readonly string[] | null, depth: number, found: MirroredParameter[]): boolean {
   if (typeof schema !== "object" || schema === null) return true;
   if (depth > deepest) return false;
@@ -56,7 +57,7 @@ function collect(schema: unknown, path: readonly string[] | null, depth: number,
   });
 }
 
-/** What a request with these arguments carries. */
+/** Returns the headers of a request with these arguments. */
 export function parameterHeaders(mirrored: readonly MirroredParameter[], args: unknown): Record<string, string> {
   const headers: Record<string, string> = {};
   for (const { header, path } of mirrored) {
@@ -66,7 +67,7 @@ export function parameterHeaders(mirrored: readonly MirroredParameter[], args: u
   return headers;
 }
 
-/** What of the headers is not as the arguments are; undefined: all is. */
+/** Returns how the headers differ from the arguments, or undefined. */
 export function parameterFault(
   mirrored: readonly MirroredParameter[],
   args: unknown,
@@ -116,6 +117,6 @@ function decoded(sent: string): string | undefined {
   const inner = sent.slice(before.length, -after.length);
   const bytes = Buffer.from(inner, "base64");
   const text = bytes.toString("utf8");
-  // Whoever writes it otherwise means to be read in two ways.
+  // Other encodings could be read in two ways.
   return bytes.toString("base64") === inner && Buffer.from(text, "utf8").equals(bytes) ? text : undefined;
 }

@@ -1,8 +1,8 @@
-// What tools were called with and what they gave, kept only where an operator wants that, and where it is kept.
+// Arguments and results of tool calls, stored only if an operator configures it, and the port of their store.
 import type { Environment } from "../api-key.ts";
 import type { ChatOwner } from "../models/stored-chat.ts";
 
-/** JSON texts, cut where they are long. */
+/** JSON texts, shortened if they are long. */
 export interface SaidInCall {
   readonly arguments: string;
   readonly result: string;
@@ -12,21 +12,21 @@ export interface ToolContent extends SaidInCall {
   readonly requestId: string;
   readonly accountId: string;
   readonly environment: Environment;
-  /** Who may read it, as of stored chats. */
+  /** Who may read it, as for stored chats. */
   readonly appId: string | null;
   readonly personId: string | null;
   /** Unix seconds. */
   readonly expiresAt: number;
 }
 
-/** An expired one is never found, whether it was swept already or not. */
+/** Stores contents. An expired one is never found, even before it is deleted. */
 export interface ToolContentStore {
   insert(contents: readonly ToolContent[]): Promise<void>;
   find(owner: ChatOwner, requestId: string, nowSeconds: number): Promise<SaidInCall | undefined>;
   deleteExpired(nowSeconds: number, limit: number): Promise<number>;
 }
 
-/** Keeps it off the way of the call. */
+/** Stores contents without delaying the call. */
 export interface ToolContentWriter {
   /** 0: nothing is kept. */
   readonly retentionDays: number;

@@ -1,25 +1,25 @@
-// The schema of a tool's arguments in the least form that every model server takes.
+// Reduces the schema of a tool's arguments to a form that every model server accepts.
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Keywords whose value may be null; of others null is no value of JSON Schema. */
+/** Keywords whose value may be null. For others null is no valid JSON Schema. */
 const nullable: ReadonlySet<string> = new Set(["const", "default"]);
-/** Keywords of schemas by name, of lists of schemas, and of a schema. */
+/** Keywords that contain schemas by name, a list of schemas, and one schema. */
 const [byName, listed, single] = [["properties", "$defs", "definitions"], ["anyOf", "oneOf", "allOf"], ["items"]];
-/** Levels that are looked at; a server that reads deeper refuses by itself. */
+/** Maximum depth. Servers that read deeper refuse by themselves. */
 const maxDepth = 32;
 
 /**
- * OpenAI wants an object with `properties`, also of a tool without arguments, and `items` of every array; Anthropic wants
- * the type. In strict mode OpenAI and Anthropic want `additionalProperties: false`, which a schema that names no arguments
- * gets. The same object where it is such a schema already.
+ * OpenAI requires an object with `properties`, also without arguments, and `items` for every array; Anthropic requires
+ * the type. In strict mode both require `additionalProperties: false`, which is added to a schema without named
+ * arguments. Returns the same object if nothing changes.
  */
 export function toolSchema(parameters: unknown, isStrict = false): Json {
   if (!isObject(parameters)) return isStrict ? strictNothing : nothing;
   const schema = withItems(parameters, 0);
   const { type, properties } = schema;
   const isOfObject = type === "object" || type === undefined || type === null || listsObject(type);
-  // The server refuses another type with its own words.
+  // The server refuses another type with its own message.
   if (!isOfObject) return schema;
   const hasNull = Object.entries(schema).some(([name, value]) => value === null && !nullable.has(name));
   const isClosed = !isStrict || isObject(properties) || schema["additionalProperties"] === false;
@@ -40,7 +40,7 @@ function listsObject(type: unknown): boolean {
   return Array.isArray(type) && type.includes("object");
 }
 
-/** `items: {}` where an array has none: any value. The same object where nothing is missing. */
+/** Adds `items: {}` (any value) to arrays without it. Returns the same object if nothing is missing. */
 function withItems(schema: Json, depth: number): Json {
   if (depth > maxDepth) return schema;
   let changed = schema;

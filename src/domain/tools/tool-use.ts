@@ -1,4 +1,4 @@
-// The port by which each call of a tool is admitted, and put on the ledger with what became of it.
+// The port that admits each tool call and records its result in the ledger.
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { MaybePromise } from "../../base/deferred.ts";
 import type { Principal } from "../principal.ts";
@@ -6,26 +6,26 @@ import type { RequestTrace } from "../usage/trace.ts";
 import type { McpServer } from "./mcp-server.ts";
 
 export interface ToolUse {
-  /** Unique: of several calls that come with one request of HTTP, each has its own. */
+  /** Unique: each of several calls in one HTTP request has its own. */
   readonly requestId: string;
   readonly principal: Principal;
   readonly server: McpServer;
   /** `tools/call`, `prompts/get`, `resources/read` or another method that a server answers. */
   readonly method: string;
-  /** The server's own name of the tool or prompt, or the address of a resource; null: the method has none. */
+  /** The server's own name of the tool or prompt, or the URI of a resource; null: the method has none. */
   readonly name: string | null;
-  /** JSON text of what it is asked with, of which the length is noted. */
+  /** Returns the arguments as JSON text, whose length is recorded. */
   readonly content: () => string;
-  /** Ends the wait for a place at the server; left out: nothing does. */
+  /** Ends the wait for a slot at the server. Missing: the wait cannot be cancelled. */
   readonly cancellation?: Cancellation | undefined;
-  /** Where it is traced. */
+  /** Present if the call is traced. */
   readonly trace?: RequestTrace | undefined;
 }
 
 export interface OpenToolUse {
-  /** Gives its place at the server back, which goes on by itself: it stays on record until it has `ended`. */
+  /** Releases the slot of a call that continues alone. It stays open in the ledger until `ended`. */
   rest(): void;
-  /** Once. `isError`: the tool said of its own result that it failed. Resolves once it survives `kill -9`. */
+  /** Ends the call once. `isError`: the tool reported an error. Resolves when the record survives `kill -9`. */
   ended(end: {
     outcome: "completed" | "failed" | "cancelled";
     code: string | null;
@@ -36,33 +36,32 @@ export interface OpenToolUse {
 
 export interface ToolUses {
   /**
-   * Rejects with the refusal where nothing is left of what limits the principal, or it asks too often beside calls; else
-   * nothing is taken. To be asked before a server is reached, which may start a process. The refusal is put on record where
-   * there is a server that it is of.
+   * Checks limits before a server, and possibly its process, is reached. Rejects with the refusal of a limit, or of too
+   * many unrecorded calls; counts nothing otherwise. Records the refusal if the server is known.
    */
   permit(asked: Pick<ToolUse, "requestId" | "principal" | "method" | "name"> & Partial<ToolUse>): Promise<void>;
   /**
-   * Rejects with the refusal of a limit, or of want of a place at the server, and counts it. Once it resolves it has its place
-   * until it has `ended`, and is on the ledger where its method is one that is: lists, completion and the like are only held
-   * to limits.
+   * Begins a call. Rejects with the refusal of a limit or of a missing slot, and counts it. When it resolves, the call
+   * has its slot until `ended` and is in the ledger, unless its method is only limited (lists, completion and the
+   * like).
    */
   begin(use: ToolUse): Promise<OpenToolUse>;
 }
 
-/** `tool_error`: it was answered, with a result that says of itself that it failed. `refused`: before it began. */
+/** `tool_error`: the tool's result reports an error. `refused`: before the start. */
 export const toolOutcomes = ["completed", "tool_error", "failed", "cancelled", "refused"] as const;
 export type ToolOutcome = (typeof toolOutcomes)[number];
 
-/** Told of each call, for metrics: it is quick, and never throws. */
+/** Observes each call for metrics. Quick, and never throws. */
 export interface ToolObserver {
   toolEnded(call: { server: string; method: string; outcome: ToolOutcome; durationMs: number }): void;
 }
 
-/** Runs one of the gateway's own models for a server that asks for a sample, as a request of the principal. */
+/** Runs one of the gateway's models for a server's sampling request, as a request of the principal. */
 export interface ToolSampler {
   /**
-   * `params` of `sampling/createMessage`; gives its result. Rejects with a GatewayError. `signal`: of the call of a tool within
-   * which the server asks, the same for all that it asks within it, by which they are bounded.
+   * Runs `params` of `sampling/createMessage` and returns its result. Rejects with a GatewayError. `signal` belongs to
+   * the tool call, and bounds all its sampling requests.
    */
   sample(
     principal: Principal,

@@ -1,5 +1,8 @@
 // The results of a lookup in the response cache.
 
-/** `similar`: of a request that means the same; `refresh`: its client wanted a new one; `miss`: there was none. */
+/**
+ * `similar`: the answer to a request with the same meaning; `refresh`: the client asked for a new answer; `miss`: no
+ * answer was cached.
+ */
 export const cacheResults = ["hit", "similar", "refresh", "miss"] as const;
 export type CacheResult = (typeof cacheResults)[number];

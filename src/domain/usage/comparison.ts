@@ -1,13 +1,13 @@
-// How a model does beside those that get a share of its requests: figures of both sides, and none of their words.
+// Compares a model with the models that get a share of its requests, by figures only.
 
-/** `shadow`: of the requests that both models got; `split`: of what each was given. */
+/** `shadow`: requests that both models got; `split`: the requests of each. */
 export const comparisonKinds = ["shadow", "split"] as const;
 export type ComparisonKind = (typeof comparisonKinds)[number];
 
 export interface ComparisonQuery {
   /** Public id of the model whose requests are shared. */
   readonly model: string;
-  /** Public id of the other one. */
+  /** Public id of the other model. */
   readonly other: string;
   readonly kind: ComparisonKind;
   /** Unix seconds: from `start`, before `end`. */
@@ -15,7 +15,7 @@ export interface ComparisonQuery {
   readonly end: number;
 }
 
-/** Half of those that were answered, and 95 of 100, took no longer. Null where nothing was timed. */
+/** Half of the answered requests, and 95 of 100, took no longer. null without measurements. */
 export interface ComparedTimes {
   readonly p50: number | null;
   readonly p95: number | null;
@@ -26,20 +26,20 @@ export interface ComparedSide {
   readonly errors: number;
   readonly promptTokens: number;
   readonly completionTokens: number;
-  /** Null where one of them had no price. */
+  /** null if a request had no price. */
   readonly nanoUsd: number | null;
   readonly firstTokenMs: ComparedTimes;
   readonly durationMs: ComparedTimes;
-  /** Completion tokens of all answers by the time that they took, waits not counted; null where nothing was answered. */
+  /** Completion tokens of all answers divided by their time without waits; null without answers. */
   readonly tokensPerSecond: number | null;
-  /** Mean completion tokens of an answer; null likewise. */
+  /** Mean completion tokens of an answer; null without answers. */
   readonly answerTokens: number | null;
 }
 
 export interface Comparison {
   readonly own: ComparedSide;
   readonly other: ComparedSide;
-  /** Whether only the newest were looked at, as there are very many. */
+  /** True if only the newest requests were compared, because there are very many. */
   readonly isPartial: boolean;
 }
 
@@ -47,17 +47,17 @@ export interface Comparisons {
   compare(query: ComparisonQuery): Promise<Comparison>;
 }
 
-/** Ends the id of a request that a second model got as well. */
+/** Suffix of the id of a request's copy for a second model. */
 export const shadowSuffix = "-shadow";
-/** Its usage is counted under it. */
+/** The tag of a shadow's usage. */
 export const shadowTag = "gateway:shadow";
 
-/** The id of the request that a second model got of it: by it, the two are a pair. */
+/** Returns the id of a request's copy for a second model, which pairs the two. */
 export function shadowIdOf(requestId: string): string {
   return requestId + shadowSuffix;
 }
 
-/** What the usage of a model's requests is counted under where others answer some of them. */
+/** Returns the tag for requests of a model of which other models answer some. */
 export function askedTag(asked: string): string {
   return `asked:${asked}`;
 }

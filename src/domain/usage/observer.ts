@@ -1,4 +1,4 @@
-// The port of whoever watches the server, for metrics and traces: told of each exchange and each inference request.
+// The port of metrics and traces, which observe each exchange and each inference request.
 
 import type { RefusalReason } from "../../base/errors.ts";
 import type { Environment } from "../api-key.ts";
@@ -8,34 +8,34 @@ import type { UsageBegin, UsageEnd } from "./usage.ts";
 
 export interface HttpEnd {
   requestId: string;
-  /** The method as the client sent it: any text. Empty where what came was no request. */
+  /** The method as the client sent it: any text. Empty for bytes that are not a request. */
   method: string;
-  /** The route's pattern; undefined where there is none for it. */
+  /** The route's pattern. Undefined for an unknown route. */
   route: string | undefined;
   status: number;
   durationMs: number;
 }
 
 /**
- * What came of an answer whose model server broke off: another `continued` it, none could or there had been too many (`failed`),
- * or it was none that can be continued exactly (`unfit`).
+ * The result after a model server broke off: another `continued` the answer, none could or the maximum was reached
+ * (`failed`), or the answer cannot be continued exactly (`unfit`).
  */
 export const continuationOutcomes = ["continued", "failed", "unfit"] as const;
 export type ContinuationOutcome = (typeof continuationOutcomes)[number];
 
-/** The course of an inference request, beside what the ledger keeps of it. */
+/** Facts about an inference request that the ledger does not have. */
 export interface InferenceCourse {
-  /** Times that an engine was asked. */
+  /** Number of attempts at engines. */
   attempts: number;
-  /** The model that stood in for the one that was asked for; undefined where that one served it, or none did. */
+  /** The fallback model that served the request. Undefined if the requested model did, or none. */
   standIn: string | undefined;
-  /** Whether the engine reported fewer tokens than it delivered. */
+  /** True if the engine reported fewer tokens than it delivered. */
   understated: boolean;
   /** The result of the lookup in the response cache; undefined without a lookup. */
   cache?: CacheResult | undefined;
-  /** The limit, or want of capacity, that ended it. */
+  /** The limit, or missing capacity, that ended the request. */
   refusal: RefusalReason | undefined;
-  /** What came of each break in the middle of a stream that was to be continued; left out: there was none. */
+  /** The result of each break in a stream that was to be continued. Missing: no break. */
   continuations?: readonly ContinuationOutcome[] | undefined;
 }
 
@@ -46,21 +46,21 @@ export interface RefusedInference {
   /** Public model id. */
   model: string;
   environment: Environment;
-  /** The error that the client was answered, most likely a GatewayError. */
+  /** The client's error, usually a GatewayError. */
   error: unknown;
 }
 
-/** Called while requests are served: it is quick, and never throws. What it is given it must not change. */
+/** Called while requests are served: methods are quick, never throw, and do not change their arguments. */
 export interface Observer {
-  /** Answered to its end, failed, or left by its client. */
+  /** Called when an exchange is completed, failed, or left by its client. */
   httpEnded(end: HttpEnd): void;
-  /** It was admitted; `inferenceEnded` follows, once. */
+  /** Called after the admission. `inferenceEnded` follows once. */
   inferenceBegan(begin: UsageBegin): void;
   inferenceEnded(begin: UsageBegin, end: UsageEnd, course: InferenceCourse): void;
   inferenceRefused(refused: RefusedInference): void;
   /**
-   * An engine was asked, and gave the head of an answer or failed: `error` is undefined where it took the request.
-   * `model` is the public id of the one that it was asked for.
+   * Called when an engine sent the head of an answer, or failed. `error` is undefined if it accepted the request.
+   * `model` is the public id.
    */
   attempted(requestId: string, model: string, upstream: string, error: unknown): void;
 }

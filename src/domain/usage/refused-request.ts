@@ -1,4 +1,4 @@
-// Requests for models that were answered with an error before they began: no usage, but somebody asks why.
+// Requests for models that were refused before they began: they have no usage, but can be listed.
 
 import type { ErrorCode } from "../../base/errors.ts";
 import type { Environment } from "../api-key.ts";
@@ -14,25 +14,25 @@ export interface RefusedRequest {
   appId: string | null;
   environment: Environment;
   operation: BookedOperation;
-  /** The model as it was asked for, a public id or not; null with `stream` where the body was not read. */
+  /** The requested model, known or not. null, like `stream`, if the body was not read. */
   model: string | null;
   stream: boolean | null;
   errorCode: ErrorCode;
-  /** The message as the client got it, but for what it repeats of the request. */
+  /** The client's message, without what it repeats of the request. */
   message: string;
   durationMs: number;
 }
 
 export interface RefusedPage {
-  /** Newest first; may be fewer than were asked for, as in `RequestPage`. */
+  /** Refused requests, newest first; may be fewer than requested, as in `RequestPage`. */
   refused: RefusedRequest[];
   next: RequestPosition | null;
 }
 
 export interface RefusedRequestStore {
-  /** All of them, some hundred at most, or none; one that is there already stays as it is. */
+  /** Adds all, at most some hundred, or none. Existing rows stay unchanged. */
   add(refused: readonly RefusedRequest[]): Promise<void>;
-  /** Whatever outcome the filter names. */
+  /** Lists refused requests, regardless of the outcome in the filter. */
   list(filter: RequestFilter, page: { after: RequestPosition | undefined; limit: number }): Promise<RefusedPage>;
   find(owner: RequestOwner, requestId: string): Promise<RefusedRequest | undefined>;
 }

@@ -1,4 +1,4 @@
-// The requests that the ledger has a record of, newest first.
+// The requests in the ledger, newest first.
 import type { Environment } from "../api-key.ts";
 import type { UsageOutcome, UsageRecord } from "./usage.ts";
 
@@ -6,9 +6,9 @@ import type { UsageOutcome, UsageRecord } from "./usage.ts";
 export interface RequestOwner {
   accountId: string;
   environment: Environment;
-  /** Only those of this OAuth app. */
+  /** Restricts to this OAuth app. */
   appId?: string;
-  /** Only what this person did: signed in, with keys of their own, and through apps that they allowed. */
+  /** Restricts to the activity of this person: sessions, their own keys, and apps that they allowed. */
   personId?: string;
 }
 
@@ -23,7 +23,7 @@ export interface RequestFilter extends RequestOwner {
   end: number;
 }
 
-/** A place in the list. Later entries began earlier, or in the same second with a lesser id; '' is less than any. */
+/** A position in the list. Later entries began earlier, or in the same second with a lesser id; '' is less than any. */
 export interface RequestPosition {
   /** Unix seconds. */
   at: number;
@@ -31,9 +31,9 @@ export interface RequestPosition {
 }
 
 export interface RequestPage {
-  /** May be fewer than were asked for, or none, before the end: how much is looked through for one page is bounded. */
+  /** May be fewer than requested, or none, before the end, because the scan for one page is bounded. */
   records: UsageRecord[];
-  /** The place to go on from; null: there are no others. */
+  /** The position to continue from; null: the end. */
   next: RequestPosition | null;
 }
 

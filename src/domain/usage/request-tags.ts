@@ -1,33 +1,33 @@
-// Tags of requests: what usage is counted under beside key, app and model, and how many of them there may be.
+// Tags of requests, under which usage is counted besides key, app and model, and their bounds.
 import { maskKeys } from "../api-key.ts";
 import { givenTagPattern } from "../key-tags.ts";
 
 /** The header in which a client names tags of its request. */
 export const tagHeader = "x-headrace-tags";
-/** Tags that a request may bring beside those of its keys. */
+/** Maximum number of tags that a request may add to those of its keys. */
 export const maxRequestTags = 10;
-/** Longer than those of keys: `user:` stands before what often is 64 hexadecimal digits. */
+/** Longer than tags of keys, because `user:` often precedes 64 hexadecimal digits. */
 export const maxRequestTagLength = 128;
-/** Members of `metadata` that become tags. */
+/** Maximum number of `metadata` members that become tags. */
 export const maxMetadataTags = 4;
 export const metadataNamePattern = /^(?!(?:asked|gateway)$)[A-Za-z0-9][A-Za-z0-9._-]{0,31}$/;
-/** Stands for every further one where an account has used very many in a day. */
+/** Replaces further tags if an account has used very many in a day. */
 export const otherTag = "other";
 
 /**
- * Whether a client may give it. A whole API key is none, whoever sent it by mistake: tags are kept, and shown to all of the
- * account.
+ * Reports whether a client may use the text as a tag. An API key is refused, because tags are stored and shown to the
+ * whole account.
  */
 export function isTag(text: string): boolean {
   return text.length <= maxRequestTagLength && givenTagPattern.test(text) && maskKeys(text) === text;
 }
 
-/** What the operator wants to be made of members of a request. */
+/** The members of requests that become tags, as the operator configured. */
 export interface TagSettings {
   /** Members of `metadata` that become `name:value`. */
   readonly metadata: readonly string[];
   /** Whether the end user that a request names becomes `user:name`. */
   readonly user: boolean;
-  /** Tags that an account may have in an environment in a day, beside those of its keys and quotas. */
+  /** Maximum number of tags of an account in an environment in a day, besides those of its keys and quotas. */
   readonly maxADay: number;
 }

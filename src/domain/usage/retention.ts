@@ -1,26 +1,26 @@
-// How long records are kept, and what deletes those that are past it.
+// Retention of records, and the port that deletes expired ones.
 import type { AuditEvent } from "../audit.ts";
 
 /**
- * `requests`: single requests; `hourly_usage`: the sums by hour, those by day stay; `refusals`: their counts;
- * `refused_requests`: those themselves; `audit`: the log.
+ * `requests`: single requests; `hourly_usage`: hourly sums, while daily ones stay; `refusals`: counts of refused
+ * requests; `refused_requests`: single refused requests; `audit`: the audit log.
  */
 export const retainedKinds = ["requests", "hourly_usage", "refusals", "refused_requests", "audit"] as const;
 export type RetainedKind = (typeof retainedKinds)[number];
 
 export interface RetentionSetting {
-  /** null: for good. */
+  /** null: kept permanently. */
   days: number | null;
-  /** Nobody asked for it: it deletes nothing before that was announced. */
+  /** True for a default that nobody configured: it deletes nothing before it was announced. */
   isDefault: boolean;
 }
 
 export type RetentionSettings = Readonly<Record<RetainedKind, RetentionSetting>>;
 
-/** Unix seconds from which on records are kept; a kind of which nothing was ever deleted is missing. */
+/** Unix seconds from which on records are kept. A kind of which nothing was deleted is missing. */
 export type KeptFrom = Readonly<Partial<Record<RetainedKind, number>>>;
 
-/** The place to go on from; undefined: from the beginning. */
+/** The position to continue from. Undefined: the beginning. */
 export interface PurgeCursor {
   accountId: string;
   environment: string;
@@ -29,33 +29,33 @@ export interface PurgeCursor {
 export interface RetentionStore {
   keptFrom(): Promise<KeptFrom>;
   /**
-   * Sets the time before which nothing is kept, or added. False where another process said so before. The event, where
-   * there is one, is written with it. Never moves back.
+   * Sets the time before which records are neither kept nor added. Returns false if another process set it before.
+   * Writes the event, if there is one, in the same transaction. Never moves back.
    */
   keepFrom(kind: RetainedKind, from: number, event: AuditEvent | undefined): Promise<boolean>;
   hasOlder(kind: "requests" | "refusals", than: number): Promise<boolean>;
-  /** Deletes some `limit` rows at most; `next` is null once there is nothing more. */
+  /** Deletes about `limit` rows at most. `next` is null if nothing is left. */
   purge(
     kind: RetainedKind,
     before: number,
     at: { cursor: PurgeCursor | undefined; limit: number },
   ): Promise<{ deleted: number; next: PurgeCursor | undefined | null }>;
-  /** Unix seconds from which on defaults delete; undefined where nobody has said it yet. */
+  /** Returns the Unix seconds from which on defaults delete. Undefined if no process has set it. */
   defaultsFrom(): Promise<number | undefined>;
-  /** Unless somebody has; gives what holds. */
+  /** Sets the time unless it is set. Returns the time in effect. */
   beginDefaults(from: number): Promise<number>;
 }
 
 /** Unix seconds. */
 export interface SeenTimes {
-  /** When records were last deleted by the clock, about. */
+  /** The approximate time of the last deletion by the clock. */
   believed: number;
-  /** A time far ahead of that: since when it is seen, and when it last was. */
+  /** A time far ahead of that: since when it has been seen, and when it was last seen. */
   doubted: { from: number; seen: number } | undefined;
 }
 
 export interface SeenTimesStore {
-  /** Undefined: nobody has seen any. */
+  /** Returns undefined if no time was recorded. */
   seenTimes(): Promise<SeenTimes | undefined>;
   saveSeenTimes(seen: SeenTimes): Promise<void>;
 }

@@ -7,11 +7,11 @@ export interface Speed {
   upstream: string;
   /** Mean time from the request to the first piece of the answer; only streams have one. */
   firstTokenMs: number;
-  /** Mean while the answer was generated; null where no answer was long enough to tell. */
+  /** Mean speed of generation; null if no answer was long enough to measure. */
   tokensPerSecond: number | null;
 }
 
 export interface Speeds {
-  /** Speeds of about the last quarter of an hour. */
+  /** Returns speeds of about the last 15 minutes. */
   recent(nowSeconds: number): Promise<Speed[]>;
 }

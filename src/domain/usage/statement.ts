@@ -1,25 +1,25 @@
-// The statement of a month: what was used, in lines that add up to what the ledger has of it.
+// The statement of a month: lines of usage that add up to the ledger's total.
 import type { CredentialKind } from "../principal.ts";
 import type { RequestOwner } from "./request-log.ts";
 import type { UsageQuery, UsageSums } from "./usage.ts";
 
-/** What a statement may have a line for each of, in the order in which they stand. */
+/** The groups of a statement's lines, in the order of their columns. */
 export const statementGroups = ["key", "person", "model", "app", "tag"] as const;
 export type StatementGroup = (typeof statementGroups)[number];
 
-/** The speed of answers is no part of it. */
+/** Statements leave out the speed of answers. */
 export interface StatementSums
   extends Omit<UsageSums, "nanoUsd" | "timed" | "firstTokenMs" | "generatedTokens" | "generationMs"> {
-  /** Whole, however much: the sum of a month may be more than a double holds to the last digit. */
+  /** Whole nano-USD: the sum of a month may exceed what a double holds exactly. */
   nanoUsd: bigint;
 }
 
 export interface StatementLine extends StatementSums {
-  /** Values of the groups that were asked for; null: no person, app or tag. */
+  /** Values of the requested groups; null: no person, app or tag. */
   groups: Partial<Record<StatementGroup, string | null>>;
 }
 
-/** Whose usage it is, or of which part of it, and what has a line of its own. */
+/** The owner or part of a statement, and the groups of its lines. */
 export interface StatementQuery extends Pick<UsageQuery, "environment" | "keyId" | "appId" | "personId" | "tag"> {
   accountId: string;
   /** Unix seconds: a calendar month of UTC. */
@@ -29,32 +29,32 @@ export interface StatementQuery extends Pick<UsageQuery, "environment" | "keyId"
 }
 
 export interface Statement {
-  /** The most expensive first. */
+  /** Lines, the most expensive first. */
   lines: readonly StatementLine[];
-  /** What had no room among the lines, as one; null: everything has. */
+  /** The sum of further lines without room; null: none. */
   others: StatementSums | null;
   total: StatementSums;
-  /** A request may be in several lines, of each of its tags, so that they add up to more than the total. */
+  /** True if a request is in the line of each of its tags, so that the lines exceed the total. */
   overlaps: boolean;
 }
 
-/** Whom or what usage is recorded for: a key, somebody who was signed in, or an app that somebody allowed. */
+/** The party that usage is recorded for: a key, a signed-in person, or an app that a person allowed. */
 export interface UsageParty {
   kind: CredentialKind;
   personId: string | null;
   appId: string | null;
   name: string;
-  /** The end of a key; empty for others. */
+  /** The last characters of a key; empty for others. */
   last4: string;
 }
 
-/** Parties stay known when they have ended: what they used is theirs. */
+/** Parties stay known after they end, because their usage remains. */
 export interface UsageParties {
-  /** By the ids that are recorded; those of other accounts and environments are left out. */
+  /** Returns parties by the recorded ids, without those of other accounts and environments. */
   credentials(
     of: Pick<RequestOwner, "accountId" | "environment">,
     ids: readonly string[],
   ): Promise<Map<string, UsageParty>>;
-  /** Names of people; of who was deleted, the address by which the account knew them. */
+  /** Returns names of people; for deleted people, the address by which the account knew them. */
   people(accountId: string, ids: readonly string[]): Promise<Map<string, string>>;
 }

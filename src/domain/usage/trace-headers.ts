@@ -1,5 +1,5 @@
-// The headers by which a trace goes on at another program.
-/** Fields for whom a request is passed on to (W3C Trace Context); values of ours, or checked. */
+// The headers by which another program continues a trace.
+/** Fields for the receiver of a request (W3C Trace Context), made or checked by the gateway. */
 export interface TraceHeaders {
   readonly traceparent: string;
   readonly tracestate?: string;

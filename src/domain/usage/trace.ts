@@ -1,4 +1,4 @@
-// The port of a request's trace, so that nothing but its adapter knows how traces are kept and sent.
+// The port of a request's trace. Only its adapter knows how traces are stored and sent.
 
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
 import type { Engine } from "../models/engine.ts";
@@ -6,7 +6,7 @@ import type { Operation } from "../models/operation.ts";
 import type { TraceHeaders } from "./trace-headers.ts";
 import type { UsageEnd } from "./usage.ts";
 
-/** A request that is authenticated: what comes before is not traced, as anybody could ask for it. */
+/** An authenticated request. Earlier stages are not traced, because anybody could cause traces. */
 export interface TracedExchange {
   readonly requestId: string;
   readonly method: string;
@@ -14,13 +14,13 @@ export interface TracedExchange {
   readonly route: string;
   /** Id of the key, as in the log. */
   readonly keyId: string;
-  /** Milliseconds since it came. */
+  /** Milliseconds since the request arrived. */
   readonly ageMs: number;
-  /** Headers of the client, as it sent them. */
+  /** Headers of the client, unchanged. */
   readonly headers: { get(name: string): string | null };
 }
 
-/** The request as it is put to a model. */
+/** The request as it is sent to a model. */
 export interface TracedRequest {
   readonly operation: Operation;
   /** Public id. */
@@ -29,50 +29,49 @@ export interface TracedRequest {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** A tool as it is called at its server. */
+/** A tool call as it is sent to its server. */
 export interface TracedCall {
   readonly server: string;
   readonly method: string;
-  /** The server's own name of the tool or prompt; null: it has none, or none to be told. */
+  /** The server's own name of the tool or prompt; null if it has none, or none that may be traced. */
   readonly name: string | null;
 }
 
 export interface Tracer {
-  /** Undefined where the request is not traced, as most are not. */
+  /** Returns undefined for an untraced request, as most are. */
   begin(exchange: TracedExchange): RequestTrace | undefined;
 }
 
-/**
- * One request that is traced. None of its methods throws, or takes longer than the notes it makes; what is called out of
- * turn does nothing.
- */
+/** One traced request. No method throws or does more than take notes. Calls out of order do nothing. */
 export interface RequestTrace {
   /** The id for the log: 32 hex digits. */
   readonly id: string;
-  /** Whether `delivered` is to be called: prompts and answers are part of traces only where the operator wants that. */
+  /** True if `delivered` is to be called: the operator wants prompts and answers in traces. */
   readonly takesContent: boolean;
-  /** Also for each later turn of a response whose tools are run here, with the id by which the ledger has that. */
+  /** Also called for each later model call of a response with tools, with its id in the ledger. */
   asked(request: TracedRequest, turnId?: string): void;
-  /** It waits; what is returned is called when it goes on. */
+  /** Begins a wait. The returned function ends it. */
   waits(what: "admission" | "queue"): () => void;
-  /** An engine is asked. `model` is its own id, `publicModel` ours. What is returned goes along with the request. */
+  /**
+   * Begins an attempt. `model` is the engine's own id, `publicModel` the public one. Returns headers for the request.
+   */
   attempt(engine: Engine, model: string, publicModel: string): TraceHeaders;
-  /** The engine that was asked last failed, or refused. */
+  /** Ends the last attempt with a failure or refusal. */
   attemptFailed(error: unknown): void;
-  /** The engine's answer begins; may be called again. */
+  /** Marks the begin of the engine's answer; may be called again. */
   firstByte(): void;
-  /** The first of the answer's text goes to the client; may be called again. */
+  /** Marks the first text that goes to the client; may be called again. */
   firstToken(): void;
-  /** A chunk of a stream as its engine sent it, parsed; not all of them, but the first and the last among those. */
+  /** Takes a parsed chunk of a stream as its engine sent it: at least the first and the last. */
   chunk(chunk: Readonly<Record<string, unknown>>): void;
-  /** A whole answer as its engine sent it: JSON as UTF-8. */
+  /** Takes a whole answer as its engine sent it: JSON as UTF-8. */
   answer(bytes: ByteSpan): void;
-  /** Events of a stream, as they go to the client. */
+  /** Takes events of a stream as they go to the client. */
   delivered(events: string): void;
-  /** An MCP server is asked; what is returned is called with the code of the error that ended it, where one did. */
+  /** Begins a call of an MCP server. Call the returned function with the code of the error that ended it, if any. */
   calls(call: TracedCall): (errorCode: string | null) => void;
-  /** Tells how the inference request ended. */
+  /** Reports how the inference request ended. */
   answered(end: UsageEnd): void;
-  /** The exchange is over. `errorCode`: of ours, where it failed. */
+  /** Ends the exchange. `errorCode` is the gateway's own code of a failure. */
   end(status: number, errorCode: string | undefined): void;
 }

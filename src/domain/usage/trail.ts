@@ -1,4 +1,4 @@
-// The trail of a request that its first model server did not simply answer: who was asked, what came of it, and when.
+// The attempt log of a request that its first model server did not simply answer.
 
 export const stepResults = [
   "answered",
@@ -20,38 +20,38 @@ export const stepResults = [
   "over_quota",
 ] as const;
 /**
- * `refused`: it answered with an error; `broke_off`: it took the request, and its answer ended early or could not be read;
- * `no_room`: it took the request, and here, or at its node, there was no room for more of its answer; `cancelled`: the client left, or the server stopped, while it was asked. `queue_full` and `queue_timeout`: no place was
- * to be had, so none was asked. The others were not asked: `resting` after failures, `away` as it is not connected or about
- * to be taken out of service, `not_retried` as too many requests for the model are second tries already. `overflowed`: by the policy of its model it went to a
- * server that others come before; `reason` says why. `masked`, `blocked` and `noted`: a guardrail
- * found something; `reason` says which one, and how often. `over_quota`: it was not asked, as it costs more than a quota has left.
+ * `refused`: the server answered with an error. `broke_off`: the answer ended early or could not be read. `no_room`:
+ * the gateway or node had no memory for more of the answer. `cancelled`: the client left, or the server stopped.
+ * `queue_full` and `queue_timeout`: no slot was available, so no server was asked. Not asked: `resting` after failures,
+ * `away` if it is not connected or drained, `not_retried` if the retry budget is used up, `over_quota` if it costs more
+ * than a quota has left. `overflowed`: the model's overflow policy sent the request there, for `reason`. `masked`,
+ * `blocked` and `noted`: a guardrail's findings, named in `reason`.
  */
 export type StepResult = (typeof stepResults)[number];
 
 export interface TrailStep {
-  /** Name of the model server; null where the step is about none of them. */
+  /** Name of the model server; null for a step without one. */
   upstream: string | null;
-  /** The upstream's own id of the model; null likewise. */
+  /** The upstream's own id of the model; null for a step without a server. */
   upstreamModel: string | null;
-  /** Public id of the model that was tried: the one that was asked for, or one that stands in for it. */
+  /** Public id of the tried model: the requested one, or a fallback. */
   model: string;
   result: StepResult;
-  /** Status of its answer, where that was an error. */
+  /** Status of an error answer. */
   status: number | null;
-  /** The reason for operators: what it said, or what is known of the fault, cleaned and cut. */
+  /** The reason for operators: the server's message or the known fault, cleaned and shortened. */
   reason: string | null;
   /** Milliseconds from the start of the request. */
   startedMs: number;
   durationMs: number;
-  /** Steps between it and the one before that are not kept; missing: none. */
+  /** Number of steps before this one that were not kept. Missing: none. */
   leftOut?: number;
 }
 
 /** Oldest first. */
 export type Trail = readonly TrailStep[];
 
-/** Whether a model server was asked in it. */
+/** Reports whether a model server was asked in this step. */
 export function wasAsked({ result }: Pick<TrailStep, "result">): boolean {
   return !notAsked.has(result);
 }
@@ -69,7 +69,7 @@ const notAsked: ReadonlySet<StepResult> = new Set([
   "over_quota",
 ]);
 
-/** A trail longer than this keeps its first steps and the last one, which says how many are left out. */
+/** A longer log keeps its first steps and the last one, which has the number of steps left out. */
 export const maxSteps = 16;
-/** Characters of a reason. */
+/** Maximum length of a reason in characters. */
 export const maxReasonLength = 200;

@@ -1,4 +1,4 @@
-// The buckets of time, in UTC, that usage is summed by.
+// The time buckets (UTC) of usage sums.
 import { calendarMonthOf } from "../../base/calendar-month.ts";
 import type { UsageBucket } from "./usage.ts";
 

@@ -1,13 +1,13 @@
-// Parts of the tokens of a request that have rates of their own, as far as its model server told them.
+// Parts of a request's tokens that have their own rates, as the model server reported them.
 
-/** Whole numbers; each is a part of the figure that it is named after, and none where it is 0. */
+/** Whole numbers. Each is a part of the figure in its name; 0 if there is none. */
 export interface UsageParts {
-  /** Tokens of the prompt that were read from a cache, and written to one, those for an hour among them. */
+  /** Prompt tokens that were read from a cache, and that were written to one, including those for an hour. */
   cachedTokens: number;
   cacheWriteTokens: number;
-  /** Tokens of the answer that the model thought. */
+  /** Reasoning tokens of the answer. */
   reasoningTokens: number;
-  /** What few servers tell. */
+  /** Details that only some servers report. */
   details?: UsageDetails | undefined;
 }
 
@@ -20,26 +20,26 @@ export interface UsageDetails {
   outputImageTokens?: number | undefined;
   /** Searches that the model server ran. */
   searches?: number | undefined;
-  /** Documents that were ranked or compared, and the search units that its vendor counts for them. */
+  /** Documents that were ranked or compared, and the search units that the vendor counts. */
   documents?: number | undefined;
   searchUnits?: number | undefined;
-  /** Characters that were spoken, whole seconds of sound that were listened to, and images that were made. */
+  /** Characters of speech input, whole seconds of transcribed audio, and generated images. */
   characters?: number | undefined;
   seconds?: number | undefined;
   images?: number | undefined;
-  /** Bytes of what a tool was asked with and of its result, and 1 where it said of that that it had failed. */
+  /** Bytes of a tool's arguments and result, and 1 if the tool reported an error. */
   bytesIn?: number | undefined;
   bytesOut?: number | undefined;
   toolErrors?: number | undefined;
-  /** 1 where the gateway gave an answer again that it had kept: the tokens are those of when it was made. */
+  /** 1 if the response cache answered. The tokens are those of the original answer. */
   replayed?: number | undefined;
-  /** The tier, speed and region in which it says that it served, in lower case. */
+  /** The tier, speed and region in which the server reports that it served, in lower case. */
   served?: readonly string[] | undefined;
-  /** What the vendor says that it charges: nano-USD. */
+  /** The vendor's own charge in nano-USD. */
   billedNanoUsd?: number | undefined;
 }
 
-/** Names of the counts of `UsageDetails`, with the figure that they are within; null: they are counts of their own. */
+/** Names of the counts of `UsageDetails`, with the figure that contains each; null: a separate count. */
 export const detailCounts = {
   cacheWriteHourTokens: "cacheWriteTokens",
   inputAudioTokens: "promptTokens",
@@ -58,16 +58,16 @@ export const detailCounts = {
   replayed: null,
 } as const satisfies Partial<Record<keyof UsageDetails, string | null>>;
 
-/** Those that have a price of their own, each. */
+/** Details that have a price of their own. */
 export type UsageUnits = Pick<UsageDetails, "documents" | "searchUnits" | "characters" | "seconds" | "images">;
 
-/** The parts of an answer that is given again. */
+/** Returns the parts of a cached answer. */
 export function replayedParts(parts: UsageParts | undefined): UsageParts {
   const { cachedTokens = 0, cacheWriteTokens = 0, reasoningTokens = 0, details } = parts ?? {};
   return { cachedTokens, cacheWriteTokens, reasoningTokens, details: { ...details, replayed: 1 } };
 }
 
-/** The parts as far as they can be true of the whole: what is more than that is no more than that. */
+/** Limits the parts to the figures that contain them. */
 export function partsWithin(
   { cachedTokens, cacheWriteTokens, reasoningTokens, details }: UsageParts,
   promptTokens: number,
@@ -83,7 +83,7 @@ export function partsWithin(
   };
 }
 
-/** Those of several readings and writings as one; undefined where nothing of them was told. */
+/** Adds up the parts of several model calls. Undefined if none was reported. */
 export function partsTogether(all: readonly UsageParts[]): UsageParts | undefined {
   const [first, ...others] = all;
   return first && others.reduce(bothParts, first);

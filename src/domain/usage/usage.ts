@@ -1,4 +1,4 @@
-// The consumption of one inference request, and the ledger that no death of the process makes lose or double it.
+// The usage of one inference request, and the ledger that neither loses nor doubles it if the process dies.
 
 import type { MaybePromise } from "../../base/deferred.ts";
 import type { Environment } from "../api-key.ts";
@@ -9,24 +9,26 @@ import type { UsageParts } from "./usage-parts.ts";
 export interface TokenUsage {
   promptTokens: number;
   completionTokens: number;
-  /** True where the engine did not report, or was not believed, and figures come from the length of the text. */
+  /** True if the figures are estimated from the text, because the engine's report is missing or was not accepted. */
   estimated: boolean;
-  /** True where it reported fewer tokens than it delivered, or was sent. */
+  /** True if the engine reported fewer tokens than it delivered or received. */
   understated?: boolean;
-  /** True where it reported more tokens than the delivered text can have. */
+  /** True if the engine reported more tokens than the delivered text can have. */
   overstated?: boolean;
-  /** True where the delivered text proves more tokens than the request, or the context of its model, allows. */
+  /** True if the delivered text proves more tokens than the request, or the model's context, allows. */
   pastLimit?: boolean;
-  /** Undefined where the engine told of none. */
+  /** Undefined if the engine reported none. */
   parts?: UsageParts | undefined;
 }
 
 export const usageOutcomes = ["completed", "failed", "cancelled", "interrupted"] as const;
-/** How a request ended: served whole, failed, left by the client, or cut off by the end of the server's process. */
+/**
+ * How a request ended: completed, failed, cancelled by the client, or interrupted by the end of the server's process.
+ */
 export type UsageOutcome = (typeof usageOutcomes)[number];
 
 /** Facts of a request before it is sent to an engine. */
-/** In place of an app's id: what the gateway asked for itself, which no quota counts. */
+/** Replaces an app's id for the gateway's own requests, which no quota counts. */
 export const ownAppId = "gateway";
 
 export interface UsageBegin {
@@ -41,7 +43,7 @@ export interface UsageBegin {
   /** Public model id. */
   model: string;
   stream: boolean;
-  /** What it is counted under beside all this, each once; undefined: nothing. */
+  /** Tags for usage, without duplicates. Undefined: none. */
   tags?: readonly string[] | undefined;
 }
 
@@ -50,17 +52,17 @@ export interface UsageEnd extends TokenUsage {
   outcome: UsageOutcome;
   /** Code of the error that ended it. */
   errorCode: string | null;
-  /** Nano-USD (10^-9), whole; null where the model has no price. */
+  /** Nano-USD (10^-9), whole; null for a model without a price. */
   nanoUsd: number | null;
-  /** The engine reported more than the request can have used, or less, and was not believed. */
+  /** True if the engine's report was outside of the possible range and was replaced. */
   capped: boolean;
-  /** Name of the engine that answered; null where none did. */
+  /** Name of the engine that answered; null if none did. */
   upstream: string | null;
   durationMs: number;
   /** Milliseconds from the start to the first byte of the answer's content, and those spent waiting for capacity. */
   firstTokenMs: number | null;
   queueMs: number;
-  /** Missing where the first model server that was asked answered, or none was asked: then the rest says all. */
+  /** Missing if the first model server answered, or none was asked. */
   trail?: Trail | undefined;
 }
 
@@ -68,24 +70,23 @@ export interface UsageRecord extends UsageBegin, UsageEnd {}
 
 export interface LedgerEntry {
   /**
-   * Resolves when the request survives `kill -9`: were nothing else to come, the next start settles it at its last
-   * checkpoint. Rejects with `service_unavailable` where that cannot be promised (disk full); the entry is void then.
-   * Nothing may be sent to an engine before it resolves. All requests of one turn of the event loop share one write; one
-   * that runs alone has no one to wait for.
+   * Resolves when the request survives `kill -9`: the next start would settle it at its last checkpoint. Rejects with
+   * `service_unavailable` if that is impossible (disk full); the entry is void then. No engine may be asked before it
+   * resolves. All requests of one turn of the event loop share one write.
    */
   readonly begun: MaybePromise<void>;
-  /** A checkpoint of what was delivered so far; the caller sends at most one a second. */
+  /** Records a checkpoint of the delivered usage. The caller sends at most one a second. */
   progress(usage: TokenUsage, nanoUsd: number | null): void;
   /**
-   * Once; later calls do nothing. Resolves when the figure survives `kill -9`, or cannot be made to for now (the
-   * database gets it from memory); never rejects. The client gets the end of its answer after that.
+   * Settles once; later calls do nothing. Resolves when the figure survives `kill -9`, or if that is impossible for now
+   * (the database gets it from memory). Never rejects. The client gets the end of its answer after that.
    */
   settle(end: UsageEnd): MaybePromise<void>;
 }
 
 /**
- * Tokens after the first one, and the time in which they came; null where the first was not timed. What came all at once
- * tells nothing of the speed, and would make any mean of it too high.
+ * Returns the tokens after the first and the time in which they arrived; null if the first was not timed. Answers that
+ * arrived at once are left out, because they would make the mean too high.
  */
 export function generationOf(
   end: Pick<UsageEnd, "completionTokens" | "durationMs" | "firstTokenMs">,
@@ -95,7 +96,7 @@ export function generationOf(
   return { tokens: ms === 0 ? 0 : Math.max(0, end.completionTokens - 1), ms };
 }
 
-/** Tokens per second; null where too little came to tell. */
+/** Returns tokens per second; null if there were too few to measure. */
 export function tokensPerSecond(tokens: number, ms: number): number | null {
   return tokens > 0 && ms > 0 ? (tokens * 1000) / ms : null;
 }
@@ -108,11 +109,11 @@ export interface UsageTotals {
 /** The totals of a span of time. */
 export interface SpanTotals extends UsageTotals {
   requests: number;
-  /** Unix seconds of the first request; undefined where there was none. */
+  /** Unix seconds of the first request. Undefined without requests. */
   firstAt: number | undefined;
 }
 
-/** Whose usage is summed up, and from when to when. */
+/** The owner and the time span of summed usage. */
 export interface TotalsOwner {
   type: "key" | "account";
   id: string;
@@ -120,29 +121,29 @@ export interface TotalsOwner {
   /** Unix seconds: from `since`, before `until`. */
   since: number;
   until: number;
-  /** Ids of models, and beginnings of ids with an asterisk; undefined: all. */
+  /** Model ids, or prefixes ending in `*`. Undefined: all. */
   models?: readonly string[];
-  /** Only requests that have this tag. */
+  /** Counts only requests with this tag. */
   tag?: string;
 }
 
 export interface Ledger {
-  /** `startedMs`: by the monotonic clock; now where it is missing. Throws `service_unavailable` when it is closed. */
+  /** `startedMs` is monotonic; the default is now. Throws `service_unavailable` after the ledger was closed. */
   begin(request: UsageBegin, startedMs?: number): LedgerEntry;
   /**
-   * Resolves when the records of everything settled so far are in the database; what adds them up may lack some of it.
-   * Rejects when the database cannot be written.
+   * Resolves when all settled records are in the database, though not yet in all sums. Rejects if the database cannot
+   * be written.
    */
   flush(): Promise<void>;
   /**
-   * All that an owner settled from `since` and before `until`: `use` is called at a moment when no settlement lies between
-   * what it is given and what comes after. Where `since` is within an hour, some of that hour's usage from before it may be
-   * among it, where it was too much to be read one by one; never is anything missing.
+   * Reads the usage that an owner settled from `since` and before `until`. Calls `use` at a moment without a settlement
+   * between the totals and later changes. If `since` is within an hour with too many records to read, the totals
+   * include earlier usage of that hour; usage is never missing.
    */
   readTotals(owner: TotalsOwner, use: (totals: SpanTotals) => void): Promise<void>;
 }
 
-/** A request that has several tags is in the row of each; `null` is the row of those that have none. */
+/** A request with several tags is in the row of each; `null` is the row of requests without tags. */
 export const usageGroups = ["model", "key", "environment", "app", "tag"] as const;
 export type UsageGroup = (typeof usageGroups)[number];
 
@@ -150,16 +151,16 @@ export const usageBuckets = ["hour", "day", "month"] as const;
 export type UsageBucket = (typeof usageBuckets)[number];
 
 export interface UsageQuery {
-  /** null: of all accounts, which is for the publisher of an app, with `appId`. */
+  /** null: all accounts, for the publisher of an app, with `appId`. */
   accountId: string | null;
   environment: Environment;
   keyId?: string;
-  /** Only what this OAuth app used. */
+  /** Restricts to this OAuth app. */
   appId?: string;
-  /** Only what this person did: signed in, with keys of their own, and through apps that they allowed. */
+  /** Restricts to the activity of this person: sessions, their own keys, and apps that they allowed. */
   personId?: string;
   model?: string;
-  /** Only what has this tag. */
+  /** Restricts to this tag. */
   tag?: string;
   /** Unix seconds: from `start`, before `end`; whole buckets. */
   start: number;
@@ -171,18 +172,18 @@ export interface UsageQuery {
 export interface UsageSums {
   requests: number;
   promptTokens: number;
-  /** Tokens of the prompts that were read from a cache, and written to one. */
+  /** Prompt tokens that were read from a cache, and written to one. */
   cachedTokens: number;
   cacheWriteTokens: number;
   completionTokens: number;
-  /** Tokens of the answers that models thought. */
+  /** Reasoning tokens of the answers. */
   reasoningTokens: number;
   nanoUsd: number;
-  /** Requests whose model had no price: they are in all sums but that of money. */
+  /** Requests to models without a price: they are in all sums except that of money. */
   unpriced: number;
   /** Requests that failed. */
   errors: number;
-  /** Answers whose first token was timed: those that were streamed, in more than one piece. The sums below are theirs. */
+  /** Answers whose first token was timed: streams of more than one event. The sums below cover only these. */
   timed: number;
   firstTokenMs: number;
   generatedTokens: number;
@@ -190,19 +191,19 @@ export interface UsageSums {
 }
 
 export interface UsageRow extends UsageSums {
-  /** `nanoUsd` to the last digit, also where a double has fewer. */
+  /** `nanoUsd` exactly, even if a double cannot hold it. */
   exactNanoUsd: bigint;
   /** Unix seconds of the bucket. */
   start: number;
   end: number;
-  /** Values of the groups that were asked for. */
+  /** Values of the requested groups. */
   groups: Partial<Record<UsageGroup, string | null>>;
 }
 
-/** The members that tell a row from the others of a report. */
+/** The members that identify a row of a report. */
 export type UsagePosition = Pick<UsageRow, "start" | "groups">;
 
 export interface UsageReports {
-  /** Rows in the order of start, then of the groups; those after `after`, which is the last row of the page before. */
+  /** Returns rows ordered by start and groups, after the row `after`, the last of the previous page. */
   report(query: UsageQuery, page: { after: UsagePosition | undefined; limit: number }): Promise<UsageRow[]>;
 }

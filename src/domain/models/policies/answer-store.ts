@@ -1,7 +1,7 @@
-// Answers that are kept to be given again, and the port of where they are.
+// The response cache and the port of its store.
 import type { TokenUsage } from "../../usage/usage.ts";
 
-/** Whose answer it is, of which model, and to which request: `digest` is of all that matters of one. */
+/** Identifies a cached answer: account, model, and `digest` of all relevant parts of the request. */
 export interface AnswerPlace {
   readonly digest: string;
   readonly accountId: string;
@@ -11,34 +11,34 @@ export interface AnswerPlace {
 
 /** An answer as its client got it. */
 export interface KeptAnswer {
-  /** JSON, or the events of a stream; nobody changes them. */
+  /** JSON, or the events of a stream. Never modified. */
   readonly bytes: Buffer;
   readonly usage: TokenUsage;
-  /** Members of the request that its model server left out of account. */
+  /** Members of the request that its model server ignored. */
   readonly ignored: readonly string[];
-  /** Unix seconds of when it was made, and from when on it is not given any more. */
+  /** Unix seconds of its creation and of its expiry. */
   readonly at: number;
   readonly expiresAt: number;
 }
 
-/** Which answers are forgotten: of an account, of a model, of both, or all. */
+/** Which answers to clear: of an account, of a model, of both, or all. */
 export interface ForgottenAnswers {
   readonly accountId?: string | undefined;
   readonly model?: string | undefined;
 }
 
-/** The answer at a place, and what is to be handed in with one that is written there instead. */
+/** The cached answer, and the mark to pass when a new one is written. */
 export interface FoundAnswer {
   readonly answer: KeptAnswer | undefined;
-  /** What was forgotten up to now: what is written with it is not there after anything more was. */
+  /** The state of clearing at the lookup: an answer written with it is dropped if the cache was cleared since. */
   readonly mark: unknown;
 }
 
-/** What cannot be reached has nothing: it never throws, and never keeps a request waiting for long. */
+/** An unreachable store has no answers: it never throws, and never delays a request for long. */
 export interface AnswerStore {
   read(place: AnswerPlace): FoundAnswer | Promise<FoundAnswer>;
-  /** It need not be kept, nor for as long as it might. */
+  /** Stores the answer, without a guarantee that and how long it is kept. */
   write(place: AnswerPlace, answer: KeptAnswer, mark: unknown): void;
-  /** Rejects with `service_unavailable` where that cannot be promised. */
+  /** Rejects with `service_unavailable` if clearing cannot be guaranteed. */
   forget(which: ForgottenAnswers): Promise<void>;
 }

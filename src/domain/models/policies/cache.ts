@@ -1,21 +1,24 @@
-// Which answers of a model are kept to be given again to the same account, for how long, and at what price.
+// The response cache policy of a model: which answers are cached for an account, for how long, and at what price.
 
-/** `deterministic`: requests of temperature 0, and those that ask for it; `asked`: those that ask for it alone; `all`: every one. */
+/**
+ * `deterministic`: requests with temperature 0 and those that ask for it; `asked`: only those that ask for it; `all`:
+ * every request.
+ */
 export const cachedRequests = ["deterministic", "asked", "all"] as const;
 
 export interface CachePolicy {
   readonly requests: (typeof cachedRequests)[number];
   readonly ttlSeconds: number;
-  /** The part of the price that an answer costs which is given again, 0 to 1. */
+  /** The share of the price that a cached answer costs, 0 to 1. */
   readonly priceFactor: number;
-  /** Left null, only the same request, in all that matters, gets the same answer. */
+  /** null: only identical requests share an answer. */
   readonly semantic: SemanticCache | null;
 }
 
 export interface SemanticCache {
   /** Public id of the embedding model. */
   readonly embeddingModel: string;
-  /** Cosine similarity from which on two requests count as the same, above 0 up to 1. */
+  /** Minimum cosine similarity of requests that share an answer, above 0 up to 1. */
   readonly threshold: number;
 }
 
@@ -23,7 +26,7 @@ export interface SemanticCache {
 export const responseCaches = ["on", "off"] as const;
 export type ResponseCache = (typeof responseCaches)[number];
 
-/** Where nothing else is said: of keys that have it on, for models that have none of their own. */
+/** The cache policy for keys with `on` and models without a policy. */
 export const defaultCachePolicy: CachePolicy = {
   requests: "deterministic",
   ttlSeconds: 3_600,

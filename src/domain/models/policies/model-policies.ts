@@ -1,19 +1,19 @@
-// What an operator wants of the requests for a model, beyond that they are answered; nothing of it where it is left out.
+// The policies of a model: how its requests are handled beyond a plain answer. A missing policy is off.
 import type { CachePolicy } from "./cache.ts";
 import type { OverflowPolicy } from "./overflow.ts";
 import type { ShadowPolicy, SplitPart } from "./traffic.ts";
 
 export interface ModelPolicies {
-  /** Whether a stream that its server cuts goes on at another deployment, where the text can be continued exactly. */
+  /** True if another deployment continues a stream that its server cut, if the text can be continued exactly. */
   readonly continuation?: boolean;
-  /** Deployments that are asked only where the others keep a request waiting, or as else is said. */
+  /** Deployments that are used only if the others would keep a request waiting, or under other conditions. */
   readonly overflow?: OverflowPolicy;
-  /** Answers that are given again. */
+  /** The response cache. */
   readonly cache?: CachePolicy;
-  /** Names of guardrails that look at its requests and answers, in this order. */
+  /** Names of guardrails that check its requests and answers, in this order. */
   readonly guardrails?: readonly string[];
-  /** A second model that gets a share of the requests as well, its answers unseen. */
+  /** A second model that also gets a share of the requests. Clients never see its answers. */
   readonly shadow?: ShadowPolicy;
-  /** Models that answer a share of the requests in its place. */
+  /** Other models that answer a share of the requests. */
   readonly split?: readonly SplitPart[];
 }

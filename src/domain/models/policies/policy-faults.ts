@@ -1,10 +1,10 @@
-// What the policies of a model must agree on with its deployments, with other models and with the guardrails that there are.
+// Checks the policies of a model against its deployments, other models and the guardrails.
 import { nearest } from "../../../base/text/nearest.ts";
 import type { Capabilities } from "../capabilities.ts";
 import { type EntryFault, lackedCapability } from "../model-entry.ts";
 import type { ModelPolicies } from "./model-policies.ts";
 
-/** The model that has them. Without deployments it is served wherever it is found. */
+/** The model with the policies. Without deployments it runs wherever it is discovered. */
 export interface PolicyOwner {
   readonly id: string;
   readonly capabilities?: Capabilities | null | undefined;
@@ -12,11 +12,11 @@ export interface PolicyOwner {
 }
 
 export interface PolicySurroundings {
-  /** Names of all upstreams that there may be; undefined where others may come. */
+  /** Names of all possible upstreams. Undefined if others may be added. */
   readonly upstreams?: readonly string[];
   readonly guardrails: readonly string[];
   capabilitiesOf(id: string): Capabilities | undefined;
-  /** What is wrong with such a name of the price list. */
+  /** Returns the fault of a name in the price list. */
   priceFault(name: string): Pick<EntryFault, "message" | "fix"> | undefined;
 }
 
@@ -95,7 +95,7 @@ function splitFaults(parts: NonNullable<ModelPolicies["split"]>): EntryFault[] {
     return [{ path: ["split", index, "model"], message: "is named twice", fix: "Give it the share of both." }];
   });
   const percent = parts.reduce((sum, part) => sum + part.percent, 0);
-  // Shares such as 33.3 and 66.7 add up to a little more in binary.
+  // Allow for rounding: 33.3 and 66.7 add up to slightly more than 100 in binary.
   if (percent <= 100 + 1e-6) return twice;
   const message = `has shares of ${Number(percent.toFixed(3))} % together, and 100 % are all requests`;
   return [...twice, { path: ["split"], message, fix: "Make the shares smaller." }];

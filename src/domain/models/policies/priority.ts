@@ -1,16 +1,16 @@
-// How urgent a request is: whose turn it is where requests wait, as shares, so that nobody starves.
+// The priority of a request in queues, as shares that prevent starvation.
 
-/** Least first. */
+/** Lowest first. */
 export const priorities = ["low", "normal", "high"] as const;
 export type Priority = (typeof priorities)[number];
 
-/** Places that each gets of those that are wanted by all, relative to the others. */
+/** Relative shares of the slots while requests of all priorities wait. */
 export const priorityShares: Readonly<Record<Priority, number>> = { low: 1, normal: 4, high: 16 };
 
-/** The one of requests of which nobody says otherwise. */
+/** The priority of requests without another setting. */
 export const defaultPriority: Priority = "normal";
 
-/** The lowest of them; null says nothing. Undefined: none says anything. */
+/** Returns the lowest priority. null entries are ignored; undefined if all are. */
 export function lowestPriority(some: readonly (Priority | null | undefined)[]): Priority | undefined {
   return priorities.find((priority) => some.includes(priority));
 }

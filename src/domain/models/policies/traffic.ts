@@ -1,15 +1,15 @@
-// Shares of a model's requests that another model gets: beside it, unseen, or in its place.
+// Shares of a model's requests for another model: a copy as a shadow, or an answer by a split.
 
 export interface ShadowPolicy {
-  /** Public id of the model that gets them as well. */
+  /** Public id of the shadow model. */
   readonly model: string;
   /** Above 0, up to 100. */
   readonly percent: number;
 }
 
 export interface SplitPart {
-  /** Public id of the model that answers. */
+  /** Public id of the model that answers this share. */
   readonly model: string;
-  /** Above 0; those of all parts are 100 at most, and what is left stays with the model itself. */
+  /** Above 0, and at most 100 for all parts together. The model itself answers the rest. */
   readonly percent: number;
 }
