@@ -1,4 +1,6 @@
 // Describes a wrong field in words.
+import { modelPatternPattern } from "../../domain/models/model-patterns.ts";
+import { toolEntryPattern } from "../../domain/tools/tool-access.ts";
 import type { Node } from "./json-schema.ts";
 
 /** Describes the allowed values, such as `a number from 0 to 2` or `one of "a", "b"`, joined by "or". */
@@ -31,7 +33,7 @@ function describeOne(node: Node): string {
   switch (node.type) {
     case "string":
       if (node.pattern === tokenIdPattern) return "a token id, as digits";
-      return `a string${range(node.minLength, node.maxLength, "character")}`;
+      return `a string${range(node.minLength, node.maxLength, "character")}${formOf(node)}`;
     case "array":
       return `an array${describeItems(node.items)}${range(node.minItems, node.maxItems, "item")}`;
     case "boolean":
@@ -49,6 +51,17 @@ function describeOne(node: Node): string {
 
 /** The pattern of the names in `logit_bias`. */
 const tokenIdPattern = "^\\d{1,9}$";
+
+/** Descriptions of patterns that clients often miss, by the pattern. */
+const forms: ReadonlyMap<string, string> = new Map([
+  [modelPatternPattern.source, "that is a model id, or a prefix of one ending in `*`"],
+  [toolEntryPattern.source, "that is `server`, `server/tool`, or a prefix of either ending in `*`"],
+]);
+
+/** Describes the pattern, because a length alone does not explain why a string of that length is refused. */
+function formOf({ pattern }: Node): string {
+  return pattern === undefined ? "" : ` ${forms.get(pattern) ?? `that matches ${pattern}`}`;
+}
 
 /** Describes the item type only as far as it distinguishes arrays. */
 function describeItems(items: Node | undefined): string {
