@@ -121,7 +121,7 @@ export async function openExisting(
       await set("upstream", make("POST", "/v1/admin/upstreams", { name, url: upstreamUrl }, "name"));
       const tools = { name: `tools-${made}`, url: upstreamUrl };
       await set("tool_server", make("POST", "/v1/admin/tool-servers", tools, "name"));
-      const declared = { id: name, deployments: [{ upstream: "built-in", model: "none" }] };
+      const declared = { id: name, deployments: [{ upstream: "up", model: "upstream-model" }] };
       await set("declared_model", make("POST", "/v1/admin/models", declared));
       const receiver = { url: "https://hooks.invalid/" };
       await set("webhook", make("POST", "/v1/webhooks", receiver));
