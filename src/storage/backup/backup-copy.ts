@@ -1,12 +1,12 @@
-// Copies a database of SQLite that others write to meanwhile, and sees that the copy is sound. Runs in a thread of its own.
+// Copies a SQLite database during writes, and checks the copy. Runs in a thread of its own.
 import { Database as Sqlite } from "bun:sqlite";
 import { closeSync, openSync, readSync } from "node:fs";
 
 export interface CopyRequest {
   source: string;
-  /** Empty, or not there. */
+  /** Empty or missing. */
   target: string;
-  /** Whatever else needs the processor comes first. */
+  /** True to give way to all other work. */
   gently: boolean;
 }
 
@@ -20,13 +20,13 @@ export interface CopiedDatabase extends CheckedDatabase {
 }
 
 export type CopyAnswer =
-  /** It is being checked. */
+  /** The copy is being checked. */
   | { state: "copied" }
   | { state: "done"; copied: CopiedDatabase }
-  /** `code`: of SQLite, such as SQLITE_FULL; undefined: `message` says what is wrong with the database. */
+  /** `code` is SQLite's, such as SQLITE_FULL. Undefined: `message` describes the fault of the database. */
   | { state: "failed"; code: string | undefined; message: string };
 
-/** What people recognise their installation by. */
+/** The counts by which people recognize their installation. */
 const counted: Readonly<Record<string, string>> = {
   accounts: "accounts",
   keys: "api_keys WHERE kind = 'key'",
@@ -41,8 +41,8 @@ const waitMs = 10_000;
 const chunkBytes = 1024 * 1024;
 
 /**
- * One read of the database from its begin to its end: writers go on, and none of what they write then is in it. The log
- * that they write to cannot be used anew meanwhile, so it grows by what is written. What was deleted is not in the copy.
+ * Reads a snapshot of the database: writers continue, and their later writes are not in it. The write-ahead log cannot
+ * restart meanwhile, so it grows. Deleted content is not in the copy.
  */
 export function copyDatabase({ source, target }: Pick<CopyRequest, "source" | "target">): void {
   const db = new Sqlite(source, { readonly: true });
@@ -54,7 +54,7 @@ export function copyDatabase({ source, target }: Pick<CopyRequest, "source" | "t
   }
 }
 
-/** Throws where the copy is not sound. */
+/** Throws if the copy is damaged. */
 export function checkDatabase(file: string): CheckedDatabase {
   const db = new Sqlite(file, { readonly: true });
   try {
@@ -68,7 +68,7 @@ export function checkDatabase(file: string): CheckedDatabase {
         .all()
         .map(({ name }) => name),
     );
-    // A database of another version may have neither all tables nor all columns.
+    // A database of another version may lack tables or columns.
     const counts = Object.entries(counted).flatMap(([name, from]) => {
       if (!tables.has(from.split(" ")[0] ?? "")) return [];
       try {
@@ -88,7 +88,7 @@ export class DamagedDatabase extends Error {
   override readonly name = "DamagedDatabase";
 }
 
-/** Bytes that a copy takes, about: without what is free in the file, with what is in its log alone. */
+/** Returns the approximate bytes of a copy: without free pages, with pages that only the log has. */
 export function bytesOfCopy(file: string): number {
   const db = new Sqlite(file, { readonly: true });
   try {
@@ -100,7 +100,7 @@ export function bytesOfCopy(file: string): number {
   }
 }
 
-/** SHA-256 in hex. */
+/** Returns the SHA-256 in hex. */
 export function digestOf(file: string): string {
   const hasher = new Bun.CryptoHasher("sha256");
   const chunk = Buffer.allocUnsafe(chunkBytes);

@@ -1,4 +1,4 @@
-// The folder in which backups are kept: their names, those that are too old, and what a backup that was cut off has left.
+// The folder of backups: names, old backups, and leftovers of interrupted ones.
 import { existsSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -9,15 +9,15 @@ type Kind = BackupManifest["kind"];
 
 const namePattern = /^(headrace|before-schema-\d+)-\d{8}T\d{6}Z(-\d+)?$/;
 const draftPattern = /^\.(headrace|before-schema)-\d+-[0-9a-f]{8}\.draft$/;
-/** A draft in which nothing was written for so long is of a process that died. */
+/** A draft without a write for this long belongs to a dead process. */
 const draftSeconds = 24 * 3600;
 
-/** A path for a new one, in order of time by its name. `schema`: what the database is brought to, where that is why. */
+/** Returns a path for a new backup, named by the time. `schema`: the target version, if a migration causes it. */
 export function newBackupPath(folder: string, { nowSeconds, schema }: { nowSeconds: number; schema?: number }): string {
   return newPath(folder, schema === undefined ? kinds.backup : `${kinds.upgrade}-${schema}`, nowSeconds);
 }
 
-/** `start-20261121T101500Z`, or with a number behind it where there is one of that second. */
+/** Returns `start-20261121T101500Z`, or a numbered one if that exists. */
 export function newPath(folder: string, start: string, nowSeconds: number): string {
   const time = new Date(nowSeconds * 1000).toISOString().replace(/[-:]|\.\d+/g, "");
   const path = join(folder, `${start}-${time}`);
@@ -26,13 +26,13 @@ export function newPath(folder: string, start: string, nowSeconds: number): stri
   return free;
 }
 
-/** Beside what it becomes, so that it does by a rename. */
+/** In the same folder as the target, so that a rename completes it. */
 export function draftPath(target: string, kind: Kind): string {
   const random = crypto.randomUUID().slice(0, 8);
   return join(dirname(target), `.${kinds[kind]}-${process.pid}-${random}.draft`);
 }
 
-/** Those that have names of ours and are whole, oldest first. */
+/** Lists complete backups with generated names, oldest first. */
 export function listBackups(folder: string, kind: Kind): { path: string; manifest: BackupManifest }[] {
   if (!existsSync(folder)) return [];
   return readdirSync(folder)
@@ -47,8 +47,8 @@ export function listBackups(folder: string, kind: Kind): { path: string; manifes
 }
 
 /**
- * Deletes all but the newest and the one that was just made, which older ones outlive by their time where a clock was wrong
- * then or now. Gives what was deleted.
+ * Deletes all but the newest backups and the one just made, even if a wrong clock makes it look old. Returns the
+ * deleted ones.
  */
 export function prune(folder: string, kind: Kind, { keep, made }: { keep: number; made: string }): string[] {
   const others = listBackups(folder, kind).filter(({ path }) => path !== made);
@@ -61,14 +61,14 @@ export function removeBackup(path: string, kind: Kind): void {
   rmSync(moveAway(path, kind), { recursive: true });
 }
 
-/** Out of sight first: half of a backup must not be taken for one. Gives where it is now. */
+/** Renames it first, so that half of a backup is never taken for a whole one. Returns its new path. */
 export function moveAway(path: string, kind: Kind): string {
   const draft = draftPath(path, kind);
   renameSync(path, draft);
   return draft;
 }
 
-/** `all`: whatever its age, for who knows that nobody else makes one there. */
+/** `all`: recent drafts too, when no other backup can run. */
 export function removeDrafts(
   folder: string,
   kind: Kind,
@@ -89,13 +89,13 @@ function newestChange(path: string): number {
   return stats.isDirectory() ? Math.max(own, ...readdirSync(path).map((name) => newestChange(join(path, name)))) : own;
 }
 
-/** The path is on the disk, and what it holds: files, folders and their names. */
+/** Syncs the path with its content: files, folders and their names. */
 export async function syncPath(path: string): Promise<void> {
   if (statSync(path).isDirectory()) for (const name of readdirSync(path)) await syncPath(join(path, name));
   await syncEntry(path);
 }
 
-/** A file, or the names in a folder. */
+/** Syncs a file, or the names in a folder. */
 export async function syncEntry(path: string): Promise<void> {
   const handle = await open(path, "r");
   await handle.sync().finally(() => handle.close());

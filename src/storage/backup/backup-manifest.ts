@@ -1,4 +1,4 @@
-// What a backup says of itself: its parts with their checksums, the schema of its database, and how much is in it.
+// The manifest of a backup: its parts with their checksums, the schema of its database, and counts of its content.
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
@@ -9,7 +9,7 @@ export const backupDatabase = "headrace.db";
 export const backupSecret = "secret";
 export const backupSpool = "spool";
 
-/** Nothing else is ever read from a backup, or written where it is restored. */
+/** Only these names are read from a backup or written by a restore. */
 const partName = z.union([
   z.literal(backupDatabase),
   z.literal(backupSecret),
@@ -23,11 +23,11 @@ const manifestShape = z.object({
   kind: z.enum(["backup", "upgrade"]),
   /** Version of the program that made it. */
   headrace: z.string(),
-  /** Steps of the database's schema. */
+  /** Number of migration steps of the database. */
   schema: z.int().min(1),
-  /** Unix seconds of its begin: what was settled by then is in it. */
+  /** Unix seconds of its begin. All usage settled before is in it. */
   created_at: z.int().min(0),
-  /** The state of the file that it is of, where another start may ask whether it is still that. */
+  /** The state of the copied file, by which another start recognizes it. */
   source: z.string().optional(),
   counts: z.record(z.string(), z.int().min(0)),
   parts: z
@@ -41,7 +41,7 @@ export type BackupPart = BackupManifest["parts"][number];
 
 export const formatVersion = 1;
 
-/** Throws a StartError where the folder is no backup, or one that cannot be understood. */
+/** Throws a StartError if the folder is not a readable backup. */
 export function readManifest(folder: string): BackupManifest {
   const file = join(folder, manifestName);
   if (!existsSync(file) || !statSync(file).isFile()) {
@@ -63,7 +63,7 @@ export function readManifest(folder: string): BackupManifest {
   );
 }
 
-/** Undefined where the folder is none of ours. */
+/** Returns undefined if the folder is no backup of Headrace. */
 export function findManifest(folder: string): BackupManifest | undefined {
   try {
     return readManifest(folder);

@@ -1,4 +1,4 @@
-// The thread that copies and checks a database: both take as long as there is data, and are one call each.
+// The thread that copies and checks a database: each is one long call.
 import { setPriority } from "node:os";
 import { type CopyAnswer, type CopyRequest, checkDatabase, copyDatabase, digestOf } from "./backup-copy.ts";
 
@@ -17,12 +17,12 @@ self.onmessage = ({ data }: MessageEvent<CopyRequest>) => {
   }
 };
 
-/** Lowers the priority of this thread alone, which only Linux knows. */
+/** Lowers the priority of this thread only, which is possible only on Linux. */
 function giveWay(): void {
   if (process.platform !== "linux") return;
   try {
     setPriority(10);
   } catch {
-    // It is only slower for others then.
+    // The copy then only slows other work down.
   }
 }

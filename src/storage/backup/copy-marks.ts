@@ -1,4 +1,4 @@
-// What two databases say of a copy from the one to the other, so that it goes on where it stopped and nobody serves from half of it.
+// Marks of a copy in both databases, so that it can continue and no server uses half of it.
 import { z } from "zod";
 import { StartError } from "../../base/errors.ts";
 import { type Database, writing } from "../sql/database.ts";
@@ -6,10 +6,10 @@ import { addInstallation, putInstallation, readInstallation } from "../sql/insta
 import { copyNames } from "../sql/sqlite-source.ts";
 
 const copyState = z.object({
-  /** Id of the SQLite database as it is now: a server that starts on it takes the id away. */
+  /** Id of the SQLite database. A server that starts on it removes the id. */
   source: z.string(),
   state: z.enum(["copying", "complete"]),
-  /** How far each table is. `after`: the key of the last row, each value as text. */
+  /** The progress of each table. `after`: the key of the last row, each value as text. */
   tables: z.record(z.string(), z.object({ after: z.array(z.union([z.string(), z.null()])), rows: z.number() })),
 });
 
@@ -20,7 +20,7 @@ export async function readCopyState(db: Database): Promise<CopyState | undefined
   return text === undefined ? undefined : copyState.parse(JSON.parse(text));
 }
 
-/** Is a part of the transaction that adds the rows. */
+/** Call it in the transaction that adds the rows. */
 export async function writeCopyState(tx: Database, state: CopyState): Promise<void> {
   await putInstallation(tx, copyNames.from, JSON.stringify(state));
 }
@@ -29,18 +29,18 @@ export async function forgetCopy(tx: Database): Promise<void> {
   await tx`DELETE FROM installation WHERE name = ${copyNames.from}`;
 }
 
-/** Id of this SQLite database, as long as no server starts on it. */
+/** Returns the id of this SQLite database, which lasts until a server starts on it. */
 export async function copyIdOf(db: Database): Promise<string> {
   await addInstallation(db, copyNames.id, crypto.randomUUID());
   return (await readInstallation(db, copyNames.id)) ?? "";
 }
 
-/** `place`: of the database that has all of it, without a password. */
+/** `place` names the complete copy, without a password. */
 export async function markCopied(db: Database, place: string): Promise<void> {
   await putInstallation(db, copyNames.to, place);
 }
 
-/** Before a server writes anything: throws a StartError where the database is only half there. */
+/** Checked before a server writes anything: throws a StartError for an incomplete copy. */
 export async function requireWholeCopy(db: Database): Promise<void> {
   if ((await readCopyState(db))?.state !== "copying") return;
   throw new StartError(
@@ -48,7 +48,7 @@ export async function requireWholeCopy(db: Database): Promise<void> {
   );
 }
 
-/** Once a server serves from it: no copy goes on from here. Gives where its records were copied to before, if so. */
+/** Ends copying once a server uses this database. Returns where its records were copied to before, if so. */
 export async function beginServing(db: Database): Promise<string | undefined> {
   if ((await readInstallation(db, copyNames.id)) !== undefined) {
     await writing(db, async (tx) => await tx`DELETE FROM installation WHERE name = ${copyNames.id}`);

@@ -1,4 +1,4 @@
-// Copies all records from SQLite to PostgreSQL in batches, on from where an earlier try stopped, and compares the two.
+// Copies all records from SQLite to PostgreSQL in batches, continues earlier attempts, and compares the two.
 import { SQL } from "bun";
 import { StartError } from "../../base/errors.ts";
 import { replicaGoneSeconds } from "../../domain/replica.ts";
@@ -18,14 +18,14 @@ import { type CopyState, forgetCopy, readCopyState, writeCopyState } from "./cop
 
 export interface CopyProgress {
   table: string;
-  /** Rows of all tables that were copied so far. */
+  /** Copied rows of all tables so far. */
   rows: number;
   totalRows: number;
 }
 
 export interface CopyOptions {
   source: SqliteSource;
-  /** The id that `copyIdOf` gives. */
+  /** The id from `copyIdOf`. */
   sourceId: string;
   databaseUrl: string;
   onProgress(progress: CopyProgress): void;
@@ -36,26 +36,26 @@ export interface CopyOptions {
 export interface ComparedTable {
   table: string;
   rows: [source: number, target: number];
-  /** The sum of each column; for a text, of its length in bytes. */
+  /** The sum of each column; for a text column, of the lengths in bytes. */
   sums: Record<string, [source: string, target: string]>;
   /** Columns in which the two differ, and `rows`. */
   differences: string[];
 }
 
 const defaultBatchRows = 5_000;
-/** The most text of a statement: a stored chat may have megabytes. */
+/** Maximum text of a statement: a stored chat may have megabytes. */
 const batchBytes = 8_000_000;
-/** Number of an advisory lock, within the database of Headrace. */
+/** Number of an advisory lock within Headrace's database. */
 const copyLock = 0x6865_6103;
-/** The server notices the end of a process that was killed soon. */
+/** The server soon notices the end of a killed process. */
 const copyLockWaitMs = 10_000;
 
-/** Throws a StartError that says what to do. Resolves to the comparison; the target may be served from where nothing differs. */
+/** Throws a StartError with a remedy. Resolves to the comparison: without differences, a server may use the target. */
 export async function copyRecords(options: CopyOptions): Promise<ComparedTable[]> {
   await (await openPostgres(options.databaseUrl)).close();
   const target = new SQL(options.databaseUrl, {
     ...{ max: 1, connectionTimeout: 5, idleTimeout: 0, maxLifetime: 0 },
-    // A batch that a crash of the server loses takes along the note of how far the copy is.
+    // If the server crashes and loses a batch, it also loses the batch's checkpoint.
     connection: {
       application_name: "headrace migrate",
       statement_timeout: 0,
@@ -84,7 +84,7 @@ export async function copyRecords(options: CopyOptions): Promise<ComparedTable[]
   }
 }
 
-/** The state to go on from; the first time, that of a database in which nobody has written anything. */
+/** Returns the state to continue from. The first time, the target must be unused. */
 async function prepare(target: SQL, { source, sourceId }: CopyOptions): Promise<CopyState> {
   await target.unsafe(`SET lock_timeout = ${copyLockWaitMs}`);
   try {
@@ -103,12 +103,12 @@ async function prepare(target: SQL, { source, sourceId }: CopyOptions): Promise<
   const state = known ?? { source: sourceId, state: "copying", tables: {} };
   if (!known) {
     await target.begin(async (tx) => {
-      // The rows that the schema itself put there come from the source as well.
+      // The source also has the rows that migration steps insert.
       for (const [table] of await rowsOfNewDatabase()) await tx.unsafe(`DELETE FROM ${quoted(table)}`);
       await writeCopyState(tx, state);
     });
   }
-  // After the note: a server that starts looks at it once it is in the list.
+  // Comes after the mark: a server that starts checks the mark once it is in the list.
   const living: unknown[] = await target`
     SELECT id FROM replicas WHERE seen_at > ${databaseSeconds(target)} - ${replicaGoneSeconds}`;
   if (living.length === 0) return state;
@@ -137,7 +137,7 @@ async function requireEmpty(target: SQL, tables: readonly SourceTable[]): Promis
   }
 }
 
-/** Tables in which the schema's own steps put rows, with the statements that put them there. */
+/** Tables into which migration steps insert rows, with the statements that do. */
 async function rowsOfNewDatabase(): Promise<Map<string, string[]>> {
   const db = new SQL({ adapter: "sqlite", filename: ":memory:" });
   try {
@@ -184,7 +184,7 @@ async function copyAll(target: SQL, options: CopyOptions, state: CopyState): Pro
 
 interface Batch {
   rows: number;
-  /** An array of objects. */
+  /** A JSON array of objects. */
   json: string;
   /** Key of the last row. */
   last: (string | null)[];
@@ -220,7 +220,7 @@ function parsed(text: string | null, kind: SourceColumn["kind"] | undefined): Va
   return kind === "whole" ? BigInt(text) : Number(text);
 }
 
-/** JSON with all digits of whole numbers, which may have more than a number of JavaScript keeps. */
+/** JSON with all digits of whole numbers, which may exceed JavaScript's exact range. */
 function encodedRow(row: Row): string {
   const members = Object.entries(row).map(([name, value]) => {
     return `${JSON.stringify(name)}:${typeof value === "bigint" ? value : JSON.stringify(value)}`;
@@ -228,7 +228,7 @@ function encodedRow(row: Row): string {
   return `{${members.join(",")}}`;
 }
 
-/** One statement for any number of rows: PostgreSQL takes the types from the table. `json`: a parameter, or JSON itself. */
+/** One statement for any number of rows, with the types of the table. `json` is a parameter, or JSON itself. */
 function insertOf(table: string, columns: readonly string[], json: string): string {
   const names = columns.map(quoted).join(", ");
   const given = json === "$1" ? json : `'${json.replaceAll("'", "''")}'`;
@@ -254,7 +254,7 @@ async function compare(target: SQL, source: SqliteSource): Promise<ComparedTable
   return compared;
 }
 
-/** Values that there are, and what they add up to: both halves of whole numbers, as SQLite's sums end at 63 bits. */
+/** Counts and sums of columns. Whole numbers are summed in two halves, because SQLite's sums overflow at 63 bits. */
 function sumsOf(
   { name, kind }: SourceColumn,
   dialect: "sqlite" | "postgres",
@@ -268,7 +268,7 @@ function sumsOf(
 
 const half = 4_294_967_296n;
 
-/** Compares counts and sums of a table that were read from both databases, in the order of its columns. */
+/** Compares counts and sums from both databases, in the order of the table's columns. */
 export function comparisonOf(
   table: SourceTable,
   inSource: readonly (string | null)[],
@@ -293,7 +293,7 @@ function sumOf(kind: SourceColumn["kind"], high: string, low: string): string {
   return kind === "real" ? high : String(BigInt(high) * half + BigInt(low));
 }
 
-/** Fractions add up to slightly different sums in another order. */
+/** Sums of fractions differ slightly with the order. */
 function isSame(kind: SourceColumn["kind"], [one, other]: readonly [string, string]): boolean {
   if (kind !== "real") return one === other;
   return Math.abs(Number(one) - Number(other)) <= 1e-9 * Math.max(1, Math.abs(Number(one)));

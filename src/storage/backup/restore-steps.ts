@@ -1,26 +1,29 @@
-// Puts restored files in the place of those that are there, in steps that a cut-off restore, or the next start, goes on with.
+// Replaces existing files by restored ones, in steps that an interrupted restore, or the next start, continues.
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import { syncEntry } from "./backup-folder.ts";
 import { backupDatabase, backupSecret, backupSpool } from "./backup-manifest.ts";
 
-/** While it is there, what is in it belongs into the data directory: all of it was verified and is on the disk. */
+/** If this folder exists, its content belongs into the data directory: all of it was verified and synced. */
 const restoring = "restoring";
 const planName = "restore.json";
-/** Says which database the data directory is used with. */
+/** The file that identifies the data directory's database. */
 export const installationName = "installation";
-/** Files of the old database: beside another one they would damage it. */
+/** Files of the old database, which would damage another one. */
 const journals = [`${backupDatabase}-wal`, `${backupDatabase}-shm`];
 
 const planShape = z.object({ aside: z.string().regex(/^replaced-[\w-]+$/) });
 
-/** Names of those that are there, which a restore would replace. */
+/** Returns existing names that a restore would replace. */
 export function whatIsThere(dataDir: string, names: readonly string[]): string[] {
   return names.filter((name) => existsSync(join(dataDir, name)));
 }
 
-/** From here on the restore goes on, whatever happens. `draft`: a folder in the data directory; `aside`: a name for what was there. */
+/**
+ * Begins the restore, which will be completed in any case. `draft`: a folder in the data directory; `aside`: a name for
+ * the replaced files.
+ */
 export async function beginRestore(dataDir: string, draft: string, aside: string): Promise<void> {
   writeFileSync(join(draft, planName), JSON.stringify({ aside }), { mode: 0o600 });
   await syncEntry(join(draft, planName));
@@ -29,11 +32,14 @@ export async function beginRestore(dataDir: string, draft: string, aside: string
   await syncEntry(dataDir);
 }
 
-/** Nobody uses the data directory. Gives where what was there is now, a path; undefined where no restore was begun. */
+/**
+ * Requires that no process uses the data directory. Returns the path of the replaced files. Undefined if no restore was
+ * begun.
+ */
 export async function finishRestore(dataDir: string): Promise<string | undefined> {
   const from = join(dataDir, restoring);
   if (!existsSync(from)) return undefined;
-  // It is there before the rest is: without it all was done, but for deleting the folder.
+  // The plan exists before the other files. Without it, only the deletion of the folder is left to do.
   if (!existsSync(join(from, planName))) {
     rmSync(from, { recursive: true });
     return undefined;
@@ -43,17 +49,17 @@ export async function finishRestore(dataDir: string): Promise<string | undefined
   const moveAside = (name: string) => {
     if (!existsSync(join(dataDir, name))) return;
     mkdirSync(old, { recursive: true, mode: 0o700 });
-    // Somebody may have made one since this was cut off: the first is what was replaced.
+    // A file may have been created after an interruption: the first one is what was replaced.
     renameSync(join(dataDir, name), join(old, existsSync(join(old, name)) ? `${name}-${crypto.randomUUID()}` : name));
   };
-  // The database comes last: as long as it is here, journals in the data directory are those of the old one.
+  // The database comes last: while it is here, journals in the data directory belong to the old one.
   if (existsSync(join(from, backupDatabase))) for (const name of journals) moveAside(name);
   for (const name of [backupSecret, backupSpool, backupDatabase]) {
     if (!existsSync(join(from, name))) continue;
     moveAside(name);
     renameSync(join(from, name), join(dataDir, name));
   }
-  // The next start takes the database as it is: a backup may be of another installation.
+  // The next start accepts the database as it is, because a backup may be of another installation.
   rmSync(join(dataDir, installationName), { force: true });
   if (existsSync(old)) await syncEntry(old);
   await syncEntry(dataDir);

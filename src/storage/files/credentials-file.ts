@@ -1,4 +1,5 @@
-// `credentials.json` in the data directory: where the command line tool finds the local server and the first key.
+// `credentials.json` in the data directory: the command line tool reads the local server's base URL and first key
+// there.
 import { existsSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { type Environment, parseApiKey } from "../../domain/api-key.ts";
@@ -14,7 +15,7 @@ export function credentialsPath(dataDir: string): string {
   return join(dataDir, "credentials.json");
 }
 
-/** Undefined where there is none, or where what is there is not credentials. */
+/** Returns undefined for a missing or invalid file. */
 export function readCredentials(dataDir: string): Credentials | undefined {
   const file = credentialsPath(dataDir);
   if (!existsSync(file)) return undefined;
@@ -28,7 +29,7 @@ export function readCredentials(dataDir: string): Credentials | undefined {
   }
 }
 
-/** Replaces the file in one step, on the disk when this returns: no other copy of the key is kept anywhere. */
+/** Replaces the file atomically and durably, because it has the only copy of the key. */
 export function writeCredentials(dataDir: string, credentials: Credentials): void {
   replaceFile(credentialsPath(dataDir), `${JSON.stringify(credentials, null, 2)}\n`);
 }
@@ -38,8 +39,8 @@ export function removeCredentials(dataDir: string): void {
 }
 
 /**
- * Development and production keys may take turns in one data directory: those of another environment are put aside as
- * `credentials-<environment>.json`, and those of this one brought back.
+ * Development and production may alternate in one data directory: credentials of the other environment are renamed to
+ * `credentials-<environment>.json`, and those of this one restored.
  */
 export function useCredentialsOf(dataDir: string, environment: Environment): void {
   const current = credentialsPath(dataDir);

@@ -1,4 +1,4 @@
-// One server for each data directory: two would count, mint keys and rewrite credentials past each other.
+// One server for each data directory: two would overwrite each other's counters, keys and credentials.
 import { join } from "node:path";
 import { StartError } from "../../base/errors.ts";
 import { readCredentials } from "./credentials-file.ts";
@@ -10,7 +10,7 @@ export class DataDirectoryInUse extends StartError {
 }
 
 /**
- * Holds an exclusive lock until the returned function is called, or the process dies. Throws DataDirectoryInUse while
+ * Holds an exclusive lock until the returned function is called, or the process dies. Throws DataDirectoryInUse if
  * another server holds it.
  */
 export function lockDataDirectory(dataDir: string): () => void {
@@ -29,7 +29,9 @@ export function lockDataDirectory(dataDir: string): () => void {
   );
 }
 
-/** Holds the locks of these names until the returned function is called; undefined while another process holds one of them. */
+/**
+ * Holds the locks of these names until the returned function is called. Undefined if another process holds one of them.
+ */
 export function tryLockAll(dataDir: string, names: readonly string[]): (() => void) | undefined {
   const releases: (() => void)[] = [];
   const releaseAll = () => {

@@ -1,4 +1,4 @@
-// Files whose content was promised to somebody: content and name are on the disk when a function of this file returns.
+// Durable files: content and name are on disk when a function of this file returns.
 import {
   closeSync,
   existsSync,
@@ -14,8 +14,8 @@ import {
 import { dirname } from "node:path";
 
 /**
- * Replaces what `path` holds, or makes it, for its owner alone. Whoever reads meanwhile, and whoever reads after a power cut,
- * finds the old content or the new one, whole. Throws as the file system does, with `path` as it was.
+ * Replaces or creates `path`, readable only by its owner. A reader, also after a power cut, finds the old or the new
+ * content, whole. Throws as the file system does, with `path` unchanged.
  */
 export function replaceFile(path: string, content: string): void {
   const draft = writeDraft(path, content);
@@ -28,11 +28,11 @@ export function replaceFile(path: string, content: string): void {
   syncDirectory(dirname(path));
 }
 
-/** Makes the file for its owner alone, unless there is one: then that one stays. False where there was one. */
+/** Creates the file, readable only by its owner, unless it exists. Returns false if it existed. */
 export function createFile(path: string, content: string): boolean {
   const draft = writeDraft(path, content);
   try {
-    // A link never replaces: of two processes that do this at once, both read the same file afterwards.
+    // A link never replaces a file, so two concurrent processes read the same one afterwards.
     linkSync(draft, path);
     return true;
   } catch (error) {
@@ -44,7 +44,7 @@ export function createFile(path: string, content: string): boolean {
   }
 }
 
-/** Makes a directory for its owner alone, with those above it that are missing. One that is there stays as it is. */
+/** Creates a directory, only for its owner, with its missing parents. An existing one stays unchanged. */
 export function makeDirectory(path: string): void {
   if (existsSync(path)) return;
   const parent = dirname(path);
@@ -57,7 +57,7 @@ export function makeDirectory(path: string): void {
   syncDirectory(parent);
 }
 
-/** The names in a directory survive a power cut only once the directory itself was synced. Windows has no such call. */
+/** Syncs a directory, because new names survive a power cut only then. Windows has no such call. */
 export function syncDirectory(path: string): void {
   if (process.platform === "win32") return;
   const descriptor = openSync(path, "r");
@@ -72,7 +72,7 @@ function writeDraft(path: string, content: string): string {
   const draft = `${path}.${process.pid}`;
   const descriptor = openSync(draft, "w", 0o600);
   try {
-    // A draft that a dead process left may have another mode.
+    // A dead process's draft may have another mode.
     fchmodSync(descriptor, 0o600);
     writeFileSync(descriptor, content);
     fsyncSync(descriptor);

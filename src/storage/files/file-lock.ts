@@ -3,8 +3,8 @@ import { Database } from "bun:sqlite";
 import { closeSync, openSync } from "node:fs";
 
 /**
- * Holds the lock until the returned function is called, or the process dies however it may: it is the operating system's.
- * Undefined while another process, or another call in this one, holds it. `file` is made where there is none.
+ * Holds the operating system's lock until the returned function is called, or the process dies in any way. Undefined if
+ * another process, or another call here, holds it. Creates a missing `file`.
  */
 export function tryLockFile(file: string): (() => void) | undefined {
   makePrivate(file);
@@ -21,8 +21,8 @@ export function tryLockFile(file: string): (() => void) | undefined {
 }
 
 /**
- * Makes the file for its owner alone, whatever the umask: who can lock it can keep a server from starting. One that is there is not opened,
- * as closing it would end a lock that this process has on it (POSIX, fcntl).
+ * Creates the file for its owner only, whatever the umask: whoever can lock it can prevent a server from starting. An
+ * existing file is not opened, because closing it would release this process's lock (POSIX, fcntl).
  */
 function makePrivate(file: string): void {
   try {

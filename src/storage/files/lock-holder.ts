@@ -1,12 +1,12 @@
-// Whether a server holds a data directory, and which process that is, without getting in its way.
+// Finds which process, if any, holds a data directory's lock, without taking the lock.
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { tryLockFile } from "./file-lock.ts";
 
-/** Files that a server locks in its data directory. The second one stays if somebody deletes the first as left over. */
+/** Files that a server locks in its data directory. The second one still works if somebody deletes the first. */
 export const lockNames = ["server.lock", ".server.lock"] as const;
 
-/** `pid`: undefined where the system does not tell, as on others than Linux. */
+/** `pid` is undefined on systems other than Linux. */
 export type LockState = { held: false } | { held: true; pid: number | undefined };
 
 /** Throws where a lock file cannot be opened. */
@@ -21,7 +21,7 @@ export function lockState(dataDir: string): LockState {
 function stateOf(file: string): LockState {
   if (!existsSync(file)) return { held: false };
   const pid = holderOf(file);
-  // Named by the system itself, it need not be tried: a server that starts just now would be refused.
+  // If the system names the process, the lock is not tried, because a starting server would be refused.
   if (pid !== undefined) return { held: true, pid };
   const release = tryLockFile(file);
   release?.();
@@ -47,7 +47,7 @@ function holderOf(file: string): number | undefined {
   return undefined;
 }
 
-/** Does what glibc's `makedev` does, for the numbers that there are. */
+/** Like glibc's `makedev` for the common numbers. */
 function sameDevice(dev: number, major: string, minor: string): boolean {
   const value = BigInt(dev);
   const ownMajor = (value >> 8n) & 0xfffn;

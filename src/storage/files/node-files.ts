@@ -1,4 +1,4 @@
-// What a machine that joined a gateway keeps in its data directory: who it is, a secret, and how its connection does.
+// Files of a node in its data directory: its identity, a secret, and the state of its connection.
 import {
   chmodSync,
   existsSync,
@@ -40,7 +40,7 @@ export function nodeIdentityPath(dataDir: string): string {
 
 const reportPath = (dataDir: string) => join(dataDir, "node-status.json");
 
-/** Undefined where it has joined nothing. Throws a StartError where the file cannot be used. */
+/** Returns undefined if the machine has not joined. Throws a StartError if the file cannot be used. */
 export function readNodeIdentity(dataDir: string): NodeIdentity | undefined {
   const file = nodeIdentityPath(dataDir);
   const text = readIfThere(file);
@@ -48,14 +48,14 @@ export function readNodeIdentity(dataDir: string): NodeIdentity | undefined {
   try {
     return identityShape.parse(JSON.parse(text));
   } catch {
-    // Neither the text nor what is wrong with it: there is a private key in it.
+    // Shows neither the text nor the fault, because the file contains a private key.
     throw new StartError(`${file} is damaged. Delete it and join again: headrace node join … --token …`);
   }
 }
 
 /**
- * A machine may join before a server was started on it. Throws a StartError where nothing can be kept there, before a
- * token is used up for it. Gives how to undo it.
+ * Prepares the directory before a token is used up. A machine may join before a server was started on it. Throws a
+ * StartError if nothing can be stored there. Returns a function that undoes it.
  */
 export function prepareNodeDirectory(dataDir: string): () => void {
   const isNew = !existsSync(dataDir);
@@ -72,7 +72,7 @@ export function prepareNodeDirectory(dataDir: string): () => void {
   };
 }
 
-/** On the disk when this returns: the token that it was made with works once. */
+/** On disk when this returns, because its token works once. */
 export function writeNodeIdentity(dataDir: string, identity: NodeIdentity): void {
   replaceFile(nodeIdentityPath(dataDir), asText(identity));
 }
@@ -81,13 +81,13 @@ export function deleteNodeIdentity(dataDir: string): void {
   rmSync(nodeIdentityPath(dataDir), { force: true });
 }
 
-/** Another text after each change; undefined where there is no file. */
+/** Returns a text that differs after each change. Undefined without a file. */
 export function nodeIdentityMark(dataDir: string): string | undefined {
   const stats = statSync(nodeIdentityPath(dataDir), { throwIfNoEntry: false });
   return stats && `${stats.mtimeMs} ${stats.size} ${stats.ino}`;
 }
 
-/** What the server that runs on the directory last said of its connection; undefined where that is nothing. */
+/** Returns the last report of the running server about its connection. Undefined without one. */
 export function readNodeReport(dataDir: string): NodeLinkReport | undefined {
   try {
     return reportShape.parse(JSON.parse(readIfThere(reportPath(dataDir)) ?? ""));
@@ -96,7 +96,7 @@ export function readNodeReport(dataDir: string): NodeLinkReport | undefined {
   }
 }
 
-/** Replaces it in one step, but not for after a power cut: the next server says anew how its connection does. */
+/** Replaces the file atomically but not durably: the next server writes a new report. */
 export function writeNodeReport(dataDir: string, report: NodeLinkReport): void {
   const draft = draftOf(reportPath(dataDir));
   writeFileSync(draft, asText(report), { mode: 0o600 });

@@ -6,24 +6,24 @@ import { StartError } from "../../base/errors.ts";
 import { type KeyRing, mapKeys } from "../../domain/key-ring.ts";
 import { createFile, replaceFile } from "./durable-file.ts";
 
-/** More than one only while a secret is replaced by the next. */
+/** More than one only while a secret is being replaced. */
 export const maxSecrets = 4;
 
 /**
- * Secrets of 32 bytes, the one in use first, then those that are accepted still: from `HEADRACE_SECRET`, else from the file
- * `secret` (mode 0600, a line for each), which is made at the first start. Throws a StartError.
+ * Loads secrets of 32 bytes, the one in use first, then others that are still accepted: from `HEADRACE_SECRET`, or else
+ * from the file `secret` (mode 0600, one per line), which the first start creates. Throws a StartError.
  */
 export function loadSecrets(dataDir: string, configured: readonly string[] | undefined): KeyRing {
   const [first, ...older] = configured ?? [];
   if (first !== undefined) return [bytesOf(first), ...older.map(bytesOf)];
   const file = secretFile(dataDir);
-  // Two first starts at once both end up with the same secret.
+  // Two concurrent first starts end up with the same secret.
   if (!existsSync(file)) createFile(file, `${newSecret()}\n`);
   chmodSync(file, 0o600);
   return readSecretFile(file);
 }
 
-/** The one in use alone. */
+/** Returns only the secret in use. */
 export function loadSecret(dataDir: string, configured: Uint8Array | undefined): Uint8Array {
   return configured ?? loadSecrets(dataDir, undefined)[0];
 }
@@ -32,7 +32,7 @@ export function secretFile(dataDir: string): string {
   return join(dataDir, "secret");
 }
 
-/** Throws a StartError for a file that holds anything else. */
+/** Throws a StartError for a file with other content. */
 export function readSecretFile(file: string): KeyRing {
   const lines = readFileSync(file, "utf8")
     .trim()
@@ -47,7 +47,7 @@ export function readSecretFile(file: string): KeyRing {
   return [bytesOf(first), ...older.map(bytesOf)];
 }
 
-/** Replaces what the file held; the new secrets are on the disk when this returns, as what is made under a secret must not outlive it. */
+/** Replaces the file. The new secrets are on disk when this returns, because their results must not outlive them. */
 export function writeSecretFile(file: string, secrets: KeyRing): void {
   replaceFile(file, secrets.map((secret) => `${Buffer.from(secret).toString("hex")}\n`).join(""));
 }
@@ -75,7 +75,7 @@ type Purpose =
   | "answer-digest-v1"
   | "content-key-seal-v1";
 
-/** HKDF-SHA-256 (RFC 5869): one independent key for each purpose, 32 bytes. The purpose carries a version. */
+/** HKDF-SHA-256 (RFC 5869): an independent key of 32 bytes for each purpose. The purpose contains a version. */
 export function deriveKey(secret: Uint8Array, purpose: Purpose): Uint8Array {
   return new Uint8Array(hkdfSync("sha256", secret, new Uint8Array(0), `headrace ${purpose}`, 32));
 }

@@ -1,11 +1,11 @@
-// Files in a directory: written beside their name, synced, and then renamed to it.
+// Files in a directory: written as drafts, synced, and then renamed.
 import { existsSync } from "node:fs";
 import { type FileHandle, mkdir, open, readdir, rename, rm, stat, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { GatewayError } from "../../base/errors.ts";
 import type { ByteRange, ObjectStore, ObjectWriter } from "../../domain/files/object-store.ts";
 
-/** One that is not written to for so long is nobody's any more. */
+/** A draft without writes for this long is abandoned. */
 const abandonedMs = 24 * 3_600_000;
 const readBytes = 64 * 1024;
 /** Holds unfinished files. If the folder is missing, the disk of the directory is not mounted, or the directory was moved. */
@@ -23,7 +23,7 @@ export class DiskObjects implements ObjectStore {
     return existsSync(join(this.#directory, incomingFolder));
   }
 
-  /** Makes the directory, and deletes what a killed process left half written. */
+  /** Makes the directory, and deletes drafts of killed processes. */
   async open(nowMs: number): Promise<void> {
     const incoming = join(this.#directory, incomingFolder);
     await mkdir(incoming, { recursive: true, mode: 0o700 });
@@ -77,12 +77,15 @@ export class DiskObjects implements ObjectStore {
     }
   }
 
-  /** Rejects with `service_unavailable` if the whole directory is away: then a missing file says nothing of that file. */
+  /**
+   * Rejects with `service_unavailable` if the whole directory is away: then a missing file does not mean that the file
+   * is gone.
+   */
   async #requireDirectory(): Promise<void> {
     await usable(stat(join(this.#directory, incomingFolder)));
   }
 
-  /** Few enough in each that a directory stays quick to look into. */
+  /** Spreads files over folders, so that each stays fast to read. */
   #folderOf(name: string): string {
     return join(this.#directory, name.slice(-2));
   }
@@ -122,7 +125,7 @@ class DiskWriter implements ObjectWriter {
   }
 
   async abandon(): Promise<void> {
-    // A later start deletes the files that cannot be deleted now, as they are in `incoming`.
+    // A later start deletes files in `incoming` that cannot be deleted now.
     await this.#handle.close().catch(() => {});
     await rm(this.#incoming, { force: true }).catch(() => {});
   }

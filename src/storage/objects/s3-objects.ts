@@ -1,4 +1,4 @@
-// Files in an object store that speaks S3's API, by Bun's own client.
+// Files in an object store with the S3 API, through Bun's client.
 import { S3Client } from "bun";
 import { GatewayError } from "../../base/errors.ts";
 import type { ByteRange, ObjectStore, ObjectWriter } from "../../domain/files/object-store.ts";
@@ -10,11 +10,11 @@ export interface S3Settings {
   /** Secrets. */
   accessKeyId: string;
   secretAccessKey: string;
-  /** What the names of objects begin with. */
+  /** Prefix of the names of objects. */
   prefix: string;
 }
 
-/** The least that S3 takes for a part but the last; so much is held of each file on its way. */
+/** S3's minimum for a part except the last, which is buffered for each file. */
 const partBytes = 5 * 1024 * 1024;
 
 export class S3Objects implements ObjectStore {
@@ -41,7 +41,7 @@ export class S3Objects implements ObjectStore {
         .slice(start, end)
         .stream();
       for await (const piece of pieces as unknown as AsyncIterable<Uint8Array>) {
-        // A page of a proxy, or a store that knows no ranges: nothing of it is the file.
+        // The answer is a proxy's page, or of a store without ranges: it is not the file.
         if (piece.byteLength > left) throw otherLength();
         left -= piece.byteLength;
         yield piece;
@@ -68,7 +68,7 @@ class S3Writer implements ObjectWriter {
   #bytes = 0;
   #unflushed = 0;
 
-  /** `storedBytes`: asks the store how long the object is; `undo` deletes it. */
+  /** `storedBytes` asks the store for the object's length; `undo` deletes it. */
   constructor(sink: Bun.NetworkSink, storedBytes: () => Promise<number>, undo: () => Promise<void>) {
     this.#sink = sink;
     this.#storedBytes = storedBytes;
@@ -91,10 +91,10 @@ class S3Writer implements ObjectWriter {
   async finish(): Promise<void> {
     try {
       await this.#sink.end();
-      // The success of a proxy, or one with an error in its body, stores nothing.
+      // A proxy's success, or a success with an error in its body, stores nothing.
       if ((await this.#storedBytes()) !== this.#bytes) throw otherLength();
     } catch (error) {
-      // A store that has not what it took is at fault; the client asked for nothing that is missing.
+      // A store that lost an accepted object is at fault; the client's request was valid.
       throw unusable(error);
     }
   }
@@ -104,7 +104,7 @@ class S3Writer implements ObjectWriter {
       await this.#sink.end(new Error("abandoned"));
       await this.#undo();
     } catch {
-      // What stays of it is no object, and goes by a rule of the bucket for uploads that were never completed.
+      // The remains are no object, and the bucket's rule for incomplete uploads deletes them.
     }
   }
 }

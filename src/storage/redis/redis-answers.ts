@@ -13,27 +13,27 @@ import type { TokenUsage } from "../../domain/usage/usage.ts";
 import { RedisConnection, runIdOf } from "./redis-connection.ts";
 
 export interface RedisAnswersOptions {
-  /** Has a password; never told to anybody. */
+  /** Has a password; never shown. */
   url: string;
   log: Log;
-  /** Seals for an account. */
+  /** Makes the seal of an account. */
   sealFor: SealFor;
-  /** Longest time, in seconds, for which any answer is kept. */
+  /** Maximum lifetime of any answer in seconds. */
   maxSeconds: number;
   prefix?: string;
   deadlineMs?: number;
 }
 
-/** A request waits for so long at most before it is answered as if nothing were kept. */
+/** Maximum wait of a request before it is answered without the cache. */
 const defaultDeadlineMs = 100;
-/** Bytes that are on their way to the server, as whoever reads waits behind them: of more, nothing is kept. */
+/** Maximum bytes in transit to the server, because reads wait behind them. Beyond it, answers are not stored. */
 const maxUnwrittenBytes = 4 * 1024 * 1024;
-/** Accounts and models that could not be forgotten yet; where there are more, all is forgotten. */
+/** Accounts and models that could not be cleared yet; beyond it, everything is cleared. */
 const maxDue = 1_000;
 
 /**
- * One of all, of the account, of the model and of both, each made anew where that is forgotten: an answer with others is not
- * given. They are always there: one that Redis has put out for want of room does not bring back what was forgotten.
+ * Marks of everything, the account, the model and both, each replaced when that is cleared: an answer with other marks
+ * is not used. A mark that Redis evicted does not restore cleared answers.
  */
 type Marks = readonly string[];
 
@@ -50,11 +50,11 @@ export class RedisAnswers implements AnswerStore {
   readonly #prefix: string;
   readonly #sealFor: SealFor;
   readonly #maxSeconds: number;
-  /** Names of marks that could not be made anew yet: that is done before anything is read again. */
+  /** Names of marks that could not be replaced yet, which happens before the next read. */
   readonly #due = new Set<string>();
   #unwrittenBytes = 0;
 
-  /** Resolves after the first try; where that fails it goes on trying. */
+  /** Resolves after the first attempt. If that fails, it keeps trying. */
   static async open(options: RedisAnswersOptions): Promise<RedisAnswers> {
     const answers = new RedisAnswers(options);
     await answers.#connection.start();
@@ -92,13 +92,13 @@ export class RedisAnswers implements AnswerStore {
       const { text: body, usage, ignored, at, expiresAt } = content;
       return { answer: { bytes: Buffer.from(body), usage, ignored, at, expiresAt }, mark: marks };
     } catch {
-      // The connection has told the log why.
+      // The connection has logged the reason.
       return nothing;
     }
   }
 
   write(place: AnswerPlace, answer: KeptAnswer, mark: unknown): void {
-    // Where nothing is known of what was forgotten, what is written could outlive it.
+    // Without known marks, a stored answer could outlive a clearing.
     if (!Array.isArray(mark) || !this.#connection.isUp) return;
     const { bytes, usage, ignored, at, expiresAt } = answer;
     const content: Content = { text: bytes.toString(), marks: mark, usage, ignored, at, expiresAt };
@@ -112,7 +112,7 @@ export class RedisAnswers implements AnswerStore {
     this.#connection.send("SET", [this.#keyOf(place), sealed, "EX", seconds]).then(written, written);
   }
 
-  /** What was written before has another mark than the one that stands there from now on. */
+  /** Answers stored before have a different mark from now on. */
   async forget({ accountId, model }: ForgottenAnswers): Promise<void> {
     const key = this.#markKey(accountId, model);
     try {
@@ -127,7 +127,7 @@ export class RedisAnswers implements AnswerStore {
     }
   }
 
-  /** Forgets all answers of another Redis process: its copy of the data may be older than what was forgotten since. */
+  /** Clears answers after a change of the Redis process: its copy of the data may be older than a clearing. */
   async #forgetOlderCopy(): Promise<void> {
     const noted = `${this.#prefix}run`;
     const info = String(await this.#connection.send("INFO", ["server"]));
@@ -139,7 +139,7 @@ export class RedisAnswers implements AnswerStore {
     await this.#connection.send("SET", [noted, process]);
   }
 
-  /** Where it rejects, the connection is given up, and this is tried again with the next. */
+  /** A rejection closes the connection, and the next one tries again. */
   async #forgetDue(): Promise<void> {
     for (const key of this.#due) {
       await this.#mark(key);
@@ -152,7 +152,7 @@ export class RedisAnswers implements AnswerStore {
     return this.#connection.send("SET", [key, crypto.randomUUID(), "EX", seconds, ...options]);
   }
 
-  /** Those marks, each made where it is missing; undefined where one is missing again. */
+  /** Returns these marks, each created if it is missing. Undefined if one is missing again. */
   async #marked(names: readonly string[]): Promise<Marks | undefined> {
     await Promise.all(names.map((name) => this.#mark(name, "NX")));
     const marks = (await this.#connection.send("MGET", [...names])) as (string | null)[];

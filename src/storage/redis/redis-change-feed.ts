@@ -1,4 +1,4 @@
-// Tells other replicas what changed, and hears it from them, by publications of Valkey or Redis.
+// Notifies replicas of changes by publications of Valkey or Redis.
 
 import type { Log } from "../../base/log.ts";
 import type { ChangeFeed, ChangeTopic } from "../../domain/change-feed.ts";
@@ -6,34 +6,34 @@ import { RedisAwayError, RedisConnection } from "./redis-connection.ts";
 import { maxToldIds, UntoldChanges } from "./untold-changes.ts";
 
 export interface RedisChangeFeedOptions {
-  /** Has a password; never told to anybody. */
+  /** Has a password; never shown. */
   url: string;
   log: Log;
-  /** Before the name of the channel. */
+  /** Prefix of the channel's name. */
   prefix?: string;
 }
 
-/** Nobody waits for these answers. */
+/** No request waits for these answers. */
 const patience = { deadlineMs: 1_000, pingMs: 5_000 };
-/** After a server that is there has refused to pass something on. */
+/** Delay after a connected server refused a publication. */
 const retryMs = 1_000;
-/** Spares the log what the connection of the limits tells already. */
+/** The connection of the limits logs the same outage. */
 const silent: Log = { info() {}, warn() {}, error() {} };
 
 export class RedisChangeFeed implements ChangeFeed {
   readonly #channel: string;
   readonly #log: Log;
-  /** Begins whatever this process says. */
+  /** Prefix of this process's messages. */
   readonly #sender = crypto.randomUUID();
   readonly #listeners = new Map<ChangeTopic, Set<(ids?: readonly string[]) => void>>();
   readonly #speaker: RedisConnection;
-  /** Apart, as a connection that listens may not speak. */
+  /** A separate connection, because a subscribed one cannot send commands. */
   readonly #listener: RedisConnection;
   readonly #untold = new UntoldChanges();
   #retry: ReturnType<typeof setTimeout> | undefined;
   #isRefused = false;
 
-  /** Resolves after the first try; where that fails it goes on trying. */
+  /** Resolves after the first attempt. If that fails, it keeps trying. */
   static async open(options: RedisChangeFeedOptions): Promise<RedisChangeFeed> {
     const feed = new RedisChangeFeed(options);
     await Promise.all([feed.#speaker.start(), feed.#listener.start()]);
@@ -64,7 +64,7 @@ export class RedisChangeFeed implements ChangeFeed {
       (error: unknown) => {
         this.#untold.add(topic, ids);
         if (!(error instanceof RedisAwayError)) this.#refused(error);
-        // It may be there again already.
+        // The connection may be back already.
         else if (this.#speaker.isUp) this.#tellUntold();
       },
     );
@@ -97,7 +97,7 @@ export class RedisChangeFeed implements ChangeFeed {
       const [sender, topic, about] = message.split(" ");
       if (sender !== this.#sender) this.#changed(topic as ChangeTopic, about?.split(","));
     });
-    // Whatever changed while nobody listened here.
+    // Anything may have changed while this process was not subscribed.
     for (const topic of this.#listeners.keys()) this.#changed(topic);
   }
 
@@ -116,7 +116,7 @@ export class RedisChangeFeed implements ChangeFeed {
   }
 }
 
-/** Ids of ours have no blank and no comma in them. */
+/** Ids have no blanks or commas. */
 function isSayable(ids: readonly string[] | undefined): ids is readonly string[] {
   return ids !== undefined && ids.length <= maxToldIds && ids.every((id) => /^[\w-]+$/.test(id));
 }

@@ -1,4 +1,5 @@
-// A connection to Valkey or Redis that is either up or known to be away: a deadline for each answer, new tries by itself.
+// A connection to Valkey or Redis with a deadline for each answer and automatic reconnects. It is either up or known to
+// be away.
 
 import { RedisClient } from "bun";
 import { exactMs } from "../../base/clock.ts";
@@ -6,26 +7,27 @@ import { type IndexedItem, IndexedSet, noIndex } from "../../base/indexed-set.ts
 import type { Log } from "../../base/log.ts";
 
 export interface RedisConnectionOptions {
-  /** Has a password: it never leaves this class. */
+  /** Has a password, which never leaves this class. */
   url: string;
   log: Log;
-  /** What the connection is for, as the log says it. */
+  /** The purpose of the connection, for the log. */
   purpose: string;
   /**
-   * There is a connection, which `send` uses already. It is up once this resolves; where it rejects, it is given up.
+   * Called for a new connection, which `send` uses already. The connection is up when this resolves; a rejection closes
+   * it.
    */
   onConnect(): Promise<void>;
-  /** There is none any more. Called before what waits for an answer is rejected. */
+  /** Called when the connection is lost, before pending commands are rejected. */
   onAway(): void;
-  /** How long an answer may take, in milliseconds. */
+  /** Maximum time for an answer in milliseconds. */
   deadlineMs?: number | undefined;
-  /** Time between two tries. */
+  /** Time between two attempts. */
   retryMs?: number | undefined;
-  /** How often it asks whether anybody is there, where nothing else is asked: a cable that was cut says nothing. */
+  /** Interval of pings without other traffic, because a cut cable is silent. */
   pingMs?: number;
 }
 
-/** Nothing is known of what became of the command: it may have been carried out. */
+/** The outcome of the command is unknown: it may have run. */
 export class RedisAwayError extends Error {
   override readonly name: string = "RedisAwayError";
 }
@@ -44,10 +46,10 @@ const defaultDeadlineMs = 250;
 const defaultRetryMs = 1_000;
 const connectMs = 1_000;
 const secondLookMs = 10;
-/** A look that comes so much later than it should was held up by this process, which then has not read what has come either. */
+/** A check that is late by this much was delayed by this process, which then has not read the answers either. */
 const busyMs = 30;
 const maxBusyMs = 1_000;
-/** A connection that lasted so long is tried again at once. */
+/** A connection that lasted this long is reestablished at once. */
 const steadyMs = 2_000;
 
 export class RedisConnection {
@@ -75,31 +77,31 @@ export class RedisConnection {
     return this.#isUp;
   }
 
-  /** Why it is not up, in words without secrets. */
+  /** Why it is not up, without secrets. */
   get reason(): string {
     return this.#reason;
   }
 
-  /** Resolves after the first try, however it ended; the next ones follow by themselves. */
+  /** Resolves after the first attempt, however it ended; further ones follow automatically. */
   start(): Promise<void> {
     return this.#connect();
   }
 
-  /** Rejects where it is away, where no answer comes in time, and with what the server says against it. */
+  /** Rejects if the connection is away, if no answer comes in time, and with the server's error. */
   send(command: string, args: string[]): Promise<unknown> {
     const client = this.#client;
     if (!client) return Promise.reject(new RedisAwayError(this.#reason));
     return this.#inOrder(client.send(command, args));
   }
 
-  /** On a connection that does nothing else; it lasts as long as the connection. */
+  /** Subscribes on a connection used for nothing else, for as long as it lasts. */
   async subscribe(channel: string, listener: (message: string) => void): Promise<void> {
     const client = this.#client;
     if (!client) throw new RedisAwayError(this.#reason);
     await this.#inOrder(client.subscribe(channel, listener));
   }
 
-  /** Something is wrong with it that only its user can see. Tried again as after any loss. */
+  /** Closes the connection for a reason that only its user can detect. It is retried as after any loss. */
   giveUp(reason: string): void {
     this.#lose(this.#client, reason);
   }
@@ -112,7 +114,7 @@ export class RedisConnection {
 
   async #connect(): Promise<void> {
     const { url, onConnect } = this.#options;
-    // Reconnecting by itself it would lose subscriptions, and send again what was answered in another way meanwhile.
+    // Bun's automatic reconnect would lose subscriptions, and repeat commands that were already reported as failed.
     const client = new RedisClient(url, {
       autoReconnect: false,
       enableOfflineQueue: false,
@@ -134,7 +136,7 @@ export class RedisConnection {
     this.#upSinceMs = exactMs();
     const { pingMs } = this.#options;
     if (pingMs) {
-      // A ping that fails gives the connection up by itself.
+      // A failed ping closes the connection.
       this.#pings = setInterval(() => this.#inOrder(client.ping()).catch(() => {}), pingMs);
       this.#pings.unref();
     }
@@ -143,7 +145,7 @@ export class RedisConnection {
   }
 
   #lose(client: RedisClient | undefined, reason: string): void {
-    // The connection was given up before: this is no news.
+    // The connection was closed before.
     if (client !== this.#client) return;
     this.#reason = reason;
     const { log, purpose, onAway } = this.#options;
@@ -154,7 +156,7 @@ export class RedisConnection {
     this.#watch = undefined;
     clearInterval(this.#pings);
     if (client) onAway();
-    // They hear of it in the order in which they were sent: the first to hear of it takes what this process may still give by itself.
+    // Rejects in the order of sending: the first caller takes what this process may still grant alone.
     for (const waiting of [...this.#waiting].sort((a, b) => a.sentMs - b.sentMs)) {
       this.#waiting.delete(waiting);
       waiting.reject(new RedisAwayError(reason));
@@ -172,7 +174,7 @@ export class RedisConnection {
     this.#retry.unref();
   }
 
-  /** Whether the oldest question has waited for too long. */
+  /** Checks whether the oldest command has waited for too long. */
   #look(): void {
     this.#watch = undefined;
     let oldest: Waiting | undefined;
@@ -183,7 +185,7 @@ export class RedisConnection {
     else this.#lookOnceMore(oldest);
   }
 
-  /** This process may have been busy or asleep, and the answer have come meanwhile: what has come is read before the next look. */
+  /** This process may have been busy or asleep, so received answers are read before the next check. */
   #lookOnceMore(oldest: Waiting): void {
     const dueMs = exactMs() + secondLookMs;
     const lastMs = oldest.sentMs + this.#deadlineMs + maxBusyMs;
@@ -195,7 +197,7 @@ export class RedisConnection {
     }, secondLookMs);
   }
 
-  /** Waits for the answer to a command that was sent just now. */
+  /** Waits for the answer to a command that was just sent. */
   #inOrder<Result>(answer: Promise<Result>): Promise<Result> {
     return new Promise((resolve, reject) => {
       const waiting: Waiting = { setIndex: noIndex, sentMs: exactMs(), reject };
@@ -223,7 +225,7 @@ export class RedisConnection {
   }
 }
 
-/** What the server or the socket said; neither repeats the URL. */
+/** Returns the message of the server or socket; neither repeats the URL. */
 function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : "unknown";
 }

@@ -1,4 +1,4 @@
-// Reads the facts that a Valkey or Redis server reports of itself, over one short connection that leaves nothing behind.
+// Reads facts of a Valkey or Redis server over one short connection that changes nothing.
 
 import { connect as connectTcp } from "node:net";
 import { connect as connectTls } from "node:tls";
@@ -6,7 +6,7 @@ import { RedisClient } from "bun";
 import { quickest, type TimedAnswer } from "../sql/database-clock.ts";
 
 export interface RedisFacts extends TimedAnswer {
-  /** `Redis` or `Valkey`, and its version; undefined where INFO is not allowed. */
+  /** `Redis` or `Valkey`, and its version. Undefined if INFO is not allowed. */
   name: string | undefined;
   major: number | undefined;
   /** `noeviction` and the like. */
@@ -15,11 +15,11 @@ export interface RedisFacts extends TimedAnswer {
   maxMemory: number | undefined;
   usedMemory: number | undefined;
   role: string | undefined;
-  /** Why it takes no writes, in its own words (`OOM …`, `MISCONF …`); undefined where it takes them. */
+  /** Why it refuses writes, in its own words (`OOM …`, `MISCONF …`). Undefined if it accepts them. */
   writeRefusal: string | undefined;
 }
 
-/** Rejects with what server or socket said, which is never the URL. */
+/** Rejects with the message of server or socket, which never contains the URL. */
 export async function redisFacts(url: string, timeoutMs: number): Promise<RedisFacts> {
   const client = new RedisClient(url, {
     autoReconnect: false,
@@ -55,19 +55,19 @@ export async function redisFacts(url: string, timeoutMs: number): Promise<RedisF
   }
 }
 
-/** Asks for a write that changes nothing: no text, into a key that there is not. A server takes it only if it takes others. */
+/** Appends an empty text to a missing key, which changes nothing. A server accepts this only if it accepts writes. */
 async function writeRefusal(client: RedisClient): Promise<string | undefined> {
   try {
     await client.send("SETRANGE", ["headrace:doctor", "0", ""]);
     return undefined;
   } catch (error) {
     const said = error instanceof Error ? error.message : String(error);
-    // A user may be bound to the commands that Headrace itself needs.
+    // A user may be restricted to the commands that Headrace needs.
     return /NOPERM/.test(said) ? undefined : said;
   }
 }
 
-/** The client only says that the connection was closed, whatever the server said before. */
+/** The client reports only a closed connection, whatever the server said before. */
 async function connected(client: RedisClient, url: string, timeoutMs: number): Promise<void> {
   try {
     await client.connect();
@@ -77,7 +77,10 @@ async function connected(client: RedisClient, url: string, timeoutMs: number): P
   }
 }
 
-/** What the server says against user and password, such as `WRONGPASS invalid username-password pair`; undefined: nothing. */
+/**
+ * Returns the server's error about user and password, such as `WRONGPASS invalid username-password pair`. Undefined
+ * without one.
+ */
 function refusalOf(url: URL, timeoutMs: number): Promise<string | undefined> {
   const { promise, resolve, reject } = Promise.withResolvers<string | undefined>();
   const host = url.hostname.replace(/^\[(.*)\]$/, "$1");

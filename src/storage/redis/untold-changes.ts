@@ -1,21 +1,21 @@
-// What changed while no other replica could be told: by topic, and as little of it as one message would say.
+// Changes that could not be announced to other replicas: by topic, in the form of a message.
 import type { ChangeTopic } from "../../domain/change-feed.ts";
 
-/** That one message names: of more than that, nobody needs to be told which. */
+/** Maximum ids of a message. Beyond it, only the topic is announced. */
 export const maxToldIds = 100;
 
 export class UntoldChanges {
-  /** What it was about, where that is known of all of it and is not too much to say. */
+  /** The affected ids by topic, if all are known and not too many. */
   readonly #byTopic = new Map<ChangeTopic, readonly string[] | undefined>();
 
-  /** `ids`: as for `announce`. However often it is called, no more is kept than a message may name. */
+  /** `ids`: as for `announce`. Memory stays within one message per topic, however often this is called. */
   add(topic: ChangeTopic, ids: readonly string[] | undefined): void {
     const before = this.#byTopic.has(topic) ? this.#byTopic.get(topic) : [];
     const isSayable = before && ids && before.length + ids.length <= maxToldIds;
     this.#byTopic.set(topic, isSayable ? [...before, ...ids] : undefined);
   }
 
-  /** All of it, which is forgotten. */
+  /** Returns and clears everything. */
   take(): [topic: ChangeTopic, ids: readonly string[] | undefined][] {
     const untold = [...this.#byTopic];
     this.#byTopic.clear();

@@ -1,4 +1,4 @@
-// The thread that moves SQLite's write-ahead log into the database: a call that waits for the disk several times.
+// The thread that moves SQLite's write-ahead log into the database, a call that waits for the disk several times.
 import { Database as Sqlite } from "bun:sqlite";
 
 export interface CheckpointRequest {
@@ -19,19 +19,19 @@ self.onmessage = ({ data }: MessageEvent<CheckpointRequest>) => {
   try {
     db = new Sqlite(data.file, { readwrite: true, create: false });
     db.run("PRAGMA synchronous = NORMAL");
-    // The log is begun anew only once all of it was moved: what was written meanwhile takes another, shorter round.
+    // The log restarts only after all of it was moved: writes during one round need another, shorter one.
     for (let round = 0; round < maxRounds && !movedAll(db); round++);
     done = true;
   } catch {
-    // SQLite's own bound holds, and it is tried again once the log has grown by as much.
+    // SQLite's own limit applies, and the next attempt comes after the log has grown by as much.
   }
   db?.close(true);
   self.postMessage({ done } satisfies CheckpointAnswer);
 };
 
-/** Uses the kind of checkpoint that keeps neither readers nor writers waiting. */
+/** Uses the kind of checkpoint that blocks neither readers nor writers. */
 function movedAll(db: Sqlite): boolean {
-  // A statement that nobody finalizes keeps its connection, with two open files, until the collector comes.
+  // A statement that is not finalized keeps its connection, with two open files, until the garbage collection.
   using statement = db.prepare<{ log: number; checkpointed: number }, []>("PRAGMA wal_checkpoint(PASSIVE)");
   const answer = statement.get();
   return answer === null || answer.checkpointed >= answer.log;

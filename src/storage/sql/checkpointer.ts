@@ -1,4 +1,4 @@
-// Sees to it that SQLite's write-ahead log is moved into the database by a thread of its own, which waits for the disk.
+// Moves SQLite's write-ahead log into the database on a separate thread, which waits for the disk.
 
 import { statSync } from "node:fs";
 import { exactMs } from "../../base/clock.ts";
@@ -7,22 +7,22 @@ import type { CheckpointAnswer, CheckpointRequest } from "./checkpoint-thread.ts
 import { type Database, dialectOf } from "./database.ts";
 import { databaseFile } from "./durable-commits.ts";
 
-/** Each connection that writes in the thread that serves requests is set so. */
+/** Settings of each connection that writes in the thread that serves requests. */
 export const checkpointsElsewhere = [
-  // Its own checkpoints begin only where those of the other thread have failed for 256 MB.
+  // SQLite's own checkpoints run only after the other thread's have failed for 256 MB.
   "PRAGMA wal_autocheckpoint = 65536",
-  // The log's size tells how much of it waits, as it is cut when it is begun anew.
+  // Truncate the log when it restarts, so that its size shows how much of it is waiting.
   "PRAGMA journal_size_limit = 0",
 ] as const;
 
 const pollMs = 500;
-/** The log is begun anew after each checkpoint, for which a writer waits for the disk once: so that must be rare. */
+/** The log restarts after each checkpoint, and a writer then waits once for the disk, so checkpoints must be rare. */
 const logBytes = 32 * 1024 * 1024;
 const idleMs = 60_000;
 
 const checkpointers = new WeakMap<Database, Checkpointer>();
 
-/** From here on the database's checkpoints are done elsewhere. Undefined where it is no file of SQLite. */
+/** Starts checkpoints on another thread. Undefined if the database is not a SQLite file. */
 export async function startCheckpoints(db: Database): Promise<Checkpointer | undefined> {
   const file = dialectOf(db) === "sqlite" ? await databaseFile(db) : undefined;
   if (file === undefined) return undefined;
@@ -32,7 +32,7 @@ export async function startCheckpoints(db: Database): Promise<Checkpointer | und
   return checkpointer;
 }
 
-/** Moves what is in the log by now into the database, as far as no reader is in the way. Never rejects. */
+/** Moves the current log into the database, as far as readers allow. Never rejects. */
 export async function checkpoint(db: Database): Promise<void> {
   await checkpointers.get(db)?.run();
 }
@@ -44,7 +44,7 @@ class Checkpointer {
   #running: Promise<void> | undefined;
   #usedMs = 0;
   #closed = false;
-  /** Size of the log after the last checkpoint: one that a reader kept from its end is not repeated for nothing. */
+  /** Size of the log after the last checkpoint. A checkpoint that a reader limited is not repeated in vain. */
   #seenBytes = 0;
 
   constructor(file: string) {
@@ -62,7 +62,7 @@ class Checkpointer {
     return this.#running;
   }
 
-  /** Resolves when the thread has let go of the file. */
+  /** Resolves when the thread has closed the file. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
     this.#closed = true;
@@ -95,7 +95,7 @@ class Checkpointer {
       resolve();
     };
     thread.onmessage = (_answer: MessageEvent<CheckpointAnswer>) => end();
-    // It is tried again once the log has grown by as much; until then SQLite's own bound holds.
+    // The next checkpoint comes after the log has grown by as much; until then SQLite's own limit applies.
     thread.onerror = () => {
       thread.terminate();
       this.#thread = undefined;

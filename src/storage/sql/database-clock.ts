@@ -1,17 +1,23 @@
-// How a database's clock and answers do, as seen from here.
+// Measures a database's clock and round trips.
 import { type Clock, exactMs, wallMs } from "../../base/clock.ts";
 import { type Database, databaseSeconds, dialectOf } from "./database.ts";
 
 export interface TimedAnswer {
-  /** The quickest of a few round trips. */
+  /** The fastest of a few round trips. */
   roundTripMs: number;
-  /** Its clock less this machine's, milliseconds, as exact as half of the round trip; undefined: it has none of its own. */
+  /**
+   * The database's clock minus this machine's in milliseconds, exact to half of the round trip. Undefined without a
+   * clock of its own.
+   */
   aheadMs: number | undefined;
 }
 
 const tries = 3;
 
-/** This process's clock less the database's, in whole seconds; undefined where that has none of its own. */
+/**
+ * Returns this process's clock minus the database's in whole seconds. Undefined if the database has no clock of its
+ * own.
+ */
 export async function secondsAheadOf(db: Database, clock: Pick<Clock, "nowSeconds">): Promise<number | undefined> {
   if (dialectOf(db) === "sqlite") return undefined;
   const [row]: { seconds: number | string }[] = await db`SELECT ${databaseSeconds(db)} AS seconds`;
@@ -30,7 +36,7 @@ export async function timeDatabase(db: Database): Promise<TimedAnswer> {
   });
 }
 
-/** `ask` gives the other clock's Unix milliseconds, or nothing. */
+/** `ask` returns the other clock's Unix milliseconds, or nothing. */
 export async function quickest(ask: () => Promise<number | undefined>): Promise<TimedAnswer> {
   let best: TimedAnswer | undefined;
   for (let turn = 0; turn < tries; turn++) {

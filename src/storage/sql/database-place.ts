@@ -1,4 +1,5 @@
-// Tells whether the files of an embedded database are still those that were opened: what is written to a file without its name is lost.
+// Detects whether the files of an open SQLite database were moved or replaced: writes to a file without its name are
+// lost.
 import { statSync } from "node:fs";
 import type { SQL } from "bun";
 import { GatewayError } from "../../base/errors.ts";
@@ -9,7 +10,7 @@ const places = new WeakMap<object, DatabasePlace>();
 export class DatabasePlace {
   readonly #files: readonly { path: string; opened: string }[];
 
-  /** The database must be open: its files are remembered as they are now. */
+  /** The database must be open: the current identities of its files are remembered. */
   constructor(file: string) {
     this.#files = [file, `${file}-wal`].flatMap((path) => {
       const opened = identityOf(path);
@@ -17,29 +18,29 @@ export class DatabasePlace {
     });
   }
 
-  /** Path of a file that was moved, deleted or replaced; undefined where all are in place. */
+  /** Path of a file that was moved, deleted or replaced. Undefined if all are in place. */
   get displaced(): string | undefined {
     return this.#files.find(({ path, opened }) => identityOf(path) !== opened)?.path;
   }
 
-  /** Throws `service_unavailable` where a file is not in place. Costs two calls of the file system. */
+  /** Throws `service_unavailable` if a file is not in place. Costs two system calls. */
   require(): void {
     const path = this.displaced;
     if (path !== undefined) throw displacedError(path);
   }
 }
 
-/** Remembers where the files of `db` are. */
+/** Remembers the files of `db`. */
 export function rememberPlace(db: SQL, file: string): void {
   places.set(db.options, new DatabasePlace(file));
 }
 
-/** Undefined for PostgreSQL, and for a connection that is no server's. */
+/** Returns undefined for PostgreSQL and for connections other than a server's. */
 export function placeOf(db: SQL): DatabasePlace | undefined {
   return places.get(db.options);
 }
 
-/** The open file keeps its number from being used again. Undefined where the path leads to no file that we may see. */
+/** An open file's number is not reused. Undefined if the path leads to no visible file. */
 function identityOf(path: string): string | undefined {
   try {
     const { dev, ino } = statSync(path, { bigint: true });

@@ -1,12 +1,12 @@
-// How much room the database takes.
+// The size of the database.
 import { stat } from "node:fs/promises";
 import { type Database, dialectOf } from "./database.ts";
 import { databaseFile } from "./durable-commits.ts";
 
 export interface DatabaseSize {
-  /** Null where it cannot be asked. */
+  /** null if it could not be read. */
   bytes: number | null;
-  /** Size of SQLite's write-ahead log; null where that is not ours to look after. */
+  /** Size of SQLite's write-ahead log; null for PostgreSQL. */
   walBytes: number | null;
 }
 
@@ -26,7 +26,7 @@ export async function databaseSize(db: Database): Promise<DatabaseSize> {
   }
 }
 
-/** 0 where there is no such file: a write-ahead log comes and goes. */
+/** Returns 0 for a missing file: a write-ahead log comes and goes. */
 async function sizeOf(path: string): Promise<number> {
   return await stat(path).then(
     ({ size }) => size,

@@ -1,4 +1,4 @@
-// The database of records, SQLite or PostgreSQL: opened, brought up to date, written in transactions that never cross.
+// The database of records, SQLite or PostgreSQL: opening, migration, and serialized transactions.
 
 import { join } from "node:path";
 import { SQL } from "bun";
@@ -18,13 +18,11 @@ export function dialectOf(db: Database): Dialect {
 }
 
 /**
- * Runs `work` in a transaction in which nobody else's write comes between what it reads and what it writes: one at a time,
- * over all processes. All writes go through here, but for what only adds rows (`adding`) and the ledger's drain. `work`
- * touches nothing but the database. An empty transaction is committed, not rolled back: on SQLite's one connection, what
- * others write meanwhile is in it.
- *
- * The turns of all accounts stand in one queue. A change that no limit bounds therefore reads first, without a turn, whether
- * there is anything to change.
+ * Runs `work` in a transaction without concurrent writes between its reads and writes, over all processes. All writes
+ * use this, except pure inserts (`adding`) and the ledger's drain. `work` uses only the database. An empty transaction
+ * is committed, not rolled back, because on SQLite's one connection it may contain other writes. All accounts share one
+ * queue of writers. A change that no limit bounds therefore checks first, outside the queue, whether there is anything
+ * to change.
  */
 export async function writing<Result>(db: Database, work: (tx: Database) => Promise<Result>): Promise<Result> {
   placeOf(db)?.require();
@@ -37,15 +35,15 @@ export async function writing<Result>(db: Database, work: (tx: Database) => Prom
   return turnsOf(db)?.take(transaction) ?? transaction();
 }
 
-/** A transaction that reads nothing before it writes, and so needs no turn of its own where many may write at once. */
+/** Runs a transaction that writes without reading, so it needs no turn in the queue of writers on PostgreSQL. */
 export async function adding<Result>(db: Database, work: (tx: Database) => Promise<Result>): Promise<Result> {
   placeOf(db)?.require();
   return dialectOf(db) === "sqlite" ? db.begin("IMMEDIATE", work) : db.begin(work);
 }
 
 /**
- * Unix seconds by the database's own clock, as a part of a statement: what processes on several machines compare must not
- * depend on theirs.
+ * Returns the database's own Unix seconds as an SQL expression. Processes on several machines must not compare times of
+ * their own clocks.
  */
 export function databaseSeconds(db: Database) {
   return dialectOf(db) === "sqlite"
@@ -53,33 +51,33 @@ export function databaseSeconds(db: Database) {
     : db`CAST(extract(epoch FROM clock_timestamp()) AS BIGINT)`;
 }
 
-/** Number of an advisory lock of PostgreSQL, within the database of Headrace: `hea` in ASCII, and a number. */
+/** Number of a PostgreSQL advisory lock within Headrace's database: `hea` in ASCII, and a number. */
 const writersLock = 0x6865_6101;
 
 /** In the data directory. */
 export const databaseName = "headrace.db";
 
-/** How long an opening waits for others that do the same. */
+/** How long an opening waits for other openings. */
 const openingMs = 5_000;
 
 /**
- * Opens (or creates) the SQLite file. WAL with `synchronous=NORMAL`: a commit survives the death of this process; after a
- * power cut the last commits may be missing, the file stays sound.
+ * Opens (or creates) the SQLite file. WAL with `synchronous=NORMAL`: a commit survives the death of this process; after
+ * a power cut the last commits may be missing, but the file stays consistent.
  */
 export async function openDatabase(file: string): Promise<Database> {
   const db = new SQL({ adapter: "sqlite", filename: file, create: true });
-  // This comes first: what follows already may meet another process that starts.
+  // This comes first, because later statements may meet another starting process.
   await db.unsafe(`PRAGMA busy_timeout = ${openingMs}`);
   await useWriteAheadLog(db);
   await db.unsafe("PRAGMA synchronous = NORMAL");
-  // What is deleted, such as a stored chat, is gone from the file as well.
+  // Overwrites deleted content, such as a stored chat, in the file.
   await db.unsafe("PRAGMA secure_delete = ON");
   await db.begin("IMMEDIATE", (tx) => bringUpToDate(tx, "sqlite"));
   rememberPlace(db, file);
   return db;
 }
 
-/** A connection to the SQLite file of a server, for a process that it has started beside itself. */
+/** Opens a connection to a server's SQLite file, for a process that the server started. */
 export async function openBeside(dataDir: string): Promise<Database> {
   const file = join(dataDir, databaseName);
   const db = new SQL({ adapter: "sqlite", filename: file, create: false, readwrite: true });
@@ -89,7 +87,7 @@ export async function openBeside(dataDir: string): Promise<Database> {
   return db;
 }
 
-/** Where two connections make the same new file, one is refused at once, however long it would wait for a lock. */
+/** If two connections create the same file, SQLite refuses one at once, without waiting for the lock. */
 async function useWriteAheadLog(db: Database): Promise<void> {
   const deadlineMs = exactMs() + openingMs;
   for (;;) {
@@ -108,15 +106,15 @@ function isBusy(error: unknown): boolean {
 }
 
 /**
- * From here on a lock that another program holds fails a statement soon: SQLite waits in the thread that serves all
- * requests. What writes in the background tries again. PostgreSQL waits elsewhere.
+ * Shortens the wait for locks of other programs from here on, because SQLite waits in the thread that serves requests.
+ * Background writes retry. PostgreSQL waits elsewhere.
  */
 export async function waitBriefly(db: Database): Promise<void> {
   if (dialectOf(db) === "postgres") return;
   await db.unsafe("PRAGMA busy_timeout = 20");
 }
 
-/** The same database, telling of each statement and transaction; a test shows with it what reads nothing. */
+/** Returns the database with a callback for each statement and transaction, for tests of code that must not use it. */
 export function observed(db: Database, onUse: () => void): Database {
   return new Proxy(db, {
     apply(target, self, args) {

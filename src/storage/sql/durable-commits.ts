@@ -1,4 +1,4 @@
-// Makes commits survive a power cut, at moments of our choice: SQLite's `synchronous=NORMAL` leaves that to the next checkpoint.
+// Makes commits survive a power cut at chosen moments: SQLite's `synchronous=NORMAL` syncs only at the next checkpoint.
 import { open } from "node:fs/promises";
 import { GatewayError } from "../../base/errors.ts";
 import { type Database, dialectOf } from "./database.ts";
@@ -6,22 +6,21 @@ import { placeOf } from "./database-place.ts";
 
 /** Databases whose last sync failed. */
 const failing = new WeakSet<object>();
-/** A file system that has no such call cannot be asked; it loses no more than it says. */
+/** Errors of file systems without this call. They lose no more than they promise. */
 const unknownCall = /^(EINVAL|ENOSYS|ENOTSUP|EOPNOTSUPP)$/;
 const retryAfterSeconds = 5;
 
 /**
- * Resolves when everything that was committed before the call is on the disk. It syncs the write-ahead log outside of the
- * thread that serves requests; what is no longer in there, SQLite itself synced when it moved it to the database file.
- * PostgreSQL has synced each commit by the time that it answers, unless its operator wanted otherwise. Rejects where the
- * disk refuses, or the file is not in its place.
+ * Resolves when all earlier commits are on disk. Syncs the write-ahead log outside of the thread that serves requests;
+ * older parts were synced by SQLite when it moved them to the database file. PostgreSQL syncs each commit before it
+ * answers, unless its operator changed that. Rejects if the sync fails, or the file is not in its place.
  */
 export async function syncCommits(db: Database): Promise<void> {
   const file = await databaseFile(db);
   if (file === undefined) return;
   placeOf(db)?.require();
   try {
-    // Never the database file itself: closing any descriptor of it would drop the locks that SQLite holds on it.
+    // Never opens the database file itself: closing a descriptor of it would drop SQLite's locks.
     const log = await open(`${file}-wal`);
     await log.datasync().finally(() => log.close());
   } catch (error) {
@@ -34,12 +33,12 @@ export async function syncCommits(db: Database): Promise<void> {
   failing.delete(db.options);
 }
 
-/** True if the disk has taken all commits that it was asked to keep. */
+/** Reports whether the last sync succeeded. */
 export function isSynced(db: Database): boolean {
   return !failing.has(db.options);
 }
 
-/** Rejects with `service_unavailable`, before anything is changed, while the disk does not keep what is written. */
+/** Rejects with `service_unavailable` before a change, while syncs fail. */
 export async function requireSync(db: Database): Promise<void> {
   if (isSynced(db)) return;
   try {
@@ -50,8 +49,8 @@ export async function requireSync(db: Database): Promise<void> {
 }
 
 /**
- * Resolves as `syncCommits` does, for a change that was committed. Rejects with `service_unavailable`, which says that the
- * change holds, where a power cut might undo it.
+ * Resolves like `syncCommits` after a committed change. Rejects with `service_unavailable`, which says that the change
+ * applies, if a power cut might undo it.
  */
 export async function confirmCommits(db: Database): Promise<void> {
   try {
@@ -77,7 +76,7 @@ function codeOf(error: unknown): string {
   return String(code ?? error);
 }
 
-/** Path of the database's file; undefined where it is in memory, or PostgreSQL's. */
+/** Returns the path of the database's file. Undefined for a database in memory or PostgreSQL. */
 export async function databaseFile(db: Database): Promise<string | undefined> {
   if (dialectOf(db) === "postgres") return undefined;
   const databases: { name: string; file: string }[] = await db.unsafe("PRAGMA database_list");

@@ -1,12 +1,12 @@
-// Takes what was deleted out of SQLite's write-ahead log as well, soon after.
+// Erases deleted content from SQLite's write-ahead log as well, soon after the deletion.
 import { SQL } from "bun";
 import { checkpoint } from "./checkpointer.ts";
 import { type Database, dialectOf } from "./database.ts";
 
-/** About the time from a deletion until no file has the content any more. */
+/** The approximate time from a deletion until no file has the content any more. */
 const eraseAfterMs = 1_000;
 
-/** PostgreSQL's own housekeeping is its operator's. */
+/** PostgreSQL's housekeeping is its operator's task. */
 export class Erasing {
   readonly #db: Database;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -15,7 +15,7 @@ export class Erasing {
     this.#db = db;
   }
 
-  /** To be called for every deletion of content: what stands in the log until that is emptied; many in a row are one. */
+  /** Schedules an erasure after a deletion of content. Several in a row cause one. */
   soon(): void {
     if (dialectOf(this.#db) === "postgres") return;
     this.#timer ??= setTimeout(() => {
@@ -25,15 +25,15 @@ export class Erasing {
     this.#timer.unref();
   }
 
-  /** A reader or a transaction that is in the way has it tried again. */
+  /** Retries if a reader or a transaction is in the way. */
   async #erase(): Promise<void> {
     try {
-      // What is left to do here then needs no wait for the disk.
+      // Moves most of the log first, so that the rest needs no wait for the disk.
       await checkpoint(this.#db);
       const [result]: { busy: number }[] = await this.#db.unsafe("PRAGMA wal_checkpoint(TRUNCATE)");
       if (result?.busy === 0) return;
     } catch (error) {
-      // Nothing is left to erase where the database is closed.
+      // A closed database has nothing left to erase.
       if (!(error instanceof SQL.SQLiteError && /^SQLITE_(BUSY|LOCKED)/.test(String(error.code)))) return;
     }
     this.soon();

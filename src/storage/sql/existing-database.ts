@@ -1,11 +1,13 @@
-// Opens a server's database for a command beside it: never makes one, never brings its schema up to date.
+// Opens a server's database for another command: never creates it, never migrates it.
 import { existsSync } from "node:fs";
 import { SQL } from "bun";
 import { StartError } from "../../base/errors.ts";
 import type { Database } from "./database.ts";
 import { requireCurrent } from "./schema.ts";
 
-/** Throws a StartError where there is none, or one of another version: a server that runs would lose its own from under it. */
+/**
+ * Throws a StartError if there is none, or one of another version, because a migration would break a running server.
+ */
 export async function openExistingDatabase(file: string): Promise<Database> {
   if (!existsSync(file)) {
     throw new StartError(

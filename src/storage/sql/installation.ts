@@ -1,4 +1,4 @@
-// What all processes that share the database have in common: a text by its name, in the table `installation`.
+// Values that all processes of the database share, as texts by name in the table `installation`.
 import type { Database } from "./database.ts";
 
 export async function readInstallation(db: Database, name: string): Promise<string | undefined> {
@@ -6,13 +6,13 @@ export async function readInstallation(db: Database, name: string): Promise<stri
   return row?.value;
 }
 
-/** Replaces what the name stood for, if anything. */
+/** Replaces an existing value. */
 export async function putInstallation(tx: Database, name: string, value: string): Promise<void> {
   await tx`
     INSERT INTO installation ${tx({ name, value })} ON CONFLICT (name) DO UPDATE SET value = excluded.value`;
 }
 
-/** Leaves what the name stands for already. */
+/** Keeps an existing value. */
 export async function addInstallation(tx: Database, name: string, value: string): Promise<void> {
   await tx`INSERT INTO installation ${tx({ name, value })} ON CONFLICT (name) DO NOTHING`;
 }

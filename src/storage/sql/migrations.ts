@@ -1,21 +1,20 @@
-// The schema, as a list of steps that are applied once each and never edited after a release: a start notices it.
+// The schema as a list of migration steps. Each is applied once and never edited after a release, which a start would
+// detect.
 
 export type Dialect = "sqlite" | "postgres";
 
 /**
- * The number of steps that a Headrace has to know at least to work with the schema that this one makes: written beside each step,
- * so that an older one can tell. It is raised by the release that takes away, or gives another meaning to, what those of before read
- * and write; none has.
+ * The number of steps that a Headrace must know to work with this schema, written beside each step so that older
+ * versions can tell. A release raises it if it removes, or changes the meaning of, something that earlier ones use;
+ * none has yet.
  */
 export const worksFrom = 21;
 
 /**
- * The same steps for both. On PostgreSQL, texts are in the order of their bytes, whatever the order of the database: ids
- * that begin with the time, and pages that go on after a name, rest on it; SQLite has no other. What only SQLite has is left out.
- *
- * A step only adds: tables, indexes, columns that may be null or have a default. On PostgreSQL, processes of the version
- * before go on with the schema of this one until they are replaced, and may come back to it, on SQLite as well; what they read and
- * write must still be there.
+ * The same steps for both databases. On PostgreSQL, texts are ordered by bytes, because ids that begin with the time
+ * and pages by name rely on it; SQLite always does so. SQLite-only parts are left out. A step only adds: tables,
+ * indexes, columns that may be null or have a default. Processes of the previous version use the schema during an
+ * upgrade, and may be restored, so everything that they use must remain.
  */
 export function migrationsFor(dialect: Dialect): readonly (readonly string[])[] {
   if (dialect === "sqlite") return migrations;
@@ -65,7 +64,7 @@ const migrations: readonly (readonly string[])[] = [
   ],
   [
     `ALTER TABLE accounts ADD COLUMN status TEXT NOT NULL DEFAULT 'active'`,
-    // JSON of the overridden amounts alone: a missing one is the tier's, null is no limit.
+    // JSON of only the overridden amounts: a missing one is the tier's, null is no limit.
     `ALTER TABLE accounts ADD COLUMN overrides TEXT NOT NULL DEFAULT '{}'`,
     `ALTER TABLE accounts ADD COLUMN store_chats INTEGER NOT NULL DEFAULT 0`,
     `CREATE TABLE tiers (
@@ -92,7 +91,7 @@ const migrations: readonly (readonly string[])[] = [
     `CREATE INDEX api_keys_by_account ON api_keys (account_id, environment, id)`,
     `CREATE INDEX api_keys_by_parent ON api_keys (parent_id)`,
     `CREATE INDEX api_keys_by_limit ON api_keys (limit_id)`,
-    // One row: raised by every change of a key, account or tier, so that caches know when to look again.
+    // One row, raised by every change of a key, account or tier, so that caches reload.
     `CREATE TABLE credential_revision (id INTEGER PRIMARY KEY, revision BIGINT NOT NULL)`,
     `INSERT INTO credential_revision (id, revision) VALUES (1, 1)`,
 
@@ -106,7 +105,7 @@ const migrations: readonly (readonly string[])[] = [
     `ALTER TABLE usage_records ADD COLUMN upstream TEXT`,
     `ALTER TABLE usage_records ADD COLUMN first_token_ms BIGINT`,
     `ALTER TABLE usage_records ADD COLUMN queue_ms BIGINT NOT NULL DEFAULT 0`,
-    // By hour and by day (`span`), kept up in the transaction that adds the records. '' is no app.
+    // Sums by hour and by day (`span`), updated in the transaction that adds the records. '' is no app.
     `CREATE TABLE usage_rollups (
       account_id TEXT NOT NULL,
       environment TEXT NOT NULL,
@@ -131,8 +130,8 @@ const migrations: readonly (readonly string[])[] = [
         FROM usage_records GROUP BY 1, 2, 4, 5, 7`,
     ),
 
-    // `list_size`: characters of what a list shows. `deleted_at`: the content is erased, the row marks its place in a list
-    // until `expires_at`. The large columns come last: to read the others, SQLite need not walk through them.
+    // `list_size`: characters of the listed members. `deleted_at`: the content is erased, and the row keeps its
+    // position in lists until `expires_at`. The large columns come last, so that SQLite reads the others without them.
     `CREATE TABLE stored_chats (
       id TEXT PRIMARY KEY,
       account_id TEXT NOT NULL,
@@ -192,20 +191,20 @@ const migrations: readonly (readonly string[])[] = [
     )`,
   ],
   [
-    // By account, each record went to a page of its own among thousands: half of what it cost to add one. All that is read of
-    // the records is what is recent.
+    // The index by account put each record on one of thousands of pages: half of the cost of an insert. Queries read
+    // only recent records.
     `DROP INDEX usage_records_by_account`,
     `CREATE INDEX usage_records_by_time ON usage_records (at)`,
   ],
   [
-    // Memberships and grants are records of the same form as keys; a digest of theirs is no digest of anything.
+    // Memberships and grants are records of the same form as keys; their digest matches no secret.
     `ALTER TABLE api_keys ADD COLUMN kind TEXT NOT NULL DEFAULT 'key'`,
     `ALTER TABLE api_keys ADD COLUMN person_id TEXT`,
     `ALTER TABLE api_keys ADD COLUMN app_id TEXT`,
     `ALTER TABLE api_keys ADD COLUMN role TEXT`,
     `CREATE INDEX api_keys_by_person ON api_keys (person_id) WHERE person_id IS NOT NULL`,
     `CREATE INDEX api_keys_by_app ON api_keys (app_id) WHERE app_id IS NOT NULL`,
-    // It is null where the chat is the account's, and not one member's.
+    // null if the chat is the account's, not one member's.
     `ALTER TABLE stored_chats ADD COLUMN person_id TEXT`,
 
     `CREATE INDEX usage_rollups_by_app ON usage_rollups (app_id, span, start) WHERE app_id <> ''`,
@@ -350,13 +349,13 @@ const migrations: readonly (readonly string[])[] = [
     `CREATE INDEX device_codes_by_expiry ON device_codes (expires_at)`,
   ],
   [
-    // How many answers had their first token timed, and the sums that means are made of.
+    // Number of answers whose first token was timed, and the sums for their means.
     `ALTER TABLE usage_rollups ADD COLUMN timed BIGINT NOT NULL DEFAULT 0`,
     `ALTER TABLE usage_rollups ADD COLUMN first_token_ms BIGINT NOT NULL DEFAULT 0`,
     `ALTER TABLE usage_rollups ADD COLUMN generated_tokens BIGINT NOT NULL DEFAULT 0`,
     `ALTER TABLE usage_rollups ADD COLUMN generation_ms BIGINT NOT NULL DEFAULT 0`,
 
-    // Requests that a limit, a quota or a full queue refused, by hour. '' is no app.
+    // Requests by hour that a limit, a quota or a full queue refused. '' is no app.
     `CREATE TABLE refusals (
       account_id TEXT NOT NULL,
       environment TEXT NOT NULL,
@@ -370,7 +369,7 @@ const migrations: readonly (readonly string[])[] = [
       PRIMARY KEY (account_id, environment, start, key_id, app_id, model, reason)
     )`,
 
-    // What operators added beside the configuration file. `settings` is JSON of the rest, none of it secret.
+    // Upstreams that operators added besides the configuration file. `settings` is JSON of the rest, without secrets.
     `CREATE TABLE upstreams (
       name TEXT PRIMARY KEY,
       url TEXT NOT NULL,
@@ -378,33 +377,33 @@ const migrations: readonly (readonly string[])[] = [
       settings TEXT NOT NULL,
       created_at BIGINT NOT NULL
     )`,
-    // Wherever they come from: they finish what they have and get nothing new.
+    // Drained upstreams of every source: they finish open requests and get no new ones.
     `CREATE TABLE drained_upstreams (
       name TEXT PRIMARY KEY,
       since BIGINT NOT NULL
     )`,
   ],
   [
-    // Unix seconds of the first and the last request of the row: a list of requests need not look at the rest of its
-    // hour. Of rows from before, where nobody knows, it is all of the hour; both stay so whatever is added.
+    // Unix seconds of the first and the last request of the row, so that a list of requests skips the rest of its hour.
+    // In earlier rows both cover the whole hour, and stay so.
     `ALTER TABLE usage_rollups ADD COLUMN first_at BIGINT NOT NULL DEFAULT 0`,
     `ALTER TABLE usage_rollups ADD COLUMN last_at BIGINT NOT NULL DEFAULT 253402300799`,
   ],
   [
-    // A member sees chats and keys of one's own alone, however many the others of the account have.
+    // Members see only their own chats and keys, however many others the account has.
     `CREATE INDEX api_keys_of_person ON api_keys (account_id, environment, person_id, id) WHERE person_id IS NOT NULL`,
     `CREATE INDEX stored_chats_by_person ON stored_chats (account_id, environment, person_id, created_at, id)
       WHERE person_id IS NOT NULL`,
   ],
   [
-    // The second row is raised by every change of upstreams and nodes, so that other processes look again.
+    // The second row is raised by every change of upstreams and nodes, so that other processes reload.
     `INSERT INTO credential_revision (id, revision) VALUES (2, 1)`,
-    // What all processes that share the database must have in common, such as a check value of the secret.
+    // Values that all processes of the database must agree on, such as a check value of the secret.
     `CREATE TABLE installation (
       name TEXT PRIMARY KEY,
       value TEXT NOT NULL
     )`,
-    // Processes that share the database; one that was not seen for a while is gone.
+    // Processes that share the database. One without a recent heartbeat is dead.
     `CREATE TABLE replicas (
       id TEXT PRIMARY KEY,
       advertise_url TEXT,
@@ -412,7 +411,7 @@ const migrations: readonly (readonly string[])[] = [
       started_at BIGINT NOT NULL,
       seen_at BIGINT NOT NULL
     )`,
-    // What was begun at one process and may be ended at another: passkey ceremonies, single sign-on. Taken once.
+    // Flows that one process begins and another may finish: passkey ceremonies, single sign-on. Taken once.
     `CREATE TABLE pending_entries (
       kind TEXT NOT NULL,
       digest TEXT NOT NULL,
@@ -422,7 +421,7 @@ const migrations: readonly (readonly string[])[] = [
     )`,
     `CREATE INDEX pending_entries_by_expiry ON pending_entries (expires_at)`,
 
-    // `models` is JSON: what a node that joins with it may serve at once; null: nothing before an operator approved it.
+    // `models` is JSON of the models approved in advance; null: none before an operator approves.
     `CREATE TABLE node_join_tokens (
       id TEXT PRIMARY KEY,
       digest TEXT NOT NULL UNIQUE,
@@ -435,7 +434,7 @@ const migrations: readonly (readonly string[])[] = [
       used_at BIGINT,
       node_id TEXT
     )`,
-    // `models` and `environments` are JSON: what operators approved. `announced` is JSON of what it last said it serves.
+    // `models` and `environments` are JSON of the approvals. `announced` is JSON of the last announced models.
     `CREATE TABLE nodes (
       id TEXT PRIMARY KEY,
       name TEXT NOT NULL UNIQUE,
@@ -448,7 +447,7 @@ const migrations: readonly (readonly string[])[] = [
       created_at BIGINT NOT NULL,
       last_seen_at BIGINT
     )`,
-    // Which process holds a node's connection; a row of a process that is gone counts for nothing.
+    // The process that holds a node's connection. Rows of dead processes are ignored.
     `CREATE TABLE node_connections (
       node_id TEXT PRIMARY KEY,
       replica_id TEXT NOT NULL,
@@ -459,24 +458,24 @@ const migrations: readonly (readonly string[])[] = [
     `CREATE INDEX node_connections_by_replica ON node_connections (replica_id)`,
   ],
   [
-    // Id of the secret under which the digest was made, for what is looked up by one. Null: the one that was in use when
-    // rows began to say it (`first_secret` in `installation`), and what has no secret behind it.
+    // Id of the secret under which the digest was made. null: the secret in use when rows began to have ids
+    // (`first_secret` in `installation`), or no secret.
     `ALTER TABLE api_keys ADD COLUMN secret_id TEXT`,
     `ALTER TABLE app_secrets ADD COLUMN secret_id TEXT`,
   ],
   [
-    // SQLite alone has it: what the roll-ups lack for now. `sums`: JSON of the ids of a batch's requests; below batch 0, of sums
-    // that were added since, with a minus; at batch 0, the last batch that counts no more.
+    // Only in SQLite: usage that the roll-ups do not contain yet. `sums`: JSON of the ids of a batch's requests; below
+    // batch 0, negative sums of parts that were added since; at batch 0, the last batch that does not count any more.
     `CREATE TABLE usage_unrolled (
       batch BIGINT PRIMARY KEY,
       sums TEXT NOT NULL
     )`,
   ],
   [
-    // JSON of what was tried for a request, where that was more than one model server that answered (`trail-text.ts`).
+    // JSON of a request's attempts, if there was more than one answered attempt (`trail-text.ts`).
     `ALTER TABLE usage_records ADD COLUMN trail TEXT`,
-    // Requests for models that were answered with an error before they began: no usage, and no part of the sums.
-    // `model` and `stream` are null where the body was not read.
+    // Refused requests for models, without usage and not in the sums. `model` and `stream` are null if the body was not
+    // read.
     `CREATE TABLE refused_requests (
       request_id TEXT PRIMARY KEY,
       at BIGINT NOT NULL,
@@ -495,7 +494,7 @@ const migrations: readonly (readonly string[])[] = [
     `CREATE INDEX refused_requests_by_time ON refused_requests (at)`,
   ],
   [
-    // What operators declared of models beside the configuration file. `settings` is JSON of the rest, none of it secret.
+    // Model declarations of operators besides the configuration file. `settings` is JSON of the rest, without secrets.
     `CREATE TABLE models (
       id TEXT PRIMARY KEY,
       settings TEXT NOT NULL,
@@ -503,10 +502,10 @@ const migrations: readonly (readonly string[])[] = [
     )`,
   ],
   [
-    // Content is sealed under a key of its own (`content_key` in `installation`). `input_size`, `output_size`: characters of
-    // JSON of the items. `seen_at`: when somebody last worked on it; null: nobody has to. `events_until`: from then on its
-    // events are deleted; null: it has none, or has not ended. `deleted_at`: the content is erased, the row keeps a late
-    // writer from bringing it back until `expires_at`. The large columns come last.
+    // Content is sealed under its own key (`content_key` in `installation`). `input_size`, `output_size`: characters of
+    // JSON of the items. `seen_at`: the last heartbeat of the process that runs it; null: none needed. `events_until`:
+    // when its events are deleted; null: it has none, or has not ended. `deleted_at`: the content is erased, and the
+    // row prevents a late writer from restoring it until `expires_at`. The large columns come last.
     `CREATE TABLE stored_responses (
       id TEXT PRIMARY KEY,
       account_id TEXT NOT NULL,
@@ -534,7 +533,7 @@ const migrations: readonly (readonly string[])[] = [
     `CREATE INDEX stored_responses_by_expiry ON stored_responses (expires_at)`,
     `CREATE INDEX stored_responses_by_seen ON stored_responses (seen_at) WHERE seen_at IS NOT NULL`,
     `CREATE INDEX stored_responses_by_events ON stored_responses (events_until) WHERE events_until IS NOT NULL`,
-    // Where an item is that a request refers to. `item`: digest of its id, which several responses may have.
+    // Finds the item that a request refers to. `item`: digest of its id, which several responses may have.
     `CREATE TABLE stored_response_items (
       account_id TEXT NOT NULL,
       environment TEXT NOT NULL,
@@ -569,7 +568,7 @@ const migrations: readonly (readonly string[])[] = [
       metadata TEXT NOT NULL
     )`,
     `CREATE INDEX conversations_by_expiry ON conversations (expires_at)`,
-    // In a conversation an id is there once. `response_id`: the response that it came with; null: it was put in by itself.
+    // An id is unique in a conversation. `response_id`: the response that added the item; null: added separately.
     `CREATE TABLE conversation_items (
       conversation_id TEXT NOT NULL,
       place BIGINT NOT NULL,
@@ -586,7 +585,7 @@ const migrations: readonly (readonly string[])[] = [
     `CREATE INDEX conversation_items_by_owner ON conversation_items (account_id, environment, item, added_at)`,
   ],
   [
-    // Parts of the tokens, with rates of their own. `details`: JSON of what few model servers tell.
+    // Parts of the tokens with their own rates. `details`: JSON of details that only some model servers report.
     ...["usage_records", "usage_rollups"].flatMap((table) =>
       ["cached_tokens", "cache_write_tokens", "reasoning_tokens"].map(
         (column) => `ALTER TABLE ${table} ADD COLUMN ${column} BIGINT NOT NULL DEFAULT 0`,
@@ -595,7 +594,7 @@ const migrations: readonly (readonly string[])[] = [
     `ALTER TABLE usage_records ADD COLUMN details TEXT`,
   ],
   [
-    // What accounts and operators are told of. `once`: subject, window and threshold, by which it is told once.
+    // Notifications of accounts and operators. `once`: subject, window and threshold, which prevent a repetition.
     `CREATE TABLE notices (
       id TEXT PRIMARY KEY,
       at BIGINT NOT NULL,
@@ -640,13 +639,13 @@ const migrations: readonly (readonly string[])[] = [
     `CREATE INDEX notice_deliveries_waiting ON notice_deliveries (target) WHERE state = 'pending'`,
     `CREATE INDEX notice_deliveries_by_target ON notice_deliveries (target, id)`,
     `CREATE INDEX notice_deliveries_by_time ON notice_deliveries (created_at)`,
-    // What is out of order now and was told of; `replica_id`: the process that sees it.
+    // Reported faults that last; `replica_id`: the process that sees the fault.
     `CREATE TABLE incidents (
       subject TEXT PRIMARY KEY,
       replica_id TEXT NOT NULL,
       since BIGINT NOT NULL
     )`,
-    // People who want no mail of notices.
+    // People who turned off mail notifications.
     `CREATE TABLE notice_mutes (person_id TEXT PRIMARY KEY)`,
   ],
   [
@@ -656,8 +655,8 @@ const migrations: readonly (readonly string[])[] = [
     `ALTER TABLE memberships ADD COLUMN quotas TEXT NOT NULL DEFAULT '[]'`,
   ],
   [
-    // What a key may call, as JSON, null for all; what it is counted under, as JSON; and whether what it asks stays on
-    // what an operator marked as local.
+    // JSON of the models that a key may use, null for all; JSON of its tags; and whether its requests stay on local
+    // deployments.
     `ALTER TABLE api_keys ADD COLUMN models TEXT NOT NULL DEFAULT 'null'`,
     `ALTER TABLE api_keys ADD COLUMN never_leaves INTEGER NOT NULL DEFAULT 0`,
     `ALTER TABLE api_keys ADD COLUMN tags TEXT NOT NULL DEFAULT '[]'`,
@@ -667,7 +666,7 @@ const migrations: readonly (readonly string[])[] = [
   [
     // JSON of the tags that a request has.
     `ALTER TABLE usage_records ADD COLUMN tags TEXT`,
-    // The same as `usage_rollups`, of the requests that have tags: a row for each tag, and one for all tags, which is ''.
+    // Like `usage_rollups`, for requests with tags: a row for each tag, and one for all tags, which is ''.
     `CREATE TABLE usage_tag_rollups (
       account_id TEXT NOT NULL,
       environment TEXT NOT NULL,
@@ -697,17 +696,17 @@ const migrations: readonly (readonly string[])[] = [
     `CREATE INDEX usage_tag_rollups_by_app ON usage_tag_rollups (app_id, span, start) WHERE app_id <> ''`,
   ],
   [
-    // Finds what is due first of each target, without a look at what else waits.
+    // Finds the first due delivery of each target without scanning the others.
     `CREATE INDEX notice_deliveries_queue ON notice_deliveries (target, due_at) WHERE state = 'pending'`,
     `DROP INDEX notice_deliveries_waiting`,
   ],
   [
-    // Whether a member sees the usage and requests of the whole account; of a key only where it is a membership's.
+    // Whether a member sees the usage and requests of the whole account; false for keys other than memberships.
     `ALTER TABLE memberships ADD COLUMN sees_all_usage INTEGER NOT NULL DEFAULT 0`,
     `ALTER TABLE api_keys ADD COLUMN sees_all_usage INTEGER NOT NULL DEFAULT 0`,
   ],
   [
-    // Requests whose model had no price: a sum of money alone does not tell them from those that cost nothing.
+    // Requests to models without a price, which a sum of money alone cannot distinguish from free ones.
     `ALTER TABLE usage_rollups ADD COLUMN unpriced BIGINT NOT NULL DEFAULT 0`,
     `ALTER TABLE usage_tag_rollups ADD COLUMN unpriced BIGINT NOT NULL DEFAULT 0`,
   ],
@@ -731,7 +730,7 @@ const migrations: readonly (readonly string[])[] = [
     `CREATE INDEX stored_files_by_owner ON stored_files (account_id, environment, created_at, id)`,
     `CREATE INDEX stored_files_by_expiry ON stored_files (expires_at)`,
     `CREATE INDEX stored_files_gone ON stored_files (id) WHERE state = 'gone'`,
-    // Files that come in parts.
+    // Files that are uploaded in parts.
     `CREATE TABLE uploads (
       id TEXT PRIMARY KEY,
       account_id TEXT NOT NULL,
@@ -760,8 +759,8 @@ const migrations: readonly (readonly string[])[] = [
     `CREATE INDEX upload_parts_by_upload ON upload_parts (upload_id)`,
   ],
   [
-    // Batches of requests. `ending`: how one that is finalized will have ended. `claim`: the process that works on it, which
-    // has it alone until `claimed_until`.
+    // Batches of requests. `ending`: the final status of one that is being finalized. `claim`: the process that works
+    // on it, exclusively until `claimed_until`.
     `CREATE TABLE batches (
       id TEXT PRIMARY KEY,
       account_id TEXT NOT NULL,
@@ -802,8 +801,8 @@ const migrations: readonly (readonly string[])[] = [
     `CREATE INDEX batches_open ON batches (created_at) WHERE ended_at IS NULL`,
     `CREATE INDEX batches_ended ON batches (ended_at) WHERE ended_at IS NOT NULL`,
     `CREATE INDEX batches_to_clear ON batches (id) WHERE ended_at IS NOT NULL AND has_lines = 1`,
-    // One row for each request. `answer`: the sealed line of the output. `usage_record`: JSON of what is charged for it, which
-    // is written with the answer; `paid`: whether that is on the ledger.
+    // One row for each request. `answer`: the sealed line of the output. `usage_record`: JSON of its charge, written
+    // with the answer; `paid`: whether it is in the ledger.
     `CREATE TABLE batch_lines (
       batch_id TEXT NOT NULL,
       line BIGINT NOT NULL,
@@ -827,16 +826,16 @@ const migrations: readonly (readonly string[])[] = [
     `CREATE INDEX batch_lines_claimed ON batch_lines (claim) WHERE claim IS NOT NULL AND paid = 0`,
   ],
   [
-    // The highest priority that requests may have; null, of a key: that of its account's tier.
+    // The highest priority of requests; null for a key: that of its account's tier.
     `ALTER TABLE api_keys ADD COLUMN priority TEXT`,
     `ALTER TABLE tiers ADD COLUMN priority TEXT NOT NULL DEFAULT 'normal'`,
   ],
   [
-    // Whether a key's requests get answers that are kept: `on`, `off`, or as each model says.
+    // The response cache setting of a key: `on`, `off`, or null as each model is configured.
     `ALTER TABLE api_keys ADD COLUMN response_cache TEXT`,
   ],
   [
-    // What overflows of a model have cost, and what is set aside for those under way, in each span of the calendar.
+    // The cost of a model's overflow in each calendar span, including reservations of running requests.
     `CREATE TABLE overflow_spend (
       model TEXT NOT NULL,
       per TEXT NOT NULL,
@@ -846,13 +845,13 @@ const migrations: readonly (readonly string[])[] = [
     )`,
   ],
   [
-    // People may use tools wherever they are members; their keys may not until somebody says so.
+    // People may use tools wherever they are members; their keys may not until the scope is added.
     `UPDATE api_keys SET scopes = scopes || ' tools:use' WHERE kind = 'membership' AND revoked = 0`,
     // Paths of the resources that tokens are for (RFC 8707), separated by blanks.
     `ALTER TABLE authorization_codes ADD COLUMN resources TEXT NOT NULL DEFAULT '/v1'`,
     `ALTER TABLE refresh_tokens ADD COLUMN resources TEXT NOT NULL DEFAULT '/v1'`,
     `ALTER TABLE device_codes ADD COLUMN resources TEXT NOT NULL DEFAULT '/v1'`,
-    // Clients that no account registered. Without a document they registered by themselves.
+    // Clients that no account registered. Without a document they registered themselves.
     `CREATE TABLE outside_clients (
       id TEXT PRIMARY KEY,
       document_url TEXT,
@@ -866,7 +865,7 @@ const migrations: readonly (readonly string[])[] = [
     `CREATE INDEX outside_clients_allowed ON outside_clients (allowed_at) WHERE allowed_at IS NOT NULL`,
   ],
   [
-    // What MCP servers say of them, and what of it was approved: JSON as it was then, and as it was seen last.
+    // The definitions of MCP servers: JSON of the approved and of the current version.
     `CREATE TABLE tool_definitions (
       server TEXT NOT NULL,
       kind TEXT NOT NULL,
@@ -882,7 +881,7 @@ const migrations: readonly (readonly string[])[] = [
     )`,
   ],
   [
-    // What was said in calls of tools, where that is kept: sealed.
+    // Arguments and results of tool calls, if they are stored: sealed.
     `CREATE TABLE tool_contents (
       request_id TEXT PRIMARY KEY,
       account_id TEXT NOT NULL,
@@ -895,12 +894,12 @@ const migrations: readonly (readonly string[])[] = [
     `CREATE INDEX tool_contents_by_expiry ON tool_contents (expires_at)`,
   ],
   [
-    // Tools that keys, people and what hangs on them may use: JSON list; null: all.
+    // Tools that keys, people and their delegates may use: JSON list; null: all.
     `ALTER TABLE api_keys ADD COLUMN tools TEXT`,
     `ALTER TABLE memberships ADD COLUMN tools TEXT`,
   ],
   [
-    // Accounts of people at MCP servers. `sealed`: the tokens, and the client that they were given to. `claim`: of whoever renews
+    // People's accounts at MCP servers. `sealed`: the tokens and their client. `claim`: of the process that renews
     // them, until `claimed_until`.
     `CREATE TABLE tool_connections (
       id TEXT PRIMARY KEY,
@@ -932,9 +931,9 @@ const migrations: readonly (readonly string[])[] = [
     )`,
   ],
   [
-    // Scopes that MCP servers wanted beyond what a person had allowed.
+    // Scopes that MCP servers asked for beyond the allowed ones.
     `ALTER TABLE tool_connections ADD COLUMN wanted_scopes TEXT NOT NULL DEFAULT ''`,
-    // MCP servers that operators added. `sealed_credentials`: headers, or a client, as JSON; null: none.
+    // MCP servers that operators added. `sealed_credentials`: headers or a client, as JSON; null: none.
     `CREATE TABLE tool_servers (
       name TEXT PRIMARY KEY,
       place TEXT NOT NULL,
@@ -943,22 +942,22 @@ const migrations: readonly (readonly string[])[] = [
       settings TEXT NOT NULL,
       created_at BIGINT NOT NULL
     )`,
-    // Counted every few seconds, among texts that are long.
+    // Waiting definitions are counted every few seconds, among long texts.
     `CREATE INDEX tool_definitions_waiting ON tool_definitions (server) WHERE state IN ('pending', 'changed')`,
   ],
   [
-    // Tools that accounts, apps and what people allow apps may use: JSON list; null: all.
+    // Tools that accounts, apps and people's authorizations of apps may use: JSON list; null: all.
     `ALTER TABLE accounts ADD COLUMN tools TEXT`,
     `ALTER TABLE apps ADD COLUMN tools TEXT`,
     `ALTER TABLE authorization_codes ADD COLUMN tools TEXT`,
     `ALTER TABLE device_codes ADD COLUMN tools TEXT`,
   ],
   [
-    // MCP servers that a node offers: JSON list.
+    // MCP servers that a node shares: JSON list.
     `ALTER TABLE nodes ADD COLUMN tool_servers TEXT NOT NULL DEFAULT '[]'`,
   ],
   [
-    // Calls of tools that clients approved, so that none is made twice. `approval`: a digest.
+    // Approved tool calls, so that none runs twice. `approval`: a digest.
     `CREATE TABLE approved_calls (
       approval TEXT PRIMARY KEY,
       call_id TEXT NOT NULL,
@@ -968,13 +967,13 @@ const migrations: readonly (readonly string[])[] = [
     `CREATE INDEX approved_calls_by_expiry ON approved_calls (expires_at)`,
   ],
   [
-    // Digests of what else is approved, and was refused, of a tool that its server describes to each person in another way.
+    // Digests of further approved and refused versions of a tool that its server describes differently to each person.
     `ALTER TABLE tool_definitions ADD COLUMN approved_others TEXT NOT NULL DEFAULT ''`,
     `ALTER TABLE tool_definitions ADD COLUMN refused TEXT NOT NULL DEFAULT ''`,
   ],
   [
-    // The size of a chat in all, and sums by account without reading content. `size`: characters of all columns of JSON; 0
-    // of a chat that is older than the column.
+    // The total size of a chat, for sums by account without reading content. `size`: characters of all JSON columns; 0
+    // for chats older than the column.
     `ALTER TABLE stored_chats ADD COLUMN size BIGINT NOT NULL DEFAULT 0`,
     `CREATE INDEX stored_chats_by_size ON stored_chats (account_id, size)`,
     `CREATE INDEX stored_responses_by_size ON stored_responses (account_id, input_size, output_size)`,

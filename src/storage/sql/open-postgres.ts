@@ -1,4 +1,4 @@
-// Opens a database of PostgreSQL: says what is wrong with it, if anything, and brings its schema up to date.
+// Opens a PostgreSQL database: reports its faults, and migrates its schema.
 
 import { SQL } from "bun";
 import { exactMs } from "../../base/clock.ts";
@@ -8,27 +8,29 @@ import { databaseOf, openPool, type PoolBounds } from "./postgres-pool.ts";
 import { bringUpToDate, requireCurrent } from "./schema.ts";
 
 const oldestServer = 150_000;
-/** Number of an advisory lock, within the database of Headrace. */
+/** Number of an advisory lock within Headrace's database. */
 const migrationsLock = 0x6865_6102;
-/** The longest wait for another process that migrates. */
+/** Maximum wait for another process that migrates. */
 const migrationWaitMs = 60_000;
-/** A change of a table waits for all who use it, and all who come after wait behind it: soon it gives way, and tries again. */
+/**
+ * A migration waits for all users of a table, and later users wait for the migration, so it gives up soon and retries.
+ */
 const tableWaitMs = 2_000;
 const migrationTries = 5;
 const pauseMs = 500;
-/** A server that was started at the same time needs a moment. */
+/** A server that starts at the same time needs a moment. */
 const startWaitMs = 10_000;
 
 export interface PostgresOptions {
-  /** How long to wait for a server that is not there yet. */
+  /** How long to wait for a server that is not up yet. */
   waitMs?: number;
-  /** How long anybody waits at most; the usual unless told otherwise. */
+  /** Maximum waits. Default: the usual ones. */
   bounds?: PoolBounds | undefined;
 }
 
 /**
- * Opens a database of PostgreSQL 15 or later, and brings its schema up to date. Throws a StartError that says what to do;
- * none has the URL, which may have a password.
+ * Opens a database of PostgreSQL 15 or later, and migrates its schema. Throws a StartError with a remedy, without the
+ * URL, which may contain a password.
  */
 export function openPostgres(url: string, { waitMs = startWaitMs, bounds }: PostgresOptions = {}): Promise<SQL> {
   return open(url, { waitMs, bounds }, async (db) => {
@@ -43,7 +45,7 @@ export function openPostgres(url: string, { waitMs = startWaitMs, bounds }: Post
   });
 }
 
-/** Opens it for a command beside a server: throws a StartError where its schema is not that of this version. */
+/** Opens the database for a command beside a server. Throws a StartError if the schema is not that of this version. */
 export function openExistingPostgres(url: string): Promise<SQL> {
   return open(url, { waitMs: 0 }, (db) => requireCurrent(db, "postgres"));
 }
@@ -69,13 +71,13 @@ async function open(
 const lockTimeout = "55P03";
 
 export interface ServerFacts {
-  /** Such as 150018. */
+  /** The version number, such as 150018. */
   version: number | string;
   encoding: string;
   standby: boolean;
 }
 
-/** Asks again for a while where there is nothing yet, or it is still starting. */
+/** Retries for a while if the server is missing or still starting. */
 async function reach(db: SQL, waitMs: number): Promise<ServerFacts> {
   const giveUpMs = exactMs() + waitMs;
   for (;;) {
@@ -144,7 +146,7 @@ export interface PostgresPlace {
   user: string;
 }
 
-/** What of the URL may be shown. */
+/** Returns the parts of the URL that may be shown. */
 export function placeOf(url: string): PostgresPlace {
   const { hostname, port, username } = new URL(url);
   return {
@@ -154,14 +156,14 @@ export function placeOf(url: string): PostgresPlace {
   };
 }
 
-/** The server's own words may have a part of a value: only its code goes on. */
+/** The server's message may contain a value, so only its code is kept. */
 export function startError(error: unknown, place: PostgresPlace): unknown {
   const code = postgresCode(error);
   const what = code === undefined ? undefined : problem(code, place);
   return what === undefined ? error : new StartError(`${variable}: ${what} (${code})`);
 }
 
-/** Undefined: a fault of ours. */
+/** Returns undefined for a fault of the gateway. */
 function problem(code: string, { server, database, user }: PostgresPlace): string | undefined {
   if (/^28/.test(code)) {
     return `the server at ${server} does not let the user ${user} in: check user and password, and pg_hba.conf of the server.`;

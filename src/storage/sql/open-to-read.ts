@@ -1,4 +1,4 @@
-// Opens a server's database to look at it, whatever its schema: nothing is written, made, or brought up to date.
+// Opens a server's database to read it with any schema. Nothing is written, created or migrated.
 import { SQL } from "bun";
 import type { Database } from "./database.ts";
 import { placeOf, startError } from "./open-postgres.ts";
@@ -7,12 +7,12 @@ import { databaseOf } from "./postgres-pool.ts";
 
 const statementMs = 4_000;
 
-/** Throws as the library does where it cannot be opened. */
+/** Throws as the library does if it cannot be opened. */
 export async function openSqliteToRead(file: string): Promise<Database> {
   const db = new SQL({ adapter: "sqlite", filename: file, readonly: true });
   try {
     await db.unsafe("PRAGMA busy_timeout = 1000");
-    // The file itself is opened by the first that reads it.
+    // The first read opens the file.
     await db.unsafe("SELECT count(*) FROM sqlite_master");
     return db;
   } catch (error) {
@@ -21,7 +21,7 @@ export async function openSqliteToRead(file: string): Promise<Database> {
   }
 }
 
-/** Throws a StartError that says what to do, without the URL, which may have a password. */
+/** Throws a StartError with a remedy and without the URL, which may contain a password. */
 export async function openPostgresToRead(url: string): Promise<Database> {
   const db = new SQL(url, {
     max: 1,
@@ -43,7 +43,9 @@ export async function openPostgresToRead(url: string): Promise<Database> {
   }
 }
 
-/** Why the server takes no writes of this role, such as a standby; undefined where it does. Changes nothing. */
+/**
+ * Returns why the server refuses writes of this role, such as a standby. Undefined if it accepts them. Changes nothing.
+ */
 export async function writeRefusal(url: string): Promise<string | undefined> {
   const db = new SQL(url, {
     ...{ max: 1, database: databaseOf(url), connectionTimeout: 4 },
@@ -52,7 +54,7 @@ export async function writeRefusal(url: string): Promise<string | undefined> {
   const undo = new Error("only tried");
   try {
     await db.begin(async (tx) => {
-      // A server that only reads refuses the statement whether there is a row or not.
+      // A read-only server refuses the statement whether or not there is a row.
       await tx`UPDATE installation SET value = value WHERE name = 'secret_check'`;
       throw undo;
     });

@@ -1,4 +1,4 @@
-// Tells a database that cannot be used now from a fault of ours: the one is 503 and worth a retry, the other is not.
+// Distinguishes a database outage, which is 503 and worth a retry, from a fault of the gateway.
 import { SQL } from "bun";
 import { GatewayError, invalidRequest } from "../../base/errors.ts";
 import { adding, type Database, writing } from "./database.ts";
@@ -7,8 +7,8 @@ import { isPostgresOutage, postgresCode } from "./postgres-errors.ts";
 const retryAfterSeconds = 1;
 
 /**
- * Throws `service_unavailable` where the work fails because the database is locked, full, damaged or not there, and
- * `invalid_request` where it cannot take a text.
+ * Throws `service_unavailable` if the work fails because the database is locked, full, damaged or away, and
+ * `invalid_request` if it cannot store a text.
  */
 export async function available<Value>(work: Promise<Value> | PromiseLike<Value>): Promise<Value> {
   try {
@@ -18,12 +18,12 @@ export async function available<Value>(work: Promise<Value> | PromiseLike<Value>
   }
 }
 
-/** Does `work`, such as a single statement, as `writing` does; throws as `available` does. */
+/** Runs `work`, such as a single statement, as `writing` does. Throws as `available` does. */
 export function written<Result>(db: Database, work: (tx: Database) => PromiseLike<Result>): Promise<Result> {
   return available(writing(db, async (tx) => await work(tx)));
 }
 
-/** Does `work`, such as a single statement, as `adding` does; throws as `available` does. */
+/** Runs `work`, such as a single statement, as `adding` does. Throws as `available` does. */
 export function added<Result>(db: Database, work: (tx: Database) => PromiseLike<Result>): Promise<Result> {
   return available(adding(db, async (tx) => await work(tx)));
 }
@@ -31,8 +31,8 @@ export function added<Result>(db: Database, work: (tx: Database) => PromiseLike<
 const laterSeconds = 5;
 
 /**
- * Throws `service_unavailable` where the work fails, whatever the reason: what it works on is content of clients, which no
- * error may quote. `what` names it, such as "Stored chats". A text that the database cannot take is `invalid_request`.
+ * Throws `service_unavailable` for every failure, because errors must not quote the content of clients. `what` names
+ * the content, such as "Stored chats". A text that the database cannot store is `invalid_request`.
  */
 export async function reached<Value>(what: string, work: Promise<Value> | PromiseLike<Value>): Promise<Value> {
   try {
@@ -56,10 +56,10 @@ function databaseErrorCode(error: unknown): string {
   return String(postgresCode(error) ?? code ?? name ?? "unknown");
 }
 
-/** The database's own message may quote values: only its code goes on. */
+/** The database's message may quote values, so only its code is kept. */
 export function translated(error: unknown): unknown {
   const code = error instanceof SQL.SQLiteError ? String(error.code) : postgresCode(error);
-  // PostgreSQL keeps no U+0000 in texts, and does not compare with any.
+  // PostgreSQL neither stores U+0000 in texts nor compares with it.
   if (code === "22021") {
     return invalidRequest("A text has the character U+0000, which cannot be stored. Leave it out.");
   }

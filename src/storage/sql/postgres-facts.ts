@@ -1,19 +1,19 @@
-// What a PostgreSQL server says of itself and of what we may do there.
+// Facts that a PostgreSQL server reports about itself and the rights of the role.
 import type { Database } from "./database.ts";
 import { type ServerFacts, serverFacts } from "./open-postgres.ts";
 
 export interface PostgresFacts extends ServerFacts {
   tls: boolean;
   maxConnections: number;
-  /** Connections of everybody, this one included. */
+  /** Connections of all clients, including this one. */
   connections: number;
-  /** Kept for superusers and the like. */
+  /** Connections reserved for superusers and similar roles. */
   reservedConnections: number;
-  /** The most connections of this role; undefined where it has no limit. */
+  /** Maximum connections of this role. Undefined without a limit. */
   roleLimit: number | undefined;
-  /** Whether the role may make tables where ours are. */
+  /** True if the role may create tables in Headrace's schema. */
   mayCreate: boolean;
-  /** A table of ours that it may not change, as somebody else owns it. */
+  /** A table of Headrace that another role owns, so this role cannot alter it. */
   foreignTable: string | undefined;
 }
 
@@ -36,7 +36,7 @@ export async function postgresFacts(db: Database): Promise<PostgresFacts> {
       (SELECT rolconnlimit FROM pg_roles WHERE rolname = current_user) AS role_limit,
       has_schema_privilege(current_schema(), 'CREATE') AS may_create`;
   if (!server || !row) throw new Error("the server said nothing of itself");
-  // Only an owner, or who has its rights, can change a table.
+  // Only the owner of a table, or a role with its rights, can alter it.
   const [foreign]: { name: string }[] = await db`
     SELECT c.relname AS name FROM pg_class c
     WHERE c.relkind = 'r' AND c.relnamespace = to_regnamespace(current_schema())

@@ -1,4 +1,4 @@
-// Connections to PostgreSQL that outlive its restarts, and that no request waits for without end.
+// Connections to PostgreSQL that survive its restarts, with bounded waits for requests.
 
 import { SQL } from "bun";
 import { exactMs } from "../../base/clock.ts";
@@ -7,26 +7,26 @@ import { type IndexedItem, IndexedSet, noIndex } from "../../base/indexed-set.ts
 import { isLostConnection, isStaleStatement, postgresCode } from "./postgres-errors.ts";
 import { WriteTurns } from "./write-turns.ts";
 
-/** Connections of one process for all but lookups of credentials. */
+/** Connections of one process for everything except lookups of credentials. */
 const connections = 8;
-/** Connections for what tells whether a credential holds: reports that are slow must neither keep keys out, nor a revocation from being seen. */
+/** Connections for lookups of credentials: slow reports must delay neither keys nor revocations. */
 const lookupConnections = 2;
 export const connectionsOfProcess = connections + lookupConnections;
-/** How many of a transaction, about, read what a newer version may have added to. */
+/** Approximate number of statements in a transaction that read columns a newer version may have added. */
 const statementsOfWork = 4;
-/** Passes before another try, for the event loop to hear of other connections that broke. */
+/** Pause before a retry, so that the event loop learns of other broken connections. */
 const pauseMs = 10;
 
-/** Each but the first two is kept by the server. */
+/** The server enforces each bound except the first two. */
 export interface PoolBounds {
-  /** What even the server's own bounds did not end by then is not answered any more. */
+  /** Fails reads that even the server's own bounds did not end. */
   readMs: number;
   transactionMs: number;
-  /** Queries of requests are made of pieces that take milliseconds. */
+  /** Queries of requests consist of steps that take milliseconds. */
   statementMs: number;
-  /** Shorter than a statement may take, and longer than somebody who hangs in a transaction can hold a lock. */
+  /** Shorter than the statement timeout, and longer than a hanging transaction can hold a lock. */
   lockMs: number;
-  /** A process that hangs in a transaction holds up the others for so long. */
+  /** A process that hangs in a transaction blocks the others for this long. */
   idleInTransactionMs: number;
 }
 
@@ -37,18 +37,21 @@ const defaultBounds: PoolBounds = {
   lockMs: 4_000,
   idleInTransactionMs: 3_000,
 };
-/** A bound is kept to a twelfth of the shortest. */
+/** A bound is exact to a twelfth of the shortest. */
 const looksPerBound = 12;
-/** Nobody waits for a server that went silent longer than a sixth of the bound, until it answers something. */
+/**
+ * After a sixth of the bound without any answer, the server counts as silent and no request waits for it until it
+ * answers.
+ */
 const silentPart = 6;
 
 function connect(url: string, max: number, { statementMs, lockMs, idleInTransactionMs }: PoolBounds): SQL {
   return new SQL(url, {
     max,
     database: databaseOf(url),
-    // All three are in seconds.
+    // The next three are in seconds.
     connectionTimeout: 3,
-    // They end before a firewall forgets them, and so that all move to a server that took over in the end.
+    // Connections end before a firewall drops them, and eventually all move to a new primary.
     idleTimeout: 240,
     maxLifetime: 1_800,
     connection: {
@@ -56,16 +59,16 @@ function connect(url: string, max: number, { statementMs, lockMs, idleInTransact
       statement_timeout: statementMs,
       lock_timeout: lockMs,
       idle_in_transaction_session_timeout: idleInTransactionMs,
-      // What `writing` promises rests on it: after the lock, each statement sees what was committed before.
+      // `writing` relies on this level: after the lock, each statement sees all earlier commits.
       default_transaction_isolation: "read committed",
       client_encoding: "UTF8",
-      // To compile a query takes longer than any of ours should.
+      // Compiling a query takes longer than any query here should.
       jit: "off",
     },
   });
 }
 
-/** Named beside the URL: Bun would let PGDATABASE of the environment come before what is in it. */
+/** Passed besides the URL, because Bun would prefer PGDATABASE of the environment. */
 export function databaseOf(url: string): string {
   return decodeURIComponent(new URL(url).pathname.slice(1));
 }
@@ -80,11 +83,10 @@ type Query = PromiseLike<unknown>;
 type Work = (tx: SQL) => unknown;
 
 /**
- * The same as `new SQL(url)`, but:
- * - a read outside of a transaction, and the BEGIN of one, are tried again where the connection was lost, as often as
- *   there are connections: after a restart of the server each pooled one fails once. Nothing else is ever repeated, as it
- *   may have been done;
- * - what the server does not answer in time fails; if it answers nothing at all any more, all connections are given up.
+ * Behaves like `new SQL(url)`, with two additions. A read outside of a transaction, and the BEGIN of one, are retried after
+ * a lost connection, as often as there are connections, because after a restart of the server each pooled one fails once.
+ * Nothing else is repeated, because it may have been done. And work that the server does not answer in time fails; if the
+ * server answers nothing at all any more, all connections are closed.
  */
 export function openPool(url: string, bounds = defaultBounds): SQL {
   const lookups = new Pool(url, lookupConnections, bounds);
@@ -120,12 +122,12 @@ function asDatabase(pool: Pool, { close, lookups }: PoolParts): SQL {
 const turnsOfPool = Symbol("turns");
 const lookupsOfPool = Symbol("lookups");
 
-/** The turns of those who write, where the database is such a pool. */
+/** Returns the queue of writers of a pool. */
 export function turnsOf(db: SQL): WriteTurns | undefined {
   return Reflect.get(db, turnsOfPool) as WriteTurns | undefined;
 }
 
-/** The same database by connections that nothing else occupies, for short reads on which credentials hang. */
+/** Returns the database with its connections for short lookups of credentials. */
 export function lookupsOf(db: SQL): SQL {
   const parts = Reflect.get(db, lookupsOfPool) as Pick<PoolParts, "lookups"> | undefined;
   return parts?.lookups ?? db;
@@ -158,7 +160,7 @@ class Pool {
     return this.#sql;
   }
 
-  /** Lazy, as Bun's own are: it may also become a part of another query, and is never run then. */
+  /** Lazy like Bun's queries: it may become a part of another query and then never runs. */
   query(args: unknown[]): Query {
     const query: Query = Reflect.apply(this.#sql, undefined, args);
     const first = Reflect.get(query, "then") as Query["then"];
@@ -192,8 +194,8 @@ class Pool {
   }
 
   /**
-   * Each connection has prepared it, and a transaction several: one after the other is prepared anew. What could not be run
-   * was not done.
+   * Each connection, and several statements of a transaction, may have stale preparations, which are renewed one by
+   * one. A statement that could not run changed nothing.
    */
   #isStale(error: unknown, tries: number): boolean {
     return isStaleStatement(error) && tries <= statementsOfWork * this.#max;
@@ -206,7 +208,7 @@ class Pool {
       const guarded: Work = async (tx) => {
         begun = true;
         const result = await work(tx);
-        // Whoever waited for it was told that it failed.
+        // The caller was already told of a failure.
         if (isOver()) throw noAnswer();
         return result;
       };
@@ -221,14 +223,14 @@ class Pool {
         return await Reflect.apply(this.#sql.begin, this.#sql, args);
       } catch (error) {
         const mayRepeat = tries <= this.#max && !begun() && this.#sql === sql;
-        // A transaction with a statement that could not be run was undone, all of it.
+        // A failed statement undoes its whole transaction.
         if (!(isLostConnection(error) ? mayRepeat : this.#isStale(error, tries))) throw error;
       }
       await Bun.sleep(pauseMs);
     }
   }
 
-  /** Those that run fail. */
+  /** Running queries fail. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
     await this.#sql.close({ timeout: 1 });
@@ -244,7 +246,7 @@ class Pool {
     };
     const operation: Operation = { setIndex: noIndex, startedMs: exactMs(), boundMs, giveUp };
     this.#operations.add(operation);
-    // Also where nobody waits for it any more.
+    // Runs also if no caller waits any more.
     const done = work(() => isOver).then(
       (result) => {
         this.#answered();
@@ -269,7 +271,7 @@ class Pool {
 
   #look(): void {
     const nowMs = exactMs();
-    // While this process itself stood still, nobody was late.
+    // Time in which this process itself stood still does not count as the server's.
     const stoodStillMs = Math.max(0, nowMs - this.#lookedMs - this.#pollEveryMs);
     this.#lookedMs = nowMs;
     this.#answeredMs += stoodStillMs;
@@ -281,13 +283,13 @@ class Pool {
     if (late.length > 0 && nowMs - this.#answeredMs > readMs) this.#renew();
   }
 
-  /** Connections to a server that is silent would stay until TCP gives them up, which takes a quarter of an hour. */
+  /** Connections to a silent server would stay until TCP gives up, after a quarter of an hour. */
   #renew(): void {
     const old = this.#sql;
     this.#sql = connect(this.#url, this.#max, this.#bounds);
     this.#answeredMs = exactMs();
     this.#isSilent = true;
-    // The old connections are given up, whatever their server says.
+    // Closes the old connections without waiting for their server.
     void old.close({ timeout: 0 }).catch(() => {});
   }
 }

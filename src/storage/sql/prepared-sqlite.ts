@@ -1,4 +1,4 @@
-// A connection of its own to a file of SQLite, with statements that are prepared once, whose locks are waited for outside of SQLite.
+// A separate connection to a SQLite file, with statements that are prepared once. It waits for locks outside of SQLite.
 import { SQLiteError, Database as Sqlite, type Statement } from "bun:sqlite";
 import { checkpointsElsewhere } from "./checkpointer.ts";
 import { DatabasePlace } from "./database-place.ts";
@@ -6,9 +6,9 @@ import { DatabasePlace } from "./database-place.ts";
 const maxPauseMs = 16;
 
 /**
- * A transaction begins and ends within one call, so nothing else of this process comes between, and what holds the lock is
- * waited for outside of SQLite, which would wait in the thread that serves requests. Everybody else who reads before
- * writing must begin with IMMEDIATE: else a commit of this one in the middle of it makes it fail.
+ * A transaction runs within one call, so no other code of this process interleaves. Locks are waited for outside of
+ * SQLite, which would block the thread that serves requests. Every other transaction that reads before it writes must
+ * begin with IMMEDIATE: otherwise a commit of this one in between makes it fail.
  */
 export class PreparedSqlite {
   readonly #db: Sqlite;
@@ -18,7 +18,7 @@ export class PreparedSqlite {
   constructor(file: string) {
     this.#db = new Sqlite(file, { readwrite: true });
     this.#db.run("PRAGMA busy_timeout = 0");
-    // The other connection has the same; the journal mode is the file's.
+    // Use the settings of the other connection. The journal mode belongs to the file.
     this.#db.run("PRAGMA synchronous = NORMAL");
     for (const pragma of checkpointsElsewhere) this.#db.run(pragma);
     this.#place = new DatabasePlace(file);
@@ -33,7 +33,7 @@ export class PreparedSqlite {
     return statement;
   }
 
-  /** Throws, with nothing written, what `work` throws; `service_unavailable` where the file is not in its place. */
+  /** Throws what `work` throws, without a change; `service_unavailable` if the file is not in its place. */
   transact<Result>(work: () => Result): Result {
     this.#place.require();
     this.statement("BEGIN IMMEDIATE").run();
@@ -47,7 +47,7 @@ export class PreparedSqlite {
     }
   }
 
-  /** Begins anew while another holds the lock, for `waitMs` at most. */
+  /** Retries while another connection holds the lock, at most for `waitMs`. */
   async whenUnlocked<Result>(work: () => Result, waitMs: number): Promise<Result> {
     let waitedMs = 0;
     for (let pauseMs = 1; ; pauseMs = Math.min(pauseMs * 2, maxPauseMs)) {

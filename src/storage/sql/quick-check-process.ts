@@ -1,4 +1,4 @@
-// The process in which a SQLite file is checked: prints what `PRAGMA quick_check` says, a line each.
+// The process that checks a SQLite file: prints the results of `PRAGMA quick_check`, one per line.
 import { Database } from "bun:sqlite";
 
 const maxComplaints = 3;

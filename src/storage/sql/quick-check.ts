@@ -1,9 +1,9 @@
-// Whether a SQLite file is sound, as far as can be seen within a time: in a process of its own, as SQLite cannot be interrupted here.
+// Checks a SQLite file within a time limit, in a separate process because SQLite cannot be interrupted here.
 import { selfCommand } from "../../installation/places.ts";
 
 export type QuickCheck = { state: "sound" } | { state: "damaged"; what: string } | { state: "unfinished" };
 
-/** `PRAGMA quick_check`. Rejects where the process could not be started, or the file not be opened. */
+/** Runs `PRAGMA quick_check`. Rejects if the process could not be started or the file not be opened. */
 export async function quickCheck(file: string, timeoutMs: number): Promise<QuickCheck> {
   const child = Bun.spawn([...selfCommand("check-database"), file], {
     stdin: "ignore",

@@ -1,5 +1,5 @@
-// Brings a database's schema up to date, each step once; refuses one that another build made, or a newer Headrace beside which
-// this one cannot work.
+// Applies migration steps, each once. Refuses a schema of another build, or of a newer Headrace with which this one
+// cannot work.
 
 import { createHash } from "node:crypto";
 import type { SQL } from "bun";
@@ -14,25 +14,25 @@ export const knownSteps = migrationsFor("sqlite").length;
 interface AppliedStep {
   version: number | string;
   checksum: string | null;
-  /** Steps that a Headrace has to know at least to work once this one is applied; null: all. */
+  /** Steps that a Headrace must know to work once this one is applied; null: all. */
   works_from: number | string | null;
-  /** Version of the Headrace that applied it; null: one from before that was kept. */
+  /** Version of the Headrace that applied it; null for older rows. */
   made_by: string | null;
 }
 
-/** What was added to the table of steps after its first version, with its type; null in rows of before. */
+/** Columns that were added to the table of steps later, with their types; null in older rows. */
 const laterColumns = { checksum: "TEXT", works_from: "INTEGER", made_by: "TEXT" } as const;
 
 /**
- * Is called in a transaction in which nobody else does the same: of several starts at once one migrates and the others see
- * it. `last`: the step after which it stops, as an older Headrace would.
+ * Runs in a transaction, exclusively: of several concurrent starts one migrates. `last`: the step after which it stops,
+ * as an older Headrace would.
  */
 export async function bringUpToDate(tx: SQL, dialect: Dialect, last = knownSteps): Promise<void> {
   const applied = await appliedSteps(tx, dialect);
   requireKnown(applied);
   const steps = migrationsFor(dialect).slice(0, last);
   for (const { version, checksum } of applied) {
-    // A step from before checksums were kept has none.
+    // Steps that are older than checksums have none.
     if (checksum !== null) continue;
     await tx`UPDATE schema_migrations SET checksum = ${checksumOf(Number(version))} WHERE version = ${version}`;
   }
@@ -45,15 +45,15 @@ export async function bringUpToDate(tx: SQL, dialect: Dialect, last = knownSteps
   }
 }
 
-/** Steps that a database has, and how many this Headrace knows. */
+/** The applied steps, and the number that this Headrace knows. */
 export interface PendingSteps {
   from: number;
   to: number;
 }
 
 /**
- * Tells what `bringUpToDate` would do, without doing it; undefined where that is nothing, or there are no tables yet. Throws a
- * StartError for a database that this Headrace does not know.
+ * Returns what `bringUpToDate` would do. Undefined if that is nothing, or there are no tables yet. Throws a StartError
+ * for an unknown database.
  */
 export async function pendingSteps(db: SQL, dialect: Dialect): Promise<PendingSteps | undefined> {
   const applied = await readSteps(db, dialect);
@@ -62,7 +62,7 @@ export async function pendingSteps(db: SQL, dialect: Dialect): Promise<PendingSt
   return from > 0 && from < knownSteps ? { from, to: knownSteps } : undefined;
 }
 
-/** A command beside a server asks for this alone: to bring the schema up to date would take the server's own from under it. */
+/** Used by commands beside a server: a migration would break the running server. */
 export async function requireCurrent(db: SQL, dialect: Dialect): Promise<void> {
   const applied = await readSteps(db, dialect);
   requireReach(applied, "use");
@@ -78,15 +78,15 @@ export interface SchemaState {
   version: number;
   /** The version that this Headrace knows. */
   known: number;
-  /** Whether this Headrace can work with a schema that is newer than the one that it knows. */
+  /** True if this Headrace can work with a newer schema than its own. */
   isWithinReach: boolean;
-  /** Version of the Headrace that made the newest step; undefined where that was not kept. */
+  /** Version of the Headrace that made the newest step. Undefined if unknown. */
   madeBy: string | undefined;
-  /** A step that is not the one that this Headrace knows. */
+  /** The first step that differs from the one that this Headrace knows. */
   foreignStep: number | undefined;
 }
 
-/** Changes nothing, and refuses nothing. */
+/** Reads the state. Changes and refuses nothing. */
 export async function schemaState(db: SQL, dialect: Dialect): Promise<SchemaState> {
   const applied = await readSteps(db, dialect);
   const foreign = otherStep(applied);
@@ -99,7 +99,7 @@ export async function schemaState(db: SQL, dialect: Dialect): Promise<SchemaStat
   };
 }
 
-/** None where nothing was ever made. */
+/** Returns an empty set for a new database. */
 async function columnsOfSteps(db: SQL, dialect: Dialect): Promise<ReadonlySet<string>> {
   const columns: { name: string }[] =
     dialect === "sqlite"
@@ -110,7 +110,7 @@ async function columnsOfSteps(db: SQL, dialect: Dialect): Promise<ReadonlySet<st
   return new Set(columns.map(({ name }) => name));
 }
 
-/** Steps that were applied, in their order; none where nothing was ever made. */
+/** Returns the applied steps in order; none for a new database. */
 async function readSteps(db: SQL, dialect: Dialect): Promise<AppliedStep[]> {
   const columns = await columnsOfSteps(db, dialect);
   if (columns.size === 0) return [];
@@ -118,7 +118,7 @@ async function readSteps(db: SQL, dialect: Dialect): Promise<AppliedStep[]> {
   return db.unsafe(`SELECT version, ${later.join(", ")} FROM schema_migrations ORDER BY version`);
 }
 
-/** Whoever may use the tables, and not make any, can start where they are up to date. */
+/** A role that cannot create tables can start if they are up to date. */
 async function appliedSteps(tx: SQL, dialect: Dialect): Promise<AppliedStep[]> {
   const columns = await columnsOfSteps(tx, dialect);
   if (columns.size === 0)
@@ -133,7 +133,7 @@ function newestOf(applied: readonly AppliedStep[]): number {
   return Number(applied.at(-1)?.version ?? 0);
 }
 
-/** Whether each step that is not known here says that whoever knows no more than this Headrace can work all the same. */
+/** Reports whether all unknown steps allow a Headrace that knows no more than this one. */
 function isWithinReach(applied: readonly AppliedStep[]): boolean {
   return applied.every(
     ({ version, works_from }) =>
@@ -160,7 +160,7 @@ function requireKnown(applied: readonly AppliedStep[]): void {
   );
 }
 
-/** Among those that are known here. */
+/** Compares only the known steps. */
 function otherStep(applied: readonly AppliedStep[]): AppliedStep | undefined {
   return applied.find(
     ({ version, checksum }) =>
@@ -168,7 +168,7 @@ function otherStep(applied: readonly AppliedStep[]): AppliedStep | undefined {
   );
 }
 
-/** Checksum of a step as it is written down, the same for both databases; how its lines are broken is no part of it. */
+/** Returns the checksum of a step's text, the same for both databases, regardless of line breaks. */
 function checksumOf(version: number): string {
   const statements = migrationsFor("sqlite")[version - 1] ?? [];
   return createHash("sha256")

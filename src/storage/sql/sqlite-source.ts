@@ -1,13 +1,13 @@
-// What is read of a SQLite database to be copied elsewhere: its tables in the order in which rows may be added, and their rows.
+// Reads a SQLite database for a copy: its tables in an order that satisfies references, and their rows.
 import { type SQLQueryBindings, Database as Sqlite } from "bun:sqlite";
 import { StartError } from "../../base/errors.ts";
 
 export interface SourceTable {
   name: string;
   columns: readonly SourceColumn[];
-  /** Columns by which its rows are in order, and found again. */
+  /** Columns that order and identify its rows. */
   key: readonly string[];
-  /** Rows that belong to it alone are left out; a condition, or empty. */
+  /** A condition that leaves out rows that belong only to this database; may be empty. */
   condition: string;
 }
 
@@ -19,22 +19,22 @@ export interface SourceColumn {
 export type Value = string | number | bigint | null;
 export type Row = Readonly<Record<string, Value>>;
 
-/** Tables of a running process, or of the database itself: where they are copied to they are another's. */
+/** Tables of a running process or of the database itself, which the copy has of its own. */
 const tablesLeftOut: ReadonlySet<string> = new Set(["schema_migrations", "replicas", "node_connections"]);
 
-/** Names in `installation` that speak of a copy. */
+/** Names in `installation` that describe a copy. */
 export const copyNames = { from: "copied_from", to: "copied_to", id: "copy_id" } as const;
 
 const conditions: Readonly<Record<string, string>> = {
   installation: `name NOT IN ('${Object.values(copyNames).join("', '")}')`,
 };
 
-/** A look at the database as it is now: what others write meanwhile is no part of it. */
+/** A snapshot of the database. Later writes are not visible. */
 export class SqliteSource {
   readonly tables: readonly SourceTable[];
   readonly #db: Sqlite;
 
-  /** Throws a StartError where rows point to others that are not there. */
+  /** Throws a StartError if rows refer to missing ones. */
   constructor(file: string) {
     this.#db = new Sqlite(file, { readonly: true, safeIntegers: true });
     try {
@@ -52,7 +52,7 @@ export class SqliteSource {
     this.#db.close();
   }
 
-  /** Exact, as text, in the order of `expressions`. */
+  /** Returns exact values as text, in the order of `expressions`. */
   aggregate(table: SourceTable, expressions: readonly string[]): (string | null)[] {
     const asText = expressions.map((expression) => `CAST(${expression} AS TEXT)`);
     const [row = []] = this.#db.prepare(`SELECT ${asText.join(", ")} FROM ${fromTable(table)}`).values();
@@ -63,7 +63,7 @@ export class SqliteSource {
     return Number(this.aggregate(table, ["count(*)"])[0]);
   }
 
-  /** Up to `limit` rows after that one, in the order of the key. */
+  /** Yields up to `limit` rows after the given key, in key order. */
   *rows(table: SourceTable, after: readonly Value[] | undefined, limit: number): Generator<Row> {
     const key = table.key.map(quoted).join(", ");
     const places = table.key.map(() => "?").join(", ");
@@ -94,12 +94,12 @@ export function fromTable({ name, condition }: SourceTable): string {
   return quoted(name) + (condition && ` WHERE ${condition}`);
 }
 
-/** Names come from the schema. */
+/** Names come from the schema, so they need no further escaping. */
 export function quoted(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }
 
-/** A table after those that its rows point to. */
+/** Orders tables so that each follows those that it refers to. */
 function inOrder(db: Sqlite): SourceTable[] {
   const names = db
     .prepare(

@@ -1,21 +1,21 @@
-// A table's columns, each written once: from them follow the row that a statement takes and the record that a row says.
+// Columns of a table, each declared once. They convert between records and rows.
 
-/** What both databases take. Whether a value of a row is a number or text depends on the database: `Column.read` evens it out. */
+/** A value that both databases accept. `Column.read` evens out whether a number arrives as a number or text. */
 type Value = string | number | null;
 type Row = Record<string, Value>;
 
-/** How a member of a record, a `Member`, stands in its column. */
+/** The conversion of a record's `Member` to and from its column. */
 export interface Column<in Member> {
-  /** Name in the database; the member's in snake case where nothing else is said. */
+  /** Name in the database. Default: the member's in snake case. */
   readonly name?: string;
   readonly write: (member: Member) => Value;
   readonly read: (value: unknown) => unknown;
 }
 
-/** A text as it is, or null. */
+/** A text, or null. */
 export const text: Column<string | null> = { write: (member) => member, read: (value) => value };
 
-/** A number, or null. PostgreSQL gives its large integers as text. */
+/** A number, or null. PostgreSQL returns large integers as text. */
 export const integer: Column<number | null> = {
   write: (member) => member,
   read: (value) => (value === null ? null : Number(value)),
@@ -27,42 +27,42 @@ export const flag: Column<boolean | null> = {
   read: (value) => (value === null ? null : Number(value) !== 0),
 };
 
-/** Words with a space between them; none of them has one. */
+/** Words without spaces, joined by spaces. */
 export const words: Column<readonly string[]> = {
   write: (member) => member.join(" "),
   read: (value) => (value === "" ? [] : String(value).split(" ")),
 };
 
-/** A member that is undefined is not in the row, and none of what is read. */
+/** A value as JSON. An undefined member is not in the row, and the other way round. */
 export const json: Column<unknown> = {
   write: (member) => JSON.stringify(member),
   read: (value) => JSON.parse(String(value)),
 };
 
-/** A list as JSON; one that is undefined is empty. */
+/** A list as JSON. Undefined becomes an empty list. */
 export const jsonList: Column<readonly unknown[] | undefined> = {
   write: (member) => JSON.stringify(member ?? []),
   read: json.read,
 };
 
-/** A column whose name does not follow from the member's. */
+/** Gives a column a name other than its member's in snake case. */
 export function named<Member>(name: string, column: Column<Member>): Column<Member> {
   return { ...column, name };
 }
 
-/** A member for each column. */
+/** A column for each member. */
 type Columns<Entry> = { readonly [Name in keyof Entry]-?: Column<Entry[Name]> };
 
 export interface Table<Entry> {
-  /** To be spread where a table or a query has these columns and others. */
+  /** To be spread into a table or query with further columns. */
   readonly columns: Columns<Entry>;
-  /** Their names, for a statement. */
+  /** Column names for a statement. */
   readonly list: string;
-  /** The row with all columns; what else the record has is left out. */
+  /** Returns a row with all columns. Other members of the record are left out. */
   row(record: Entry): Row;
-  /** The columns of some members, for an update. */
+  /** Returns a row with the columns of some members, for an update. */
   part(record: Entry, ...members: (keyof Entry & string)[]): Row;
-  /** The record that a row says; what else the row has is left out. */
+  /** Returns the record of a row. Other columns are left out. */
   record(row: object): Entry;
   /** The record of the first row. */
   first(rows: PromiseLike<readonly object[]>): Promise<Entry | undefined>;

@@ -1,4 +1,4 @@
-// One writer of this process at a time, so that those who wait hold no connection that others could read by.
+// Queues the writers of this process, so that waiting ones hold no connection that readers need.
 import { GatewayError } from "../../base/errors.ts";
 
 const maxWaitMs = 5_000;
@@ -12,7 +12,9 @@ export class WriteTurns {
   readonly #waiting = new Set<Waiting>();
   #busy = false;
 
-  /** Works are done in the order in which they came. Throws `service_unavailable` where that takes too long; the work is not begun then. */
+  /**
+   * Runs works in order of arrival. Throws `service_unavailable` if the wait is too long; the work is then not begun.
+   */
   async take<Result>(work: () => Promise<Result>): Promise<Result> {
     if (this.#busy) await this.#turn();
     this.#busy = true;
@@ -40,7 +42,7 @@ export class WriteTurns {
     return promise;
   }
 
-  /** It stays busy until the next one takes over: nobody who comes in between may overtake. */
+  /** The queue stays busy until the next writer takes over, so that nobody overtakes. */
   #next(): void {
     const [next] = this.#waiting;
     if (next === undefined) {

@@ -24,7 +24,7 @@ export class SqlAccountStore implements AccountStore {
     this.#db = db;
   }
 
-  /** The id of the installation's first account, made when missing, by one process alone. */
+  /** Returns the id of the installation's first account. One process creates it if it is missing. */
   async ensureFirstAccount(nowSeconds: number): Promise<string> {
     const existing = await firstAccountId(this.#db);
     if (existing !== undefined) return existing;
@@ -61,7 +61,7 @@ export class SqlAccountStore implements AccountStore {
     return available(readAccount(this.#db, id));
   }
 
-  /** Lists them in the order of their ids, which begin with the time. */
+  /** Lists accounts ordered by id, which begins with the time. */
   listAccounts({ after, limit }: { after: string | undefined; limit: number }): Promise<Account[]> {
     const db = this.#db;
     const rows = db`
@@ -84,7 +84,7 @@ export class SqlAccountStore implements AccountStore {
       const updated: Account = {
         ...current,
         ...changes,
-        // One that is undefined is none.
+        // An undefined amount is no override.
         overrides: Object.fromEntries(overrides.filter(([, amount]) => amount !== undefined)),
       };
       const row = accounts.part(updated, "name", "tier", "status", "overrides", "storeChats", "tools");
@@ -97,7 +97,7 @@ export class SqlAccountStore implements AccountStore {
     return available(tiers.all(lookupsOf(this.#db)`SELECT * FROM tiers ORDER BY name`));
   }
 
-  /** Adds it, or replaces the one of this name. */
+  /** Adds or replaces the tier of this name. */
   async putTier(tier: Tier, event: AuditEvent): Promise<void> {
     const { name: _, ...figures } = tiers.row(tier);
     await changeCredentials(this.#db, event, async (tx) => {

@@ -1,4 +1,4 @@
-// The audit log in the database: added to and read, never changed.
+// The audit log in the database: append and read only.
 import type { AuditActor, AuditEvent, AuditFilter, AuditLog } from "../../domain/audit.ts";
 import type { Database } from "../sql/database.ts";
 import { added, available } from "../sql/outage.ts";
@@ -19,14 +19,14 @@ const entries = table<Entry>({
   detail: json,
 });
 
-/** Rows of one statement, well below the number of parameters that either database takes. */
+/** Rows of one statement, well below both databases' number of parameters. */
 const maxBatch = 500;
 /**
- * Rows that one query looks at. SQLite works in the thread that serves all requests: a log in which little is what is asked
- * for is read by several short queries with room for other work between them.
+ * Rows of one query. SQLite blocks the thread that serves requests, so a log with few matches is read by several short
+ * queries.
  */
 const lookedAtOnce = 2_000;
-/** Rows that one request looks at, for what may be in none of them. */
+/** Maximum rows that one request scans for rare matches. */
 const maxLookedAt = 20_000;
 
 interface Page {
@@ -42,7 +42,7 @@ export class SqlAuditLog implements AuditLog {
     this.#db = db;
   }
 
-  /** All of them or none. What is already there is left as it is, so that a failed batch can be tried again. */
+  /** Appends all or none. Existing rows stay unchanged, so that a failed batch can be retried. */
   async append(events: readonly AuditEvent[]): Promise<void> {
     if (events.length === 0) return;
     await added(this.#db, async (tx) => {
@@ -70,7 +70,7 @@ export class SqlAuditLog implements AuditLog {
     return isSought(filter) ? await this.#idBelow(filter, after, maxLookedAt) : undefined;
   }
 
-  /** Id of the last one of so many rows; undefined where there are fewer. */
+  /** Returns the id after this many rows. Undefined if there are fewer. */
   async #idBelow(filter: AuditFilter, before: string | undefined, rows: number): Promise<string | undefined> {
     const [row]: { id: string }[] = await available(this.#db`
       SELECT id FROM audit_log WHERE ${this.#indexed(filter)} ${this.#older(before)}
@@ -99,7 +99,7 @@ export class SqlAuditLog implements AuditLog {
     return before === undefined ? this.#db`` : this.#db`AND id < ${before}`;
   }
 
-  /** The condition by which one index finds rows, in the order of ids; the other filters are written as expressions that no index serves. */
+  /** Returns a condition for one index, ordered by id. The other filters are expressions that no index serves. */
   #indexed({ targetId, accountId, action }: AuditFilter) {
     const db = this.#db;
     if (targetId !== undefined) return db`target_id = ${targetId}`;
@@ -108,13 +108,13 @@ export class SqlAuditLog implements AuditLog {
   }
 }
 
-/** Whether rows that an index finds may be none of those that are asked for. */
+/** Reports whether an index may find rows that do not match. */
 function isSought({ targetId, accountId, action, start, end }: AuditFilter): boolean {
   const filters = [targetId, accountId, action].filter((one) => one !== undefined).length;
   return filters > 1 || start !== undefined || end !== undefined;
 }
 
-/** Belongs into the transaction of what the event tells of. */
+/** Call it in the transaction of the event's change. */
 export async function insertAuditEvent(tx: Database, event: AuditEvent): Promise<void> {
   await tx`INSERT INTO audit_log ${tx(toRow(event))}`;
 }

@@ -1,4 +1,4 @@
-// The key of content in the database, sealed, as one of the texts that all processes have in common.
+// The sealed content key in the database, as a value that all processes share.
 import type { ContentKeyStore } from "../../domain/seal.ts";
 import type { Database } from "../sql/database.ts";
 import { addInstallation, readInstallation } from "../sql/installation.ts";

@@ -1,4 +1,4 @@
-// The one way in which keys, accounts and tiers change: the work, its audit event and the raised revision, or nothing.
+// Changes keys, accounts and tiers: the work, its audit event and the raised revision in one transaction.
 
 import { invalidApiKey } from "../../base/invalid-api-key.ts";
 import type { Acting, ActorStatus, AuditEvent } from "../../domain/audit.ts";
@@ -12,30 +12,30 @@ import { readChain } from "./credential-rows.ts";
 import { raiseRevision } from "./revisions.ts";
 
 /**
- * What the work came to; with `changed: false` it wrote nothing, and nothing is recorded. `added`: there is something new,
- * which nobody can have remembered, so no cache has to forget what it has.
+ * The result of the work. `changed: false`: nothing was written or recorded. `added`: only new rows, so no cache has to
+ * drop anything.
  */
 export interface Outcome<Result> {
   result: Result;
   changed: boolean | "added";
-  /** Told in the place of the event that was meant: something else came of it. */
+  /** Replaces the intended event if the result differs. */
   event?: AuditEvent;
 }
 
 const listeners = new WeakMap<Database, () => void>();
 
 /**
- * `committed` is called at once for each change that somebody may remember otherwise, and before the disk is asked for it: who
- * reads meanwhile that a key is revoked, and is answered so, must not find it let in.
+ * `committed` is called at once for each change that caches must notice, before the disk sync: a reader who learns that
+ * a key is revoked must not see it accepted.
  */
 export function onCredentialChange(db: Database, committed: () => void): void {
   listeners.set(db, committed);
 }
 
 /**
- * Throws `invalid_api_key` where the key, session or role that acts ended since it was authenticated: a request in flight
- * must not make something that outlives the revocation. Throws `service_unavailable` while the database takes no writes, or
- * its disk does not keep them.
+ * Throws `invalid_api_key` if the acting key, session or role ended since its authentication: a request must not create
+ * something that outlives the revocation. Throws `service_unavailable` while the database takes no writes, or syncs
+ * fail.
  */
 export async function changeCredentials<Result>(
   db: Database,
@@ -50,19 +50,19 @@ export async function changeCredentials<Result>(
     return outcome;
   });
   if (done.changed === true) listeners.get(db)?.();
-  // A power cut must not undo a revocation that was answered.
+  // A power cut must not undo a confirmed revocation.
   if (done.changed) await confirmCommits(db);
   return done.result;
 }
 
-/** A write that no credential changes by, and that is not told. Throws as `changeCredentials` does. */
+/** Writes something that changes no credential, without notifying caches. Throws as `changeCredentials` does. */
 export async function whileActive<Result>(
   db: Database,
   by: Acting,
   work: (tx: Database) => Promise<Result>,
 ): Promise<Result> {
   await requireSync(db);
-  // An empty transaction is committed, not rolled back: on SQLite's one connection, what others write meanwhile is in it.
+  // An empty transaction is committed, not rolled back, because on SQLite's one connection it may contain other writes.
   const done = await written(db, async (tx) => {
     return (await actorIsActive(tx, by)) ? { result: await work(tx) } : undefined;
   });
@@ -70,7 +70,7 @@ export async function whileActive<Result>(
   throw invalidApiKey("ended_meanwhile");
 }
 
-/** An event may be made this long before it is written: a revocation in between counts, though its time is later. */
+/** An event may be made this long before it is written. A revocation in between counts, although its time is later. */
 const eventAgeSeconds = 5;
 
 async function actorIsActive(tx: Database, { actor, at, accountId, standing }: Acting): Promise<boolean> {
@@ -95,7 +95,7 @@ interface PersonRow {
   sessions: number | string;
 }
 
-/** A member still, or an operator, and with all that the request was let in by. */
+/** Checks that the person is still a member or operator with the rights of the request's admission. */
 async function personMayAct(tx: Database, { id, at, accountId, standing }: ActingPerson): Promise<boolean> {
   const { sessionId = null, credentialId = null, role = null, isOperator = false } = standing ?? {};
   const [person]: PersonRow[] = await tx`

@@ -1,4 +1,4 @@
-// Accounts and API keys between their rows and their records.
+// Converts accounts and API keys between rows and records.
 import type { Account } from "../../domain/account.ts";
 import { byName, keyAmounts } from "../../domain/limits/amounts.ts";
 import type { App } from "../../domain/people/app.ts";
@@ -56,10 +56,10 @@ export const accounts = table<Account>({
 
 const appTools = table<Pick<App, "tools">>({ tools: json });
 
-/** Policy allows fewer: a longer chain, or a ring, is a damaged database, and its keys are not found. */
+/** Policy allows fewer. A longer chain, or a cycle, means a damaged database, and its keys are not found. */
 const maxChainLength = 32;
 
-/** A key with those that bound it and its account; undefined where any of them is missing. */
+/** Reads a key with the keys that bound it and its account. Undefined if any is missing. */
 export async function readChain(
   db: Database,
   by: { digests: readonly string[] } | { id: string },
@@ -79,7 +79,7 @@ export async function readChain(
   return account && { keys, account };
 }
 
-/** What a person allowed an app is no more than the app may have; what people allowed themselves stays as it is. */
+/** Reduces a person's authorization to what the app may have. Other credentials stay unchanged. */
 async function withinApp(db: Database, key: ApiKeyRecord): Promise<ApiKeyRecord> {
   if (key.kind !== "grant") return key;
   const app = await appTools.first(db`SELECT tools FROM apps WHERE id = ${key.appId}`);
@@ -88,8 +88,8 @@ async function withinApp(db: Database, key: ApiKeyRecord): Promise<ApiKeyRecord>
 }
 
 /**
- * A query for the ids with which a person's usage is recorded in an account and environment: those of the membership, of
- * keys of the person's own and of apps that the person allowed, ended ones among them.
+ * Queries the ids under which a person's usage is recorded in an account and environment: the membership, the person's
+ * own keys, and allowed apps, including ended ones.
  */
 export function credentialsOf(
   db: Database,

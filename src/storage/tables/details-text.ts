@@ -1,8 +1,8 @@
-// What few model servers tell of a request's usage, as text: in a column of its record, and on the spool.
+// Details of usage that only some model servers report, as text for a record's column and the spool.
 import { z } from "zod";
 import { detailCounts, type UsageDetails } from "../../domain/usage/usage-parts.ts";
 
-/** Longest text; a longer one says what nobody could have meant, and is left out. */
+/** Maximum length. A longer text is implausible and left out. */
 const maxDetailsLength = 512;
 
 const count = z.int().nonnegative();
@@ -16,14 +16,14 @@ export const detailsSchema: z.ZodType<UsageDetails> = z.object({
   billedNanoUsd: count.optional(),
 });
 
-/** Undefined where it says nothing. */
+/** Returns undefined for empty details. */
 export function detailsText(details: UsageDetails | undefined): string | undefined {
   if (!details) return undefined;
   const text = JSON.stringify(details);
   return text === "{}" || text.length > maxDetailsLength ? undefined : text;
 }
 
-/** Undefined for what none of ours has written. */
+/** Returns undefined for a text that Headrace did not write. */
 export function readDetails(text: string): UsageDetails | undefined {
   try {
     return detailsSchema.safeParse(JSON.parse(text)).data;

@@ -1,7 +1,7 @@
-// Deletes what is stored for clients once it has expired, in the background and in small pieces.
+// Deletes expired content of clients in the background, in small steps.
 import type { Log } from "../../base/log.ts";
 
-/** The result of one piece of a sweep. */
+/** The result of one step of a sweep. */
 export interface Swept {
   deleted: number;
   /** True if no other row is left to try. */
@@ -11,20 +11,20 @@ export interface Swept {
 }
 
 export interface ExpirySweepOptions {
-  /** What the log calls it. */
+  /** The log's name for the content. */
   what: "chat" | "tool_content" | "approved_call" | "response" | "notice" | "file" | "batch";
   store: {
-    /** Deletes up to `limit`; gives how many, and, where some may have to stay, whether the sweep is over. */
+    /** Deletes up to `limit` and returns their number or, if some may have to stay, whether the sweep is over. */
     deleteExpired(nowSeconds: number, limit: number): Promise<number | Swept>;
   };
-  /** The clock by which it deletes: what has expired by another one is not found any more, but still there. */
+  /** The clock of deletions. Content that expired by another clock is hidden but still stored. */
   deletionClock: { nowSeconds(): Promise<number> };
   log: Log;
-  /** One minute unless told otherwise. */
+  /** Default: one minute. */
   everyMs?: number;
 }
 
-/** Few enough that no request notices; in between, others have their turn. */
+/** Small enough that no request is delayed noticeably. */
 const batch = 20;
 const pauseMs = 10;
 
@@ -39,13 +39,13 @@ export class ExpirySweep {
     this.#timer = setInterval(() => void this.sweep(), options.everyMs ?? 60_000);
   }
 
-  /** Deletes all that has expired by now. Never rejects: a failure is logged, and the next sweep goes on from there. */
+  /** Deletes everything that has expired. Never rejects: a failure is logged, and the next sweep continues. */
   sweep(): Promise<void> {
     this.#sweeping ??= this.#sweep();
     return this.#sweeping;
   }
 
-  /** Resolves when it no longer uses the store. */
+  /** Resolves when it does not use the store any more. */
   async close(): Promise<void> {
     this.#closed = true;
     clearInterval(this.#timer);

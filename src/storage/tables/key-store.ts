@@ -36,7 +36,7 @@ export class SqlKeyStore implements KeyStore {
     return readFirstKey(this.#db, environment);
   }
 
-  /** Lists them in the order of their ids, which begin with the time. */
+  /** Lists keys ordered by id, which begins with the time. */
   listKeys(
     { accountId, environment, personId }: { accountId: string; environment: Environment; personId?: string },
     { after, limit }: { after: string | undefined; limit: number },
@@ -66,11 +66,11 @@ export class SqlKeyStore implements KeyStore {
     });
   }
 
-  /** A key that ended by the time of the event is final: it is given as it is, and nothing is recorded. */
+  /** Returns a key that had ended by the time of the event unchanged, without an event. */
   updateKey(id: string, changes: KeyChanges, event: AuditEvent): Promise<ApiKeyRecord | undefined> {
     return changeCredentials(this.#db, event, async (tx) => {
       const current = await readKey(tx, id);
-      // A revocation is taken as long as none is final; anything else only while the key is active.
+      // A revocation is accepted until one is final; other changes only while the key is active.
       const status = current && keyStatus(current, event.at);
       const isOver = changes.revokedAt == null ? status !== "active" : current?.revoked || status === "expired";
       if (!current || isOver) return { result: current, changed: false };
@@ -82,7 +82,7 @@ export class SqlKeyStore implements KeyStore {
     });
   }
 
-  /** The successor is as the old key is now, whatever it was when the rotation was asked for. */
+  /** The successor copies the old key's current members. */
   rotateKey(
     id: string,
     successor: ApiKeyRecord,
@@ -116,11 +116,11 @@ export class SqlKeyStore implements KeyStore {
 
   async touchKeys(lastUsed: ReadonlyMap<string, number>): Promise<void> {
     const used = [...lastUsed];
-    // However many keys there are, others have their turn between two statements.
+    // Other work runs between two statements, however many keys there are.
     for (let start = 0; start < used.length; start += touchAtOnce) {
       const list = JSON.stringify(used.slice(start, start + touchAtOnce));
       await writing(this.#db, async (tx) => {
-        // They are one parameter: a statement with two for each key costs half as much again.
+        // All keys are one parameter: a statement with two for each costs half as much again.
         const rows =
           dialectOf(tx) === "postgres"
             ? tx`json_array_elements(CAST(CAST(${list} AS TEXT) AS JSON))`
@@ -151,7 +151,7 @@ function readFirstKey(db: Database, environment: Environment): Promise<ApiKeyRec
     ) ORDER BY created_at DESC, id DESC LIMIT 1`);
 }
 
-/** Nothing else of a key ever changes, but when it was last used. */
+/** Other members of a key never change, except its last use. */
 const changeable = ["name", "scopes", "expiresAt", "revokedAt", "revoked", "allowedIps"] as const;
 const ownLimits = ["rateLimit", "rateLimitWindow", "quotas", ...keyAmounts.map(({ name }) => name)] as const;
 const saidOfIt = ["models", "tools", "neverLeaves", "responseCache", "tags", "note"] as const;
@@ -161,12 +161,12 @@ async function writeKey(tx: Database, key: ApiKeyRecord): Promise<void> {
   await tx`UPDATE api_keys SET ${tx(row)} WHERE id = ${key.id}`;
 }
 
-/** A revocation that is due is final, and no longer a question of any clock. */
+/** A due revocation is final, independent of any clock. */
 function isDue(revokedAt: number | null, nowSeconds: number): boolean {
   return revokedAt !== null && revokedAt <= nowSeconds;
 }
 
-/** A revocation that was set is never lifted or put off. */
+/** A scheduled revocation is never undone or postponed. */
 function earlier(first: number | null, second: number | null): number | null {
   if (first === null || second === null) return first ?? second;
   return Math.min(first, second);

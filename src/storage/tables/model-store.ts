@@ -1,4 +1,4 @@
-// Models that operators declared beside the configuration file, in the database.
+// Model declarations of operators besides the configuration file, in the database.
 import type { AuditEvent } from "../../domain/audit.ts";
 import type { ModelSettings, ModelStore, StoredModel } from "../../domain/models/model-entry.ts";
 import type { Database } from "../sql/database.ts";
@@ -6,7 +6,7 @@ import { available } from "../sql/outage.ts";
 import { integer, json, table, text } from "../sql/table.ts";
 import { changeRouting } from "./routing-change.ts";
 
-/** What an earlier version stored has not all of them. */
+/** Members that rows of earlier versions do not have. */
 type Later = "aliases" | "priceOf" | "policies";
 const unsaid: Pick<ModelSettings, Later> = { aliases: [], priceOf: null, policies: null };
 type StoredSettings = Omit<ModelSettings, Later> & Partial<Pick<ModelSettings, Later>>;
@@ -43,7 +43,7 @@ export class SqlModelStore implements ModelStore {
     return this.#change(event, (tx) => tx`DELETE FROM models WHERE id = ${id} RETURNING id`);
   }
 
-  /** `work` gives the rows that it wrote. */
+  /** `work` returns the rows that it wrote. */
   #change(event: AuditEvent, work: (tx: Database) => PromiseLike<unknown[]>): Promise<boolean> {
     return changeRouting(this.#db, event, async (tx) => (await work(tx)).length > 0);
   }

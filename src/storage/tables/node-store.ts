@@ -1,4 +1,4 @@
-// Nodes, the tokens that let them join, and which process holds whose connection, in the database.
+// Nodes, their join tokens, and the processes that hold their connections, in the database.
 import type { AuditEvent } from "../../domain/audit.ts";
 import type { ChangeFeed } from "../../domain/change-feed.ts";
 import {
@@ -59,10 +59,10 @@ const connections = table<Omit<NodeConnection, "advertiseUrl">>({
   clientAddress: text,
   connectedAt: integer,
 });
-/** Those of processes that are there, with where each is reached. */
+/** Connections held by live processes, with the processes' URLs. */
 const liveConnections = table<NodeConnection>({ ...connections.columns, advertiseUrl: text });
 
-/** Those that let nobody in any more are shown for as long. */
+/** Unusable tokens are listed for this long. */
 const tokensKeptSeconds = 604_800;
 const maxTokensListed = 1_000;
 
@@ -110,10 +110,10 @@ export class SqlNodeStore implements NodeStore {
       const inserted: unknown[] = await tx`
         INSERT INTO nodes ${tx(nodes.row({ ...node, approvedModels, environments }))}
         ON CONFLICT DO NOTHING RETURNING id`;
-      // Its key is that of another node.
+      // Another node has the same key.
       if (inserted.length === 0) return "unknown";
       await tx`UPDATE node_join_tokens SET used_at = ${at}, node_id = ${node.id} WHERE id = ${token.id}`;
-      // An earlier node of the name may have been drained as it was deleted.
+      // An earlier node of the name may have been drained when it was deleted.
       await tx`DELETE FROM drained_upstreams WHERE name = ${node.name}`;
       await insertAuditEvent(tx, event(token));
       await raiseRevision(tx, "routing");
@@ -136,7 +136,7 @@ export class SqlNodeStore implements NodeStore {
       const row = nodes.part(updated, "name", "approvedModels", "environments", "maxConcurrency", "local");
       await tx`UPDATE nodes SET ${tx(row)} WHERE id = ${id}`;
       if (name !== before.name) {
-        // Drained it stays, under the name that it has now.
+        // A drained node stays drained under its new name.
         await tx`DELETE FROM drained_upstreams WHERE name = ${name}`;
         await tx`UPDATE drained_upstreams SET name = ${name} WHERE name = ${before.name}`;
       }
@@ -174,7 +174,7 @@ export class SqlNodeStore implements NodeStore {
       if (tokens.length > 0) await insertAuditEvent(tx, event);
       return tokens.length > 0;
     });
-    // No cache knows of tokens: each is looked up. But a power cut must not bring one back that was answered as deleted.
+    // No cache holds tokens: each is looked up. But a power cut must not restore a deleted one.
     if (deleted) await confirmCommits(this.#db);
     return deleted;
   }
@@ -219,20 +219,20 @@ export class SqlNodeStore implements NodeStore {
     await added(this.#db, (tx) => tx`UPDATE nodes SET last_seen_at = ${at} WHERE id IN ${tx([...nodeIds])}`);
   }
 
-  /** `work` gives whether it wrote anything. The feed is told once the change stands. */
+  /** `work` returns whether it wrote anything. Notifies the feed after the commit. */
   #change(event: AuditEvent, work: (tx: Database) => Promise<boolean>): Promise<boolean> {
     return changeRouting(this.#db, event, work, () => this.#feed.announce("routing"));
   }
 }
 
-/** Records and logs name upstreams and nodes alike. */
+/** Upstreams and nodes share names in records and logs. */
 async function isTaken(tx: Database, name: string): Promise<boolean> {
   const taken: unknown[] = await tx`
     SELECT name FROM nodes WHERE name = ${name} UNION ALL SELECT name FROM upstreams WHERE name = ${name}`;
   return taken.length > 0;
 }
 
-/** Tells whether the node says something new of itself; undefined where there is none of that id. */
+/** Returns whether the node's facts changed. Undefined if there is no such node. */
 async function writeSeen(tx: Database, nodeId: string, seen: NodeSeen): Promise<boolean | undefined> {
   const announced = JSON.stringify(seen.announced);
   const servers = JSON.stringify(seen.toolServers);

@@ -1,4 +1,4 @@
-// A row of `usage_records` and the record that it says, whichever database it is of. Read by the thousand: no table of columns.
+// Converts a row of `usage_records` of either database to a record. Hand-written, because thousands are read at once.
 import type { Environment } from "../../domain/api-key.ts";
 import type { BookedOperation } from "../../domain/models/operation.ts";
 import type { UsageOutcome, UsageRecord } from "../../domain/usage/usage.ts";
@@ -7,7 +7,7 @@ import { readDetails } from "./details-text.ts";
 import { readTags } from "./tags-text.ts";
 import { readTrail } from "./trail-text.ts";
 
-/** PostgreSQL gives its large integers as text. */
+/** PostgreSQL returns large integers as text. */
 export interface RecordRow {
   request_id: string;
   at: number | string;

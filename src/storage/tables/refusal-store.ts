@@ -6,7 +6,7 @@ import { added, available } from "../sql/outage.ts";
 import { type Column, integer, table, text } from "../sql/table.ts";
 import { credentialsOf } from "./credential-rows.ts";
 
-/** Null is '' there, as a primary key has no null: not told apart; of an app, also: none. */
+/** Stores null as '', because a primary key has no null: not distinguished, or no app. */
 const orEmpty: Column<string | null> = { write: (member) => member ?? "", read: (value) => value || null };
 
 const refusals = table<RefusalCount>({
@@ -21,7 +21,7 @@ const refusals = table<RefusalCount>({
   lastAt: integer,
 });
 
-/** How far one query reads: SQLite works in the thread that serves all requests. */
+/** The range of one query, because SQLite blocks the thread that serves requests. */
 const windowSeconds = 86_400;
 
 export class SqlRefusalStore implements RefusalStore {
@@ -32,7 +32,7 @@ export class SqlRefusalStore implements RefusalStore {
   }
 
   async add(counts: readonly RefusalCount[]): Promise<void> {
-    // They are written in one order, so that neither of two processes waits for rows of the other that waits for its own.
+    // Written in one order, so that two processes do not wait for each other's rows.
     const rows = counts.toSorted((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1)).map(refusals.row);
     await added(
       this.#db,
@@ -52,7 +52,7 @@ export class SqlRefusalStore implements RefusalStore {
     const counts: RefusalCount[] = [];
     for (let until = end; until > start && counts.length < limit; until -= windowSeconds) {
       if (until < end) await new Promise(setImmediate);
-      // The order of the primary key, backwards: no more is read than is given, but for an app or a person.
+      // Reads the primary key backwards: only returned rows, except for an app or a person.
       const found = refusals.all(db`
         SELECT * FROM refusals
         WHERE account_id = ${accountId} AND environment = ${environment}

@@ -22,7 +22,7 @@ const refusedRequests = table<RefusedRequest>({
   durationMs: integer,
 });
 
-/** How many rows one query looks at, and how many queries one page takes: SQLite works in the thread that serves requests. */
+/** Rows of one query, and queries of one page: SQLite blocks the thread that serves requests. */
 const rowsAtOnce = 2_000;
 const queriesOfPage = 8;
 
@@ -71,7 +71,7 @@ export class SqlRefusedRequests implements RefusedRequestStore {
     return { refused, next: null };
   }
 
-  /** Start of what is read up to `until`: all of a second at least. */
+  /** Returns the start of the range to read up to `until`: at least a whole second. */
   async #sliceStart({ accountId, environment, start }: RequestFilter, until: number): Promise<number> {
     const [row]: { at: number | string }[] = await available(this.#db`
       SELECT at FROM refused_requests

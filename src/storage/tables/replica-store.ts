@@ -1,4 +1,4 @@
-// Which processes share this database: each row is one of them, and says when it was last there.
+// The processes that share this database: a row for each, with its last heartbeat.
 import { type Replica, type ReplicaStore, replicaGoneSeconds } from "../../domain/replica.ts";
 import { type Database, databaseSeconds } from "../sql/database.ts";
 import { added } from "../sql/outage.ts";
@@ -12,7 +12,7 @@ const replicas = table<Replica>({
   seenAt: integer,
 });
 
-/** One that only paused for a while finds its row again, and with it since when it runs. */
+/** A process that only paused finds its row, and its start time, again. */
 const keptSeconds = 600;
 
 export class SqlReplicaStore implements ReplicaStore {
@@ -22,7 +22,7 @@ export class SqlReplicaStore implements ReplicaStore {
     this.#db = db;
   }
 
-  /** All times are the database's: those of the processes may differ, and would make others look dead. */
+  /** All times are the database's, because different clocks of processes would make others look dead. */
   async beat(replica: Pick<Replica, "id" | "advertiseUrl" | "version">, alone: boolean): Promise<Replica[]> {
     const { id, advertiseUrl, version } = replica;
     return added(this.#db, async (tx) => {

@@ -1,4 +1,4 @@
-// Deletes records that are past their time, a few at once, and remembers up to when: what is older is never added again.
+// Deletes records after their retention, a few at a time, and remembers the limit: older ones are never added again.
 import type { AuditEvent } from "../../domain/audit.ts";
 import type {
   KeptFrom,
@@ -25,14 +25,14 @@ const defaultsName = "retention_defaults_from";
 /** `believed`, or `believed from seen`. */
 const seenName = "retention_seen_times";
 
-/** Name in `installation` of a time: usage of before it was deleted, and counted before. */
+/** Name in `installation` of a time: earlier usage was deleted after it was counted. */
 export const requestsKeptFrom = names.requests;
-/** The same of the roll-ups by hour. */
+/** The same for hourly roll-ups. */
 export const hourlyUsageKeptFrom = names.hourly_usage;
 
 /**
- * Number of an advisory lock of PostgreSQL, within the database of Headrace. Whoever adds usage shares it, so that none is
- * added of a time from before which it is deleted.
+ * Number of an advisory lock of PostgreSQL within Headrace's database. Writers of usage share it, so that no usage is
+ * added from before the deletion limit.
  */
 export const usageAgeLock = 0x6865_6105;
 
@@ -44,7 +44,7 @@ interface OwnedTable {
 }
 
 const rollupKey = "span, start, key_id, app_id, model";
-/** Whoever has rows in the second of two tables has some in the first as well, which stay longer. */
+/** Owners with rows in the second table also have rows in the first, which are kept longer. */
 const owned = {
   hourly_usage: [
     { name: "usage_rollups", key: rollupKey, only: "span = 'hour' AND " },
@@ -53,7 +53,7 @@ const owned = {
   refusals: [{ name: "refusals", key: "start, key_id, app_id, model, reason", only: "" }],
 } as const satisfies Partial<Record<RetainedKind, readonly [OwnedTable, ...OwnedTable[]]>>;
 
-/** All others: their table, in which the column of their time is called `at`, and its primary key. */
+/** The other kinds: their table, in which the time column is called `at`, and its primary key. */
 const byTime: Readonly<Record<Exclude<RetainedKind, keyof typeof owned>, readonly [table: string, key: string]>> = {
   requests: ["usage_records", "request_id"],
   audit: ["audit_log", "id"],
@@ -136,7 +136,7 @@ export class SqlRetentionStore implements RetentionStore, SeenTimesStore {
     await written(this.#db, (tx) => putInstallation(tx, seenName, value));
   }
 
-  /** Finds them by the index of times. */
+  /** Deletes by the index of times. */
   async #purgeByTime([table, key]: (typeof byTime)["requests"], before: number, limit: number) {
     const deleted = await this.#delete(
       (tx) => tx`
@@ -147,7 +147,7 @@ export class SqlRetentionStore implements RetentionStore, SeenTimesStore {
     return { deleted, next: deleted < limit ? null : undefined };
   }
 
-  /** Goes through one account and environment after the other: the primary key begins with them, and no index with the time. */
+  /** Deletes by account and environment: the primary key begins with them, and no index begins with the time. */
   async #purgeOwned(
     tables: readonly [OwnedTable, ...OwnedTable[]],
     before: number,

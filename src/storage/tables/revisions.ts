@@ -1,10 +1,10 @@
-// The numbers by which other processes see that credentials, or upstreams, nodes and models, were changed.
+// Revision numbers by which processes notice changes of credentials, or of upstreams, nodes and models.
 import type { Database } from "../sql/database.ts";
 
 /** Rows of `credential_revision`. */
 const ids = { credentials: 1, routing: 2 } as const;
 
-/** Belongs into the transaction of the change. */
+/** Call it in the transaction of the change. */
 export async function raiseRevision(tx: Database, of: keyof typeof ids): Promise<void> {
   await tx`UPDATE credential_revision SET revision = revision + 1 WHERE id = ${ids[of]}`;
 }

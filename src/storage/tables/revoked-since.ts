@@ -1,4 +1,4 @@
-// What was revoked in one state of a database and is not in another, older one: it is valid again once that is restored.
+// Finds what was revoked in one state of a database but not in an older one: restoring that makes it valid again.
 import { Database as Sqlite } from "bun:sqlite";
 
 export interface RevokedCredential {
@@ -8,7 +8,7 @@ export interface RevokedCredential {
   name: string;
 }
 
-/** Goes by what `current` says; undefined where that cannot be read, as it is damaged or of an old version. */
+/** Compares with `current`. Undefined if that cannot be read, because it is damaged or of an old version. */
 export function revokedSince(current: string, restored: string, nowSeconds: number): RevokedCredential[] | undefined {
   try {
     const valid = new Set(

@@ -1,4 +1,4 @@
-// The one way in which upstreams, nodes and models change: the work, its audit event and the raised revision, or nothing.
+// Changes upstreams, nodes and models: the work, its audit event and the raised revision in one transaction.
 import type { AuditEvent } from "../../domain/audit.ts";
 import type { Database } from "../sql/database.ts";
 import { confirmCommits } from "../sql/durable-commits.ts";
@@ -7,9 +7,8 @@ import { whileActive } from "./credential-change.ts";
 import { raiseRevision } from "./revisions.ts";
 
 /**
- * `work` gives whether it wrote anything, and so does this; `onChanged` is called as soon as it is visible to others, while
- * the disk is still asked to keep it. No credential changes by it, so no cache has to forget one.
- * Throws as `whileActive` does.
+ * `work` returns whether it wrote anything, and so does this function. `onChanged` is called when the change is
+ * visible, before the disk sync. No cache of credentials is affected. Throws as `whileActive` does.
  */
 export async function changeRouting(
   db: Database,
@@ -23,7 +22,7 @@ export async function changeRouting(
     await raiseRevision(tx, "routing");
     return true;
   });
-  // A power cut must not undo what was answered: a price that was set, a server that was drained.
+  // A power cut must not undo a confirmed change, such as a price or a drained server.
   if (changed) {
     onChanged();
     await confirmCommits(db);

@@ -1,18 +1,18 @@
-// What hangs on the installation's secret in the database: which one is in use, and what there is under which.
+// The installation's secret in the database: which secret is in use, and which rows depend on which secret.
 import type { Database } from "../sql/database.ts";
 import { addInstallation, putInstallation, readInstallation } from "../sql/installation.ts";
 import { available, written } from "../sql/outage.ts";
 import { contentKeyName } from "./content-key-store.ts";
 
-/** Names in `installation`. `first`: the secret of rows from before they said theirs; `since`: when the one in use became it. */
+/** Names in `installation`. `first`: the secret of rows without an id; `since`: when the current one came into use. */
 const names = { check: "secret_check", first: "first_secret", since: "secret_since" } as const;
 
 export interface SecretState {
-  /** Check value of the secret in use; undefined: of a Headrace that kept none, or a new database. */
+  /** Check value of the secret in use. Undefined for a new database, or one of an older Headrace. */
   check: string | undefined;
-  /** Id of the secret under which rows are that do not say it. */
+  /** Id of the secret of rows without an id. */
   first: string | undefined;
-  /** Unix seconds; undefined: since the beginning. */
+  /** Unix seconds. Undefined: since the beginning. */
   since: number | undefined;
 }
 
@@ -29,11 +29,11 @@ export interface SealedValue {
   /** Id or name. */
   id: string;
   sealed: string;
-  /** Where an upstream is; null for what is no upstream's. */
+  /** URL of an upstream; null for other values. */
   url: string | null;
 }
 
-/** How many there are that can be used still, by the id of the secret that they were made under. */
+/** Numbers of usable credentials by the id of their secret. */
 export interface SecretUse {
   keys: Map<string, number>;
   appSecrets: Map<string, number>;
@@ -46,11 +46,11 @@ export interface KeyUnderSecret {
   last_used_at: number | string | null;
 }
 
-/** Rows of one statement. SQLite works in the thread that serves all requests. */
+/** Rows of one statement. SQLite blocks the thread that serves requests. */
 const rowsAtOnce = 2_000;
 const renewedAtOnce = 100;
 
-/** Tells nobody anything of the secret. */
+/** The id reveals nothing about the secret. */
 export function secretIdOf(check: string): string {
   return check.slice(0, 16);
 }
@@ -75,8 +75,8 @@ export class SqlSecretStore {
   }
 
   /**
-   * Makes `own` the one in use where there is none yet, or one that is accepted. `before`: of a database that says none,
-   * the secret that it was written under. False where another one is in use: of two first starts one decides.
+   * Makes `own` the secret in use if there is none, or an accepted one. `before`: the secret of a database without one.
+   * Returns false if another one is in use, so that one of two first starts decides.
    */
   claim(given: { own: string; accepted: readonly string[]; before: string; nowSeconds: number }): Promise<boolean> {
     const { own, accepted, before, nowSeconds } = given;
@@ -91,8 +91,8 @@ export class SqlSecretStore {
   }
 
   /**
-   * Takes the digest under the secret in use in the place of an older one, where the row still has that. Nothing is done by
-   * a process whose secret is no longer the one in use. No credential changes by it: no cache has to forget anything.
+   * Replaces digests of an older secret with those of the one in use, in rows that are unchanged. Does nothing if the
+   * process's secret is not in use any more. No credential changes.
    */
   async renewDigests(renewals: readonly DigestRenewal[], own: string): Promise<void> {
     for (let start = 0; start < renewals.length; start += renewedAtOnce) {
@@ -107,7 +107,7 @@ export class SqlSecretStore {
     }
   }
 
-  /** Counts the keys and the secrets of apps that have not ended. `first`: the same as in `SecretState`. */
+  /** Counts current keys and app secrets. `first`: as in `SecretState`. */
   async use(first: string, nowSeconds: number): Promise<SecretUse> {
     const db = this.#db;
     const keys = new Map<string, number>();
@@ -133,7 +133,7 @@ export class SqlSecretStore {
     return { keys, appSecrets: new Map(rows.map((row) => [row.secret, Number(row.rows)])) };
   }
 
-  /** Keys that have not ended and are not under the secret in use, those used last first. */
+  /** Lists current keys under other secrets than the one in use, the last used first. */
   async keysUnderOthers(inUse: string, first: string, nowSeconds: number, limit: number): Promise<KeyUnderSecret[]> {
     return await available(this.#db`
       SELECT id, name, account_id, last_used_at FROM api_keys
@@ -141,7 +141,7 @@ export class SqlSecretStore {
       ORDER BY coalesce(last_used_at, 0) DESC, id LIMIT ${limit}`);
   }
 
-  /** Join tokens that let somebody in and were made before that time. */
+  /** Counts usable join tokens that were made before that time. */
   async openJoinTokens(since: number, nowSeconds: number): Promise<number> {
     const [row]: { tokens: number | string }[] = await available(this.#db`
       SELECT count(*) AS tokens FROM node_join_tokens
@@ -149,7 +149,7 @@ export class SqlSecretStore {
     return Number(row?.tokens ?? 0);
   }
 
-  /** Gives what is opened again and again; answers and entries that live for minutes are not among it. */
+  /** Returns long-lived sealed values, without answers and entries that live for minutes. */
   async sealedValues(nowSeconds: number): Promise<SealedValue[]> {
     const keys: { id: string; sealed: string }[] = await available(this.#db`
       SELECT id, sealed_private_jwk AS sealed FROM signing_keys WHERE retires_at IS NULL OR retires_at > ${nowSeconds}`);
@@ -166,7 +166,7 @@ export class SqlSecretStore {
     ];
   }
 
-  /** Credentials of MCP servers, tokens of people there, and clients that were registered for them. */
+  /** Credentials of MCP servers, people's tokens there, and clients that were registered for them. */
   async #ofTools(): Promise<SealedValue[]> {
     const servers: { id: string; sealed: string; place: string }[] = await available(this.#db`
       SELECT name AS id, sealed_credentials AS sealed, place FROM tool_servers WHERE sealed_credentials IS NOT NULL`);
@@ -184,7 +184,7 @@ export class SqlSecretStore {
     ];
   }
 
-  /** Does nothing where the value is no longer as it was found. `by`: null gives it up; a signing key stays, for what it signed. */
+  /** Does nothing if the value has changed. `by`: null drops it, except for a signing key, whose signatures remain. */
   async replaceSealed({ table, id, sealed }: SealedValue, by: string | null): Promise<void> {
     await written(this.#db, async (tx) => {
       if (table === "upstreams") {

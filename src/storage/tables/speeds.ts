@@ -1,4 +1,4 @@
-// How fast models answered lately, from the newest of the ledger's records.
+// Speeds of models from the newest records of the ledger.
 import type { Speed, Speeds } from "../../domain/usage/speed.ts";
 import type { Database } from "../sql/database.ts";
 import { available } from "../sql/outage.ts";
@@ -14,7 +14,10 @@ interface Row {
 
 const minuteSeconds = 60;
 const minutes = 15;
-/** The most rows of each minute: enough for a mean, and read in a millisecond, as SQLite works in the thread that serves requests. */
+/**
+ * Maximum rows of each minute: enough for a mean, and read in a millisecond, because SQLite blocks the thread that
+ * serves requests.
+ */
 const rowsPerMinute = 500;
 
 export class SqlSpeeds implements Speeds {
@@ -39,7 +42,7 @@ export class SqlSpeeds implements Speeds {
     }));
   }
 
-  /** What came after the first token took the time after it. */
+  /** Tokens after the first, divided by the time after it. */
   async #read(from: number, until: number): Promise<Row[]> {
     return await available(this.#db`
       SELECT model, upstream, count(*) AS timed, sum(first_token_ms) AS first_token_ms,

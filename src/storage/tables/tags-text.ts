@@ -1,4 +1,5 @@
-// The tags of a request as the column of its record has them: a JSON array. No tag has a character that JSON escapes.
+// Returns the tags of a request as its record's column stores them: a JSON array. Tags have no character that JSON
+// escapes.
 
 export function tagsText(tags: readonly string[]): string {
   return JSON.stringify(tags);
@@ -8,7 +9,7 @@ export function readTags(text: string | null): readonly string[] | undefined {
   return text === null ? undefined : (JSON.parse(text) as string[]);
 }
 
-/** What the text has in it where it has this tag, and only then. */
+/** Returns the substring of the column that occurs exactly if the request has this tag. */
 export function tagInText(tag: string): string {
   return JSON.stringify(tag);
 }

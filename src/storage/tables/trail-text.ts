@@ -1,4 +1,4 @@
-// A trail as the spool and the database keep it: JSON, each step an array.
+// An attempt log as the spool and the database store it: JSON, each step an array.
 import { z } from "zod";
 import { stepResults, type Trail, type TrailStep } from "../../domain/usage/trail.ts";
 
@@ -14,11 +14,11 @@ const stepSchema = z.tuple(
     whole,
     whole,
   ],
-  // How many are left out before it, where any are; what a later version adds stands behind that.
+  // The number of omitted steps, if any. Later versions append further values.
   z.unknown(),
 );
 
-/** Reads a trail as it stands in a line of the spool. */
+/** Parses an attempt log in a line of the spool. */
 export const trailSchema: z.ZodType<Trail> = z.array(stepSchema).transform((steps) => steps.map(named));
 
 export function trailText(trail: Trail): string {
@@ -26,8 +26,8 @@ export function trailText(trail: Trail): string {
 }
 
 /**
- * Gives as much of it as fits into so many bytes of UTF-8: the last step, then the first ones, each without its reason where
- * that is too long. Undefined where not even the last one fits.
+ * Returns as much of the log as fits into so many bytes of UTF-8: the last step, then the first ones, without reasons
+ * that are too long. Undefined if not even the last step fits.
  */
 export function shortTrailText(trail: Trail, maxBytes: number): string | undefined {
   const whole = trailText(trail);
@@ -68,7 +68,7 @@ function valuesOf(step: TrailStep): unknown[] {
   return leftOut ? [...values, leftOut] : values;
 }
 
-/** Undefined where it cannot be read, as of a later version: the rest of its record must not be lost for that. */
+/** Returns undefined for an unreadable text, as of a later version, so that the rest of its record is kept. */
 export function readTrail(text: string): Trail | undefined {
   try {
     return trailSchema.safeParse(JSON.parse(text)).data;

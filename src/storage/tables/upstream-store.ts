@@ -1,4 +1,4 @@
-// Model servers that operators added, and the names of those that are drained, in the database; keys arrive sealed.
+// Upstreams that operators added, and names of drained upstreams, in the database. Keys arrive sealed.
 import type { AuditEvent } from "../../domain/audit.ts";
 import type { StoredUpstream, UpstreamChange, UpstreamStore } from "../../domain/models/upstream.ts";
 import { speechOf, type UpstreamSpeech, usualSpeech } from "../../domain/models/upstream-speech.ts";
@@ -8,7 +8,7 @@ import { integer, json, table, text } from "../sql/table.ts";
 import { readRevision } from "./revisions.ts";
 import { changeRouting, setDrained } from "./routing-change.ts";
 
-/** What the column `settings` holds. */
+/** The content of the column `settings`. */
 type Settings = Pick<
   StoredUpstream,
   "discover" | "local" | "environments" | "timeoutSeconds" | "idleSeconds" | "maxConcurrency" | keyof UpstreamSpeech
@@ -22,7 +22,7 @@ const upstreams = table<Omit<StoredUpstream, keyof Settings> & { settings: Setti
   createdAt: integer,
 });
 
-/** Rows that were written before an upstream could be spoken to otherwise, or be local, say nothing of it. */
+/** Defaults for rows that are older than these members. */
 const unsaid = { ...usualSpeech, local: false };
 
 export class SqlUpstreamStore implements UpstreamStore {

@@ -1,4 +1,4 @@
-// Whom usage is recorded for, by name: credentials that have ended and people who were deleted included.
+// Names of the parties of usage, including ended credentials and deleted people.
 import type { UsageParties, UsageParty } from "../../domain/usage/statement.ts";
 import type { Database } from "../sql/database.ts";
 import { available } from "../sql/outage.ts";
@@ -39,7 +39,7 @@ export class SqlUsageParties implements UsageParties {
     return parties;
   }
 
-  /** The credentials of a membership have the person's address as their name, and stay. */
+  /** A membership's credentials keep the person's address as their name. */
   async people(accountId: string, ids: readonly string[]): Promise<Map<string, string>> {
     const db = this.#db;
     const names = new Map<string, string>();
@@ -55,7 +55,7 @@ export class SqlUsageParties implements UsageParties {
   }
 }
 
-/** Between two of them other work has room: SQLite works in the thread that serves requests. */
+/** Other work runs between two pieces, because SQLite blocks the thread that serves requests. */
 async function* pieces(ids: readonly string[]): AsyncGenerator<string[]> {
   for (let i = 0; i < ids.length; i += atOnce) {
     if (i > 0) await new Promise(setImmediate);

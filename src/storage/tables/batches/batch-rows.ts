@@ -1,4 +1,4 @@
-// Batches and their lines between their rows and their records.
+// Converts batches and their lines between rows and records.
 import type { Batch, BatchLine } from "../../../domain/batches/batch.ts";
 import { integer, json, jsonList, table, text } from "../../sql/table.ts";
 import { makerColumns } from "../files/file-store.ts";

@@ -55,12 +55,12 @@ export class SqlBatchStore implements BatchStore {
     const mine = madeFor(this.#db, owner);
     return await available(
       writing(this.#db, async (tx) => {
-        // The lines stay as they are, however many: none of a batch that is to end is claimed or answered any more.
+        // The lines stay unchanged: lines of an ending batch are neither claimed nor answered.
         await tx`
           UPDATE batches AS c SET status = 'finalizing', ending = 'cancelled', cancelling_at = ${nowSeconds},
             finalizing_at = ${nowSeconds}, claim = NULL, claimed_until = 0
           WHERE id = ${id} AND ${mine} AND (status = 'in_progress' OR (status = 'validating' AND form = 'openai'))`;
-        // Anthropic tells a result of each request: they are all read first.
+        // Anthropic's batches have a result for each request, so all lines are read first.
         await tx`
           UPDATE batches AS c SET ending = 'cancelled', cancelling_at = ${nowSeconds}
           WHERE id = ${id} AND ${mine} AND status = 'validating' AND ending IS NULL`;
@@ -72,7 +72,7 @@ export class SqlBatchStore implements BatchStore {
   async delete(owner: ResponseOwner, id: string): Promise<boolean> {
     const batch = await this.find(owner, id);
     if (!batch || batch.endedAt === null) return false;
-    // What is left of its lines goes first, few at a time: they are many, and others write as well.
+    // Deletes the remaining lines first, a few at a time, because they are many and other writers wait.
     const forget = () =>
       written(
         this.#db,

@@ -1,4 +1,4 @@
-// The work on batches in the database: whoever claims a batch or a line has it alone, until the lease is over.
+// The work on batches in the database: a claim of a batch or line is exclusive until its lease is over.
 import type {
   AnsweredLine,
   Batch,
@@ -38,7 +38,7 @@ export class SqlBatchWork implements BatchWork {
     const db = this.#db;
     const now = databaseSeconds(db);
     const due = db`status IN ('validating', 'finalizing') AND claimed_until <= ${now}`;
-    // Nothing is to be done nearly always, and then nobody's writing is held up.
+    // Usually there is no work; then no writer is blocked.
     const [found]: { id: string }[] = await available(
       db`
         SELECT id FROM batches WHERE ended_at IS NULL AND ${due}
@@ -75,7 +75,7 @@ export class SqlBatchWork implements BatchWork {
       adding(this.#db, async (tx) => {
         const [mine] = await tx`SELECT id FROM batches WHERE id = ${batchId} AND claim = ${id} ${this.#locking(tx)}`;
         if (!mine) return false;
-        // Another one may have validated the same up to here after a lease that was lost: the lines are the same.
+        // Another process may have validated the same lines after a lost lease.
         await tx`INSERT INTO batch_lines ${tx(rows)} ON CONFLICT (batch_id, line) DO NOTHING`;
         return true;
       }),
@@ -136,7 +136,7 @@ export class SqlBatchWork implements BatchWork {
     const rows: (object & { attempts: number | string })[] = await available(
       adding(this.#db, async (tx) => {
         const now = databaseSeconds(tx);
-        // What another process is about to take is passed over, not waited for.
+        // Rows that another process is claiming are skipped.
         const passing = dialectOf(this.#db) === "postgres" ? tx`FOR UPDATE SKIP LOCKED` : tx``;
         return await tx`
           WITH next AS (
@@ -165,7 +165,8 @@ export class SqlBatchWork implements BatchWork {
     };
     return available(
       adding(this.#db, async (tx) => {
-        // Whoever ends the batch waits for this answer, or is waited for: it is counted, charged and in the output, or none of it.
+        // Either this answer or the end of the batch comes first: an answer is counted, charged and in the output, or
+        // none of these.
         const [open] = await tx`
           SELECT id FROM batches WHERE id = ${batchId} AND status = 'in_progress' ${this.#locking(tx)}`;
         if (!open) return false;
@@ -290,7 +291,7 @@ export class SqlBatchWork implements BatchWork {
     return rows.length;
   }
 
-  /** Nobody else changes the row that is read until the transaction is over; on SQLite nobody does in any. */
+  /** Locks the row that is read until the end of the transaction. On SQLite all rows are locked. */
   #locking(tx: Database) {
     return dialectOf(this.#db) === "postgres" ? tx`FOR NO KEY UPDATE` : tx``;
   }
@@ -306,7 +307,7 @@ export class SqlBatchWork implements BatchWork {
   }
 }
 
-/** The place of a line's answer: it opens nowhere else. */
+/** The context of a line's sealed answer. */
 function placeOf(batchId: string, line: number): string {
   return `batch_lines.answer ${batchId} ${line}`;
 }

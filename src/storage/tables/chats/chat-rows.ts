@@ -1,9 +1,9 @@
-// Stored chats between their rows and their records, and the tags that their labels are found by.
+// Converts stored chats between rows and records, and labels to searchable tags.
 import { createHash } from "node:crypto";
 import type { NewChat, StoredChat } from "../../../domain/models/stored-chat.ts";
 import { integer, json, table, text } from "../../sql/table.ts";
 
-/** What is shown of a chat: all but its messages, which are read for themselves. */
+/** The listed members of a chat: all except its messages, which are read separately. */
 export const storedChats = table<StoredChat>({
   id: text,
   accountId: text,
@@ -19,7 +19,7 @@ export const storedChats = table<StoredChat>({
   completion: json,
 });
 
-/** Only equality is ever asked for; a digest is short, whatever the text, and no second copy of it. */
+/** Only equality is queried. A digest is short, and no second copy of the text. */
 export function tagOf([name, value]: readonly [string, string]): string {
   return createHash("sha256")
     .update(JSON.stringify([name, value]))

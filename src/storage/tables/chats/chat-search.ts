@@ -1,36 +1,36 @@
-// Looks through chats for those that say something: for one page only so many, with room for other work between them.
+// Searches chats: a bounded number for each page, with room for other work in between.
 
-/** What one page looks at: then it ends, however little it found, and the next one goes on behind it. */
+/** Maximum chats scanned for one page. The next page continues there. */
 const maxChats = 1_000;
 const maxCharacters = 8_000_000;
-/** What is looked at in one go: some milliseconds, as SQLite works in the thread that serves all requests. */
+/** Characters scanned in one go, in some milliseconds, because SQLite blocks the thread that serves requests. */
 const turnCharacters = 250_000;
-/** What a chat costs to look at beside its text, in characters. */
+/** Cost of a chat besides its text, in characters. */
 const chatCharacters = 2_000;
 const batch = 50;
 
-/** A chat in the order of the list. */
+/** A chat's position in the list. */
 export interface SearchedPlace {
   id: string;
-  /** Characters of what a list shows of it. */
+  /** Characters of the listed members. */
   list_size: number | string;
 }
 
 export interface ChatSearch<Place extends SearchedPlace> {
-  /** The most matching chats that are given. */
+  /** Maximum number of returned chats. */
   limit: number;
-  /** Characters of what a page shows; a single chat may have more. */
+  /** Maximum characters of a page; a single chat may have more. */
   maxSize: number;
-  /** Up to `limit` places after this one, or from the beginning. */
+  /** Returns up to `limit` positions after this one, or from the beginning. */
   places(after: Place | undefined, limit: number): Promise<Place[]>;
-  /** Is undefined for a chat that is gone meanwhile. */
+  /** Returns undefined for a chat that was deleted meanwhile. */
   texts(id: string): Promise<{ messages: string; completion: string } | undefined>;
   isSought(messages: string, completion: string): boolean;
 }
 
 export interface SearchedPage {
   ids: string[];
-  /** The last that was looked at, where there are others behind it. */
+  /** The last scanned chat, if there are further ones. */
   lastId: string | undefined;
 }
 

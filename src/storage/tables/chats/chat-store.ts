@@ -14,11 +14,11 @@ import { reached } from "../../sql/outage.ts";
 import { storedChats, tagOf, tagRows, toRow } from "./chat-rows.ts";
 import { type SearchedPage, type SearchedPlace, searchChats } from "./chat-search.ts";
 
-/** Characters of JSON that one page holds in memory; a single chat may be larger. */
+/** Maximum characters of JSON of a page in memory; a single chat may be larger. */
 const maxPageSize = 16_000_000;
-/** How long a deleted chat marks its place. */
+/** How long a deleted chat keeps its position. */
 const deletedMarkSeconds = 3_600;
-/** Pieces of metadata are told apart by how rare they are up to this many. */
+/** Labels are compared by rarity up to this count. */
 const rarityBound = 1_000;
 
 interface Place extends SearchedPlace {
@@ -36,8 +36,8 @@ interface PlacedPage extends Omit<Page, "after"> {
 }
 
 /**
- * Every write is a transaction of its own, single statements included: on SQLite's one connection a statement outside
- * would become part of whichever transaction is open, and be undone with it.
+ * Every write is a separate transaction, even a single statement: on SQLite's one connection it would otherwise join an
+ * open transaction and be rolled back with it.
  */
 export class SqlChatStore implements ChatStore {
   readonly #db: Database;
@@ -55,7 +55,7 @@ export class SqlChatStore implements ChatStore {
       adding(this.#db, async (tx) => {
         const inserted: { id: string }[] =
           await tx`INSERT INTO stored_chats ${tx(rows)} ON CONFLICT (id) DO NOTHING RETURNING id`;
-        // A batch may come twice, and the metadata of a chat that was there already may have been changed since.
+        // A batch may be written twice, and labels may have changed between.
         const ids = new Set(inserted.map(({ id }) => id));
         const tags = chats.filter(({ id }) => ids.has(id)).flatMap((chat) => tagRows(chat, chat.metadata));
         if (tags.length > 0) await tx`INSERT INTO stored_chat_tags ${tx(tags)}`;
@@ -159,7 +159,7 @@ export class SqlChatStore implements ChatStore {
     return { chats: await this.#chats(owner, ids, nowSeconds), hasMore: found.length > ids.length };
   }
 
-  /** Gives them in the order of the ids. */
+  /** Returns chats in the order of the ids. */
   async #chats(owner: ChatOwner, ids: readonly string[], nowSeconds: number): Promise<StoredChat[]> {
     if (ids.length === 0) return [];
     const found = await storedChats.all(this.#db`
@@ -185,7 +185,7 @@ export class SqlChatStore implements ChatStore {
     });
   }
 
-  /** One more than the page holds, where there are. The order is that of an index: no page costs more than another. */
+  /** Returns one more than a page holds, if there are more. Ordered by an index, so every page costs the same. */
   async #places(
     owner: ChatOwner,
     { model, metadata = {} }: ChatFilter,
@@ -195,7 +195,7 @@ export class SqlChatStore implements ChatStore {
     const db = this.#db;
     const { accountId, environment, appId, personId } = owner;
     const [rarest, ...others] = await this.#byRarity(owner, Object.entries(metadata).map(tagOf));
-    // What a place costs does not depend on what others have. A person comes first, who stands behind the large columns.
+    // The cost is independent of other owners. The person comes first, because its column is behind the large ones.
     let indexed = model === undefined ? db`` : db`AND c.model = ${model}`;
     if (appId !== null) indexed = db`AND c.app_id = ${appId}`;
     if (personId !== null) indexed = db`AND c.person_id = ${personId}`;
@@ -227,7 +227,7 @@ export class SqlChatStore implements ChatStore {
     return place;
   }
 
-  /** The chats of the rarest are looked through for the others. */
+  /** Finds chats by their rarest label, and checks the other labels. */
   async #byRarity(owner: ChatOwner, tags: readonly string[]): Promise<readonly string[]> {
     if (tags.length < 2) return tags;
     const counted: { tag: string; count: number }[] = [];
@@ -243,7 +243,7 @@ export class SqlChatStore implements ChatStore {
     return counted.sort((a, b) => a.count - b.count).map(({ tag }) => tag);
   }
 
-  /** Written so that no index serves it: SQLite would look through all that the account has rather than take some by id. */
+  /** Written so that no index applies: SQLite would scan the whole account instead of reading by id. */
   #ownedBy({ accountId, environment, appId, personId }: ChatOwner) {
     const ofApp = appId === null ? this.#db`` : this.#db`AND c.app_id || '' = ${appId}`;
     const ofPerson = personId === null ? this.#db`` : this.#db`AND c.person_id || '' = ${personId}`;

@@ -1,25 +1,25 @@
-// Brings content that is kept to its store off the request path: a bounded queue, written in batches, kept while the store is away.
+// Writes content to its store off the request path: a bounded queue, written in batches, kept while the store is away.
 import { bufferedBytes } from "../../../base/bytes/buffered-bytes.ts";
 import type { Log } from "../../../base/log.ts";
 
 export interface ContentQueueOptions<Content> {
-  /** What the log calls one of them. */
+  /** The log's name for one entry. */
   what: "chat" | "tool_content";
-  /** All or none; those that are there already are left as they are. */
+  /** Inserts all or none. Existing rows stay unchanged. */
   store: { insert(contents: readonly Content[]): Promise<void> };
   log: Log;
-  /** Is read for each: a reload may change it. 0: none is kept. */
+  /** Read for each entry, because a reload may change it. 0: nothing is stored. */
   retentionDays(): number;
 }
 
 const writeAfterMs = 200;
 const retryAfterMs = 2_000;
-/** Beyond either of these the newest are not stored, so that a store that is away cannot exhaust memory. */
+/** Beyond these bounds the newest entries are dropped, so that an unavailable store cannot exhaust memory. */
 const maxPending = 1_000;
 const maxPendingSize = 64_000_000;
-/** Part of what the process may hold in all, which requests need as well. */
+/** Share of the process's memory limit, which requests need as well. */
 const maxPendingPart = 1 / 2;
-/** A batch becomes JSON and rows in one go, for which all requests wait. */
+/** Serializing a batch blocks all requests. */
 const maxBatch = 100;
 const maxBatchSize = 4_000_000;
 
@@ -47,7 +47,7 @@ export class ContentQueue<Content> {
     return this.#options.retentionDays();
   }
 
-  /** Those that wait to be written, about their bytes, and how many were given up. */
+  /** Waiting entries, their approximate bytes, and the number of dropped ones. */
   get figures(): { pending: number; bytes: number; dropped: number } {
     return { pending: this.#pending.length, bytes: this.#pendingSize, dropped: this.#droppedInAll + this.#dropped };
   }
@@ -76,7 +76,7 @@ export class ContentQueue<Content> {
     return this.#writing ?? Promise.resolve();
   }
 
-  /** Stores what it can; what is left then is lost, which is logged. */
+  /** Stores what it can. Lost entries are logged. */
   async close(): Promise<void> {
     this.#closed = true;
     await this.flush();
@@ -111,7 +111,7 @@ export class ContentQueue<Content> {
         await new Promise(setImmediate);
       }
     } catch (error) {
-      // The error itself may quote what was to be stored.
+      // The error may quote the content.
       const { detail } = error as { detail?: unknown };
       if (!this.#failing) {
         log.error(`${what}_write_failed`, { pending: this.#pending.length, detail: String(detail ?? "unknown") });

@@ -5,7 +5,7 @@ import { type Database, writing } from "../../sql/database.ts";
 import { available, written } from "../../sql/outage.ts";
 import { integer, table, text } from "../../sql/table.ts";
 
-/** Who made it; the same in all tables of what belongs to a credential. */
+/** The creator's columns, the same in all tables of objects that belong to a credential. */
 export const makerColumns = {
   accountId: text,
   environment: text,
@@ -90,7 +90,7 @@ export class SqlFileStore implements FileStore {
     );
   }
 
-  /** Reports whether there is a record of any file, of whatever account. */
+  /** Reports whether any account has a file. */
   async hasAny(): Promise<boolean> {
     const rows: unknown[] = await available(this.#db`SELECT 1 FROM stored_files LIMIT 1`);
     return rows.length > 0;
@@ -126,7 +126,7 @@ export class SqlFileStore implements FileStore {
   }
 }
 
-/** What this owner may see, by an index of accounts and environments. `c`: the table. */
+/** Selects what this owner may see, by an index of accounts and environments. `c` is the table. */
 export function madeFor(db: Database, { accountId, environment, appId, personId, madeBy }: ResponseOwner) {
   const ofApp = appId === null ? db`` : db`AND c.app_id = ${appId}`;
   const ofPerson = personId === null ? db`` : db`AND c.person_id = ${personId}`;
@@ -134,7 +134,7 @@ export function madeFor(db: Database, { accountId, environment, appId, personId,
   return db`c.account_id = ${accountId} AND c.environment = ${environment} ${ofApp} ${ofPerson} ${ofMaker}`;
 }
 
-/** The bytes of all files of an account, those on their way included. */
+/** Returns the bytes of all files of an account, including unfinished ones. */
 export async function bytesOf(tx: Database, accountId: string): Promise<number> {
   const [row]: { bytes: number | string | null }[] = await tx`
     SELECT SUM(bytes) AS bytes FROM stored_files WHERE account_id = ${accountId} AND state <> 'gone'`;

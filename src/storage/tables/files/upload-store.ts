@@ -1,4 +1,4 @@
-// Files that come in parts, in the database.
+// Uploads in parts, in the database.
 import type { Upload, UploadPart, UploadStatus, UploadStore } from "../../../domain/files/stored-file.ts";
 import type { ResponseOwner } from "../../../domain/models/stored-response.ts";
 import { type Database, writing } from "../../sql/database.ts";
@@ -21,7 +21,7 @@ const uploads = table<Upload>({
 });
 const uploadParts = table<UploadPart>({ id: text, uploadId: text, bytes: integer, createdAt: integer });
 
-/** How long one that has ended can be read. */
+/** How long an ended upload can be read. */
 const endedSeconds = 86_400;
 
 export class SqlUploadStore implements UploadStore {

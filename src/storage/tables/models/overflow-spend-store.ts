@@ -1,4 +1,4 @@
-// What overflows of each model have cost in each span, in the database.
+// The cost of each model's overflow in each span, in the database.
 import { SQL } from "bun";
 import {
   type OverflowSpendStore,
@@ -11,7 +11,7 @@ import { type Database, writing } from "../../sql/database.ts";
 import { available, translated } from "../../sql/outage.ts";
 import { mayBeCommitted, postgresCode } from "../../sql/postgres-errors.ts";
 
-/** Two months: of the longest span, the one before. What is older is of no use to anybody. */
+/** Two months: the longest span and the one before it. */
 const keptSeconds = 62 * 86_400;
 
 /** Codes of SQLite after which nothing of a transaction is committed. */
@@ -49,7 +49,7 @@ export class SqlOverflowSpendStore implements OverflowSpendStore {
   }
 }
 
-/** Nobody else writes meanwhile. */
+/** No other write happens meanwhile. */
 async function changed(tx: Database, { model, per, start, nanoUsd, most }: SpendChange): Promise<SpendAnswer> {
   const [row]: Row[] = await tx`
     SELECT nano_usd FROM overflow_spend WHERE model = ${model} AND per = ${per} AND start = ${start}`;

@@ -1,4 +1,4 @@
-// The queue of deliveries in the database: what a process takes is nobody else's until it says what came of it, or dies.
+// The queue of deliveries in the database: a claimed delivery is exclusive until its result or the end of its lease.
 import type {
   ClaimBounds,
   ClaimedDelivery,
@@ -16,23 +16,23 @@ type Taken = ClaimBounds["underWay"][number];
 
 const listed = table<ListedDelivery>({ ...deliveries.columns, type: text });
 
-/** Targets that one statement looks at. */
+/** Targets that one statement reads. */
 const targetsAtOnce = 64;
-/** Deliveries up to which those that wait are counted. */
+/** Maximum to which waiting deliveries are counted. */
 const maxCounted = 10_000;
 
 interface Step {
-  /** Null behind the last one. */
+  /** null after the last one. */
   target: string | null;
   id: string | null;
   owner: string | null;
 }
 
-/** The places that are free, as far as they are not taken yet. */
+/** The free slots that are not taken yet. */
 class Places {
-  /** Ids of deliveries that got one. */
+  /** Ids of deliveries that got a slot. */
   readonly taken: string[] = [];
-  /** These, and those of what is under way. */
+  /** These ids, and those of running attempts. */
   readonly ids: string[] = [];
   readonly #bounds: ClaimBounds;
   readonly #ofTargets = new Map<string, number>();
@@ -47,7 +47,7 @@ class Places {
     return this.taken.length >= this.#bounds.limit;
   }
 
-  /** False where it has to wait for one. */
+  /** Returns false if it has to wait for a slot. */
   take(one: Taken): boolean {
     const { perTarget, perOwner } = this.#bounds;
     if (this.isFull || (this.#ofTargets.get(one.target) ?? 0) >= perTarget) return false;
@@ -66,7 +66,7 @@ class Places {
 
 export class SqlDeliveryStore implements DeliveryStore {
   readonly #db: Database;
-  /** The target that got a place last. */
+  /** The target that got a slot last. */
   #after = "";
 
   constructor(db: Database) {
@@ -74,7 +74,7 @@ export class SqlDeliveryStore implements DeliveryStore {
   }
 
   async claim(nowSeconds: number, bounds: ClaimBounds): Promise<ClaimedDelivery[]> {
-    // Nothing waits nearly always, and then nobody's writing is held up.
+    // The queue is usually empty; then no writer is blocked.
     if ((await this.#oldestDueAt(nowSeconds)) === undefined) return [];
     const ids = await this.#find(nowSeconds, bounds);
     if (ids.length === 0) return [];
@@ -106,8 +106,8 @@ export class SqlDeliveryStore implements DeliveryStore {
   }
 
   /**
-   * Goes around the targets, from the one behind the last that got a place: whoever has much waiting, or hangs, keeps nobody
-   * from a turn, and it costs the same however much that is.
+   * Iterates over the targets after the last served one, so that a busy or hanging target delays no other, at a
+   * constant cost.
    */
   async #find(nowSeconds: number, bounds: ClaimBounds): Promise<string[]> {
     const { limit, perTarget } = bounds;
@@ -133,12 +133,15 @@ export class SqlDeliveryStore implements DeliveryStore {
       }
       after = steps.at(-1)?.target ?? "";
       if (steps.length < targetsAtOnce) return;
-      // SQLite works in the thread that serves requests: these have their turn between two steps.
+      // SQLite blocks the thread that serves requests, so they run between two steps.
       await new Promise(setImmediate);
     }
   }
 
-  /** The next targets with something that waits, and of each the oldest that is due and not among `ids`. Each is a look into an index. */
+  /**
+   * Returns the next targets with waiting deliveries, and for each the oldest due one that is not among `ids`. Each is
+   * one index lookup.
+   */
   #step(nowSeconds: number, after: string, ids: readonly string[]): Promise<Step[]> {
     const db = this.#db;
     return available(db`

@@ -1,4 +1,4 @@
-// What is out of order now, in the database: of several processes that see it, one tells it.
+// Current faults in the database. Of several processes that see a fault, one reports it.
 import type { Incident, IncidentStore } from "../../../domain/notifications/incident.ts";
 import type { Database } from "../../sql/database.ts";
 import { added, available } from "../../sql/outage.ts";

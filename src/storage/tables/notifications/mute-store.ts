@@ -1,4 +1,4 @@
-// The people who want no mail of notices.
+// People who turned off mail notifications.
 import type { NotificationMutes } from "../../../domain/notifications/mutes.ts";
 import type { Database } from "../../sql/database.ts";
 import { added, available } from "../../sql/outage.ts";

@@ -1,4 +1,4 @@
-// The rows of notices, webhooks and deliveries as the code has them.
+// Converts notifications, webhooks and deliveries between rows and records.
 
 import type { Incident } from "../../../domain/notifications/incident.ts";
 import type { Notification } from "../../../domain/notifications/notification.ts";
@@ -33,7 +33,7 @@ export const webhooks = table<Webhook & { secrets: readonly WebhookSecret[] }>({
   createdAt: integer,
 });
 
-/** With what the queue needs to know of it. */
+/** A delivery with the members that the queue needs. */
 export interface QueuedDelivery extends Delivery {
   target: string;
   owner: string;

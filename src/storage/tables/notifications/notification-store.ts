@@ -1,4 +1,4 @@
-// Notices in the database, each with the deliveries that it makes, in one transaction: told to all, or not yet.
+// Notifications in the database, written with their deliveries in one transaction.
 import {
   type Notification,
   type NotificationReach,
@@ -12,23 +12,23 @@ import { deliveries, notices, type QueuedDelivery, webhooks } from "./notificati
 
 const daySeconds = 86_400;
 const deliveriesKeptSeconds = 30 * daySeconds;
-/** Longer than a window is by which something is told once; what is still so afterwards is told again. */
+/** Longer than any window in which an event is sent once. A condition that still lasts is reported again. */
 const keptNotificationSeconds = 100 * daySeconds;
-/** Deliveries that wait for one webhook: more are not made while it is away. */
+/** Maximum waiting deliveries for one webhook. Further ones are not made while it is away. */
 const maxWaiting = 10_000;
-/** How long it is known how many those are: to count them takes a while where they are many. */
+/** How long their number is cached, because counting many takes time. */
 const countedSeconds = 10;
 const maxCounted = 1_000;
-/** Mails to one person in an hour: more of them are read by nobody. */
+/** Maximum mails to one person in an hour. */
 const maxMailsPerHour = 30;
 const hourSeconds = 3_600;
 
-/** Where a notice goes. */
+/** The receiver of a notification. */
 type Target = Pick<QueuedDelivery, "webhookId" | "personId" | "target">;
 
 export class SqlNotificationStore implements NotificationStore {
   readonly #db: Database;
-  /** Deliveries that wait, by target, as of a moment ago. */
+  /** Recent numbers of waiting deliveries by target. */
   readonly #waiting = new Map<string, { count: number; at: number }>();
 
   constructor(db: Database) {
@@ -36,7 +36,7 @@ export class SqlNotificationStore implements NotificationStore {
   }
 
   async add(notice: Notification, reach: NotificationReach): Promise<number | undefined> {
-    // Most of what is seen was told before: that is known without a turn at writing.
+    // Most events are known already, which a read finds without a turn at writing.
     const known: unknown[] = await available(this.#db`SELECT id FROM notices WHERE once = ${notice.once}`);
     if (known.length > 0) return undefined;
     return written(this.#db, async (tx) => {
@@ -52,7 +52,7 @@ export class SqlNotificationStore implements NotificationStore {
 
   async find(id: string): Promise<Notification | undefined> {
     const found = await available(notices.first(this.#db`SELECT * FROM notices WHERE id = ${id}`));
-    // A type of a later version is nothing that this one could tell.
+    // A type of a later version is unknown here.
     return found && notificationTypes.includes(found.type) ? (found as Notification) : undefined;
   }
 
@@ -127,7 +127,7 @@ async function webhookIdsFor(tx: Database, notice: Notification, { webhookId }: 
   return found.filter(isWanted).map(({ id }) => id);
 }
 
-/** Owners and admins of the account, or operators, but for those who want no mail. */
+/** Returns owners and admins of the account, or operators, without those who turned mail off. */
 async function peopleFor(
   tx: Database,
   { accountId, at }: Notification,

@@ -14,7 +14,7 @@ import { insertAuditEvent } from "../audit-log.ts";
 import { changeCredentials } from "../credential-change.ts";
 import { webhooks } from "./notification-rows.ts";
 
-/** Caches of credentials hold nothing of webhooks. */
+/** Caches of credentials do not contain webhooks. */
 const notCached = "added";
 
 export class SqlWebhookStore implements WebhookStore {
@@ -45,7 +45,7 @@ export class SqlWebhookStore implements WebhookStore {
     return this.#change(id, event, (webhook) => ({
       ...webhook,
       ...changes,
-      // Whoever says whether it is enabled has seen to the reason.
+      // A person's change of the state clears the automatic reason.
       ...(changes.isEnabled === undefined ? {} : { disabledReason: null }),
     }));
   }

@@ -1,4 +1,4 @@
-// Which apps a person allowed, read from the grants that have not ended.
+// The apps that a person allowed, from current grants.
 import { commandLineAppId, commandLineName, commandLinePublisher } from "../../../domain/people/app.ts";
 import type { AllowedApp } from "../../../domain/people/oauth.ts";
 import { publisherOf } from "../../../domain/people/outside-client.ts";
@@ -8,7 +8,7 @@ import type { Database } from "../../sql/database.ts";
 import { integer, json, jsonList, table, text, words } from "../../sql/table.ts";
 
 export interface LiveGrant extends Omit<AllowedApp, "appName" | "publisher" | "allowedAt"> {
-  /** Null for the command line tool, which nobody registered; of clients that no account did, what they call themselves. */
+  /** null for the command line tool. For clients that no account registered, the name that they claim. */
   appName: string | null;
   publisher: string | null;
   outsideId: string | null;
@@ -36,7 +36,7 @@ const liveGrants = table<LiveGrant>({
   lastUsedAt: integer,
 });
 
-/** Reads them oldest first. One whose refresh tokens are all over has ended as well: it stood idle for too long. */
+/** Reads current grants, oldest first. A grant without a valid refresh token has ended. */
 export function readLiveGrants(db: Database, personId: string, nowSeconds: number): Promise<LiveGrant[]> {
   return liveGrants.all(db`
     SELECT g.app_id, g.account_id, g.environment, g.parent_id, g.scopes, g.tools, g.quotas, g.limit_id, g.created_at, g.last_used_at,
@@ -61,7 +61,7 @@ export function allowedApps(grants: readonly LiveGrant[]): AllowedApp[] {
   return [...together.values()].flatMap((rows) => allowedApp(rows) ?? []);
 }
 
-/** Gives each scope once, in the order of `scopes`, and the tools of those grants that have any. */
+/** Returns each scope once, in the order of `scopes`, and the tools of grants with any. */
 export function togetherOf(
   grants: readonly Pick<LiveGrant, "scopes" | "tools">[],
 ): Pick<AllowedApp, "scopes" | "tools"> {

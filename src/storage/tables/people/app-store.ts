@@ -1,4 +1,4 @@
-// Third-party apps in the database, with their secrets; what ends with a deleted app ends in the same transaction.
+// Third-party apps in the database, with their secrets. Deleting an app ends its grants in the same transaction.
 import type { Environment } from "../../../domain/api-key.ts";
 import type { AuditEvent } from "../../../domain/audit.ts";
 import type { App, AppChanges, AppSecret, AppStore, PublishedApp } from "../../../domain/people/app.ts";
@@ -41,8 +41,8 @@ export class SqlAppStore implements AppStore {
   readonly #environment: Environment;
 
   /**
-   * `secretId`: id of the installation's secret under which the digests of new ones are made. `environment`: in which clients act
-   * that no account registered.
+   * `secretId` identifies the installation's secret for digests of new ones. `environment` is that of clients that no
+   * account registered.
    */
   constructor(
     db: Database,
@@ -64,7 +64,7 @@ export class SqlAppStore implements AppStore {
     return outside && outsideApp(outside, this.#environment);
   }
 
-  /** Lists them in the order of their ids, which begin with the time. */
+  /** Lists apps ordered by id, which begins with the time. */
   async listApps(
     { accountId, environment, personId }: { accountId: string; environment: Environment; personId?: string },
     { after, limit }: { after: string | undefined; limit: number },
@@ -97,12 +97,14 @@ export class SqlAppStore implements AppStore {
     });
   }
 
-  /** Only the newest of the secrets before goes on until `oldEndAt`: two work at a time, however fast rotations follow. */
+  /**
+   * Only the newest earlier secret lasts until `oldEndAt`: at most two work at a time, however fast rotations follow.
+   */
   rotateSecret(id: string, secret: AppSecret, oldEndAt: number, event: AuditEvent): Promise<App | undefined> {
     return changeCredentials(this.#db, event, async (tx) => {
       const current = await readApp(tx, id);
       if (!current) return { result: undefined, changed: false };
-      // The one that nothing ended yet; the order of their times would be wrong once a clock was set back.
+      // The secret without an end. Their times would be in the wrong order after a clock was set back.
       const last = current.secrets.find((one) => one.expiresAt === null);
       const kept = last && oldEndAt > event.at ? [{ ...last, expiresAt: oldEndAt }] : [];
       await tx`DELETE FROM app_secrets WHERE app_id = ${id} AND id <> ${kept[0]?.id ?? ""}`;
@@ -116,7 +118,7 @@ export class SqlAppStore implements AppStore {
     return changeCredentials(this.#db, event, async (tx) => {
       const current = await readApp(tx, id);
       if (!current) return { result: false, changed: false };
-      // One that is due to end keeps its time: a revocation is never moved back.
+      // A secret that is due to end keeps its time: a revocation is never postponed.
       await tx`
         UPDATE api_keys SET revoked = 1,
           revoked_at = CASE WHEN revoked_at < ${event.at} THEN revoked_at ELSE CAST(${event.at} AS BIGINT) END
@@ -140,7 +142,7 @@ async function readApp(db: Database, id: string): Promise<App | undefined> {
   return app;
 }
 
-/** Gives the apps in their order, the secrets of each oldest first. */
+/** Returns the apps in order, with the secrets of each oldest first. */
 async function withSecrets<Found extends { id: string }>(db: Database, found: readonly Found[]) {
   if (found.length === 0) return [];
   const ids = found.map(({ id }) => id);

@@ -1,4 +1,4 @@
-// Grants as credential records: added where their makers still stand, counted, and ended, each inside of a transaction.
+// Grants as credential records: added if their maker still exists, counted, and ended, each inside a transaction.
 
 import type { AuditEvent } from "../../../domain/audit.ts";
 import { commandLineAppId } from "../../../domain/people/app.ts";
@@ -10,7 +10,7 @@ import { insertAuditEvent } from "../audit-log.ts";
 import { apiKeys, readChain } from "../credential-rows.ts";
 import { refreshTokens } from "./oauth-rows.ts";
 
-/** The most grants of one person for one app and account; the oldest of more ends. */
+/** Maximum grants of one person for one app and account; a further one ends the oldest. */
 const maxGrants = 50;
 const maxLogins = 20;
 
@@ -25,7 +25,7 @@ export function isActive({ keys, account }: KeyChain, nowSeconds: number): boole
   return account.status === "active" && keys.every((key) => keyStatus(key, nowSeconds) === "active");
 }
 
-/** Whether the membership is still one of that person and account, and the app is still there. */
+/** Reports whether the membership and the app of a grant still exist. */
 export async function mayGrant(tx: Database, grant: GrantPlace, nowSeconds: number): Promise<boolean> {
   const chain = await readChain(tx, { id: grant.parentId ?? "" });
   if (!chain || !isActive(chain, nowSeconds)) return false;
@@ -40,13 +40,13 @@ export async function mayGrant(tx: Database, grant: GrantPlace, nowSeconds: numb
   return found.length > 0;
 }
 
-/** Whether what a person allows could be granted now. */
+/** Reports whether a person's permission could be granted now. */
 export function mayAllow(tx: Database, authorization: Authorization, nowSeconds: number): Promise<boolean> {
   const parentId = membershipCredentialId(authorization.membershipId, authorization.environment);
   return mayGrant(tx, { ...authorization, parentId }, nowSeconds);
 }
 
-/** Gives what credential caches are to be told of it: `true` where an older grant had to end for it. */
+/** Returns the change for credential caches: `true` if an older grant ended. */
 export async function addGrant(
   tx: Database,
   { grant, refreshToken }: IssuedGrant,
@@ -68,7 +68,7 @@ export async function addGrant(
   return ending.length > 0 ? true : "added";
 }
 
-/** What bounds the app by now bounds it by another grant as well, and is one budget. */
+/** Copies the current bounds of the app's grants, so that all share one budget. */
 async function bounded(tx: Database, grant: ApiKeyRecord): Promise<ApiKeyRecord> {
   const other = await apiKeys.first(tx`
     SELECT * FROM api_keys
@@ -77,7 +77,7 @@ async function bounded(tx: Database, grant: ApiKeyRecord): Promise<ApiKeyRecord>
   return other ? { ...grant, quotas: other.quotas, limitId: other.limitId } : grant;
 }
 
-/** Bounds all grants of a person for an app and account by the same; gives how many there are. */
+/** Sets the same bounds for all grants of a person for an app and account, and returns their number. */
 export async function limitGrantsFor(
   tx: Database,
   of: { personId: string; appId: string; accountId: string },
@@ -105,7 +105,7 @@ function isFor(
   return tx`person_id = ${personId} AND app_id = ${appId} AND account_id = ${accountId}`;
 }
 
-/** False where it is not there or has ended. */
+/** Returns false if the grant is missing or has ended. */
 export async function endGrant(tx: Database, id: string, nowSeconds: number): Promise<boolean> {
   const ended: unknown[] = await tx`
     UPDATE api_keys SET revoked = 1, revoked_at = ${nowSeconds}
@@ -113,7 +113,7 @@ export async function endGrant(tx: Database, id: string, nowSeconds: number): Pr
   return ended.length > 0;
 }
 
-/** Ends all that a person allowed an app, or that for one account, but the grant `exceptId`; gives those that ended. */
+/** Ends a person's grants for an app, optionally for one account, except `exceptId`, and returns them. */
 export async function endGrantsFor(
   tx: Database,
   of: { personId: string; appId: string; accountId?: string | undefined; exceptId?: string },
@@ -125,13 +125,13 @@ export async function endGrantsFor(
   const ended: { id: string; account_id: string }[] = await tx`
     UPDATE api_keys SET revoked = 1, revoked_at = ${nowSeconds}
     WHERE ${which()} AND kind = 'grant' AND revoked = 0 AND id <> ${exceptId} RETURNING id, account_id`;
-  // What was allowed and not fetched yet must not bring the app back.
+  // An unredeemed code must not restore the app's access.
   await tx`DELETE FROM authorization_codes WHERE ${which()} AND grant_id IS NULL`;
   await tx`DELETE FROM device_codes WHERE ${which()} AND state = 'approved'`;
   return ended.map((row) => ({ id: row.id, accountId: row.account_id }));
 }
 
-/** Ends a grant of which no refresh token is left: nobody can use it any more. */
+/** Ends a grant without a remaining refresh token, because it cannot be used any more. */
 export async function endIdle(tx: Database, id: string, nowSeconds: number): Promise<void> {
   const tokens: unknown[] = await tx`SELECT digest FROM refresh_tokens WHERE grant_id = ${id} LIMIT 1`;
   const chain = tokens.length === 0 ? await readChain(tx, { id }) : undefined;

@@ -1,4 +1,4 @@
-// Memberships as they change inside a transaction: with their credentials, and with the invitations of whoever loses rights.
+// Changes memberships inside a transaction, with their credentials and the invitations of members who lose rights.
 import { environments } from "../../../domain/api-key.ts";
 import type { QuotaRule } from "../../../domain/limits/quota-rules.ts";
 import { type Membership, membershipCredentialId } from "../../../domain/people/person.ts";
@@ -13,7 +13,7 @@ export function readMembership(tx: Database, id: string): Promise<Membership | u
   return memberships.first(tx`SELECT * FROM memberships WHERE id = ${id}`);
 }
 
-/** `email` is the person's: by it the credentials are known in lists of usage. */
+/** `email` is the person's address, which names the credentials in lists of usage. */
 export async function addMembership(tx: Database, membership: Membership, email: string): Promise<void> {
   await tx`INSERT INTO memberships ${tx(memberships.row({ ...membership, tools: membership.tools ?? null }))}`;
   for (const environment of environments) {
@@ -27,7 +27,7 @@ export async function addMembership(tx: Database, membership: Membership, email:
       accountId: membership.accountId,
       name: email,
       environment,
-      // No digest of anything: nothing that anybody could present leads to it.
+      // The digest matches no secret.
       digest: id,
       prefix: "",
       last4: "",
@@ -45,7 +45,7 @@ export async function addMembership(tx: Database, membership: Membership, email:
   }
 }
 
-/** What a member may see was decided for the role that the member had: it ends with it. */
+/** A member's visibility was granted for the role, and ends with it. */
 export async function changeRole(tx: Database, membership: Membership, role: Role): Promise<void> {
   await tx`UPDATE memberships SET role = ${role} WHERE id = ${membership.id}`;
   for (const environment of environments) {
@@ -56,7 +56,7 @@ export async function changeRole(tx: Database, membership: Membership, role: Rol
   if (roles.indexOf(role) > roles.indexOf(membership.role)) await forgetInvitationsBy(tx, membership);
 }
 
-/** The credentials have them as well, as what bounds the person. */
+/** The credentials copy them, because they bound the person. */
 export async function changeQuotas(tx: Database, { id }: Membership, quotas: readonly QuotaRule[]): Promise<void> {
   const text = JSON.stringify(quotas);
   await tx`UPDATE memberships SET quotas = ${text} WHERE id = ${id}`;
@@ -64,7 +64,7 @@ export async function changeQuotas(tx: Database, { id }: Membership, quotas: rea
   await tx`UPDATE api_keys SET quotas = ${text} WHERE id IN ${tx(credentials)}`;
 }
 
-/** The credentials have them as well, as what bounds the person. */
+/** The credentials copy them, because they bound the person. */
 export async function changeTools(tx: Database, { id }: Membership, tools: readonly string[] | null): Promise<void> {
   const text = tools && JSON.stringify(tools);
   await tx`UPDATE memberships SET tools = ${text} WHERE id = ${id}`;
@@ -72,7 +72,7 @@ export async function changeTools(tx: Database, { id }: Membership, tools: reado
   await tx`UPDATE api_keys SET tools = ${text} WHERE id IN ${tx(credentials)}`;
 }
 
-/** The credentials say it as well, so that a request needs no look at the membership. */
+/** The credentials copy it, so that requests do not read the membership. */
 export async function changeSight(tx: Database, { id }: Membership, seesAllUsage: boolean): Promise<void> {
   const value = seesAllUsage ? 1 : 0;
   await tx`UPDATE memberships SET sees_all_usage = ${value} WHERE id = ${id}`;
@@ -80,10 +80,7 @@ export async function changeSight(tx: Database, { id }: Membership, seesAllUsage
   await tx`UPDATE api_keys SET sees_all_usage = ${value} WHERE id IN ${tx(credentials)}`;
 }
 
-/**
- * What stands behind the credentials, own keys and apps that were allowed, ends with them, and accounts that were connected at
- * MCP servers. The rows of credentials stay, for usage.
- */
+/** Revokes the credentials, own keys, allowed apps and connected MCP accounts. Rows of credentials stay for usage. */
 export async function endMembership(tx: Database, membership: Membership, nowSeconds: number): Promise<void> {
   for (const environment of environments) {
     const id = membershipCredentialId(membership.id, environment);
@@ -94,7 +91,7 @@ export async function endMembership(tx: Database, membership: Membership, nowSec
   await tx`DELETE FROM memberships WHERE id = ${membership.id}`;
 }
 
-/** Whether the account would be left without an owner. */
+/** Reports whether the account would be left without an owner. */
 export async function isLastOwner(tx: Database, { id, accountId, role }: Membership): Promise<boolean> {
   if (role !== "owner") return false;
   const [row]: { n: number | string }[] = await tx`
@@ -102,14 +99,14 @@ export async function isLastOwner(tx: Database, { id, accountId, role }: Members
   return Number(row?.n) === 0;
 }
 
-/** What somebody may no longer do must not happen later by a link that was made before. */
+/** Deletes a member's invitations, because a link must not grant what its maker may not do any more. */
 async function forgetInvitationsBy(tx: Database, { accountId, personId }: Membership): Promise<void> {
   await tx`
     DELETE FROM one_time_links
     WHERE purpose = 'invitation' AND account_id = ${accountId} AND created_by = ${personId} AND used_at IS NULL`;
 }
 
-/** Does the same for somebody who is no operator any more: links of theirs may be into any account, and for anybody. */
+/** Does the same for a former operator, whose links may be for any account and person. */
 export async function forgetLinksBy(tx: Database, personId: string): Promise<void> {
   await tx`DELETE FROM one_time_links WHERE created_by = ${personId} AND used_at IS NULL`;
 }

@@ -1,4 +1,4 @@
-// Codes and refresh tokens of the authorization server between their rows and their records.
+// Converts codes and refresh tokens of the authorization server between rows and records.
 import type { AuthorizationCode, DeviceCode, RefreshToken } from "../../../domain/people/oauth.ts";
 import { integer, json, table, text, words } from "../../sql/table.ts";
 

@@ -1,4 +1,4 @@
-// What the authorization server keeps, in the database: codes, refresh tokens, device codes and grants.
+// The authorization server's records in the database: codes, refresh tokens, device codes and grants.
 import type { Acting, AuditEvent } from "../../../domain/audit.ts";
 import type {
   AllowedApp,
@@ -29,17 +29,17 @@ import {
 } from "./grants.ts";
 import { authorizationCodes, deviceCodes, refreshTokens } from "./oauth-rows.ts";
 
-/** The most rows of one transaction, for which others wait. */
+/** Maximum rows of one transaction, for which others wait. */
 const pruneAtOnce = 500;
-/** The most transactions in a row: more rows than can be made from one time to the next. */
+/** Maximum transactions in a row: more rows than can be created between two runs. */
 const maxPieces = 200;
-/** A code that was redeemed, and a token that was used, are known for this long after their end: a replay is still one. */
+/** Redeemed codes and used tokens are kept this long after their end, so that a replay is recognized. */
 const keptSeconds = 86_400;
-/** Anybody can have device codes made: they are kept for less. */
+/** Device codes are kept for less time, because anybody can create them. */
 const deviceCodesKeptSeconds = 3_600;
-/** Several times as long as any used token is answered again. */
+/** Several times as long as a used token is answered again. */
 const sealedSeconds = 60;
-/** RFC 8628, 3.5: what an interval grows by. */
+/** RFC 8628, 3.5: the increase of an interval. */
 const slowDownSeconds = 5;
 
 export class SqlOAuthStore implements OAuthStore {
@@ -72,7 +72,7 @@ export class SqlOAuthStore implements OAuthStore {
       if (!code) return { result: "refused", changed: false };
       if (code.grantId === null) {
         if (!(await mayGrant(tx, grant, events.issued.at))) return { result: "refused", changed: false };
-        // Whoever else redeems it at the same time finds it taken, also on a database that lets several write at once.
+        // A concurrent redemption finds it taken, also on a database with concurrent writes.
         const taken: unknown[] = await tx`
           UPDATE authorization_codes SET grant_id = ${grant.id}
           WHERE digest = ${digest} AND grant_id IS NULL RETURNING digest`;
@@ -104,7 +104,7 @@ export class SqlOAuthStore implements OAuthStore {
         WHERE digest = ${digest} AND used_at IS NULL RETURNING digest`;
       if (taken.length === 0) return { result: (await readRefreshToken(tx, digest))?.token, changed: false };
       await tx`INSERT INTO refresh_tokens ${tx(refreshTokens.row(successor))}`;
-      // An old token together with the database must not give a newer one.
+      // An old token together with the database must not yield a newer one.
       await tx`
         UPDATE refresh_tokens SET sealed_answer = NULL
         WHERE grant_id = ${successor.grantId} AND sealed_answer IS NOT NULL AND used_at <= ${used.at - sealedSeconds}`;
@@ -137,7 +137,7 @@ export class SqlOAuthStore implements OAuthStore {
     return this.#write(async (tx) => {
       const code = await readDeviceCode(tx, digest);
       if (!code) return undefined;
-      // After a clock was set back, nobody knows how long ago that was.
+      // After a clock was set back, the elapsed time is unknown.
       const sincePoll = code.polledAt === null ? -1 : nowSeconds - code.polledAt;
       const tooEarly = sincePoll >= 0 && sincePoll < code.intervalSeconds;
       const intervalSeconds = code.intervalSeconds + (tooEarly ? slowDownSeconds : 0);
@@ -230,7 +230,7 @@ export class SqlOAuthStore implements OAuthStore {
     });
   }
 
-  /** Goes on until a piece is not a whole one. */
+  /** Continues until a step deletes fewer rows than its maximum. */
   async #inPieces(forget: (tx: Database) => PromiseLike<unknown[]>): Promise<void> {
     for (let n = 0; n < maxPieces; n++) {
       const forgotten = await this.#write(forget);

@@ -1,4 +1,4 @@
-// Clients that no account registered, in the database: bounded in number, and forgotten once nobody uses them.
+// Clients that no account registered, in the database: bounded in number, and deleted without use.
 import type { OutsideClient, OutsideClientStore } from "../../../domain/people/outside-client.ts";
 import type { Database } from "../../sql/database.ts";
 import { written } from "../../sql/outage.ts";
@@ -14,9 +14,9 @@ export const outsideClients = table<OutsideClient>({
   allowedAt: integer,
 });
 
-/** Anybody may register: the most that nobody has allowed yet. */
+/** Maximum number of clients without an authorization, because anybody may register. */
 export const maxWaiting = 1_000;
-/** For so long one that registered makes room for no other: somebody signs in meanwhile. */
+/** A new client is not replaced for this long, while its person signs in. */
 const undisturbedSeconds = 900;
 const waitingSeconds = 86_400;
 const unusedSeconds = 90 * 86_400;
@@ -69,7 +69,7 @@ export class SqlOutsideClientStore implements OutsideClientStore {
   }
 }
 
-/** False where all that wait came just now. */
+/** Returns false if all waiting clients are recent. */
 async function makeRoom(tx: Database, nowSeconds: number): Promise<boolean> {
   const gone: unknown[] = await tx`
     DELETE FROM outside_clients WHERE id IN (

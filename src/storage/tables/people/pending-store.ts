@@ -1,9 +1,9 @@
-// What was begun and waits for its second half, in the database: any process that shares it may finish it, once.
+// Unfinished flows in the database: any process that shares it may finish one, once.
 import type { PendingEntry, PendingStore } from "../../../domain/people/pending.ts";
 import type { Database } from "../../sql/database.ts";
 import { added, available } from "../../sql/outage.ts";
 
-/** The most rows of one transaction, for which others wait. */
+/** Maximum rows of one transaction, for which others wait. */
 const pruneAtOnce = 1_000;
 
 export class SqlPendingStore implements PendingStore {

@@ -1,4 +1,4 @@
-// What changes of people in one transaction: first whether anything is in its way, then all of it.
+// Changes people in one transaction: checks for conflicts first, then writes everything.
 import type { AuditEvent } from "../../../domain/audit.ts";
 import type { PeopleChange, PeopleConflict } from "../../../domain/people/person.ts";
 import type { Database } from "../../sql/database.ts";
@@ -6,7 +6,7 @@ import { addMembership, forgetLinksBy } from "./membership-changes.ts";
 import { peopleWithPasswords } from "./person-rows.ts";
 import { type SignedOut, signOut } from "./sign-outs.ts";
 
-/** Is asked before anything is written: what conflicts leaves nothing behind. */
+/** Runs before anything is written, so a conflict leaves nothing behind. */
 export async function conflictOf(tx: Database, change: PeopleChange): Promise<PeopleConflict | undefined> {
   const { useLink, addPerson, addIdentity, addMembership: added, setPassword, setOperator } = change;
   if (useLink) {
@@ -48,7 +48,7 @@ export async function conflictOf(tx: Database, change: PeopleChange): Promise<Pe
   return undefined;
 }
 
-/** Gives what the change ended. */
+/** Returns what the change ended. */
 export async function writeChange(tx: Database, change: PeopleChange, event: AuditEvent): Promise<SignedOut> {
   const { useLink, addPerson, addIdentity, setPassword, setEmailProven, removePasskeys, setName } = change;
   const { setOperator, endSessions } = change;
@@ -66,7 +66,7 @@ export async function writeChange(tx: Database, change: PeopleChange, event: Aud
   if (setPassword) {
     const { personId, passwordHash } = setPassword;
     await tx`UPDATE people SET password_hash = ${passwordHash} WHERE id = ${personId}`;
-    // A link to set another password, asked for before, would undo this one.
+    // An earlier link for another password would undo this change.
     await tx`
       UPDATE one_time_links SET used_at = ${event.at}
       WHERE purpose = 'password_reset' AND person_id = ${personId} AND used_at IS NULL`;

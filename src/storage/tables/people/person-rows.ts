@@ -1,4 +1,4 @@
-// People, memberships, one-time links and passkeys between their rows and their records.
+// Converts people, memberships, one-time links and passkeys between rows and records.
 import type { Member, Membership, OneTimeLink, OwnMembership, Passkey, Person } from "../../../domain/people/person.ts";
 import { flag, integer, json, jsonList, named, table, text, words } from "../../sql/table.ts";
 
@@ -10,7 +10,7 @@ export const people = table<Person>({
   isOperator: flag,
   createdAt: integer,
 });
-/** The hash goes only where a password is checked or set. */
+/** Only for checking and setting passwords, because it includes the hash. */
 export const peopleWithPasswords = table<Person & { passwordHash: string | null }>({
   ...people.columns,
   passwordHash: text,
@@ -26,9 +26,9 @@ export const memberships = table<Membership>({
   seesAllUsage: flag,
   createdAt: integer,
 });
-/** Memberships with the person. */
+/** Memberships with their person. */
 export const members = table<Member>({ ...memberships.columns, email: text, name: text, lastSeenAt: integer });
-/** Memberships with the account. */
+/** Memberships with their account. */
 export const ownMemberships = table<OwnMembership>({
   ...memberships.columns,
   accountName: text,

@@ -30,12 +30,12 @@ import { conflictOf, writeChange } from "./people-change.ts";
 import { members, memberships, oneTimeLinks, passkeys, people, peopleWithPasswords } from "./person-rows.ts";
 import { readOwnMemberships } from "./session-store.ts";
 
-/** Caches of credentials hold memberships and logins, and nothing else of what is kept here. */
+/** Caches of credentials hold only memberships and logins. */
 const notCached = "added";
 
-/** They stay for whoever asks what became of a link, or uses one late; the audit log tells for good. */
+/** Used links stay for late uses and questions; the audit log has them permanently. */
 const linksKeptSeconds = 30 * 86_400;
-/** The most rows of one transaction, for which others wait. */
+/** Maximum rows of one transaction, for which others wait. */
 const pruneAtOnce = 500;
 
 export class SqlPersonStore implements PersonStore {
@@ -214,7 +214,7 @@ export class SqlPersonStore implements PersonStore {
     });
   }
 
-  /** The counter only goes up, where the authenticator has one: of two uses with the same, one is a copy's. */
+  /** The counter of an authenticator must rise: of two uses with the same counter, one is a copy's. */
   async passkeyUsed(id: string, counter: number, backedUp: boolean, nowSeconds: number): Promise<boolean> {
     const used: unknown[] = await written(
       this.#db,
@@ -241,7 +241,7 @@ export class SqlPersonStore implements PersonStore {
     });
   }
 
-  /** Newest first. */
+  /** Returns invitations, newest first. */
   #invitations(whose: SQL.Query<unknown>, nowSeconds: number): Promise<OneTimeLink[]> {
     const rows = this.#db`
       SELECT * FROM one_time_links
@@ -268,7 +268,7 @@ function found(rows: readonly unknown[]): Outcome<boolean> {
   return { result: rows.length > 0, changed: rows.length > 0 && notCached };
 }
 
-/** Replaces the unused links for the same. */
+/** Replaces unused links for the same purpose and receiver. */
 async function writeLink(tx: Database, link: OneTimeLink): Promise<void> {
   const { purpose, personId, email, accountId } = link;
   await tx`

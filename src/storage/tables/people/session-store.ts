@@ -1,4 +1,4 @@
-// Sessions of people in the database; of their tokens only digests.
+// Sessions of people in the database, with only the digests of their tokens.
 import type { AuditEvent } from "../../../domain/audit.ts";
 import type { OwnMembership } from "../../../domain/people/person.ts";
 import type { FoundSession, Session, SessionStore, SignInProof } from "../../../domain/people/session.ts";
@@ -118,7 +118,7 @@ async function stillProves(tx: Database, personId: string, proof: SignInProof): 
   return found.length > 0;
 }
 
-/** Gives them oldest first. */
+/** Returns memberships, oldest first. */
 export function readOwnMemberships(db: Database, personId: string): Promise<OwnMembership[]> {
   const rows = db`
     SELECT m.*, a.name AS account_name, a.status AS account_status

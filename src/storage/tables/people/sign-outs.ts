@@ -1,4 +1,4 @@
-// Everywhere that a person is signed in, ended inside a transaction: browsers, and logins of the command line.
+// Ends a person's sessions and command-line logins inside a transaction.
 
 import type { AuditEvent } from "../../../domain/audit.ts";
 import { commandLineAppId } from "../../../domain/people/app.ts";
@@ -8,11 +8,11 @@ import { endEvent, endGrantsFor } from "./grants.ts";
 
 export interface SignedOut {
   sessions: number;
-  /** Credentials: whoever remembers some has to forget them. */
+  /** The number of ended credentials, which caches have to drop. */
   logins: number;
 }
 
-/** `exceptId`: id of the session or login that stays. The event is the one that it is done with. */
+/** `exceptId` is the session or login that stays. The event is that of the change. */
 export async function signOut(
   tx: Database,
   { personId, exceptId = "" }: { personId: string; exceptId?: string },

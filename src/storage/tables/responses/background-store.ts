@@ -1,4 +1,4 @@
-// Responses in the background in the database: what came of them so far, their end, and who is to stop.
+// Background responses in the database: progress, end and cancellation.
 import type {
   AbandonedResponse,
   BackgroundStore,
@@ -16,9 +16,9 @@ import { type ContentColumns, ResponseContent } from "./response-content.ts";
 import { addItems } from "./response-items.ts";
 import { available, outputOf, places, storedResponses, visible } from "./response-rows.ts";
 
-/** How long the events of a response are kept once it has ended. */
+/** How long events are kept after the end of their response. */
 const eventSeconds = 600;
-/** Batches of events that are looked at at once. */
+/** Batches of events in one query. */
 const batchesAtOnce = 1_000;
 
 interface RunUpdate {
@@ -129,13 +129,13 @@ export class SqlBackgroundStore implements BackgroundStore {
     const columns = { status: "failed", seen_at: null, events_until: nowSeconds + eventSeconds };
     return available(
       adding(this.#db, async (tx) => {
-        // From here on whoever works on it after all waits, and then finds that it has ended.
+        // A process that still works on it waits from here on, and then finds that it has ended.
         const [row]: ContentColumns[] = await tx`
           UPDATE stored_responses AS c SET ${tx(columns)}
           WHERE id = ${id} AND seen_at = ${seenAt} AND ${this.#goesOn(nowSeconds)}
           RETURNING ${this.#db.unsafe(storedResponses.list)}, input, response`;
         const stored = row && this.#content.record(row);
-        // One that does not open has no end that anybody could read.
+        // Content that cannot be opened gets no final state.
         if (!stored) return row !== undefined;
         const number = (await readLastEvent(tx, id)) + 1;
         const { response, event } = end(stored.response, number);
@@ -176,7 +176,7 @@ export class SqlBackgroundStore implements BackgroundStore {
       size: events.reduce((sum, event) => sum + event.length, 0),
       events: this.#content.seal(places.events(id, first), events),
     };
-    // A writer that did not hear that it was written comes again, with what came meanwhile; the first may be the later one.
+    // A writer without confirmation retries with newer events; the first write may arrive later.
     await tx`
       INSERT INTO response_events ${tx(row)} ON CONFLICT (response_id, first_number) DO UPDATE
       SET last_number = excluded.last_number, size = excluded.size, events = excluded.events

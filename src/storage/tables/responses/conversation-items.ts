@@ -1,4 +1,4 @@
-// The items of conversations: put behind those that there are, and read in their order.
+// Items of conversations: appended, and read in order.
 import { newItemId } from "../../../domain/models/item-id.ts";
 import type {
   ChainFault,
@@ -19,7 +19,7 @@ const rowsAtOnce = 500;
 export interface AddedItems {
   conversationId: string;
   items: readonly StoredItem[];
-  /** The response that they come with; null: they are put in by themselves. */
+  /** The response that adds them; null: added separately. */
   responseId: string | null;
   /** The conversation expires no sooner than this. */
   expiresAt: number;
@@ -27,8 +27,8 @@ export interface AddedItems {
 }
 
 /**
- * Gives the items as they are kept: in a conversation an id is there once, and an engine may repeat its own. `mayBe`: a
- * condition on the conversation, `c`. Undefined where there is no such conversation.
+ * Appends items and returns them as stored: an id is unique in a conversation, and an engine may repeat its own.
+ * `mayBe` is a condition on the conversation, `c`. Undefined if there is no such conversation.
  */
 export async function addToConversation(
   tx: Database,
@@ -37,7 +37,7 @@ export async function addToConversation(
   mayBe: PromiseLike<unknown>,
 ): Promise<StoredItem[] | undefined> {
   const { conversationId, items, responseId, expiresAt, nowSeconds } = added;
-  // Others that add to it wait here until this transaction is over.
+  // Other additions wait here until this transaction is over.
   const [row]: { next_place: number | string; account_id: string; environment: string }[] = await tx`
     UPDATE conversations AS c SET next_place = next_place + ${items.length},
       expires_at = CASE WHEN expires_at < ${expiresAt} THEN ${expiresAt} ELSE expires_at END
@@ -66,7 +66,7 @@ export async function addToConversation(
   return kept.map(({ item }) => item);
 }
 
-/** All of them, some at a time: what waits meanwhile has its turn. */
+/** Deletes all items in steps, so that other work runs in between. */
 export async function deleteItems(tx: Database, conversationId: string): Promise<void> {
   for (;;) {
     const gone: unknown[] = await tx`
@@ -78,7 +78,7 @@ export async function deleteItems(tx: Database, conversationId: string): Promise
   }
 }
 
-/** The items of one that has come to its end are put behind those of its conversation, where that is there still. */
+/** Appends a finished response's items to its conversation, if it exists. */
 export async function putIntoConversation(
   tx: Database,
   content: ResponseContent,
@@ -117,13 +117,13 @@ async function withIdsOfTheirOwn(
 
 interface ReadOptions {
   conversationId: string;
-  /** A place. */
+  /** A position. */
   before: number | undefined;
   maxSize: number;
   mayRead: MayRead | undefined;
 }
 
-/** All items, or those before a place, in their order. The conversation is there. */
+/** Returns all items, or those before a position, in order. The conversation must exist. */
 export async function readAll(
   db: Database,
   content: ResponseContent,
@@ -155,7 +155,7 @@ export async function readAll(
 }
 
 export interface ItemColumns {
-  /** What `itemKeyOf` makes of its id. */
+  /** The digest of its id, from `itemKeyOf`. */
   item: string;
   content: string;
 }
@@ -165,7 +165,7 @@ interface PlacedItem {
   size: number | string;
 }
 
-/** The first, and those after it with which they have no more characters than that. */
+/** Returns the first item and further ones up to the size limit. */
 export function placesWithin<Place extends PlacedItem>(found: readonly Place[], maxSize: number): Place[] {
   let size = 0;
   const within: Place[] = [];
@@ -177,7 +177,7 @@ export function placesWithin<Place extends PlacedItem>(found: readonly Place[], 
   return within;
 }
 
-/** What was in a conversation before a response came; all of it where that put nothing in. */
+/** Returns the conversation's items from before a response; all if the response added none. */
 export async function conversationBefore(
   db: Database,
   content: ResponseContent,

@@ -16,9 +16,9 @@ import { addToConversation, deleteItems, type ItemColumns, placesWithin, readAll
 import { ResponseContent } from "./response-content.ts";
 import { available, conversations, itemKeyOf, ownedBy, ownerIs, places } from "./response-rows.ts";
 
-/** Characters of JSON that one page holds in memory; a single item may be larger. */
+/** Maximum characters of JSON of a page in memory; a single item may be larger. */
 const maxPageSize = 16_000_000;
-/** Characters that are read and opened while all requests wait. */
+/** Characters that are read and opened in one go, which blocks requests. */
 const sizeAtOnce = 1_000_000;
 
 type Metadata = Readonly<Record<string, string>>;
@@ -29,7 +29,7 @@ interface Page {
   order: "asc" | "desc";
 }
 
-/** Every write is a transaction of its own, single statements included: see `SqlChatStore`. */
+/** Every write is a separate transaction, even a single statement: see `SqlChatStore`. */
 export class SqlConversationStore implements ConversationStore {
   readonly #db: Database;
   readonly #content: ResponseContent;
@@ -77,7 +77,7 @@ export class SqlConversationStore implements ConversationStore {
           WHERE id = ${id} AND ${this.#visible(owner, nowSeconds)} RETURNING *`,
       ),
     );
-    // What the labels were before stands in the log still.
+    // The log still has the previous labels.
     if (row) this.#erasing.soon();
     return row && this.#conversation(row);
   }

@@ -1,4 +1,4 @@
-// The items of a response and of all that it goes on from, in their order.
+// Reads the items of a response and of all that it continues, in order.
 import type {
   ChainFault,
   MayRead,
@@ -12,7 +12,7 @@ import { conversationBefore } from "./conversation-items.ts";
 import type { ContentColumns, ResponseContent } from "./response-content.ts";
 import { visible } from "./response-rows.ts";
 
-/** Responses of one conversation; a chain that leads back to itself ends here as well. */
+/** Maximum responses of one conversation, which also ends a cyclic chain. */
 const maxResponses = 10_000;
 /** Characters that are read at once. */
 const batchSize = 4_000_000;
@@ -53,7 +53,7 @@ export async function readChain(
     for (const one of ids) {
       const row = byId.get(one);
       const found: readonly StoredItem[] | undefined = row && content.items(row);
-      // Somebody deleted it since.
+      // The response was deleted meanwhile.
       if (!found) return { missing: one };
       for (const item of found) items.push(item);
     }
@@ -62,7 +62,7 @@ export async function readChain(
   return { items, size: before.size + size };
 }
 
-/** The response itself first, up to the first that is not there, or with which there is too much. */
+/** Returns the response and its ancestors, up to a missing one or the size limit. */
 async function linksFrom(
   db: Database,
   owner: ResponseOwner,
@@ -85,7 +85,7 @@ async function linksFrom(
     SELECT id, previous_id, conversation_id, status, size, total FROM chain ORDER BY depth`;
 }
 
-/** What was in the conversation to which the first response belongs before it came. */
+/** Returns the conversation's items from before its first response. */
 async function beforeRoot(
   db: Database,
   content: ResponseContent,
@@ -98,7 +98,7 @@ async function beforeRoot(
   return await conversationBefore(db, content, owner, { conversationId, responseId: id, ...bounds }, nowSeconds);
 }
 
-/** Ids of responses that are read together, in their order. */
+/** Returns ids of responses that are read together, in order. */
 function batchesOf(links: readonly Link[]): string[][] {
   const batches: string[][] = [];
   let size = 0;

@@ -1,9 +1,9 @@
-// The content of stored responses, sealed and opened; what does not open is not there.
+// Seals and opens the content of stored responses. Content that cannot be opened counts as missing.
 import type { StoredItem, StoredResponse } from "../../../domain/models/stored-response.ts";
 import type { SealFor } from "../../../domain/seal.ts";
 import { isEnded, outputOf, places, sizeOf, storedResponses } from "./response-rows.ts";
 
-/** Characters that become JSON and are sealed while all requests wait. */
+/** Characters that are serialized and sealed in one go, which blocks requests. */
 const sizeAtOnce = 1_000_000;
 
 /** The columns in which the content of a response is. */
@@ -20,7 +20,7 @@ export class ResponseContent {
     this.#sealFor = sealFor;
   }
 
-  /** Some turns of the event loop where there is much of it. */
+  /** Takes several turns of the event loop for much content. */
   async rows(responses: readonly StoredResponse[]) {
     const rows = [];
     let size = 0;
@@ -44,19 +44,19 @@ export class ResponseContent {
     };
   }
 
-  /** The columns that change with what came of it. */
+  /** Returns the columns that change with the result. */
   responseColumns(id: string, response: StoredItem) {
     return { output_size: sizeOf(outputOf(response)), response: this.seal(places.response(id), response) };
   }
 
-  /** Undefined where it does not open: its key was given up. */
+  /** Returns undefined if it cannot be opened, because its key was dropped. */
   record(row: ContentColumns): StoredResponse | undefined {
     const input = this.open<StoredItem[]>(places.input(row.id), row.input);
     const response = this.open<StoredItem>(places.response(row.id), row.response);
     return input && response && { ...storedResponses.record(row), input, response };
   }
 
-  /** The input and then the output. */
+  /** Returns the input and then the output. */
   items(row: ContentColumns): StoredItem[] | undefined {
     const input = this.open<StoredItem[]>(places.input(row.id), row.input);
     const response = this.open<StoredItem>(places.response(row.id), row.response);
@@ -67,7 +67,7 @@ export class ResponseContent {
     return this.#sealFor(place).seal(JSON.stringify(value));
   }
 
-  /** `Value`: what was sealed for this place. */
+  /** `Value` is the type that was sealed for this place. */
   open<Value>(place: string, sealed: string): Value | undefined {
     const opened = this.#sealFor(place).open(sealed);
     return opened === undefined ? undefined : (JSON.parse(opened) as Value);

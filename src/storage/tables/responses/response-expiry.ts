@@ -1,10 +1,10 @@
-// Deletes responses, their events and conversations once their time has come, a few at a time.
+// Deletes expired responses, their events and conversations, a few at a time.
 import type { Database } from "../../sql/database.ts";
 
-/** Notes of items that are deleted in the time of one row with content. */
+/** Item references that are deleted in the time of one row with content. */
 const notesToOne = 25;
 
-/** Gives about how many rows of content were deleted, at most `limit`; fewer: there are no more. */
+/** Returns the approximate number of deleted content rows, at most `limit`; fewer means that none is left. */
 export async function deleteExpired(tx: Database, nowSeconds: number, limit: number): Promise<number> {
   let deleted = 0;
   for (const deleteSome of [endedEvents, expiredResponses, expiredConversations]) {
@@ -13,7 +13,7 @@ export async function deleteExpired(tx: Database, nowSeconds: number, limit: num
   return deleted;
 }
 
-/** Events go some time after their response has ended. */
+/** Events are kept for some time after the end of their response. */
 async function endedEvents(tx: Database, nowSeconds: number, limit: number): Promise<number> {
   const ids = idsOf(
     await tx`
@@ -29,7 +29,7 @@ async function endedEvents(tx: Database, nowSeconds: number, limit: number): Pro
   return ids.length === limit ? limit : gone.length;
 }
 
-/** Where their items are found goes first: there may be thousands of them to one. */
+/** Deletes the references to its items first, because a response may have thousands. */
 async function expiredResponses(tx: Database, nowSeconds: number, limit: number): Promise<number> {
   const ids = idsOf(
     await tx`SELECT id FROM stored_responses WHERE expires_at <= ${nowSeconds} ORDER BY expires_at LIMIT ${limit}`,
@@ -47,10 +47,7 @@ async function expiredResponses(tx: Database, nowSeconds: number, limit: number)
   return ids.length;
 }
 
-/**
- * Their items first, and a conversation once it has none left. One that somebody adds to at this moment has a later time
- * once that is done, and stays.
- */
+/** Deletes items first, then empty conversations. One that is extended at this moment gets a later expiry and stays. */
 async function expiredConversations(tx: Database, nowSeconds: number, limit: number): Promise<number> {
   const ids = idsOf(
     await tx`SELECT id FROM conversations WHERE expires_at <= ${nowSeconds} ORDER BY expires_at LIMIT ${limit}`,

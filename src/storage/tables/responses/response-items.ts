@@ -1,16 +1,16 @@
-// Where the items of responses are found by their own ids.
+// Finds items of responses by their own ids.
 import type { MayRead, ResponseOwner, StoredItem, StoredResponse } from "../../../domain/models/stored-response.ts";
 import type { Database } from "../../sql/database.ts";
 import type { ContentColumns, ResponseContent } from "./response-content.ts";
 import { idOf, inPieces, itemKeyOf, ownedBy, places, sizeOf, turnByTurn, visible } from "./response-rows.ts";
 
-/** Ids of one statement: each is a query of its own within it. */
+/** Ids of one statement, each as a query of its own. */
 const idsAtOnce = 50;
 
-/** A client that sends all of its conversation anew with each request has its items noted with the last of them. */
+/** If a client sends its whole conversation with each request, only the last items are indexed. */
 const maxNoted = 10_000;
 
-/** Notes which response has these items, or the last of them, where there are very many. */
+/** Indexes the items of a response, or the last of very many. */
 export async function addItems(
   tx: Database,
   { id, accountId, environment, createdAt }: Pick<StoredResponse, "id" | "accountId" | "environment" | "createdAt">,
@@ -22,15 +22,15 @@ export async function addItems(
     ...{ account_id: accountId, environment, item, created_at: createdAt, response_id: id },
   }));
   await turnByTurn(rows, async (some) => {
-    // A response may have what it was asked with.
+    // A response may contain items of its input.
     await tx`INSERT INTO stored_response_items ${tx(some)} ON CONFLICT DO NOTHING`;
   });
 }
 
 /**
- * Those that are there; of responses first, then of conversations. Some servers give the same id again within a day, so one
- * may be there many times: the newest response that has the last of them gives all that it has, as whoever names several
- * means those of one conversation; and what the same key made comes before what others did.
+ * Returns existing items, of responses first, then of conversations. Some servers reuse an id within a day, so the
+ * newest response with the last named item is preferred for all items, because a caller usually refers to one
+ * conversation. Items of the same key come before those of others.
  */
 export async function findItems(
   db: Database,
@@ -64,7 +64,7 @@ export async function findItems(
   return found;
 }
 
-/** The items of one response that are wanted, by their ids; of two with the same id, its answer's. */
+/** Returns the wanted items of one response by id. Of two with the same id, the output's is used. */
 async function itemsOf(
   db: Database,
   content: ResponseContent,
@@ -83,7 +83,7 @@ async function itemsOf(
   );
 }
 
-/** The newest response of each item, as digests: of the same key, else of whoever else is seen. */
+/** Finds the newest response of each item, as digests: of the same key, else of other visible makers. */
 async function holdersOf(
   db: Database,
   owner: ResponseOwner,
@@ -141,7 +141,7 @@ async function ofConversations(
   });
 }
 
-/** One statement for all of these queries, each in brackets. */
+/** Combines the queries into one statement, each in brackets. */
 function anyOf<Row>(db: Database, queries: readonly PromiseLike<Row>[]): PromiseLike<Row> {
   const all = queries
     .map((query) => db`${query} AS one`)

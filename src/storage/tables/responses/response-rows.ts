@@ -1,4 +1,4 @@
-// Stored responses, their events and conversations between their rows, which are sealed, and their records.
+// Converts stored responses, their events and conversations between sealed rows and records.
 import { createHash } from "node:crypto";
 import type {
   Conversation,
@@ -13,7 +13,7 @@ import { flag, integer, table, text } from "../../sql/table.ts";
 
 const ownerColumns = { accountId: text, environment: text, keyId: text, appId: text, personId: text, madeBy: text };
 
-/** What is told of a response beside its content. */
+/** The members of a response besides its content. */
 export const storedResponses = table<ResponseRow>({
   id: text,
   ...ownerColumns,
@@ -26,7 +26,7 @@ export const storedResponses = table<ResponseRow>({
   background: flag,
 });
 
-/** A conversation but for its metadata, which are sealed. */
+/** A conversation without its metadata, which is sealed. */
 export const conversations = table<Omit<Conversation, "metadata">>({
   id: text,
   ...ownerColumns,
@@ -34,7 +34,7 @@ export const conversations = table<Omit<Conversation, "metadata">>({
   expiresAt: integer,
 });
 
-/** What the seals of content are for: a sealed text opens in its own row and column alone. */
+/** The contexts of seals: a sealed text opens only in its own row and column. */
 export const places = {
   input: (id: string) => `stored_responses.input ${id}`,
   response: (id: string) => `stored_responses.response ${id}`,
@@ -44,12 +44,12 @@ export const places = {
   item: (conversationId: string, item: string) => `conversation_items ${conversationId} ${item}`,
 } as const;
 
-/** By which an item is found. A client may give any text as the id of an item: the database does not have it. */
+/** Returns the digest by which an item is found. Ids are not stored, because a client may use any text as an id. */
 export function itemKeyOf(itemId: string): string {
   return createHash("sha256").update(itemId).digest("base64url");
 }
 
-/** Undefined where an item has none, which is no item to refer to. */
+/** Returns undefined for an item without an id, which cannot be referenced. */
 export function idOf(item: StoredItem): string | undefined {
   const id = item["id"];
   return typeof id === "string" ? id : undefined;
@@ -69,7 +69,7 @@ export function isEnded({ status }: Pick<StoredResponse, "status">): boolean {
   return status !== "queued" && status !== "in_progress";
 }
 
-/** Written so that no index serves it: what is read is read by its id, however much the account has. `c`: the table. */
+/** Written so that no index applies: rows are read by id, however many the account has. `c` is the table. */
 export function ownedBy(db: Database, { accountId, environment, appId, personId, madeBy }: ResponseOwner) {
   const ofApp = appId === null ? db`` : db`AND c.app_id || '' = ${appId}`;
   const ofPerson = personId === null ? db`` : db`AND c.person_id || '' = ${personId}`;
@@ -77,27 +77,27 @@ export function ownedBy(db: Database, { accountId, environment, appId, personId,
   return db`c.account_id || '' = ${accountId} AND c.environment || '' = ${environment} ${ofApp} ${ofPerson} ${ofMaker}`;
 }
 
-/** The conversation, `c`, of who made this: what is put in by itself must not reach anybody else's. */
+/** Selects conversations, `c`, of this creator: an added item must not reach another owner's. */
 export function ownerIs(db: Database, { accountId, environment }: Pick<ResponseOwner, "accountId" | "environment">) {
   return db`c.account_id || '' = ${accountId} AND c.environment || '' = ${environment}`;
 }
 
-/** A response that this owner may see. `c`: `stored_responses`. */
+/** Selects responses that this owner may see. `c` is `stored_responses`. */
 export function visible(db: Database, owner: ResponseOwner, nowSeconds: number) {
   return db`${ownedBy(db, owner)} AND c.expires_at > ${nowSeconds} AND c.deleted_at IS NULL`;
 }
 
-/** Throws `service_unavailable` where the work fails; quotes nothing of what it works on. */
+/** Throws `service_unavailable` for every failure, without quoting content. */
 export function available<Value>(work: Promise<Value> | PromiseLike<Value>): Promise<Value> {
   return reached("Stored responses", work);
 }
 
-/** Rows of one statement: a database takes so many values with it. */
+/** Rows of one statement, bounded by the number of parameters. */
 const rowsAtOnce = 1_000;
-/** Rows that SQLite writes in a few milliseconds, in which it keeps all requests waiting. */
+/** Rows that SQLite writes in a few milliseconds, during which requests wait. */
 const rowsOfTurn = 250;
 
-/** Works on some rows at a time; in between, what waits has its turn. */
+/** Processes some rows at a time, with room for other work in between. */
 export async function turnByTurn<Row>(
   rows: readonly Row[],
   work: (some: readonly Row[]) => Promise<void>,

@@ -1,9 +1,9 @@
-// Sums what an account has stored: chats, responses, and the items of conversations.
+// Sums what an account has stored: chats, responses, and items of conversations.
 import type { StoredSizes } from "../../../domain/models/stored-response.ts";
 import type { Database } from "../../sql/database.ts";
 import { reached } from "../../sql/outage.ts";
 
-/** Bytes of a row beside its content. */
+/** Bytes of a row besides its content. */
 const rowBytes = 512;
 
 export class SqlStoredSizes implements StoredSizes {

@@ -1,4 +1,4 @@
-// Which approvals of calls of tools have made their call, in the database.
+// Approvals whose tool call was started, in the database.
 import type { ApprovedCallStore, MadeCall } from "../../../domain/tools/approved-call.ts";
 import type { Database } from "../../sql/database.ts";
 import { syncCommits } from "../../sql/durable-commits.ts";
@@ -13,7 +13,7 @@ export class SqlApprovedCalls implements ApprovedCallStore {
 
   async take(approval: string, call: MadeCall, expiresAt: number): Promise<MadeCall | undefined> {
     const row = { approval, call_id: call.callId, response_id: call.responseId, expires_at: expiresAt };
-    // The update changes nothing: by it the row that is there already comes back, in the same statement.
+    // The update changes nothing. It makes the same statement return an existing row.
     const taken: { call_id: string; response_id: string }[] = await added(
       this.#db,
       (tx) => tx`
@@ -23,7 +23,7 @@ export class SqlApprovedCalls implements ApprovedCallStore {
     );
     const [by] = taken;
     if (by && by.call_id !== call.callId) return { callId: by.call_id, responseId: by.response_id };
-    // After a power cut it must not be free again: the call may have been made.
+    // A power cut must not release the approval: the call may have run.
     await syncCommits(this.#db);
     return undefined;
   }

@@ -1,4 +1,4 @@
-// MCP servers that operators added, in the database; their credentials arrive sealed.
+// MCP servers that operators added, in the database. Credentials arrive sealed.
 import type { AuditEvent } from "../../../domain/audit.ts";
 import type { McpServerEnds, McpServerStore, StoredMcpServer } from "../../../domain/tools/mcp-server-store.ts";
 import type { StoredToolConnection } from "../../../domain/tools/tool-connection.ts";
@@ -8,7 +8,7 @@ import { integer, json, table, text } from "../../sql/table.ts";
 import { changeRouting } from "../routing-change.ts";
 import { endConnections } from "./tool-connection-store.ts";
 
-/** What no statement asks for by itself: the column `settings` holds it. */
+/** Members that no statement selects by: the column `settings` holds them. */
 type Settings = Omit<StoredMcpServer, (typeof own)[number]>;
 
 const own = ["name", "place", "credentialKind", "sealedCredentials", "createdAt"] as const;

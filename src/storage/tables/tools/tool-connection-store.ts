@@ -1,4 +1,4 @@
-// Accounts that people connected at MCP servers, and clients that were registered for it, in the database; tokens arrive sealed.
+// People's accounts at MCP servers, and registered clients, in the database. Tokens arrive sealed.
 import type { AuditEvent } from "../../../domain/audit.ts";
 import type {
   RegisteredToolClient,
@@ -169,12 +169,12 @@ export class SqlToolConnectionStore implements ToolConnectionStore {
   }
 }
 
-/** What is given of connections that end together is in memory at once. */
+/** Maximum number of ended connections in memory at once. */
 const maxEnded = 1_000;
 
 /**
- * Ends all of a server that is there no more, or is another one now, and gives those of them that were connected last; belongs
- * into the transaction of that change.
+ * Ends all connections of a server that was deleted or moved, and returns the last connected ones. Call it in the
+ * transaction of that change.
  */
 export async function endConnections(tx: Database, server: string): Promise<StoredToolConnection[]> {
   const ended = await connections.all(tx`

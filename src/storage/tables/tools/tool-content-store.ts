@@ -1,4 +1,4 @@
-// What was said in calls of tools in the database: sealed, each for its own row.
+// Contents of tool calls in the database, each sealed for its own row.
 import type { ChatOwner } from "../../../domain/models/stored-chat.ts";
 import type { SealFor } from "../../../domain/seal.ts";
 import type { SaidInCall, ToolContent, ToolContentStore } from "../../../domain/tools/tool-content.ts";
