@@ -1,4 +1,5 @@
-// Figures of a model beside another one that gets a share of its requests, from single records: medians are in no roll-up.
+// Compares a model with another that gets a share of its requests, from single records, because roll-ups have no
+// medians.
 import {
   askedTag,
   type ComparedSide,
@@ -14,11 +15,11 @@ import type { Database } from "../storage/sql/database.ts";
 import { available } from "../storage/sql/outage.ts";
 import { tagInText } from "../storage/tables/tags-text.ts";
 
-/** The most rows of the table that one query looks at. SQLite works in the thread that serves all requests. */
+/** Maximum rows that one query scans. SQLite blocks the thread that serves requests. */
 const rowsAtOnce = 2_000;
-/** Queries for one comparison: two million records, in some seconds, with room for other work between them. */
+/** Maximum queries of one comparison: two million records, in some seconds, with room for other work. */
 const maxSlices = 1_000;
-/** Requests of a side of which figures are made; their times are held in memory. */
+/** Maximum compared requests of a side, because their times are held in memory. */
 const maxCompared = 50_000;
 
 interface Row {
@@ -57,7 +58,7 @@ export class SqlComparisons implements Comparisons {
     return { own: own.figures(), other: other.figures(), isPartial: until > query.start };
   }
 
-  /** A second that has more rows than that is read whole. */
+  /** A second with more rows is read whole. */
   async #sliceStart(start: number, until: number): Promise<number> {
     const [row]: { at: number | string }[] = await available(this.#db`
       SELECT at FROM usage_records WHERE at >= ${start} AND at < ${until} ORDER BY at DESC LIMIT 1 OFFSET ${rowsAtOnce}`);
@@ -87,7 +88,7 @@ export class SqlComparisons implements Comparisons {
         WHERE r.at >= ${from} AND r.at < ${until} AND r.model IN (${model}, ${other})
           AND replace(r.tags, ${tagInText(askedTag(model))}, '') <> r.tags AND r.outcome IN ('completed', 'failed')`;
     }
-    // Where nobody had room for the shadow, or a client left, there is nothing to compare.
+    // A dropped copy, or a client that left, leaves nothing to compare.
     const pairs = db`
       usage_records s JOIN usage_records r ON r.request_id = replace(s.request_id, ${shadowSuffix}, '')
       WHERE s.at >= ${from} AND s.at < ${until} AND s.model = ${other} AND r.model = ${model}
@@ -142,7 +143,7 @@ class Side {
   }
 }
 
-/** The smallest that so many are not above. */
+/** Returns percentiles: the smallest value that enough others do not exceed. */
 function timesOf(all: number[]): ComparedTimes {
   all.sort((a, b) => a - b);
   const at = (part: number) => all[Math.max(0, Math.ceil(part * all.length) - 1)] ?? null;

@@ -1,4 +1,4 @@
-// Brings settled records from memory, and from the spool where memory was full, into the database.
+// Writes settled records from memory, and from the spool if memory was full, into the database.
 import { existsSync } from "node:fs";
 import type { Log } from "../base/log.ts";
 import type { SpanTotals, TotalsOwner, UsageRecord } from "../domain/usage/usage.ts";
@@ -12,13 +12,13 @@ import { add, noTotals, type OwnerTotals, readOwnerTotals } from "./usage/owner-
 import { at, completionTokens, nanoUsd, promptTokens, type UsageColumns } from "./usage/usage-columns.ts";
 import type { UsageWriter } from "./usage/usage-writer.ts";
 
-/** Records in one write to the spool, where they could not be written in time. */
+/** Records in one write to the spool, for records that an earlier write failed to store. */
 const respoolBatch = 64;
-/** Steps in one round of what brings the roll-ups up to date: records must not have to wait for long. */
+/** Roll-up steps in one round, so that records do not wait for long. */
 const rollupSteps = 8;
-/** Totals that are read at the same time: fewer than a database has connections. */
+/** Totals that are read concurrently: fewer than the database's connections. */
 const readsAtOnce = 4;
-/** The age up to which a record is surely kept: retention deletes records after a day at the earliest. */
+/** Records up to this age are certainly kept: retention deletes after a day at the earliest. */
 const surelyKeptSeconds = 3_600;
 const wentBack =
   "The database is an older copy of itself, as after a failover that lost commits: usage that it had taken is gone. So are API keys that were made in that time, and what was revoked in it is valid again.";
@@ -36,30 +36,33 @@ export interface LedgerDrainOptions {
   log: Log;
   spool: Spool;
   journal: Pick<LedgerJournal, "commit" | "rotate" | "repeat">;
-  /** Records that are held in memory; more wait on the spool alone. */
+  /** Maximum records in memory; further ones wait only in the spool. */
   maxPending: number;
 }
 
 export class LedgerDrain {
   readonly #options: LedgerDrainOptions;
   readonly #pending = new PendingUsage();
-  /** Settled records that are on the spool alone. */
+  /** Settled records that are only in the spool. */
   #unread = 0;
-  /** Some of `#pending` may be in the database already: the spool was read back, or nobody could say whether it was committed. */
+  /**
+   * True if some of `#pending` may be in the database already: the spool was read back, or a commit's outcome is
+   * unknown.
+   */
   #mayRepeat = false;
   readonly #readers: TotalsReader[] = [];
-  /** The newest record that the database said it has. */
+  /** The newest record that the database confirmed. */
   #taken: { requestId: string; at: number } | undefined;
-  /** True after a write that failed: the next one may reach another server, as after a failover. */
+  /** True after a failed write: the next one may reach another server, as after a failover. */
   #wasAway = false;
-  /** Work on the database, one piece after the other. */
+  /** Serialized work on the database. */
   #queue: Promise<unknown> = Promise.resolve();
 
   constructor(options: LedgerDrainOptions) {
     this.#options = options;
   }
 
-  /** Held in memory. */
+  /** Number of records in memory. */
   get pending(): number {
     return this.#pending.length;
   }
@@ -78,13 +81,13 @@ export class LedgerDrain {
     else this.#pending.add(usage, row, segment, isSpooled);
   }
 
-  /** A record that was written to this segment and is not held here. */
+  /** Counts a record that was written to this segment and is not in memory. */
   leaveOnSpool(segment: Segment): void {
     segment.unread++;
     this.#unread++;
   }
 
-  /** Tries again to write what the spool could not take. */
+  /** Retries records that the spool could not store. */
   respool(): void {
     if (this.#pending.unspooled === 0) return;
     for (const batch of this.#pending.batches) {
@@ -100,7 +103,7 @@ export class LedgerDrain {
     try {
       segment = this.#options.journal.repeat(batch.usage, rows);
     } catch {
-      // The journal has told it.
+      // The journal has logged the failure.
       return false;
     }
     for (const row of rows) this.#pending.respooled(batch, row, segment);
@@ -108,14 +111,14 @@ export class LedgerDrain {
   }
 
   /**
-   * Resolves when all that waits now is in the database, but for what the roll-ups may lack. Rejects when it cannot be
-   * written; all of it waits on.
+   * Resolves when all waiting records are in the database, though not yet in all roll-ups. Rejects if it cannot be
+   * written; the records keep waiting.
    */
   drain(): Promise<void> {
     return this.#inTurn(() => this.#drain());
   }
 
-  /** Resolves when the roll-ups lack nothing either. */
+  /** Resolves when the roll-ups are complete too. */
   drainAll(): Promise<void> {
     return this.#inTurn(async () => {
       await this.#drain();
@@ -124,8 +127,8 @@ export class LedgerDrain {
   }
 
   /**
-   * Resolves when the roll-ups lack nothing of what is in the database now. That may take a second: records, and totals
-   * that requests wait for, have their turn meanwhile.
+   * Resolves when the roll-ups contain all records that are in the database now. That may take a second, because
+   * records and awaited totals come first.
    */
   async catchUp(): Promise<void> {
     const { rollups } = this.#options.writer;
@@ -136,19 +139,19 @@ export class LedgerDrain {
   readTotals(owner: TotalsOwner, use: (totals: SpanTotals) => void): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#readers.push({ owner, use, resolve, reject });
-      // The next few are read in a turn: in its own one, somebody may have read for this one already.
+      // Reads the next few together: their turn may come after another read served them.
       void this.#inTurn(() => this.#readNext());
     });
   }
 
   /**
-   * What an owner settled that is not in the database: `use` is called at a moment when no settlement lies between what it
-   * is given and what comes after. Nothing reaches the database from then on, until `until` settles.
+   * Passes an owner's settled usage that is not in the database to `use`, at a moment without a settlement in between.
+   * Nothing is written to the database until `until` settles.
    */
   hold(owner: TotalsOwner, use: (waiting: SpanTotals) => void, until: Promise<void>): Promise<void> {
     return this.#inTurn(async () => {
       const { owns, totalOf } = await readOwnerTotals(this.#options.db, owner);
-      // What is in memory is told from there, also while the database takes nothing, such as on a full disk.
+      // Records in memory count also while the database takes no writes, such as on a full disk.
       do {
         while (this.#unread > 0 || this.#mayRepeat) await this.#drain();
         this.#options.journal.commit();
@@ -165,7 +168,7 @@ export class LedgerDrain {
       for (;;) {
         while (this.#unread > 0 || this.#mayRepeat) await this.#drain();
         const found = await Promise.allSettled(readers.map(({ owner }) => readOwnerTotals(this.#options.db, owner)));
-        // Records settled in this turn of the event loop are among what waits, or find no room there.
+        // Records settled in this turn of the event loop either wait in memory or go to the spool.
         this.#options.journal.commit();
         if (this.#unread > 0) continue;
         for (const [i, { use, resolve, reject }] of readers.entries()) {
@@ -183,7 +186,7 @@ export class LedgerDrain {
     }
   }
 
-  /** The totals with what is not in the database, or not in its roll-ups, yet. */
+  /** Adds records that are not in the database or its roll-ups yet. */
   #withWaiting({ totals, totalOf, owns }: OwnerTotals): SpanTotals {
     add(totals, this.#options.writer.rollups.totalOf(totalOf));
     for (const batch of this.#pending.batches) {
@@ -203,7 +206,7 @@ export class LedgerDrain {
 
   #inTurn(work: () => Promise<void>): Promise<void> {
     const done = this.#queue.then(work);
-    // The caller gets the rejection of `done`; the next in the queue does not.
+    // The caller gets the rejection of `done`; the queue continues.
     this.#queue = done.catch(() => {});
     return done;
   }
@@ -215,7 +218,7 @@ export class LedgerDrain {
     this.#mayRepeat = true;
     for (const segment of this.#options.spool.segments.filter((one) => one.unread > 0)) {
       await this.#readBack(segment);
-      // Inserts at once, so that what is settled meanwhile finds room in memory.
+      // Inserts at once, to make room in memory for records that settle meanwhile.
       await this.#insertPending();
     }
     this.#mayRepeat = false;
@@ -242,7 +245,7 @@ export class LedgerDrain {
     }
   }
 
-  /** Logs a database that took a write again and has no more what it took before. Never rejects: the write is done. */
+  /** Logs a database that accepts writes again but has lost earlier ones. Never rejects, because the write is done. */
   async #followTaken(usage: UsageColumns, hasTooOld: boolean): Promise<void> {
     const { db, log } = this.#options;
     const row = usage.length - 1;
@@ -252,17 +255,17 @@ export class LedgerDrain {
       try {
         found = await db`SELECT 1 FROM usage_records WHERE request_id = ${before.requestId}`;
       } catch {
-        // The next write looks for the same record.
+        // The next write checks for the same record.
         return;
       }
       if (found.length === 0) log.error("database_went_back", { detail: wentBack });
     }
     this.#wasAway = false;
-    // A record that is too old to be kept is left out.
+    // A record beyond its retention is left out.
     if (!hasTooOld) this.#taken = newest;
   }
 
-  /** Requests have their turn between two steps. */
+  /** Requests run between two steps. */
   async #rollUp(steps: number): Promise<void> {
     const { rollups } = this.#options.writer;
     for (let left = steps; left > 0 && rollups.isBehind; left--) {
@@ -271,7 +274,7 @@ export class LedgerDrain {
     }
   }
 
-  /** A segment that is still written is closed first, so that it is not read again and again while it grows. */
+  /** Closes a segment that is being written first, so that it is not read again while it grows. */
   async #readBack(segment: Segment): Promise<void> {
     const { log, spool, journal } = this.#options;
     if (segment === spool.current) journal.rotate();
@@ -295,7 +298,7 @@ export class LedgerDrain {
     this.#unread -= count;
   }
 
-  /** Requests have their turn between two batches. */
+  /** Requests run between two batches. */
   async #insert(usage: UsageColumns | readonly UsageRecord[]): Promise<void> {
     await new Promise((resolve) => setImmediate(resolve));
     await this.#options.writer.insert(usage);

@@ -1,4 +1,4 @@
-// The ledger's journal: what is said of all requests in one turn of the event loop goes to the spool in one write.
+// The ledger's journal: writes the lines of all requests in one turn of the event loop to the spool at once.
 import type { Clock } from "../base/clock.ts";
 import { Deferred, type MaybePromise } from "../base/deferred.ts";
 import { errorCodes, GatewayError } from "../base/errors.ts";
@@ -21,23 +21,22 @@ export interface LedgerJournalOptions {
   log: Log;
   clock: Clock;
   /**
-   * Gets each record once its write was tried: a row of `usage`, which holds it during the call alone. It pins `segment`, in
-   * which it stands; where the spool could not take it, in which its begin does.
+   * Called with each record after its write: a row of `usage`, valid during the call. The record pins `segment`, which
+   * contains it or, if the spool could not store it, its begin.
    */
   onSettled(usage: UsageColumns, row: number, segment: Segment, isSpooled: boolean): void;
-  /** Called after what was gathered in a turn was written, or could not be. */
+  /** Called after the lines of a turn were written, or failed. */
   onTurn(): void;
 }
 
-/** The most requests that are carried over at a time: a few milliseconds of work. */
+/** Maximum requests that are carried over at once: a few milliseconds of work. */
 const carryBatch = 256;
 const maxCodeLength = Math.max(...errorCodes.map((code) => code.length));
-/** Longest name of a model server (`upstreamNamePattern`). */
+/** Maximum length of an upstream's name (`upstreamNamePattern`). */
 const maxNameLength = 63;
 /**
- * Bytes that a last line may have beyond the first: how it ended, an error's code, two marks, who answered, and six
- * numbers; and behind the place of its trail the three numbers of what was told of parts of its tokens, and the place of
- * details.
+ * Additional bytes of a last line: outcome, error code, two flags, upstream, and six numbers; the trail's position,
+ * three numbers of token parts, and the position of details.
  */
 const maxEndBytes =
   ',"interrupted"'.length +
@@ -46,9 +45,9 @@ const maxEndBytes =
   (',""'.length + maxNameLength) +
   (6 + 3) * `,${Number.MAX_SAFE_INTEGER}`.length +
   2 * ",null".length;
-/** Bytes kept for a trail, and for details of usage: of longer ones the rest is left out where the disk is full. */
+/** Bytes reserved for a trail, and for details of usage. On a full disk, longer ones are shortened. */
 const keptTextBytes = 128;
-/** Bytes of a request that begins and ends, about. */
+/** Approximate bytes of a request that begins and ends. */
 const defaultBytes = 1_024;
 const retryAfterSeconds = 5;
 const nothingToWaitFor = new Deferred<void>();
@@ -56,22 +55,19 @@ nothingToWaitFor.resolve();
 
 export class LedgerJournal {
   readonly #options: LedgerJournalOptions;
-  /** Begun and not settled; oldest first. */
+  /** Requests that have begun but not settled, oldest first. */
   readonly #open = new OpenEntries<JournalEntry>();
-  /** The lines of this turn, and the entries that they are about. */
+  /** The lines of this turn and their entries. */
   readonly #lines = new SpoolEncoder();
   readonly #settled: JournalEntry[] = [];
   readonly #carried: JournalEntry[] = [];
   /** The records of `#settled`. */
   readonly #usage = new UsageColumns(64);
   #turn: Tick | undefined;
-  /**
-   * Room on the disk for the last lines of all that are open: what has begun can be settled even where the disk is full
-   * by then.
-   */
+  /** Disk space reserved for the last lines of all open requests, so that they can settle on a full disk. */
   #aheadBytes = 0;
   #failing = false;
-  /** Whether the last look found room for what is still to be said. */
+  /** True if the last check found room for the reserved lines. */
   #hasRoom = true;
   #failures = 0;
 
@@ -79,12 +75,12 @@ export class LedgerJournal {
     this.#options = options;
   }
 
-  /** Writes that the spool refused. */
+  /** Number of failed writes. */
   get failures(): number {
     return this.#failures;
   }
 
-  /** Whether the last write was refused. */
+  /** True if the last write failed. */
   get failing(): boolean {
     return this.#failing;
   }
@@ -114,8 +110,8 @@ export class LedgerJournal {
   }
 
   /**
-   * A request that has ended elsewhere. Its begin and its end are one frame, so that a death between them leaves neither.
-   * Resolves as `settle` does; rejects where it cannot be written.
+   * Records a request that ended elsewhere. Begin and end are one frame, so a crash in between leaves neither. Resolves
+   * as `settle` does; rejects if it cannot be written.
    */
   async record(begin: UsageBegin, end: UsageEnd): Promise<void> {
     this.#gather();
@@ -130,7 +126,7 @@ export class LedgerJournal {
     const elapsedMs = this.#options.clock.monotonicMs() - entry.startedMs;
     const parts = usage.parts && withShortDetails(usage.parts);
     entry.lastProgress = cleanProgress({ ...usage, parts, requestId: entry.begin.requestId, nanoUsd, elapsedMs });
-    // The rest of a full disk is for the last lines. This one is no longer, with its first line said again.
+    // The rest of a full disk is reserved for last lines. This entry needs no more than its first line repeated.
     if (this.#reserve(entry.lastLineBytes)) return;
     const turn = this.#gather();
     if (turn.segment === entry.segment) this.#lines.progress(entry.lastProgress);
@@ -140,7 +136,7 @@ export class LedgerJournal {
   settle(entry: JournalEntry, end: UsageEnd): MaybePromise<void> {
     if (!entry.isOpen) return entry.kept;
     const isAlone = this.#turn === undefined && this.#open.size === 1;
-    // Its room is ahead until its line is gathered.
+    // Its room stays reserved until its line is in the frame.
     const turn = this.#gather(isAlone);
     this.#closed(entry);
     const row = this.#usage.add(entry.begin, usageKindOf(entry.kind, end), end);
@@ -154,8 +150,8 @@ export class LedgerJournal {
   }
 
   /**
-   * Writes what this turn has gathered so far now; those who wait for it go on, and what they say at once is written as
-   * well: whoever calls it relies on it that nothing is left. Does nothing where there is nothing.
+   * Writes the lines gathered so far. Callers who wait continue, and their immediate further lines are written too:
+   * nothing is left afterwards. Does nothing without lines.
    */
   readonly commit = (): void => {
     while (this.#turn !== undefined) this.#write(this.#turn);
@@ -164,7 +160,7 @@ export class LedgerJournal {
   #write(turn: Tick): void {
     this.#turn = undefined;
     let failure: { cause: unknown } | undefined;
-    // A frame that only carries says nothing new: else a request that is silent would be carried on from segment to
+    // A frame that only carries over does not renew itself: otherwise a silent request would be carried from segment to
     // segment.
     const onlyCarried = turn.carriedBytes === this.#lines.length;
     const bytesBefore = turn.segment.bytes;
@@ -179,11 +175,11 @@ export class LedgerJournal {
     this.#options.onTurn();
   }
 
-  /** Says again at once what could not be written in time, and gives the segment in which it stands then. Throws where it still cannot. */
+  /** Writes records again that failed before, and returns their segment. Throws if it still fails. */
   repeat(usage: UsageColumns, rows: readonly number[]): Segment {
     this.commit();
     for (const row of rows) this.#lines.settle(usage, row);
-    // The rest of a full disk was promised to the last lines of those that are open.
+    // The rest of a full disk is reserved for last lines of open requests.
     const refusal = this.#reserve(0);
     if (refusal) {
       this.#lines.takeBack(0);
@@ -193,23 +189,23 @@ export class LedgerJournal {
     return this.#options.spool.current;
   }
 
-  /** Looks for room again, as one that nobody sends requests to would not find out. */
+  /** Checks for room again, because without requests nothing else would. */
   retry(): void {
     if (!this.#failing) return;
     this.commit();
     this.#options.spool.roomFound();
-    // A new file is begun, as the one before may be what is broken.
+    // Begins a new file, because the previous one may be broken.
     this.#options.spool.rotate(this.#aheadBytes);
     if (!this.#reserve(defaultBytes)) this.#recovered();
   }
 
-  /** Begins a new segment; what was gathered belongs to the one before. */
+  /** Begins a new segment. Gathered lines belong to the previous one. */
   rotate(): void {
     this.commit();
     this.#options.spool.rotate(this.#aheadBytes);
   }
 
-  /** Says all that is known of requests that still run again in the current segment, so that an older one can go. */
+  /** Writes everything known of open requests again to the current segment, so that an older one can be deleted. */
   carryOver(from: Segment): void {
     this.commit();
     let left = carryBatch;
@@ -221,7 +217,7 @@ export class LedgerJournal {
     this.commit();
   }
 
-  /** Whether nobody else runs who could have something to say in this turn: whoever speaks then writes it at once. */
+  /** True if no other open request can add a line in this turn, so a line is written at once. */
   get #isAlone(): boolean {
     return this.#turn === undefined && this.#open.size === 0;
   }
@@ -256,8 +252,8 @@ export class LedgerJournal {
   }
 
   /**
-   * A write was refused. Requests that began are void, as nobody was told that they could be sent. Those that were
-   * settled go to the database from memory.
+   * Handles a failed write. Requests that began are void, because their callers do not know that they may send them.
+   * Settled ones go to the database from memory.
    */
   #refused(turn: Tick, cause: unknown): void {
     for (;;) {
@@ -284,7 +280,7 @@ export class LedgerJournal {
     this.#aheadBytes -= entry.lastLineBytes;
   }
 
-  /** Settles with a trail that is longer than the room that was kept for it: as much of it as there is room for now. */
+  /** Settles with a trail longer than its reserved room, shortened to the available room. */
   #settleWithTexts(row: number, trail: Trail | undefined, lastLineBytes: number): void {
     const before = this.#lines.length;
     this.#lines.settle(this.#usage, row);
@@ -300,7 +296,7 @@ export class LedgerJournal {
     this.#lines.settle(this.#usage, row);
   }
 
-  /** Beside the last lines of those that are open. */
+  /** Checks for room besides the last lines of open requests. */
   #isRoomForLines(): boolean {
     try {
       this.#options.spool.reserve(frameHeaderLength + this.#lines.length + this.#aheadBytes);
@@ -310,7 +306,7 @@ export class LedgerJournal {
     }
   }
 
-  /** The disk has no room for it: nothing of it is written. */
+  /** Refuses a request for lack of disk space. Writes nothing. */
   #refuse(begin: UsageBegin, startedMs: number, cause: unknown): LedgerEntry {
     const turn = new Tick(this.#options.spool.current);
     turn.refuse(unwritable(cause));
@@ -318,8 +314,8 @@ export class LedgerJournal {
   }
 
   /**
-   * Room for so many bytes beside what is gathered and the last lines of all that are open. Gives why there is none; else it
-   * costs a comparison.
+   * Reserves this many bytes besides gathered lines and last lines of open requests. Returns the cause of a failure.
+   * Usually costs one comparison.
    */
   #reserve(bytes: number): { cause: unknown } | undefined {
     const { spool } = this.#options;
@@ -341,11 +337,11 @@ export class LedgerJournal {
     this.#usage.clear();
   }
 
-  /** Throws where it is not written; the log is told of the first failure and of the end of it. */
+  /** Throws if it fails. Logs the first failure and the recovery. */
   #append(frame: Uint8Array): void {
     try {
       this.#options.spool.append(frame);
-      // Last lines still find the room that was kept for them.
+      // Last lines still fit into their reserved room.
       if (this.#failing && this.#hasRoom) this.#recovered();
     } catch (error) {
       this.#failed(error);
@@ -365,19 +361,19 @@ export class LedgerJournal {
   }
 }
 
-/** A request as its journal knows it. */
+/** A request as its journal sees it. */
 class JournalEntry implements LedgerEntry {
   readonly begin: UsageBegin;
   readonly kind: RequestKind;
   readonly begun: MaybePromise<void>;
   readonly startedMs: number;
-  /** Bytes of the last line, which is no longer, but for a trail that there is room for then. */
+  /** Maximum bytes of the last line, except for a trail that fits at that moment. */
   readonly lastLineBytes: number;
   /** The segment with its begin and its last checkpoint. */
   segment: Segment;
   lastProgress: UsageProgress | undefined = undefined;
   kept: MaybePromise<void> = nothingToWaitFor;
-  /** The members that `OpenEntries` needs. */
+  /** Members that `OpenEntries` needs. */
   isOpen = false;
   older: JournalEntry | undefined = undefined;
   newer: JournalEntry | undefined = undefined;
@@ -409,12 +405,12 @@ class JournalEntry implements LedgerEntry {
   }
 }
 
-/** The lines of one turn of the event loop. All who wait for it share what it tells them. */
+/** The lines of one turn of the event loop, with shared promises. */
 class Tick {
-  /** The segment for all of it: whoever begins a new segment commits first. */
+  /** The segment of all lines: a new segment commits first. */
   readonly segment: Segment;
   carriedBytes = 0;
-  /** Rejects where it cannot be written. */
+  /** Rejects if the write fails. */
   readonly written = new Deferred<void>();
   /** Resolves in either case. */
   readonly kept = new Deferred<void>();
@@ -434,7 +430,7 @@ class Tick {
   }
 }
 
-/** There is room ahead for details of the usual length, and a checkpoint is no place for others. */
+/** Room is reserved only for details of usual length, and checkpoints omit longer ones. */
 function withShortDetails(parts: UsageParts): UsageParts {
   const { details } = parts;
   return (detailsText(details)?.length ?? 0) > keptTextBytes ? { ...parts, details: undefined } : parts;
@@ -444,7 +440,7 @@ function unwritable(cause: unknown): GatewayError {
   return unavailable(`The spool cannot be written: ${String(cause)}`, cause);
 }
 
-/** Requests must not be served where they might not be accounted for. */
+/** Requests must not be served if they might not be recorded. */
 export function unavailable(detail: string, cause?: unknown): GatewayError {
   return new GatewayError(
     "service_unavailable",

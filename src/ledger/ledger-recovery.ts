@@ -1,4 +1,4 @@
-// Takes over what a process that died left on the spool.
+// Takes over the spool of a process that died.
 import { unlinkSync } from "node:fs";
 import type { Log } from "../base/log.ts";
 import type { UsageBegin, UsageRecord } from "../domain/usage/usage.ts";
@@ -19,13 +19,13 @@ export interface RecoveryOptions {
   writer: UsageWriter;
   directory: string;
   log: Log;
-  /** The process whose segments are taken over; undefined: those of all. */
+  /** The process whose segments are taken over. Undefined: all. */
   of?: number | undefined;
-  /** Told of each request, whether it had ended or not, once at least: before it is in the database and gone from the spool. */
+  /** Called at least once with each request, ended or not, before it is in the database and removed from the spool. */
   onRecords?: ((records: readonly UsageRecord[]) => void) | undefined;
 }
 
-/** Milliseconds that a start waits for another program's lock on the database. */
+/** Milliseconds that a start waits for another program's lock. */
 const lockWaitMs = 5_000;
 
 const unknownDetail =
@@ -33,26 +33,27 @@ const unknownDetail =
 const tooOldDetail =
   "They are from before the time from which requests are kept (retention.requests_days), so nobody can tell whether they were counted: they were left out.";
 
-/** Usage that was brought into the database. */
+/** Usage that was imported into the database. */
 export interface Recovered {
   /** Requests that had ended. */
   settled: number;
-  /** Those that were cut off. */
+  /** Number of requests that were cut off. */
   interrupted: number;
   /** Lines that could not be read. */
   damaged: number;
-  /** Lines that a newer version wrote, and that it alone can read: the files were kept for it. */
+  /** Number of lines that only a newer version can read; the files are kept for it. */
   unknown: number;
-  /** Requests that are older than requests are kept, and were left out. */
+  /** Number of requests beyond their retention, which were left out. */
   tooOld: number;
-  /** The keys whose usage it is: what is counted elsewhere of these, and of what they belong to, may be too little. */
+  /** The affected keys: counters of these, and of their owners, may be too low elsewhere. */
   keyIds: ReadonlySet<string>;
 }
 
 /**
- * Brings all segments into the database and deletes them. What began and never ended is settled at its last checkpoint. Where a
- * newer version wrote what cannot be understood, all of them are kept for it, and the requests of those lines are left to it.
- * Where it fails or is cut off nothing is lost: the files stay, and the next try finds what is in the database already.
+ * Imports all segments into the database and deletes them. Requests without an end are settled at their last
+ * checkpoint. If a newer version wrote unreadable lines, all files are kept for it, and the requests of those lines are
+ * left out. After a failure or crash nothing is lost: the files stay, and the next attempt finds what is in the
+ * database.
  */
 export async function recoverSpool(options: RecoveryOptions): Promise<Recovered> {
   const { db, writer, directory, log, of, onRecords } = options;
@@ -101,7 +102,7 @@ export async function recoverSpool(options: RecoveryOptions): Promise<Recovered>
   return { settled: ended, interrupted: records - ended, damaged: allDamaged, unknown: unknown.length, tooOld, keyIds };
 }
 
-/** Ids of the accounts whose usage the spool has. */
+/** Returns the ids of accounts with usage in the spool. */
 export function accountsOf(directory: string): ReadonlySet<string> {
   const ids = new Set<string>();
   for (const { path } of listSegments(directory)) {
@@ -115,14 +116,14 @@ export function accountsOf(directory: string): ReadonlySet<string> {
   return ids;
 }
 
-/** Adds a line to what is known; gives a record where it is the last word about its request. */
+/** Adds a line to the known state. Returns a record if the line is the last of its request. */
 function follow(unsettled: Map<string, Unsettled>, line: SpoolLine): UsageRecord | undefined {
   if ("settle" in line) {
     unsettled.delete(line.settle.requestId);
     return line.settle;
   }
   if ("begin" in line) {
-    // Said again where a request was carried over into a newer segment.
+    // A request that was carried over begins again in the newer segment.
     if (!unsettled.has(line.begin.requestId))
       unsettled.set(line.begin.requestId, { begin: line.begin, progress: undefined });
     return undefined;

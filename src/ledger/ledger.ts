@@ -1,4 +1,4 @@
-// The ledger: every request is on the spool before it is sent, and its record from there in the database, once.
+// The ledger: every request is in the spool before it is sent, and its record then goes into the database once.
 import { existsSync } from "node:fs";
 import type { Clock } from "../base/clock.ts";
 import { StartError } from "../base/errors.ts";
@@ -24,30 +24,30 @@ import { openUsageWriter, type UsageWriter } from "./usage/usage-writer.ts";
 
 export interface SpoolLedgerOptions {
   db: Database;
-  /** The directory of the spool alone; made where it is missing. */
+  /** The directory of only the spool; created if it is missing. */
   directory: string;
   log: Log;
   clock: Clock;
-  /** Milliseconds that a settled record waits at most for its batch. */
+  /** Maximum milliseconds that a settled record waits for its batch. */
   drainMs?: number;
   segmentBytes?: number;
-  /** A segment in use is closed after this time, so that a quiet server keeps no old lines. */
+  /** Age at which a segment in use is closed, so that a quiet server keeps no old lines. */
   segmentAgeMs?: number;
-  /** Requests that still run are carried out of a segment that was closed this long ago. */
+  /** Age of a closed segment from which on open requests are carried over. */
   carryAfterMs?: number;
-  /** Settled records that are held in memory; more wait on the spool alone. */
+  /** Maximum settled records in memory; further ones wait only in the spool. */
   maxPending?: number;
-  /** Left out: this process has the database and the spool for itself, but for those of `beside` that it started. */
+  /** Undefined: this process has the database and the spool alone, except for its own processes with `beside`. */
   beside?: BesideOthers | undefined;
 }
 
-/** A process that writes to the spool and the database of another one beside that. */
+/** Options of a process that writes to the spool and database of another one. */
 export interface BesideOthers {
   /** From 1 on. */
   writer: number;
   /** See `UsageWriterOptions`. */
   installation: string | undefined;
-  /** Told of the requests that the one before it in this place left on the spool; see `RecoveryOptions`. */
+  /** Called with the requests that its predecessor left in the spool; see `RecoveryOptions`. */
   onRecords(records: readonly UsageRecord[]): void;
 }
 
@@ -55,16 +55,16 @@ export interface LedgerFigures {
   open: number;
   spoolBytes: number;
   pending: number;
-  /** Times that the database, or the spool, could not be written. */
+  /** Failed writes to the database, or the spool. */
   databaseFailures: number;
   spoolFailures: number;
 }
 
 const maxBackOffMs = 5_000;
-/** Back-off from which on the database is reported to take no usage. */
+/** Duration of a failure after which the database counts as failing. */
 const judgedMs = 1_000;
 const syncEveryMs = 1_000;
-/** Milliseconds that `close` waits for requests that still run. */
+/** Milliseconds that `close` waits for open requests. */
 const settleMs = 500;
 const defaults = {
   drainMs: 200,
@@ -75,7 +75,7 @@ const defaults = {
 };
 
 export class SpoolLedger implements Ledger {
-  /** Usage that an earlier process had left, and that is in the database since the start. */
+  /** Usage of an earlier process that the start imported. */
   readonly recovered: Recovered;
   readonly #db: Database;
   readonly #log: Log;
@@ -89,17 +89,17 @@ export class SpoolLedger implements Ledger {
   #databaseFailing = false;
   #databaseFailures = 0;
   #maintenanceFailing = false;
-  /** The closing of the ledger: first nothing new is taken, then what was settled before is drained. */
+  /** True while the ledger closes: it accepts nothing new, then drains settled records. */
   #closing = false;
   #closed = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
-  /** The timer fires in this turn of the event loop. */
+  /** True if the timer fires in this turn of the event loop. */
   #soon = false;
   #delayMs: number;
   #syncedMs: number;
   #round: Promise<void> | undefined;
 
-  /** Resolves when what an earlier process left is in the database. Rejects with a StartError where it cannot be. */
+  /** Resolves when an earlier process's usage is in the database. Rejects with a StartError if that fails. */
   static async open(options: SpoolLedgerOptions): Promise<SpoolLedger> {
     let writer: UsageWriter | undefined;
     try {
@@ -138,7 +138,7 @@ export class SpoolLedger implements Ledger {
       log,
       clock,
       onSettled: (usage, row, segment, isSpooled) => {
-        // The next start finds it: what is closed drains no more.
+        // The next start finds it, because a closed ledger does not drain.
         if (!this.#closed) this.#drain.add(usage, row, segment, isSpooled);
       },
       onTurn: () => this.#afterTurn(),
@@ -153,15 +153,15 @@ export class SpoolLedger implements Ledger {
   }
 
   /**
-   * Puts a request on the ledger that has ended elsewhere; once, however often it is told. Resolves when that survives
-   * `kill -9`; rejects with `service_unavailable` where it cannot.
+   * Records a request that ended elsewhere, once even if repeated. Resolves when the record survives `kill -9`; rejects
+   * with `service_unavailable` if that is impossible.
    */
   async record(begin: UsageBegin, end: UsageEnd): Promise<void> {
     if (this.#closing) throw unavailable("The ledger is closed.");
     await this.#journal.record(begin, end);
   }
 
-  /** Requests that were cut off a moment ago are about to settle; one that does not is on the spool. */
+  /** Requests that were just cut off are about to settle; others stay in the spool. */
   async #untilSettled(): Promise<void> {
     const giveUpMs = this.#clock.monotonicMs() + settleMs;
     for (let waits = 0; this.#journal.openCount > 0 && waits < settleMs / 10; waits++) {
@@ -174,18 +174,15 @@ export class SpoolLedger implements Ledger {
     return this.#drain.drain();
   }
 
-  /**
-   * Resolves when the roll-ups lack nothing that the records in the database have, or it cannot be helped. For whoever
-   * reads them.
-   */
+  /** Resolves when the roll-ups contain all records in the database, or that fails. For readers of roll-ups. */
   async catchUp(): Promise<void> {
-    // The rounds log what cannot be written, and readiness says that the database takes no usage.
+    // Drain jobs log the failure, and readiness reports that the database takes no usage.
     await this.rollUp().catch(() => {});
   }
 
   /**
-   * Does the same as `catchUp`, but rejects where the roll-ups lack some records: for whoever deletes those, of which
-   * they may be all that stays.
+   * Does the same as `catchUp`, but rejects if the roll-ups are incomplete: for the deletion of records, after which
+   * only the roll-ups remain.
    */
   rollUp(): Promise<void> {
     return this.#drain.catchUp();
@@ -200,27 +197,29 @@ export class SpoolLedger implements Ledger {
     return this.#drain.hold(owner, use, until);
   }
 
-  /** Whether requests can be accounted for, as of the last write or look: where not, none is taken. */
+  /** True if requests can be recorded, as of the last write or check. Otherwise none is accepted. */
   get isWritable(): boolean {
     return this.#probe.isWritable;
   }
 
-  /** True if the disk kept the spool's last sync: else a power cut may lose more than the last second. */
+  /** True if the spool's last sync succeeded. Otherwise a power cut may lose more than the last second. */
   get isSpoolKept(): boolean {
     return this.#spool.keeps;
   }
 
-  /** True if the database takes usage, as of the last batches: another program may have had its lock for a moment. */
+  /** True if the database accepts usage, as of the last batches; a short lock of another program does not count. */
   get isDrained(): boolean {
     return !this.#databaseFailing || this.#delayMs < judgedMs;
   }
 
-  /** Looks at the disk, where that was not done a moment ago; then the same. Never rejects, and takes as long as the disk. */
+  /**
+   * Checks the disk unless that was just done, and returns `isWritable`. Never rejects, and takes as long as the disk.
+   */
   reach(): Promise<boolean> {
     return this.#probe.ask();
   }
 
-  /** Requests that were begun and not settled; files of the spool, in bytes; settled records that the database has not yet. */
+  /** Open requests, bytes of the spool's files, and settled records that are not in the database yet. */
   get figures(): LedgerFigures {
     return {
       open: this.#journal.openCount,
@@ -232,8 +231,8 @@ export class SpoolLedger implements Ledger {
   }
 
   /**
-   * Brings everything into the database and deletes what is no longer needed of the spool. Where the database cannot be
-   * written it is logged, and the next start goes on. Requests that still run may be settled later: on the spool alone.
+   * Writes everything into the database and deletes unneeded parts of the spool. A failing database is logged, and the
+   * next start continues. Open requests may settle later, only in the spool.
    */
   async close(): Promise<void> {
     if (this.#closing) return;
@@ -261,7 +260,7 @@ export class SpoolLedger implements Ledger {
     this.#wake();
   }
 
-  /** Sees to it that what there is to do is done soon; nothing runs while there is nothing to do. */
+  /** Schedules waiting work; no timer runs without work. */
   #wake(): void {
     if (this.#closing || this.#round) return;
     const soon = !this.#databaseFailing && this.#drain.pending >= batchSize;
@@ -314,7 +313,7 @@ export class SpoolLedger implements Ledger {
     const nowMs = this.#clock.monotonicMs();
     const { current } = this.#spool;
     const old = nowMs - current.openedMs >= this.#settings.segmentAgeMs;
-    // If the process died now, the requests in a deleted file would be lost.
+    // If the process died now, the requests of a deleted file would be lost.
     const isDeleted = !existsSync(current.path);
     if (isDeleted) prepareSpoolDirectory(this.#spool.directory);
     if (isDeleted || (old && current.bytes > current.carriedBytes)) this.#journal.rotate();
@@ -322,7 +321,7 @@ export class SpoolLedger implements Ledger {
       this.#log.error("spool_file_deleted", { detail: `Somebody deleted ${current.path} while it was in use.` });
     this.#carryOver(nowMs);
     await this.#removeFree();
-    // Syncing comes after it, as what was deleted need not get to the disk.
+    // Syncs afterwards, because deleted files need no sync.
     if (!this.#spool.unsynced || nowMs - this.#syncedMs < syncEveryMs) return;
     this.#syncedMs = nowMs;
     await this.#spool.sync();
@@ -335,7 +334,7 @@ export class SpoolLedger implements Ledger {
     for (const segment of free) this.#spool.remove(segment);
   }
 
-  /** Requests that run for long and say nothing must not keep old segments. */
+  /** Long silent requests must not keep old segments. */
   #carryOver(nowMs: number): void {
     const oldest = this.#spool.segments[0];
     if (oldest?.sealedMs === undefined || nowMs - oldest.sealedMs < this.#settings.carryAfterMs) return;

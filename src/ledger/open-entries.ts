@@ -1,4 +1,4 @@
-// The requests that have begun and not settled, oldest first: a list whose links are the entries' own.
+// Open requests, oldest first: an intrusive linked list.
 
 export interface OpenEntry<Entry> {
   isOpen: boolean;
@@ -6,10 +6,7 @@ export interface OpenEntry<Entry> {
   newer: Entry | undefined;
 }
 
-/**
- * The open requests in their order. A set would do the same; but each request comes and goes, and a set makes room for
- * that anew and anew.
- */
+/** The open requests in order. A set would allocate anew for each request. */
 export class OpenEntries<Entry extends OpenEntry<Entry>> {
   #oldest: Entry | undefined;
   #newest: Entry | undefined;
@@ -23,7 +20,7 @@ export class OpenEntries<Entry extends OpenEntry<Entry>> {
     return this.#newest;
   }
 
-  /** One that is in none yet. */
+  /** Adds an entry that is in no list. */
   add(entry: Entry): void {
     const newest = this.#newest;
     entry.isOpen = true;
@@ -34,7 +31,7 @@ export class OpenEntries<Entry extends OpenEntry<Entry>> {
     this.#size++;
   }
 
-  /** One that is in this. */
+  /** Deletes an entry of this list. */
   delete(entry: Entry): void {
     const { older, newer } = entry;
     if (older === undefined) this.#oldest = newer;
@@ -47,7 +44,7 @@ export class OpenEntries<Entry extends OpenEntry<Entry>> {
     this.#size--;
   }
 
-  /** Visits the entries from the oldest on. None of them may be deleted meanwhile. */
+  /** Iterates over the entries, oldest first. No entry may be deleted meanwhile. */
   *[Symbol.iterator](): Generator<Entry> {
     for (let entry = this.#oldest; entry !== undefined; entry = entry.newer) yield entry;
   }

@@ -1,23 +1,23 @@
-// The settled records that are held in memory until the database has them, oldest first.
+// Settled records that are held in memory until the database has them, oldest first.
 import type { Segment } from "./spool.ts";
 import { UsageColumns } from "./usage/usage-columns.ts";
 
-/** Records in one transaction: about 2 ms of work. */
+/** Records of one transaction: about 2 ms of work. */
 export const batchSize = 1_000;
-/** Empty batches that are kept for the next records. */
+/** Empty batches that are kept for reuse. */
 const maxSpare = 8;
 
-/** Records that are written at once. */
+/** Records that are written together. */
 export class PendingBatch {
   readonly usage = new UsageColumns(batchSize);
   /**
-   * The segment of each record; where the spool could not take it, that of its begin. Pinned until it is in the
+   * The segment of each record, or that of its begin if the spool could not store it. Pinned until the record is in the
    * database.
    */
   readonly segments: Segment[] = [];
-  /** 1: it stands on the spool. */
+  /** 1: the record is in the spool. */
   readonly spooled = new Uint8Array(batchSize);
-  /** Somebody is writing it, so nothing more is added. */
+  /** True while the batch is being written, so that no record is added. */
   isTaken = false;
 }
 
@@ -31,7 +31,7 @@ export class PendingUsage {
     return this.#length;
   }
 
-  /** Those that are in memory alone. */
+  /** Number of records that are only in memory. */
   get unspooled(): number {
     return this.#unspooled;
   }
@@ -40,7 +40,7 @@ export class PendingUsage {
     return this.#batches;
   }
 
-  /** A row of `from`, of which nothing else is kept. */
+  /** Adds a row of `from`, copied. */
   add(from: UsageColumns, row: number, segment: Segment, isSpooled: boolean): void {
     let batch = this.#batches.at(-1);
     if (batch === undefined || batch.isTaken || batch.usage.length === batchSize) {
@@ -54,7 +54,7 @@ export class PendingUsage {
     if (!isSpooled) this.#unspooled++;
   }
 
-  /** It stands there now. */
+  /** Marks the record as stored in this segment. */
   respooled(batch: PendingBatch, row: number, segment: Segment): void {
     const before = batch.segments[row];
     if (before) before.pins--;
@@ -64,7 +64,7 @@ export class PendingUsage {
     this.#unspooled--;
   }
 
-  /** Removes the oldest batch, all of which was written. */
+  /** Removes the oldest batch after it was written. */
   removeFirst(): void {
     const batch = this.#batches.shift();
     if (batch === undefined) return;

@@ -1,4 +1,4 @@
-// Usage within the windows of rate limits that have not passed yet.
+// Usage within the current windows of rate limits.
 import type { Database } from "../storage/sql/database.ts";
 
 export interface RecentUsage {
@@ -19,9 +19,9 @@ interface Row {
 }
 
 /**
- * Usage by key and second: a minute back, further for accounts that have keys with longer windows. A second more than
- * the window, as a record tells only the second in which its request began. Usage in the future was booked before the
- * clock was set back: it delays nobody.
+ * Returns usage by key and second: a minute back, or further for accounts with keys of longer windows. One second more
+ * than the window, because a record has only whole seconds. Usage in the future, from before a clock was set back,
+ * delays nobody.
  */
 export async function recentUsage(db: Database, nowSeconds: number): Promise<RecentUsage[]> {
   const minuteAgo = nowSeconds - minuteSeconds - 1;

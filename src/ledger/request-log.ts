@@ -1,4 +1,4 @@
-// Single requests, newest first: records are found by time alone, so the roll-ups say where to look for an account's.
+// Single requests, newest first. Records are indexed by time only, so the roll-ups show where an account has any.
 import type { Clock } from "../base/clock.ts";
 import type {
   RequestFilter,
@@ -14,9 +14,9 @@ import { credentialsOf } from "../storage/tables/credential-rows.ts";
 import { type RecordRow, recordOf } from "../storage/tables/record-row.ts";
 import { tagInText } from "../storage/tables/tags-text.ts";
 
-/** The most rows of a table that one query looks at. SQLite works in the thread that serves all requests. */
+/** Maximum rows that one query scans. SQLite blocks the thread that serves requests. */
 const rowsAtOnce = 4_000;
-/** Milliseconds that the queries of one page may take together; the one that is over it still counts. */
+/** Maximum milliseconds of a page's queries; the one that exceeds it still counts. */
 const budgetMs = 40;
 const hourSeconds = 3_600;
 const daySeconds = 86_400;
@@ -27,7 +27,7 @@ interface Span {
   until: number;
 }
 
-/** Reads one query after the other, with room for other work between them, and adds up the time of its own. */
+/** Runs one query after the other, with room for other work in between, and measures their time. */
 class Reader {
   readonly #clock: Pick<Clock, "monotonicMs">;
   #begun = false;
@@ -70,7 +70,7 @@ export class SqlRequestLog implements RequestLog {
     return row && recordOf(row);
   }
 
-  /** One record more than the page tells whether there is another. */
+  /** Reads one record more than the page, to know whether there are others. */
   async list(
     filter: RequestFilter,
     { after, limit }: { after: RequestPosition | undefined; limit: number },
@@ -99,8 +99,8 @@ export class SqlRequestLog implements RequestLog {
   }
 
   /**
-   * The times in which there may be such requests, newest first: days, and in each its hours. One without any length says
-   * how far was looked without finding anything.
+   * Yields the spans that may have matching requests, newest first: days, and their hours. An empty span says how far
+   * the search went without a match.
    */
   async *#stretches(filter: RequestFilter, within: Span, reader: Reader): AsyncGenerator<Span> {
     let { until } = within;
@@ -118,7 +118,7 @@ export class SqlRequestLog implements RequestLog {
     }
   }
 
-  /** Time from which to read roll-ups by day up to `until`: all of a day at least. */
+  /** Returns the time from which to read daily roll-ups up to `until`: at least a whole day. */
   async #rollupsStart(filter: RequestFilter, { from, until }: Span, reader: Reader): Promise<number> {
     const db = this.#db;
     const [row]: { start: number | string }[] = await reader.read(
@@ -129,7 +129,7 @@ export class SqlRequestLog implements RequestLog {
     return Math.max(from, Number(row?.start ?? 0));
   }
 
-  /** Time from which to read records up to `until`: all of a second at least. */
+  /** Returns the time from which to read records up to `until`: at least a whole second. */
   async #sliceStart({ from, until }: Span, reader: Reader): Promise<number> {
     if (until - from <= 1) return from;
     const db = this.#db;
@@ -155,7 +155,7 @@ export class SqlRequestLog implements RequestLog {
   }
 
   /**
-   * The condition that uses the index of keys, where one or a person is named, else the primary key: the others are written
+   * The condition uses the index of keys for a given key or person, and else the primary key; other parts are written
    * so that no index serves them.
    */
   #whose({ accountId, environment, keyId, personId }: RequestFilter) {
@@ -213,8 +213,8 @@ interface RollupSpan {
 }
 
 /**
- * The parts of the spans that lie within; those of which nothing does, though a part of their hour or day may, are left
- * out.
+ * Yields the parts of the spans that lie within. Spans without a common part are left out, though their hour or day may
+ * have one.
  */
 function* spansOf(rollups: readonly RollupSpan[], seconds: number, within: Span): Generator<Span> {
   for (const rollup of rollups) {
@@ -225,7 +225,7 @@ function* spansOf(rollups: readonly RollupSpan[], seconds: number, within: Span)
   }
 }
 
-/** Everything that began before; null where that is nothing that was asked for. */
+/** Returns the position before everything that began later; null if that is outside the filter. */
 function before(at: number, { start }: RequestFilter): RequestPosition | null {
   return at > start ? { at, requestId: "" } : null;
 }

@@ -1,4 +1,4 @@
-// Makes the frames of the spool: the lines of one write, behind their length and checksum.
+// Makes the frames of the spool: the lines of one write, after their length and checksum.
 import { maxByDigits, putDigits } from "../base/bytes/put-digits.ts";
 import type { UsageBegin } from "../domain/usage/usage.ts";
 import { detailsText } from "../storage/tables/details-text.ts";
@@ -19,24 +19,24 @@ import {
 import type { RequestKind } from "./usage/usage-kinds.ts";
 
 const firstCapacity = 64 * 1024;
-/** A buffer that had to grow beyond it is not kept. */
+/** A larger buffer is not kept. */
 const keptCapacity = 1024 * 1024;
-/** More than a line takes beside its texts: ten numbers, commas, quotes and the rest. */
+/** More than a line needs besides its texts: ten numbers, commas, quotes and so on. */
 const lineOverhead = 256;
-/** Most bytes of a unit of UTF-16, as `\uXXXX`. */
+/** Maximum bytes of a UTF-16 unit, as `\uXXXX`. */
 const bytesOfUnit = 6;
 const [newline, quote, comma, opening, backslash, closing] = [0x0a, 0x22, 0x2c, 0x5b, 0x5c, 0x5d];
-/** The first and the last of the characters that JSON leaves as they are, and that are one byte; but for two. */
+/** Range of the one-byte characters that JSON leaves unchanged, except for two. */
 const [firstPlain, lastPlain] = [0x20, 0x7e];
 const [kindBegin, kindProgress, kindSettle] = [0x62, 0x70, 0x73];
 const nothing = Buffer.from("null");
-/** Values of the parts of its tokens: three numbers, and details. */
+/** Values of the token parts: three numbers, and details. */
 const partValues = 4;
 const [no, yes] = [Buffer.from("false"), Buffer.from("true")];
 
 /**
- * Lines are put together byte by byte in one buffer that is used again and again: two are written for each request, and
- * a string joined of that many parts costs more. JSON.stringify takes as long, and leaves a string to be collected.
+ * Writes lines byte by byte into one reused buffer: there are two for each request, and joining strings of so many
+ * parts costs more. JSON.stringify takes as long and leaves a string to collect.
  */
 export class SpoolEncoder {
   #bytes = Buffer.allocUnsafe(firstCapacity);
@@ -120,12 +120,12 @@ export class SpoolEncoder {
     else if (isFollowed) this.#values(nothing);
   }
 
-  /** Takes back the lines from there on: `length` as it was before them. */
+  /** Removes the lines after `length`. */
   takeBack(length: number): void {
     this.#length = frameHeaderLength + length;
   }
 
-  /** All lines since the last call, as one frame; it holds until the next line. */
+  /** Returns all lines since the last call as one frame, valid until the next line. */
   take(): Uint8Array {
     const bytes = this.#bytes;
     const frame = bytes.subarray(0, this.#length);
@@ -150,14 +150,14 @@ export class SpoolEncoder {
     this.#bytes[this.#length++] = newline;
   }
 
-  /** Values as JSON has them. */
+  /** Writes values as JSON. */
   #values(text: Uint8Array): void {
     this.#bytes[this.#length++] = comma;
     this.#bytes.set(text, this.#length);
     this.#length += text.length;
   }
 
-  /** A value as JSON has it, which may be long. */
+  /** Writes a JSON value, which may be long. */
   #json(text: string): void {
     this.#reserve(text.length * bytesOfUnit + lineOverhead);
     this.#bytes[this.#length++] = comma;
@@ -185,7 +185,7 @@ export class SpoolEncoder {
     this.#length = end;
   }
 
-  /** A whole number that is not negative. */
+  /** Writes a whole number that is not negative. */
   #next(value: number | null): void {
     if (value === null) {
       this.#values(nothing);

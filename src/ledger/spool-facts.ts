@@ -1,4 +1,4 @@
-// Facts about what waits on a spool, read beside the server that may be writing it.
+// Facts about a spool, read while a server may write it.
 
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -8,29 +8,29 @@ import { listSegments, readSegment } from "./spool-reader.ts";
 export interface SpoolFacts {
   segments: number;
   bytes: number;
-  /** Requests that have ended, and those that have not, as far as was read. */
+  /** Ended and open requests, as far as the spool was read. */
   settled: number;
   open: number;
-  /** Lines that cannot be read. */
+  /** Number of unreadable lines. */
   damaged: number;
-  /** Lines that a newer version wrote, and that it alone can read. */
+  /** Number of lines of a newer version, which only that can read. */
   unknown: number;
-  /** The first file with a line that cannot be read. */
+  /** The first file with an unreadable line. */
   damagedFile: string | undefined;
-  /** Unix milliseconds of the last write of the oldest file; undefined where there is none. */
+  /** Unix milliseconds of the last write to the oldest file. Undefined without files. */
   oldestMs: number | undefined;
-  /** Whether all of it was read. */
+  /** True if the whole spool was read. */
   complete: boolean;
 }
 
 export interface SpoolFactsOptions {
-  /** Whether a server writes it: the end of its newest file then is a line that is being written. */
+  /** True if a server writes it: then the end of its newest file is an unfinished line. */
   isWritten: boolean;
-  /** Milliseconds to read for, about; with a pause now and then for others. */
+  /** Approximate time to read in milliseconds, with pauses. */
   budgetMs: number;
 }
 
-/** Undefined where there is no spool. */
+/** Returns undefined if there is no spool. */
 export async function spoolFacts(
   dataDir: string,
   { isWritten, budgetMs }: SpoolFactsOptions,
@@ -47,7 +47,7 @@ export async function spoolFacts(
   const segments = listSegments(directory);
   for (const { path } of segments) {
     const stats = statSync(path, { throwIfNoEntry: false });
-    // The server has brought it into the database meanwhile.
+    // The server has written this file's records to the database meanwhile.
     if (!stats) continue;
     facts.segments++;
     facts.bytes += stats.size;

@@ -1,4 +1,4 @@
-// The format of the spool: lines of JSON in frames with a checksum, so that what is torn or damaged is known as such.
+// The format of the spool: lines of JSON in frames with a checksum, so that torn or damaged parts are detected.
 import { z } from "zod";
 import { environments } from "../domain/api-key.ts";
 import { bookedOperations } from "../domain/models/operation.ts";
@@ -7,16 +7,16 @@ import type { UsageParts } from "../domain/usage/usage-parts.ts";
 import { detailsSchema } from "../storage/tables/details-text.ts";
 import { trailSchema } from "../storage/tables/trail-text.ts";
 
-/** Usage that was delivered up to some moment of a request. */
+/** Usage delivered up to some moment of a request. */
 export interface UsageProgress extends TokenUsage {
   requestId: string;
   /** Cost, as in `UsageEnd`. */
   nanoUsd: number | null;
-  /** Milliseconds since its begin, by the monotonic clock. */
+  /** Monotonic milliseconds since its begin. */
   elapsedMs: number;
 }
 
-/** `settle` stands for itself: it needs no `begin` to be understood. */
+/** `settle` is complete: it needs no `begin`. */
 export type SpoolLine = { begin: UsageBegin } | { progress: UsageProgress } | { settle: UsageRecord };
 
 const whole = z.int().nonnegative();
@@ -30,11 +30,11 @@ const beginShape = {
   operation: z.literal(bookedOperations),
   model: z.string(),
   stream: z.boolean(),
-  // Tags that cannot be read must not take the usage along.
+  // Unreadable tags must not lose the usage.
   tags: z.array(z.string()).optional().catch(undefined),
 };
 const tokenShape = { promptTokens: whole, completionTokens: whole, estimated: z.boolean() };
-/** Parts that cannot be read must not take the usage along. */
+/** Unreadable parts must not lose the usage. */
 const partShape = {
   cachedTokens: whole.optional().catch(undefined),
   cacheWriteTokens: whole.optional().catch(undefined),
@@ -64,7 +64,7 @@ const lineSchema = z.union([
       durationMs: whole,
       firstTokenMs: whole.nullable(),
       queueMs: whole,
-      // A trail that cannot be read must not take the usage along.
+      // An unreadable trail must not lose the usage.
       trail: trailSchema.nullish().catch(undefined),
       ...partShape,
     }),
@@ -72,8 +72,8 @@ const lineSchema = z.union([
 ]);
 
 /**
- * The order in which a line, a JSON array behind its kind, says them; `spool-encoder.ts` writes them. What is added later goes
- * to the end, with a default where it is missing, so that an older version reads the rest; the id stays in its place.
+ * The order of values in a line, a JSON array after its kind; `spool-encoder.ts` writes them. Later values are
+ * appended, with a default, so that an older version reads the rest; the id keeps its position.
  */
 const beginNames = [
   "requestId",
@@ -87,7 +87,7 @@ const beginNames = [
   "stream",
 ] as const satisfies (keyof UsageBegin)[];
 const beginLineNames = [...beginNames, "tags"] as const satisfies (keyof UsageBegin)[];
-/** These are there only where there are parts, or something behind them. */
+/** Present only with token parts, or with later values. */
 const partNames = [
   "cachedTokens",
   "cacheWriteTokens",
@@ -127,23 +127,23 @@ const lengthDigits = 8;
 export const frameHeaderLength = 1 + checksumLength + 1 + lengthDigits + 1;
 const headerPattern = new RegExp(`^#([0-9a-f]{${checksumLength}}) (\\d{${lengthDigits}})\n$`);
 
-/** The header before the lines of one write. */
+/** Returns the header before the lines of one write. */
 export function frameHeader(lines: Uint8Array): string {
   return `#${checksum(lines)} ${String(lines.length).padStart(lengthDigits, "0")}\n`;
 }
 
-/** The header at the start of `bytes`; undefined where there is none that is whole. */
+/** Returns the header at the start of `bytes`. Undefined if it is incomplete. */
 export function readFrameHeader(bytes: Buffer): { checksum: string; length: number } | undefined {
   const match = headerPattern.exec(bytes.toString("latin1", 0, frameHeaderLength));
   return match ? { checksum: match[1] ?? "", length: Number(match[2]) } : undefined;
 }
 
-/** Takes a line of a frame that is whole, without its newline. Undefined where nothing that this version knows could have written it. */
+/** Decodes a line of an intact frame, without its newline. Undefined if no known version could have written it. */
 export function decodeLine(bytes: Buffer): SpoolLine | undefined {
   return parse(bytes);
 }
 
-/** Each line of every version is an array of its kind, the id of its request and the rest; '' where it is not. */
+/** A line of every version is an array of its kind, the request id and the rest; '' for other lines. */
 export function requestIdOf(bytes: Buffer): string {
   try {
     const said: unknown = JSON.parse(bytes.toString("utf8"));
@@ -153,7 +153,7 @@ export function requestIdOf(bytes: Buffer): string {
   }
 }
 
-/** A line as the first version wrote it, without frames: a checksum and a JSON object. */
+/** Decodes a line of the first version, without frames: a checksum and a JSON object. */
 export function decodeOldLine(bytes: Buffer): SpoolLine | undefined {
   const json = bytes.subarray(checksumLength + 1);
   return bytes.toString("latin1", 0, checksumLength + 1) === `${checksum(json)} ` ? parse(json) : undefined;
@@ -194,7 +194,7 @@ function withNames(names: readonly string[], values: readonly unknown[]): Record
   return object;
 }
 
-/** The same in whole numbers, as `UsageColumns` holds them. */
+/** Converts to whole numbers, as `UsageColumns` stores them. */
 export function cleanProgress(progress: UsageProgress): UsageProgress {
   const { parts } = progress;
   return {
@@ -213,7 +213,7 @@ export function cleanProgress(progress: UsageProgress): UsageProgress {
   };
 }
 
-/** The record of a request whose process died: charged with its last checkpoint. */
+/** Returns the record of a request whose process died, charged with its last checkpoint. */
 export function interruptedRecord(begin: UsageBegin, progress: UsageProgress | undefined): UsageRecord {
   return {
     ...begin,

@@ -1,5 +1,4 @@
-// Tells whether the spool can be written: its disk is asked, as a disk to which nothing is written at the moment does
-// not tell.
+// Checks whether the spool's disk can be written, even while nothing is being written.
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
@@ -13,9 +12,9 @@ export interface SpoolProbeOptions {
   log: Log;
 }
 
-/** A disk with less room than this has none for a busy turn. */
+/** A disk with less room cannot take a busy turn. */
 const probeBytes = 64 * 1024;
-/** However many monitors ask. */
+/** Bounds the checks, however many monitors ask. */
 const askAgainMs = 1_000;
 
 export class SpoolProbe {
@@ -30,12 +29,12 @@ export class SpoolProbe {
     this.#file = join(options.directory, "probe");
   }
 
-  /** The result of the last write, or the last look. */
+  /** The result of the last write or check. */
   get isWritable(): boolean {
     return !this.#failed && !this.#options.journal.failing;
   }
 
-  /** Looks, unless that was a moment ago; resolves with what is known then. Never rejects. */
+  /** Checks the disk unless that was just done, and resolves with the current result. Never rejects. */
   async ask(): Promise<boolean> {
     const nowMs = this.#options.clock.monotonicMs();
     if (!this.#asking && nowMs - this.#askedMs >= askAgainMs) {
@@ -57,7 +56,7 @@ export class SpoolProbe {
       if (this.#failed) log.info("spool_has_room");
       this.#failed = false;
     } catch (error) {
-      // A part of it must not take the room that there is.
+      // A partial file must not use up the remaining room.
       await rm(this.#file, { force: true }).catch(() => {});
       if (!this.#failed) log.error("spool_has_no_room", { detail: String(error) });
       this.#failed = true;

@@ -1,4 +1,4 @@
-// Reads the spool: its segment files, and their lines.
+// Reads the spool: segment files and their lines.
 import { closeSync, fstatSync, openSync, readdirSync, readSync } from "node:fs";
 import { join } from "node:path";
 import {
@@ -20,10 +20,10 @@ export function segmentPath(directory: string, number: number): string {
   return join(directory, `${String(number).padStart(8, "0")}.spool`);
 }
 
-/** How many numbers of segments each process has that writes to the directory: more than it can ever use. */
+/** Size of each process's range of segment numbers, more than it can ever use. */
 const numbersEach = 1e12;
 
-/** Segments in the order in which they were written; of the process `writer` alone where one is named. */
+/** Returns segments in the order of writing; with `writer`, only of that process. */
 export function listSegments(directory: string, writer?: number): { number: number; path: string }[] {
   return readdirSync(directory)
     .flatMap((name) => {
@@ -34,20 +34,20 @@ export function listSegments(directory: string, writer?: number): { number: numb
     .sort((a, b) => a.number - b.number);
 }
 
-/** The number behind which a process begins that has no segment. `writer`: below 1,000. */
+/** Returns the number after which a process without segments begins. `writer`: below 1,000. */
 export function numberBeforeFirst(writer: number): number {
   return writer * numbersEach;
 }
 
 export interface SpoolChunk {
   lines: SpoolLine[];
-  /** Lines that were torn or damaged. */
+  /** Number of torn or damaged lines. */
   damaged: number;
-  /** Ids of the requests of lines that are whole and cannot be understood, as of a newer version; '' where not even the id can. */
+  /** Request ids of intact lines that cannot be understood, as of a newer version; '' without a readable id. */
   unknown: string[];
 }
 
-/** The lines of a segment, in pieces of some thousand. */
+/** Yields the lines of a segment in chunks of some thousand. */
 export function* readSegment(path: string): Generator<SpoolChunk> {
   const fd = openSync(path, "r");
   try {
@@ -61,7 +61,7 @@ export function* readSegment(path: string): Generator<SpoolChunk> {
       const piece = readPiece(text, Math.max(0, fstatSync(fd).size - offset), skipping);
       rest = text.subarray(piece.used);
       if (piece.used > 0) skipping = false;
-      // No line of ours is this long: what is left of it is skipped up to the next newline.
+      // Headrace writes no line this long, so the rest is skipped to the next newline.
       if (rest.length > chunkBytes && !piece.needsMore) {
         rest = Buffer.alloc(0);
         skipping = true;
@@ -76,9 +76,9 @@ export function* readSegment(path: string): Generator<SpoolChunk> {
 }
 
 interface SpoolPiece extends SpoolChunk {
-  /** Bytes up to which it was read. */
+  /** Number of bytes read so far. */
   used: number;
-  /** The next frame's end has not been read from the file yet. */
+  /** True if the end of the next frame is not in the buffer yet. */
   needsMore: boolean;
 }
 
@@ -87,7 +87,7 @@ function readPiece(text: Buffer, unread: number, skipFirst: boolean): SpoolPiece
   const piece: SpoolPiece = { lines: [], damaged: 0, unknown: [], used: 0, needsMore: false };
   while (piece.used < text.length) {
     const start = piece.used;
-    // Room that was allocated ahead, or what a power cut left of lines that were never synced.
+    // Reserved room, or remains of lines that were not synced before a power cut.
     if (text[start] === 0) {
       piece.used = endOfZeros(text, start);
       continue;
@@ -127,7 +127,7 @@ function endOfZeros(text: Buffer, start: number): number {
   return end;
 }
 
-/** Place of the lines in the frame that begins there; undefined where it is not whole. */
+/** Returns the lines' range in the frame that begins there. Undefined if it is incomplete. */
 function frameAt(text: Buffer, start: number, unread: number): { from: number; until: number } | "more" | undefined {
   const from = start + frameHeaderLength;
   if (text.length < from) return unread > 0 ? "more" : undefined;

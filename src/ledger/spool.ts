@@ -1,4 +1,4 @@
-// The spool: segment files that grow at their end, whose written frames survive the death of the process.
+// The spool: append-only segment files, whose written frames survive the death of the process.
 import { chmodSync, closeSync, fdatasync, ftruncateSync, openSync, rmSync, writeSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { promisify } from "node:util";
@@ -6,68 +6,70 @@ import type { Clock } from "../base/clock.ts";
 import { makeDirectory } from "../storage/files/durable-file.ts";
 import { listSegments, numberBeforeFirst, segmentPath } from "./spool-reader.ts";
 
-/** One file. It may be deleted when nothing that it says is needed any more: `pins` is 0. */
+/** One file. It may be deleted when nothing in it is needed any more: `pins` is 0. */
 export interface Segment {
   readonly number: number;
   readonly path: string;
   readonly openedMs: number;
-  /** When the next segment took its place; undefined while it is written. */
+  /** When the next segment replaced it. Undefined while it is written. */
   sealedMs: number | undefined;
   bytes: number;
-  /** The part of them that only repeats an older segment. */
+  /** Bytes that only repeat an older segment. */
   carriedBytes: number;
-  /** Requests whose only account of themselves is in this file. */
+  /** Requests that are recorded only in this file. */
   pins: number;
-  /** Those of them that were settled and are held in no other place. */
+  /** Settled requests among them that are not in memory. */
   unread: number;
 }
 
-/** Returns how many bytes the disk took of those from `from` on, for the file's bytes from `at` on. Throws as `writeSync`. */
+/** Writes bytes from `from` on at the file's offset `at`, and returns their number. Throws as `writeSync`. */
 export type WriteToDisk = (fd: number, bytes: Uint8Array, from: number, length: number, at: number) => number;
 
 interface OpenSegment extends Segment {
   readonly write: WriteToDisk;
   fd: number | undefined;
   unsynced: boolean;
-  /** Bytes of the file that are allocated: those behind `bytes` are zeros, for which the disk has room already. */
+  /** Allocated bytes: those after `bytes` are zeros on disk. */
   allocated: number;
-  /** Something stands behind `bytes` that was refused and could not be taken back: nothing may follow it. */
+  /** True if bytes of a failed write could not be removed: nothing may follow them. */
   broken: boolean;
 }
 
 export interface SpoolOptions {
   directory: string;
   clock: Clock;
-  /** A segment that has grown to this size is followed by a new one. */
+  /** Size at which a new segment is begun. */
   segmentBytes: number;
-  /** Which of the processes of this server writes it, 0 unless said otherwise; each has segments of its own. */
+  /** Number of the writing process of this server, by default 0; each has its own segments. */
   writer?: number;
-  /** Default: to the disk, at once. */
+  /** Default: writes to disk at once. */
   write?: WriteToDisk;
-  /** Makes what was written to an open file survive a power cut. Default: `fdatasync`. */
+  /** Makes writes to an open file survive a power cut. Default: `fdatasync`. */
   sync?: (fd: number) => Promise<void>;
 }
 
-/** Bytes that are allocated at a time. */
+/** Bytes allocated at once. */
 const zeros = new Uint8Array(16 * 1024);
-/** A full disk is not asked for more by each request: to say no takes it up to some milliseconds, in which everybody waits. */
+/**
+ * A full disk is not tried for each request, because a refusal takes up to some milliseconds and blocks all requests.
+ */
 const askAgainMs = 1_000;
 const syncData = promisify(fdatasync);
 
 export class Spool {
   readonly #options: SpoolOptions;
-  /** Segments in the order of their numbers; the last is written. */
+  /** Segments by number; the last one is being written. */
   readonly #segments: OpenSegment[] = [];
   #current: OpenSegment;
   #number: number;
   #newFile = true;
-  /** Why the disk had no room ahead, and until when it is not asked again; then until when no new segment is tried. */
+  /** Why no room could be allocated, and until when neither allocation nor a new segment is tried again. */
   #noRoom: { cause: unknown; untilMs: number } | undefined;
   #noSegmentUntilMs = Number.NEGATIVE_INFINITY;
   #syncing: Promise<void> = Promise.resolve();
   #keeps = true;
 
-  /** Begins a segment behind those that are there. Throws where it cannot be made. */
+  /** Begins a segment after the existing ones. Throws if that fails. */
   constructor(options: SpoolOptions) {
     this.#options = options;
     const { directory, writer = 0 } = options;
@@ -91,14 +93,14 @@ export class Spool {
     return this.#segments.some((segment) => segment.unsynced);
   }
 
-  /** True if the disk kept the last sync. */
+  /** True if the last sync succeeded. */
   get keeps(): boolean {
     return this.#keeps;
   }
 
   /**
-   * The segment that the next `append` goes to. A full one is followed by a new one; where that cannot be made (no
-   * descriptor left, disk full) the old one grows on. `ahead`: bytes, as in `reserve`, that must not be lost with it.
+   * Returns the segment of the next `append`. A full one is followed by a new one; if that fails (no descriptor left,
+   * disk full), the old one grows on. `ahead`: reserved bytes that must not be lost.
    */
   ready(ahead: number): Segment {
     if (this.#current.bytes >= this.#options.segmentBytes || this.#current.broken) this.rotate(ahead);
@@ -106,22 +108,21 @@ export class Spool {
   }
 
   /**
-   * Makes sure that so many bytes can be written to the current segment even where the disk is full: they are written
-   * as zeros ahead. Throws where the disk has no room for them, or had none a moment ago. What is allocated already
-   * costs a comparison.
+   * Reserves bytes in the current segment by writing zeros, so that they can be written on a full disk. Throws if the
+   * disk has no room, or had none a moment ago. Usually costs one comparison.
    */
   reserve(bytes: number): void {
     const segment = this.#current;
     if (segment.allocated - segment.bytes < bytes) this.#allocate(segment, segment.bytes + bytes);
   }
 
-  /** Somebody has found room: what was refused a moment ago is tried again. */
+  /** Notes that there is room again, so that allocation is retried. */
   roomFound(): void {
     this.#noRoom = undefined;
     this.#noSegmentUntilMs = Number.NEGATIVE_INFINITY;
   }
 
-  /** False where no new segment can be made with so much room ahead, or could not a moment ago. */
+  /** Returns false if no new segment with this much reserved room can be made, or could not a moment ago. */
   rotate(ahead: number): boolean {
     const { clock } = this.#options;
     if (this.#noSegmentUntilMs > clock.monotonicMs()) return false;
@@ -153,7 +154,7 @@ export class Spool {
     }
   }
 
-  /** Writes a frame to the current segment. Throws where it could not be written whole; then nothing of it counts. */
+  /** Writes a frame to the current segment. Throws, without leaving a part of it, if it cannot be written whole. */
   append(frame: Uint8Array): void {
     const segment = this.#current;
     if (segment.fd === undefined) throw new Error("The spool is closed.");
@@ -169,7 +170,7 @@ export class Spool {
     }
   }
 
-  /** Makes what was written so far survive a power cut, outside of the thread that serves requests. */
+  /** Makes earlier writes survive a power cut, outside of the thread that serves requests. */
   sync(): Promise<void> {
     this.#syncing = this.#syncing.then(
       () => this.#sync(),
@@ -178,20 +179,20 @@ export class Spool {
     return this.#syncing;
   }
 
-  /** The current segment stays. */
+  /** The current segment is not removed. */
   remove(segment: Segment): void {
     const found = this.#segments.find((one) => one === segment);
     if (!found || found === this.#current) return;
-    // The operator may have deleted the file already.
+    // An operator may have deleted the file already.
     rmSync(found.path, { force: true });
     this.#segments.splice(this.#segments.indexOf(found), 1);
-    // A descriptor that is in use by `sync` must not be closed under it. Whoever called `sync` hears that it failed.
+    // A descriptor in use by `sync` must not be closed. The caller of `sync` gets its failure.
     void this.#syncing.finally(() => closeSegment(found)).catch(() => {});
   }
 
-  /** Closes the spool; `append` throws afterwards. Segments that nothing pins are deleted. */
+  /** Closes the spool; `append` throws afterwards. Deletes segments without pins. */
   async close(): Promise<void> {
-    // The caller of `sync` hears that it failed; files that are deleted here are in the database.
+    // The caller of `sync` gets its failure. Files deleted here are in the database.
     await this.#syncing.catch(() => {});
     for (const segment of this.#segments) {
       if (segment.fd !== undefined) release(segment);
@@ -239,7 +240,7 @@ export class Spool {
     if (this.#newFile) {
       this.#newFile = false;
       try {
-        // The name of a new file survives only where its directory was synced too.
+        // A new file's name survives only after a sync of its directory.
         const directory = await open(this.#options.directory);
         await directory.sync().finally(() => directory.close());
       } catch (error) {
@@ -265,16 +266,16 @@ export class Spool {
   }
 }
 
-/** Bytes that were written, at least one: a disk that takes nothing and does not say why is refused as a full one. */
+/** Returns the number of written bytes, at least one: a disk that writes nothing without an error counts as full. */
 function put({ fd = -1, write }: OpenSegment, bytes: Uint8Array, at: number): number {
   const count = write(fd, bytes, 0, bytes.length, at);
   if (count === 0) throw new Error("The disk took only a part of what was written.");
   return count;
 }
 
-/** Counts in `bytes` what was written, also where it throws in the middle. */
+/** Adds the written bytes to `bytes`, even if it throws in the middle. */
 function writeBehind(segment: OpenSegment, bytes: Uint8Array): void {
-  // The rest of a short write is tried for the sake of its error: the disk is full.
+  // The rest of a short write is retried to get its error: the disk is full.
   for (let written = 0; written < bytes.length; ) {
     const count = put(segment, written === 0 ? bytes : bytes.subarray(written), segment.bytes);
     written += count;
@@ -284,11 +285,11 @@ function writeBehind(segment: OpenSegment, bytes: Uint8Array): void {
   segment.allocated = Math.max(segment.allocated, segment.bytes);
 }
 
-/** Overwrites a write that was refused as a whole: it must not be found in parts. */
+/** Overwrites a failed write, so that no part of it is found. */
 function takeBack(segment: OpenSegment, written: number): void {
   segment.allocated = Math.max(segment.allocated, segment.bytes + written);
   try {
-    // The file is not cut off: the room was promised to others.
+    // The file is not truncated, because the room is reserved for others.
     for (let done = 0; done < written; ) {
       const length = Math.min(zeros.length, written - done);
       done += put(segment, zeros.subarray(0, length), segment.bytes + done);
@@ -305,13 +306,13 @@ function allocate(segment: OpenSegment, until: number): void {
   }
 }
 
-/** Room ahead that nobody needs any more. */
+/** Truncates unneeded reserved room. */
 function release(segment: OpenSegment): void {
   try {
     ftruncateSync(segment.fd ?? -1, segment.bytes);
     segment.allocated = segment.bytes;
   } catch {
-    // The zeros say nothing to who reads them.
+    // Readers ignore the zeros.
   }
 }
 
@@ -321,7 +322,7 @@ function closeSegment(segment: OpenSegment): void {
   segment.unsynced = false;
 }
 
-/** Moves what keeps a segment from being deleted to another one. */
+/** Moves a pin to another segment. */
 export function repin(held: { segment: Segment }, segment: Segment): void {
   if (held.segment === segment) return;
   held.segment.pins--;
@@ -329,7 +330,7 @@ export function repin(held: { segment: Segment }, segment: Segment): void {
   held.segment = segment;
 }
 
-/** Makes the directory for its owner only: who used what is in it. */
+/** Makes the directory readable only by its owner, because it shows who used what. */
 export function prepareSpoolDirectory(directory: string): void {
   makeDirectory(directory);
   chmodSync(directory, 0o700);

@@ -1,29 +1,26 @@
-// The limits of one account or key that a request counts against, with where they are counted beside them.
+// The limits of one account or key for a request, with their counters.
 import type { CountedPlace, LimitGroup, LimitSet, RateLimit } from "../domain/limits/limits.ts";
 import type { RequestBucket, TokenBucket } from "./memory/memory-buckets.ts";
 import type { MonthCounter } from "./memory/quota-counters.ts";
 
-/**
- * Everything that is counted under the same id, in one object: of a key among very many each place in memory is one to
- * wait for.
- */
+/** All limits with the same id in one object, because with very many keys each memory access is slow. */
 export class CountedParty implements CountedPlace {
   requests: RateLimit | undefined = undefined;
   tokens: RateLimit | undefined = undefined;
-  /** The id of its quota; undefined: none counts for it. */
+  /** The id of its quota. Undefined without a quota. */
   quotaId: string | undefined = undefined;
-  /** The buckets as they were last found; those who hold them say whether they still are. */
+  /** The buckets as last found. Their owners know whether they are current. */
   requestBucket: RequestBucket | undefined = undefined;
   tokenBucket: TokenBucket | undefined = undefined;
   counter: MonthCounter | undefined = undefined;
-  /** The amounts of the quota; infinite where there is none. */
+  /** The amounts of the quota; infinite without one. */
   quotaTokens = Number.POSITIVE_INFINITY;
   quotaNanoUsd = Number.POSITIVE_INFINITY;
-  /** The one before it in its set. */
+  /** The previous party of the set. */
   readonly before: CountedParty | undefined;
-  /** The store whose buckets and counters these are. */
+  /** The store that owns these buckets and counters. */
   readonly #store: object;
-  /** The set of which it is the last: a copy of that set leads here as well, and may have other limits. */
+  /** The set of which it is the last party. A copy of that set refers to it as well, perhaps with other limits. */
   #limits: LimitSet | undefined = undefined;
 
   private constructor(store: object, before: CountedParty | undefined) {
@@ -31,7 +28,7 @@ export class CountedParty implements CountedPlace {
     this.before = before;
   }
 
-  /** The last of a set, worked out once for the store that is asked about it. Undefined where nothing is limited. */
+  /** Returns the last party of a set, computed once for each store. Undefined without limits. */
   static lastOf(limits: LimitSet, store: object): CountedParty | undefined {
     const { counted } = limits;
     if (counted instanceof CountedParty && counted.#store === store && counted.#limits === limits) return counted;
@@ -42,7 +39,7 @@ export class CountedParty implements CountedPlace {
     return last;
   }
 
-  /** Keys share that of their account, as they share its quota. */
+  /** Keys share the party of their account, like its quota. */
   static #of(
     { id, requests, tokens, quota }: LimitGroup,
     store: object,
@@ -52,7 +49,7 @@ export class CountedParty implements CountedPlace {
     const quotaTokens = quota?.tokens ?? Number.POSITIVE_INFINITY;
     const quotaNanoUsd = quota?.nanoUsd ?? Number.POSITIVE_INFINITY;
     if (
-      // A copy of a quota leads here as well, and may have other amounts, or stand behind others.
+      // A copy of a quota refers to it as well, perhaps with other amounts or after other quotas.
       known instanceof CountedParty &&
       known.#store === store &&
       known.before === before &&
@@ -74,7 +71,7 @@ export class CountedParty implements CountedPlace {
     return party;
   }
 
-  /** It is found out anew faster than very many keys are looked through that keep one. */
+  /** Computing it again is faster than scanning very many keys that cache one. */
   get lasts(): boolean {
     return false;
   }
@@ -85,8 +82,8 @@ export class CountedParty implements CountedPlace {
 }
 
 /**
- * Each limit once, also where several of one kind have the same id. In the order of the quotas, of which all have one: the
- * account's is the first, so that no other comes before the one that its keys share.
+ * Returns each limit once, even if several of one kind have the same id. In the order of the quotas, which all ids
+ * have: the account's comes first, so that its keys share it.
  */
 function groupsIn({ requests, tokens, quotas }: LimitSet): LimitGroup[] {
   const groups: Writable<LimitGroup>[] = [];

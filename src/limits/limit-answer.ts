@@ -1,4 +1,4 @@
-// The answer of the script that decides: a verdict, the time, and what each limit and quota stands at.
+// The answer of the deciding script: a verdict, the time, and the state of each limit and quota.
 import type { GatewayError } from "../base/errors.ts";
 import type { LimitSet, Quota, RateLimit, Reservation } from "../domain/limits/limits.ts";
 import type { Period } from "../domain/limits/quota-rules.ts";
@@ -6,11 +6,11 @@ import { Bucket } from "../domain/limits/rate-limit.ts";
 import { type QuotaFigures, quotaShortage, rateShortage } from "./limit-decision.ts";
 import { type LimitPlan, periodOf } from "./limit-plan.ts";
 
-/** The verdicts of the script; the numbers are its own. */
+/** The verdicts of the script, with its numbers. */
 export const verdicts = { admitted: 0, refused: 1, unread: 2, stranger: 3 } as const;
-/** Verdict, time, and what was set aside: of all others, and of quotas that end the answer. */
+/** Verdict, time, and reservations: of most quotas, and of those that end the answer. */
 export const headSize = 6;
-/** The same in the answer to one that grows. */
+/** The same in the answer to a growing reservation. */
 export const growHeadSize = 4;
 export const quotaSize = 9;
 
@@ -28,9 +28,9 @@ export function bucketsIn({ requests, tokens }: LimitSet, answer: readonly numbe
 }
 
 export interface AnsweredQuota extends QuotaFigures {
-  /** It is to be read again, and was known until a moment ago. */
+  /** True if it has to be loaded again, and was known until recently. */
   readonly isForgotten: boolean;
-  /** The window of one that rolls: when it began, in seconds of the server, 0 where none is open, and what it is called. */
+  /** A rolling window: its beginning in the server's seconds, 0 if none is open, and its name. */
   readonly start: number;
   readonly name: number;
 }
@@ -51,7 +51,7 @@ export function quotaAt(answer: readonly number[], at: number, quota: Quota, tim
   };
 }
 
-/** The time that it is, in Unix seconds, and how far that is ahead of the server's seconds, which is not at all but in a test. */
+/** The current Unix seconds, and their difference from the server's seconds, which is 0 except in tests. */
 export interface WindowTime {
   now: number;
   aheadSeconds: number;
@@ -64,14 +64,14 @@ function periodAt(quota: Quota, start: number, { now, aheadSeconds }: WindowTime
   return { start: from, end: from + (quota.window?.seconds ?? 0) };
 }
 
-/** Those of a plan that limit something. */
+/** Returns the figures of a plan's quotas with a limit. */
 export function quotasIn(plan: LimitPlan, answer: readonly number[], time: WindowTime): AnsweredQuota[] {
   const { keys, quotas, limited } = plan;
   const from = headSize + 2 * (keys.length - limited.length);
   return limited.map((place, i) => quotaAt(answer, from + quotaSize * i, quotas[place] as Quota, time));
 }
 
-/** The script has found that one refuses; which one is told is decided as everywhere. */
+/** Returns the refusal. The script found that a limit refuses; the common rules decide which one is reported. */
 export function refusalOf(
   plan: LimitPlan,
   limits: LimitSet,

@@ -1,4 +1,4 @@
-// The decision of several limits on a request together: which of them refuses it, and what is told of the tightest.
+// Decides about several limits of a request together: which one refuses, and which state is reported.
 import type { GatewayError } from "../base/errors.ts";
 import {
   type LimitKind,
@@ -11,15 +11,15 @@ import type { LimitSet, LimitStatus, Quota, RateLimit, Reservation } from "../do
 import type { Period } from "../domain/limits/quota-rules.ts";
 import type { Bucket } from "../domain/limits/rate-limit.ts";
 
-/** Figures of one quota in one window, which mostly is a month. Whole requests, tokens and nano-USD. */
+/** Figures of one quota in one window, usually a month. Whole requests, tokens and nano-USD. */
 export interface QuotaFigures {
-  /** undefined: it begins with its first use. */
+  /** undefined: the window begins with the first use. */
   readonly period: Period | undefined;
   /** Settled usage; without meaning until `isRead`. */
   usedRequests: number;
   usedTokens: number;
   usedNanoUsd: number;
-  /** What running requests hold. */
+  /** Reservations of running requests. */
   leases: number;
   heldTokens: number;
   heldNanoUsd: number;
@@ -33,17 +33,17 @@ export function isLimited({ tokens, nanoUsd, requests }: Quota): boolean {
   return tokens !== null || nanoUsd !== null || typeof requests === "number";
 }
 
-/** Whether a quota ends the answer of a request, and has another part set aside for it than the others. */
+/** Reports whether a quota ends the answer of a request, so it has a separate reservation. */
 export function isStopping({ stops }: Quota, { stop }: Pick<Reservation, "stop">): boolean {
   return stops !== undefined && stop !== undefined;
 }
 
-/** What a quota must have left for the request. */
+/** Returns the amounts that a quota must have left for the request. */
 export function neededOf(quota: Quota, need: Reservation): Pick<Reservation, "minTokens" | "minNanoUsd"> {
   return need.stop && isStopping(quota, need) ? need.stop : need;
 }
 
-/** Which amount of a quota the request has no room in. */
+/** Returns the amount of a quota in which the request does not fit. */
 export function shortageOf(quota: Quota, figures: QuotaFigures, need: Reservation): QuotaShortage | undefined {
   const { usedRequests, usedTokens, usedNanoUsd, leases, heldTokens, heldNanoUsd } = figures;
   const { minTokens, minNanoUsd } = neededOf(quota, need);
@@ -61,8 +61,8 @@ export function shortageOf(quota: Quota, figures: QuotaFigures, need: Reservatio
 }
 
 /**
- * The shortage of the quota that refuses the request; of several the one that opens last, as waiting for another is in
- * vain. One that is not read yet refuses nothing here.
+ * Returns the shortage of the refusing quota; of several, the one that resets last, because waiting for another is in
+ * vain. A quota that is not loaded refuses nothing here.
  */
 export function quotaShortage(
   quotas: readonly Quota[],
@@ -84,7 +84,7 @@ export function quotaShortage(
   return worst && quotaRefusal(worst.quota, worst.period, worst.shortage);
 }
 
-/** The limit of both kinds that has no room and takes longest to regain it. */
+/** Returns the limit of either kind without room that takes longest to regain it. */
 export function rateShortage(
   limits: LimitSet,
   places: Buckets,
@@ -115,7 +115,7 @@ function tightest(buckets: readonly Bucket[], nowMs: number): Bucket | undefined
   return buckets.reduceRight<Bucket | undefined>((other, bucket) => tighter(bucket, other, nowMs), undefined);
 }
 
-/** The one with less room, or of two with the same the one with the lower limit. */
+/** Returns the bucket with less room, or, if equal, with the lower limit. */
 export function tighter(one: Bucket, other: Bucket | undefined, nowMs: number): Bucket {
   if (other === undefined) return one;
   const room = one.room(nowMs);

@@ -1,5 +1,4 @@
-// Events of leases on their way to the shared store: numbered, in order, each carried out once however often it is
-// sent.
+// Numbered events of leases for the shared store. Each runs once, in order, however often it is sent.
 import type { RedisConnection } from "../storage/redis/redis-connection.ts";
 
 /** Name and arguments. */
@@ -7,7 +6,7 @@ export type LimitOperation = readonly [name: string, ...args: string[]];
 
 export interface LimitOperationsOptions {
   connection: Pick<RedisConnection, "giveUp">;
-  /** Sends some of them; resolves when they are carried out. */
+  /** Sends operations, and resolves when they have run. */
   apply(firstNumber: number, operations: readonly LimitOperation[]): Promise<unknown>;
 }
 
@@ -16,15 +15,15 @@ const operationsPerCall = 64;
 export class LimitOperations {
   readonly #options: LimitOperationsOptions;
   #open: LimitOperation[] = [];
-  /** Number of the first of them. */
+  /** Number of the first pending operation. */
   #first = 1;
-  /** Number of them that are on their way. */
+  /** Number of operations in transit. */
   #sent = 0;
   #isRunning = false;
   #isDue = false;
-  /** Answers to what was sent before the last `resume` mean nothing any more. */
+  /** Answers to operations from before the last `resume` are ignored. */
   #epoch = 0;
-  /** Called once the operation with this number is carried out. */
+  /** Called when the operation with this number has run. */
   #awaited: { number: number; told: () => void } | undefined;
 
   constructor(options: LimitOperationsOptions) {
@@ -35,18 +34,18 @@ export class LimitOperations {
     return this.#open.length;
   }
 
-  /** Those that are not known to be carried out. */
+  /** Returns the operations that may not have run. */
   get open(): readonly LimitOperation[] {
     return this.#open;
   }
 
-  /** Calls it once all that was added so far is carried out, or is about nothing any more; in place of what waited for that before. */
+  /** Calls `told` once when all current operations have run or are obsolete. Replaces an earlier callback. */
   onceTold(told: () => void): void {
     this.#awaited = { number: this.#first + this.#open.length - 1, told };
     this.#drop(0);
   }
 
-  /** Sent with all others of this turn of the event loop; while nobody can be told, it waits. */
+  /** Sends the operation with all others of this turn of the event loop, or keeps it while the server is away. */
   add(...operation: LimitOperation): void {
     this.#open.push(operation);
     if (!this.#isRunning || this.#isDue) return;
@@ -57,24 +56,24 @@ export class LimitOperations {
     });
   }
 
-  /** Stops sending: nothing can be told from here on. */
+  /** Stops sending. */
   pause(): void {
     this.#isRunning = false;
   }
 
-  /** Told again from the one after `lastDone` on. */
+  /** Sends again from the operation after `lastDone`. */
   resume(lastDone: number): void {
     this.#epoch++;
     const done = Math.min(this.#open.length, Math.max(0, lastDone - this.#first + 1));
     this.#drop(done);
-    // The server may know of more than this, where what it has is from another time.
+    // The server may report a higher number if its data is from another time.
     this.#first = Math.max(this.#first, lastDone + 1);
     this.#sent = 0;
     this.#isRunning = true;
     this.flush();
   }
 
-  /** Forgets everything, as what it was about is gone. */
+  /** Drops all operations, because their objects are gone. */
   clear(): void {
     this.#epoch++;
     this.#drop(this.#open.length);

@@ -1,31 +1,31 @@
-// The form in which a set of limits is put to the shared store: its keys and figures as texts, made once for each set.
+// A set of limits in the form of the shared store's scripts: keys and figures as texts, made once for each set.
 import { calendarMonthOf } from "../base/calendar-month.ts";
 import type { LimitSet, Quota, RateLimit } from "../domain/limits/limits.ts";
 import { calendarPeriod, type Period } from "../domain/limits/quota-rules.ts";
 import { isLimited } from "./limit-decision.ts";
 
 export interface LimitPlan {
-  /** Unix seconds: as long as it is one of these, the windows of the calendar are those of the keys. */
+  /** Unix seconds for which the keys' calendar windows are current. */
   time: Period;
-  /** Buckets of requests, of tokens, then the quotas that limit something. */
+  /** Keys of request buckets, token buckets, and quotas with a limit. */
   keys: readonly string[];
   /** The number of each, then their figures. */
   figures: readonly string[];
-  /** The figures for what is told later: token buckets with theirs; without the quotas. */
+  /** The arguments of later messages: token buckets with their figures, without quotas. */
   lease: readonly string[];
-  /** All quotas, and their keys. */
+  /** All quotas and their keys. */
   quotas: readonly Quota[];
   quotaKeys: readonly string[];
-  /** Places among them of those that limit something, and of those that end an answer. */
+  /** Indexes of the quotas with a limit, and of those that end answers. */
   limited: readonly number[];
   stops: readonly number[];
-  /** Whether one of them rolls: then the key of its counter is another for each window. */
+  /** True if a quota rolls: the key of its counter then differs by window. */
   rolls: boolean;
-  /** Whether something is set aside that has to be given back. */
+  /** True if a reservation has to be released. */
   holds: boolean;
 }
 
-/** `windows`: those of the set that count the request. */
+/** `windows` are the set's windows that count the request. */
 export function planOf(
   { requests, tokens, quotas: months }: LimitSet,
   windows: readonly Quota[],
@@ -56,15 +56,15 @@ export function planOf(
 }
 
 /**
- * What is told later of quotas, where `keys` count: how many, and of each whether something of it is held. `stops`: what is
- * held of those that end the answer is that of a lease of their own.
+ * Arguments of quotas for later messages, if `keys` count: their number, and for each whether it has a reservation.
+ * `stops`: reservations of quotas that end answers belong to their own lease.
  */
 export function quotaArguments({ quotas }: LimitPlan, keys: readonly string[], stops: boolean): string[] {
   const isHeld = (quota: Quota) => isLimited(quota) && !(stops && quota.stops !== undefined);
   return [String(keys.length), ...keys.flatMap((key, i) => [key, isHeld(quotas[i] as Quota) ? "1" : "0"])];
 }
 
-/** The time in which none of the calendar's windows ends. */
+/** Returns the span in which no calendar window ends. */
 function timeOf(quotas: readonly Quota[], now: number): Period {
   const periods = quotas.map((quota) => periodOf(quota, now)).filter((period) => period !== undefined);
   return {
@@ -73,7 +73,7 @@ function timeOf(quotas: readonly Quota[], now: number): Period {
   };
 }
 
-/** The calendar's window of a quota; undefined where it rolls. */
+/** Returns the calendar window of a quota. Undefined for a rolling one. */
 export function periodOf({ window }: Quota, now: number): Period | undefined {
   if (window === undefined) return calendarMonthOf(now);
   return window.kind === "calendar" ? calendarPeriod(window, now) : undefined;
@@ -87,12 +87,12 @@ export function bucketKey(prefix: string, kind: "requests" | "tokens", id: strin
   return `${prefix}${kind}:${id}`;
 }
 
-/** The beginning of all quotas' keys. */
+/** Returns the prefix of all quotas' keys. */
 export function quotaKeys(prefix: string): string {
   return `${prefix}quota:`;
 }
 
-/** The key of its counter, or, where it rolls, of what says which that is. */
+/** Returns the key of its counter or, for a rolling quota, of the pointer to it. */
 export function quotaKey(prefix: string, quota: Quota, now: number): string {
   const { id, window } = quota;
   if (isRolling(quota)) return `${quotaKeys(prefix)}rolling:${id}`;
@@ -101,7 +101,7 @@ export function quotaKey(prefix: string, quota: Quota, now: number): string {
   return `${quotaKeys(prefix)}${window === undefined ? time.slice(0, 7) : time.slice(0, 13)}:${id}`;
 }
 
-/** The key of the counter of a window that rolls, by what it is called; the scripts have the same. */
+/** Returns the key of a rolling window's counter by its name; the scripts use the same. */
 export function rollingCounterKey(prefix: string, { id }: Quota, name: number): string {
   return `${quotaKeys(prefix)}window:${id}:${name}`;
 }
@@ -110,19 +110,22 @@ export function figuresOf({ limit, windowSeconds }: RateLimit): [limit: string, 
   return [String(limit), String(windowSeconds * 1000)];
 }
 
-/** The amounts as texts, one that is not limited is no number to the script; the span of one that rolls; which end an answer. */
+/**
+ * Returns the amounts as texts, unlimited ones as no number; the span of a rolling quota; and which amounts end an
+ * answer.
+ */
 export function amountsOf(quota: Quota): string[] {
   const { tokens, nanoUsd, requests, window } = quota;
   const span = isRolling(quota) ? (window?.seconds ?? 0) : 0;
   return [...[tokens, nanoUsd, requests ?? null].map((amount) => String(amount ?? "-")), String(span), flagsOf(quota)];
 }
 
-/** Which of its amounts end an answer, as the scripts have it. */
+/** Returns the flags of amounts that end an answer, as in the scripts. */
 function flagsOf({ stops }: Quota): string {
   return String((stops?.tokens ? 1 : 0) + (stops?.nanoUsd ? 2 : 0));
 }
 
-/** What a quota that ends an answer is to the script that sets aside more of it. */
+/** Returns the arguments of a quota for the script that reserves more. */
 export function stopArguments(quota: Quota, counter: string): string[] {
   const { tokens, nanoUsd } = quota;
   return [counter, String(tokens ?? "-"), String(nanoUsd ?? "-"), flagsOf(quota)];

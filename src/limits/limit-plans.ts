@@ -1,15 +1,15 @@
-// The plans of sets of limits, kept for as long as they hold.
+// Caches the plans of sets of limits while they are valid.
 
 import type { LimitSet, Reservation } from "../domain/limits/limits.ts";
 import { isCounted } from "../domain/limits/quota-filter.ts";
 import { type LimitPlan, planOf } from "./limit-plan.ts";
 
-/** A client chooses which of its tags it sends, and each choice may be another plan. */
+/** Clients choose the tags that they send, and each choice may need another plan. */
 const maxPlans = 64;
 
 export class LimitPlans {
   readonly #prefix: string;
-  /** By which of the windows count. */
+  /** Plans by the windows that count. */
   readonly #plans = new WeakMap<LimitSet, Map<string, LimitPlan>>();
 
   /** `prefix`: of all keys. */

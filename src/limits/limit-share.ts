@@ -1,5 +1,4 @@
-// The share of each limit that a replica admits by itself while nobody can be asked, from where the limit was last
-// seen.
+// The share of each limit that a replica admits alone during an outage, beginning at the last seen state.
 
 import type { Clock } from "../base/clock.ts";
 import type { LimitKind } from "../domain/limits/limit-refusal.ts";
@@ -23,13 +22,13 @@ export interface LimitShareOptions {
   ledger: Pick<Ledger, "readTotals">;
   /** Number of replicas that share the limits, at least 1. */
   replicas: number;
-  /** Number of a limit's things that were taken when it was last seen, refilled since; 0 where that is not known. */
+  /** Returns a limit's taken amount when last seen, refilled since; 0 if unknown. */
   lastTaken(kind: LimitKind, rule: RateLimit): number;
-  /** The usage of a quota when it was last seen, reservations included. */
+  /** Returns a quota's usage when last seen, including reservations. */
   lastUsed(quota: Quota): QuotaUse | undefined;
 }
 
-/** Taken by a share, beyond what it began with. */
+/** The usage of a share beyond its initial state. */
 export interface ShareCharge {
   kind: LimitKind;
   rule: RateLimit;
@@ -40,35 +39,35 @@ interface Touched {
   kind: LimitKind;
   rule: RateLimit;
   share: RateLimit;
-  /** The amount that it began with, and when. */
+  /** The initial amount and its time. */
   begunWith: number;
   begunMs: number;
 }
 
-/** Interval in which the usage of a quota is read anew: what other replicas settle is seen in the ledger alone. */
+/** Interval of reloading a quota's usage, because other replicas' settlements are visible only in the ledger. */
 const rereadMs = 10_000;
-/** Ahead of a refusal by a quota it is read once more, where that was not done so lately. */
+/** Before a quota refuses, it is reloaded unless that was done this recently. */
 const refusableMs = 1_000;
-/** Milliseconds that the first admission under a quota waits for the ledger, before what was last seen has to do. */
+/** Milliseconds that the first admission under a quota waits for the ledger, before the last seen state is used. */
 const patienceMs = 1_000;
-/** Number of further limits after which those that are whole are forgotten. */
+/** Number of further limits after which full ones are dropped. */
 const sweepEvery = 8_192;
 
-/** This replica's knowledge of a quota, and what it takes of it. */
+/** This replica's knowledge of a quota, and its share. */
 interface QuotaShare {
-  /** When it was last read, or that was last tried. */
+  /** When it was last read, or last tried. */
   readMs: number;
   reading: Promise<void> | undefined;
-  /** The quota with the amounts up to which this replica admits; undefined: nothing is known of its usage. */
+  /** The quota with the amounts that this replica may admit. Undefined: the usage is unknown. */
   share: Quota | undefined;
-  /** When the window began that it is of; undefined: none did. */
+  /** The beginning of the window that it covers. Undefined: no window has begun. */
   start: number | undefined;
 }
 
 export class LimitShare {
   readonly #options: LimitShareOptions;
   readonly #memory: MemoryLimits;
-  /** Shares by what the quotas were read to last. */
+  /** Shares by the set of limits, from the last reading of its quotas. */
   #shares = new WeakMap<LimitSet, LimitSet>();
   readonly #touched: Readonly<Record<LimitKind, Map<string, Touched>>> = { requests: new Map(), tokens: new Map() };
   readonly #quotas = new Map<string, QuotaShare>();
@@ -78,7 +77,7 @@ export class LimitShare {
     this.#memory = new MemoryLimits(options);
   }
 
-  /** A promise only where the usage of a quota has to be read first. */
+  /** Returns a promise only if a quota's usage has to be read first. */
   admit(limits: LimitSet, reservation: Reservation): Admission | Promise<Admission> {
     const reading = this.#readQuotas(limits, reservation);
     return reading ? reading.then(() => this.#admit(limits, reservation)) : this.#admit(limits, reservation);
@@ -88,7 +87,7 @@ export class LimitShare {
     const admission = this.#decide(limits, reservation);
     if (admission instanceof Promise || !("refusal" in admission)) return admission;
     if (admission.refusal.code !== "insufficient_quota") return admission;
-    // Others may have used little of their parts.
+    // Others may have used little of their shares.
     const reading = this.#readQuotas(limits, reservation, refusableMs);
     return reading ? reading.then(() => this.#decide(limits, reservation)) : admission;
   }
@@ -100,7 +99,7 @@ export class LimitShare {
     const least = Math.min(...share.tokens.map(({ limit }) => limit));
     const fits = limits.tokens.every(({ limit }) => reservation.minTokens <= limit);
     if (reservation.minTokens <= least || !fits) return this.#memory.admit(share, reservation);
-    // More than a whole share, less than the limit: it waits until the share is whole, and owes the rest.
+    // More than a whole share, but less than the limit: the request waits until the share is full, and owes the rest.
     const admission = this.#memory.admit(share, { ...reservation, tokens: least, minTokens: least });
     return admission instanceof Promise
       ? admission.then((later) => withDebt(later, reservation))
@@ -119,7 +118,7 @@ export class LimitShare {
     return this.#memory.usedInWindow(quota);
   }
 
-  /** The charges for whoever decides from here on. `all`: what it began with is known nowhere else any more. */
+  /** Returns the charges for the store that decides from here on. `all`: the initial state is lost everywhere else. */
   charges(all: boolean): ShareCharge[] {
     const nowMs = this.#options.clock.monotonicMs();
     const charges: ShareCharge[] = [];
@@ -163,7 +162,7 @@ export class LimitShare {
         known.share = share;
         continue;
       }
-      // The share is used up to the same part as the limit.
+      // The share begins as full as the limit was.
       const begunWith = Math.ceil((this.#options.lastTaken(kind, rule) * share.limit) / rule.limit);
       if (begunWith > 0) {
         const past = { requests: [], tokens: [], secondsAgo: 0, count: begunWith, usedTokens: begunWith };
@@ -182,8 +181,8 @@ export class LimitShare {
   }
 
   /**
-   * Reads the usage of those quotas of which none is known yet: a promise to wait for; and, apart from any request, that of
-   * those which were read long ago. `olderMs`: waits for all that were read as long ago.
+   * Reads the usage of unknown quotas, which is awaited, and in the background that of quotas read long ago. `olderMs`:
+   * awaits all that were read as long ago.
    */
   #readQuotas(
     { quotas, windows = [] }: LimitSet,
@@ -195,7 +194,7 @@ export class LimitShare {
     for (const quota of windows.length === 0 ? quotas : [...quotas, ...windows]) {
       if (!isLimited(quota) || !isCounted(quota, reservation)) continue;
       const known = this.#quotas.get(quota.id);
-      // The part of a window that has passed says nothing of the one that it is.
+      // A past window's share says nothing about the current one.
       if (known?.share && quota.window && known.start !== this.#memory.startOf(quota)) {
         known.share = undefined;
         known.readMs = Number.NEGATIVE_INFINITY;
@@ -225,14 +224,13 @@ export class LimitShare {
   }
 
   /**
-   * Reads the usage. Where the ledger cannot be read, what is known goes on; where nothing is known, the request that
-   * needs it is told.
+   * Reads the usage. If the ledger cannot be read, known figures stay; without any, the request that needs them fails.
    */
   async #readUsage(quota: Quota, known: QuotaShare): Promise<void> {
     // Known figures stay if the ledger cannot be read.
     const read = this.#memory.reread(quota).catch(() => {});
     await (known.share ? read : Promise.race([read, Bun.sleep(patienceMs)]));
-    // It has what requests had set aside everywhere when Redis went, which no ledger knows.
+    // The last seen state has all reservations at the begin of the outage, which the ledger does not.
     const seen = known.share ? undefined : this.#options.lastUsed(quota);
     if (seen) this.#memory.believe(quota, seen);
     const used = this.#memory.known(quota);

@@ -1,11 +1,11 @@
-// In which time a window must have begun that is still open, where nobody remembers when it did.
+// The earliest beginning of an open rolling window, if its beginning is unknown.
 
 const daySeconds = 86_400;
 
 /**
- * The first use in it is taken for the beginning: no later than the window's own, so nothing that it counts is missing, and
- * it ends no later. What a window before it had at its end may be counted once more, unless `lastStart` says when the last
- * one began. To the end of today, whole roll-ups.
+ * Assumes that the window began with the first use in the returned span: no later than it really did, so no usage is
+ * missing, and it ends no later. Usage of the previous window may be counted again, unless `lastStart` is known. Whole
+ * roll-ups up to the end of today.
  */
 export function rollingSpan(now: number, seconds: number, lastStart?: number): { since: number; until: number } {
   const earliest = now - seconds + 1;
@@ -15,7 +15,7 @@ export function rollingSpan(now: number, seconds: number, lastStart?: number): {
   };
 }
 
-/** The last window itself, where it is open; else what is behind its end. */
+/** Returns the last window's beginning if it is open, else its end. */
 function sinceOf(lastStart: number, seconds: number, earliest: number): number {
   return lastStart >= earliest ? lastStart : Math.max(earliest, lastStart + seconds);
 }

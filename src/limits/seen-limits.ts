@@ -1,9 +1,9 @@
-// The state of limits and quotas when they were last seen, for the time when nobody can be asked.
+// The last seen state of limits and quotas, for outages of the shared store.
 import type { Clock } from "../base/clock.ts";
 import { SweptMap } from "../base/swept-map.ts";
 import type { QuotaUse, RateLimit } from "../domain/limits/limits.ts";
 
-/** A state that was seen longer ago says too little. */
+/** An older state is not used. */
 const seenMs = 60_000;
 
 interface Seen {
@@ -22,7 +22,7 @@ export class SeenLimits {
     this.#seen = new SweptMap((seen) => clock.monotonicMs() - seen.atMs > seenMs);
   }
 
-  /** The backlog of a bucket, or tokens, nano-USD and requests of a quota, reservations included. */
+  /** Stores the backlog of a bucket, or tokens, nano-USD and requests of a quota with reservations. */
   see(key: string, first: number, second: number, third: number): void {
     const atMs = this.#clock.monotonicMs();
     const seen = this.#seen.get(key);
@@ -37,7 +37,7 @@ export class SeenLimits {
     this.#seen.set(key, { first, second, third, atMs });
   }
 
-  /** Number of a bucket's things that were taken, refilled since; 0 where that is not known. */
+  /** Returns a bucket's taken amount, refilled since; 0 if unknown. */
   taken(key: string, { limit, windowSeconds }: RateLimit): number {
     const seen = this.#seen.get(key);
     if (!seen) return 0;

@@ -1,14 +1,14 @@
-// What quotas that end answers have left, by the figures that a store gives of them.
+// The remainder of quotas that end answers, from a store's figures.
 import type { Quota, StoppedBy } from "../domain/limits/limits.ts";
 import type { QuotaFigures } from "./limit-decision.ts";
 
 export interface StopFigures {
-  /** Infinite where none ends an answer by that unit. */
+  /** Infinite if no quota ends the answer by that unit. */
   tokens: number;
   nanoUsd: number;
-  /** The most requests that run under one of them. */
+  /** The largest number of running requests under one of them. */
   running: number;
-  /** The one of which the smallest part is left. */
+  /** The quota with the smallest relative remainder. */
   tightest: StoppedBy | undefined;
 }
 

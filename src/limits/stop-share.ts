@@ -1,9 +1,13 @@
-// How much of what quotas have left one answer is given at a time, where others share it; the script for Redis does the same.
+// Decides how much of a quota's remainder one answer gets at a time if others share it. The Redis script has the same
+// rule.
 
-/** The smallest piece that is worth asking for: a block is this many of it. */
+/** The smallest worthwhile piece: a block has this many. */
 export const piecesOfBlock = 32;
 
-/** `wanted` more of what is `left`, for one of so many requests that are running; less as less is left, and never more than that. */
+/**
+ * Returns a share of `left` for one of the running requests that wants `wanted` more. The share shrinks with the
+ * remainder and never exceeds it.
+ */
 export function shareOf(wanted: number, left: number, running: number): number {
   const fair = Math.max(Math.ceil(wanted / piecesOfBlock), Math.floor(left / (2 * Math.max(1, running))));
   return Math.max(0, Math.min(wanted, fair, left));

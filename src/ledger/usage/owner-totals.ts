@@ -1,4 +1,4 @@
-// What an owner used in a span of time: from the roll-ups, and where it begins within an hour, from the records of that hour.
+// An owner's usage in a span: from the roll-ups and, for a partial first hour, from its records.
 
 import { matchesModel } from "../../domain/models/model-patterns.ts";
 import { ownAppId, type SpanTotals, type TotalsOwner } from "../../domain/usage/usage.ts";
@@ -8,7 +8,7 @@ import { tagInText } from "../../storage/tables/tags-text.ts";
 import { at, type UsageColumns } from "./usage-columns.ts";
 import type { TotalOf, UsageSpan } from "./usage-sums.ts";
 
-/** The sums of what is in the database, and which of the records that are not there yet belong to the same owner. */
+/** Sums in the database, and the test for waiting records of the same owner. */
 export interface OwnerTotals {
   totals: SpanTotals;
   totalOf: TotalOf;
@@ -17,7 +17,7 @@ export interface OwnerTotals {
 
 const hourSeconds = 3_600;
 const daySeconds = 86_400;
-/** Records of a part of an hour, of all accounts, up to which they are read one by one. */
+/** Maximum records of a partial hour, of all accounts, that are read one by one. */
 const maxRecords = 200_000;
 
 export async function readOwnerTotals(db: Database, owner: TotalsOwner): Promise<OwnerTotals> {
@@ -31,7 +31,7 @@ export async function readOwnerTotals(db: Database, owner: TotalsOwner): Promise
   for (const piece of piecesOf(since, until, part)) add(totals, await readRollups(db, whose, piece, since));
   const first = await readFirst(db, whose, { since, until, part, recordsFrom: kept?.records ?? 0 });
   add(totals, first.totals);
-  // What the records had of that hour is not gathered from anywhere else.
+  // Usage of the partial hour that was read from records is not added again.
   const totalOf = { ...ownerOf(whose), since: first.isOfRecords ? ceilTo(since, hourSeconds) : since, until };
   return {
     totals,
@@ -40,7 +40,7 @@ export async function readOwnerTotals(db: Database, owner: TotalsOwner): Promise
   };
 }
 
-/** Adds totals of the same owner, from another part of the time. */
+/** Adds totals of the same owner for another span. */
 export function add(totals: SpanTotals, more: SpanTotals): void {
   totals.requests += more.requests;
   totals.tokens += more.tokens;
@@ -54,7 +54,7 @@ export function noTotals(): SpanTotals {
 
 interface Whose {
   accountId: string;
-  /** undefined: all of the account's. */
+  /** undefined: the whole account. */
   keyIds: ReadonlySet<string> | undefined;
   environment: string;
   models: readonly string[] | undefined;
@@ -67,7 +67,7 @@ interface Piece {
   to: number;
 }
 
-/** Whole roll-ups from `since` on; without the one that it is within. */
+/** Returns the whole roll-ups after `since`, without the one that contains it. */
 function piecesOf(since: number, until: number, part: UsageSpan): Piece[] {
   const firstDay = ceilTo(since, daySeconds);
   const lastDay = Math.max(firstDay, floorTo(until, daySeconds));
@@ -80,8 +80,8 @@ function piecesOf(since: number, until: number, part: UsageSpan): Piece[] {
 }
 
 /**
- * The roll-up that `since` is within: all of it, where none of it is older; else, where there are not too many, the
- * records that are not; else all of it again, as nothing may be missing.
+ * Reads the roll-up that contains `since`: whole if it has no older usage; otherwise, if there are not too many, the
+ * newer records; otherwise whole again, because nothing may be missing.
  */
 async function readFirst(
   db: Database,
@@ -101,7 +101,7 @@ async function readFirst(
   return { totals: await readRecords(db, whose, since, end), isOfRecords: true };
 }
 
-/** `first_at` is `since` where something is older than that. */
+/** `first_at` is `since` if older usage is included. */
 async function readRollups(db: Database, whose: Whose, { span, from, to }: Piece, since: number): Promise<SpanTotals> {
   const { tag } = whose;
   const [row] = await db`
@@ -131,7 +131,7 @@ async function areMany(db: Database, since: number, until: number): Promise<bool
   return Number(row?.n) > maxRecords;
 }
 
-/** Unix seconds from which on there are records, and roll-ups by hour. */
+/** Returns the Unix seconds from which on records and hourly roll-ups are kept. */
 async function readKeptFrom(db: Database): Promise<{ records: number; hours: number }> {
   const rows: { name: string; value: string }[] = await db`
     SELECT name, value FROM installation WHERE name IN ${db([requestsKeptFrom, hourlyUsageKeptFrom])}`;
@@ -139,7 +139,7 @@ async function readKeptFrom(db: Database): Promise<{ records: number; hours: num
   return { records: of(requestsKeptFrom), hours: of(hourlyUsageKeptFrom) };
 }
 
-/** What the gateway asks for itself is nobody's use of a quota. */
+/** The gateway's own requests count against no quota. */
 function ownedBy(db: Database, { accountId, keyIds, environment, models }: Whose) {
   const whose = keyIds === undefined ? db`account_id = ${accountId}` : db`key_id IN ${db([...keyIds])}`;
   const owner = db`${whose} AND coalesce(app_id, '') <> ${ownAppId}`;
@@ -169,7 +169,7 @@ function isOf({ accountId, keyIds, environment, models, tag }: Whose, usage: Usa
   return keyIds === undefined ? usage.accountIds[row] === accountId : keyIds.has(usage.keyIds[row] ?? "");
 }
 
-/** A key, those with which it shares its limit after rotations, and the keys that these made: they count against it. */
+/** Returns a key, its earlier and later rotations, and the keys that they made: all count against its limit. */
 async function readFamily(db: Database, id: string): Promise<Set<string>> {
   const rows: { id: string }[] = await db`
     WITH RECURSIVE family (id) AS (

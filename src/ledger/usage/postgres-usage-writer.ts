@@ -1,4 +1,4 @@
-// Writes usage into PostgreSQL: records and their roll-ups, in one transaction.
+// Writes usage into PostgreSQL: records and their roll-ups in one transaction.
 import { GatewayError } from "../../base/errors.ts";
 import type { UsageRecord } from "../../domain/usage/usage.ts";
 import { adding, type Database } from "../../storage/sql/database.ts";
@@ -11,12 +11,12 @@ import { columnsOf, keptUsage, type LaterRollups, type UsageWriter } from "./usa
 import { type RollupRow, rollupColumns, tagColumn, UsageSums } from "./usage-sums.ts";
 
 /**
- * Many processes write at once, without turns: a record is added where its id is not there yet, and what is in a roll-up
- * is added to. All of them take the roll-ups in the same order, so none waits for one that waits for it. Rows arrive as
- * one piece of JSON, so that the statement is the same, and prepared, for any number of them.
+ * Many processes write concurrently: a record is added if its id is new, and roll-ups are incremented. All take the
+ * roll-ups in the same order, so they do not deadlock. Rows arrive as one JSON value, so the prepared statement is the
+ * same for any number of them.
  */
 export class PostgresUsageWriter implements UsageWriter {
-  /** Whoever reads them may be another process: they are kept up at once. */
+  /** Updated at once, because another process may read them. */
   readonly rollups: LaterRollups = {
     gathered: 0,
     moved: 0,
@@ -26,7 +26,7 @@ export class PostgresUsageWriter implements UsageWriter {
     totalOf: noTotals,
   };
   readonly #db: Database;
-  /** Id of the installation that owns the usage; undefined: the database had none. */
+  /** Id of the installation that owns the usage. Undefined: the database had none. */
   readonly #installation: string | undefined;
   #tooOld = 0;
 
@@ -52,13 +52,13 @@ export class PostgresUsageWriter implements UsageWriter {
 
   #insert(all: UsageColumns): Promise<{ added: number; tooOld: number }> {
     return adding(this.#db, async (tx) => {
-      // The lock is taken before anything is read: whoever deletes older ones waits until these are there, or has said
-      // so before.
+      // Takes the lock first: a deletion of old records either waits for this transaction or has announced its limit
+      // before.
       await tx`SELECT pg_advisory_xact_lock_shared(${usageAgeLock})`;
       const known: { name: string; value: string }[] = await tx`
         SELECT name, value FROM installation WHERE name IN (${requestsKeptFrom}, 'id')`;
       const textOf = (name: string) => known.find((row) => row.name === name)?.value;
-      // Usage that is booked in another installation's database is lost, because the spool deletes it then.
+      // Usage in another installation's database would be lost, because the spool deletes it then.
       if (this.#installation !== undefined && textOf("id") !== this.#installation) throw replacedError();
       const usage = keptUsage(all, textOf(requestsKeptFrom));
       const tooOld = all.length - usage.length;
@@ -77,7 +77,7 @@ export class PostgresUsageWriter implements UsageWriter {
     });
   }
 
-  /** The connections are the database's. */
+  /** The database owns the connections. */
   close(): void {}
 }
 
@@ -87,14 +87,14 @@ function replacedError(): GatewayError {
   });
 }
 
-/** The first of each id, of those that were added. */
+/** Returns the first record of each added id. */
 function newOf(usage: UsageColumns, added: readonly { request_id: string }[]): UsageColumns {
   if (added.length === usage.length) return usage;
   const ids = new Set(added.map((row) => row.request_id));
   return usage.filter((row) => ids.delete(usage.requestIds[row] ?? ""));
 }
 
-/** Each row of the roll-ups once: a statement can add to it no more often. */
+/** Merges equal rows of the roll-ups, because a statement can update each only once. */
 function rollUp(usage: UsageColumns): { rows: RollupRow[]; byTag: RollupRow[] } {
   const rows: RollupRow[] = [];
   const byTag: RollupRow[] = [];
@@ -116,10 +116,7 @@ async function addRollups(tx: Database, table: string, key: readonly string[], r
       last_at = greatest(${tx.unsafe(table)}.last_at, excluded.last_at)`;
 }
 
-/**
- * A copy with names that can be stored. Nobody else chose what a model server calls its models: one such name must not
- * keep all from being stored.
- */
+/** Returns a copy with storable names: one model name of a server must not block all records. */
 function storable(usage: UsageColumns): UsageColumns {
   const kinds = usage.kinds.slice(0, usage.length);
   if (kinds.every(({ request, upstream }) => isStorable(request.model) && (upstream === null || isStorable(upstream))))
@@ -140,7 +137,7 @@ function readable(text: string): string {
   return text.toWellFormed().replaceAll("\0", "\ufffd");
 }
 
-/** The same for all who write. */
+/** Sorts rows in the order that all writers use. */
 function inOrder(rows: RollupRow[], keyLength: number): RollupRow[] {
   const place = (row: RollupRow) => row.slice(0, keyLength).join("\n");
   return rows
@@ -149,7 +146,7 @@ function inOrder(rows: RollupRow[], keyLength: number): RollupRow[] {
     .map(({ row }) => row);
 }
 
-/** `trail`, `details`: of a record that has one; their columns are null where the members are missing. */
+/** `trail`, `details`: for a record that has one; missing members make null columns. */
 function toRow(record: UsageRecord, trail: string | undefined, details: string | undefined) {
   return {
     request_id: record.requestId,
@@ -217,7 +214,7 @@ const recordTypes = Object.entries(types)
 
 const tagRollupKey = [...rollupColumns.key, tagColumn];
 
-/** Rows whose first columns are those of `key`, as a statement takes them. */
+/** Returns rows for a statement. Their first columns are those of `key`. */
 function rollupRows(key: readonly string[], rows: RollupRow[]) {
   const columns = [...key, ...rollupColumns.sums, ...rollupColumns.times];
   const isText = (name: string) => key.includes(name) && name !== "start";

@@ -1,4 +1,4 @@
-// Keeps up the roll-ups in SQLite: in the transaction that adds the records, or later while those touch very many rows of them.
+// Updates the roll-ups in SQLite: in the transaction that adds records, or later while a batch touches very many rows.
 
 import type { Clock } from "../../base/clock.ts";
 import type { SpanTotals } from "../../domain/usage/usage.ts";
@@ -9,15 +9,18 @@ import { UsageColumns } from "./usage-columns.ts";
 import type { LaterRollups } from "./usage-rows.ts";
 import { rollupColumns, type TotalOf, tagColumn, UsageSums } from "./usage-sums.ts";
 
-/** Sums of one batch from which on they are written later. */
+/** A batch with this many sums is gathered for later. */
 const many = 200;
-/** Sums with which it is time to write them, how long they wait at most, and beyond how many what is added is written at once. */
+/**
+ * Number of gathered sums that starts writing, their maximum wait, and the number beyond which additions are written at
+ * once.
+ */
 const enough = 200_000;
 const waitMs = 60_000;
 const maxWaiting = 250_000;
-/** Sums that are written in one transaction: two or three milliseconds of work. */
+/** Sums of one transaction: two or three milliseconds of work. */
 const stepSums = 150;
-/** Rows of `usage_unrolled` that are deleted in one transaction. */
+/** Rows of `usage_unrolled` deleted in one transaction. */
 const stepUnrolled = 16;
 const lockWaitMs = 60;
 
@@ -25,22 +28,21 @@ const lockWaitMs = 60;
 interface Pass {
   sums: UsageSums;
   sorting: ReturnType<UsageSums["inOrder"]>;
-  /** An order in which many share a page; undefined while they are sorted. */
+  /** An order in which neighbours share pages. Undefined while sorting. */
   order: readonly number[] | undefined;
   done: number;
-  /** The last batch that is among them. */
+  /** The last batch that it includes. */
   lastBatch: number;
 }
 
 /**
- * A request of each of 100,000 keys would change 200,000 rows, each on a page of its own: ten times the cost of all else.
- * So `usage_unrolled` only names the requests of such a batch, and their sums are gathered in memory until many requests
- * share a row of the roll-ups, and many rows a page; while any are, every batch is gathered, also one of a few keys. At
- * each moment the roll-ups and all of that table together are the sums of the records: what is moved to the roll-ups is
- * taken away there in the same transaction, by sums with a minus. With the last of it comes a row that says that the
- * batches up to one, and all that takes away from them, count no more; they are deleted after that. So a process may die
- * at any point, and the next one adds up what it finds. No two may gather in the same database: another writes its sums at
- * once, whatever their number.
+ * One request of each of 100,000 keys would change 200,000 rows on as many pages: ten times the cost of everything
+ * else. So `usage_unrolled` only names the requests of such a batch, and their sums are gathered in memory until many
+ * requests share a row, and many rows a page. Meanwhile every batch is gathered. At each moment the roll-ups plus that
+ * table equal the sums of the records: a transaction that moves sums to the roll-ups also adds them as negative sums to
+ * the table. The last one adds a row that says up to which batch, with its negative sums, nothing counts any more;
+ * these are deleted afterwards. So a process may die at any point, and the next one adds up what it finds. Only one
+ * process may gather in a database: others write their sums at once.
  */
 export class SqliteRollups implements LaterRollups {
   readonly #db: PreparedSqlite;
@@ -49,14 +51,11 @@ export class SqliteRollups implements LaterRollups {
   #waiting = new UsageSums("hour");
   #waitingSinceMs = 0;
   #pass: Pass | undefined;
-  /**
-   * Numbers in `usage_unrolled`: batches count up from 1, what takes away from them down from -1, and what ends a pass
-   * is 0.
-   */
+  /** Numbers in `usage_unrolled`: batches count up from 1, negative sums count down from -1, and 0 ends a pass. */
   #lastBatch = 0;
   #lastMoved = 0;
   #lastTaken = 0;
-  /** Records of the transaction that is not committed yet. */
+  /** Records of the uncommitted transaction. */
   #uncommitted: UsageColumns | undefined;
 
   constructor(db: PreparedSqlite, mayGather: boolean, clock: Pick<Clock, "monotonicMs">) {
@@ -104,7 +103,7 @@ export class SqliteRollups implements LaterRollups {
     this.#waitingSinceMs = this.#clock.monotonicMs();
   }
 
-  /** Within the transaction that adds the records; `committed` comes after it. */
+  /** Called within the transaction that adds the records; `committed` follows. */
   add(usage: UsageColumns): void {
     this.#uncommitted = undefined;
     if (usage.length === 0) return;
@@ -185,14 +184,14 @@ export class SqliteRollups implements LaterRollups {
   }
 }
 
-/** Whether a text holds sums. True also for a batch that was gathered before batches named their requests. */
+/** Reports whether a text has sums. True also for a batch of a version before batches named their requests. */
 function isSums(text: string): boolean {
   return (JSON.parse(text) as unknown[]).some((value) => typeof value === "number");
 }
 
 const recordsOfBatch = "SELECT * FROM usage_records WHERE request_id IN (SELECT value FROM json_each(?))";
 
-/** The row that says that they count no more goes last. */
+/** The row that ends the pass is deleted last. */
 const deleteMoved = `
   DELETE FROM usage_unrolled WHERE batch IN (
     SELECT batch FROM usage_unrolled WHERE batch <= ? ORDER BY batch = 0, batch LIMIT ?)`;

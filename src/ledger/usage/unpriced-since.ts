@@ -1,11 +1,11 @@
-// From when on requests without a price are counted: sums of before know nothing of them.
+// When the counting of requests without a price began: earlier sums do not include it.
 import type { Database } from "../../storage/sql/database.ts";
 import { addInstallation, readInstallation } from "../../storage/sql/installation.ts";
 import { available, written } from "../../storage/sql/outage.ts";
 
 const name = "unpriced_counted_from";
 
-/** Unix seconds; 0 where nothing was ever counted without them. The first start of a version that counts them says it. */
+/** Returns Unix seconds; 0 if all usage was counted with it. The first start of a version with this count stores it. */
 export async function unpricedSince(db: Database, nowSeconds: number): Promise<number> {
   const known = await available(readInstallation(db, name));
   if (known !== undefined) return Number(known);

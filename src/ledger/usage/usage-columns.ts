@@ -1,4 +1,4 @@
-// Settled records as columns: thousands of them wait for the database, and none is an object that the garbage collector visits.
+// Settled records as columns: thousands wait for the database without objects for the garbage collector.
 import type { UsageBegin, UsageEnd, UsageRecord } from "../../domain/usage/usage.ts";
 import type { UsageParts } from "../../domain/usage/usage-parts.ts";
 import { detailsText, readDetails } from "../../storage/tables/details-text.ts";
@@ -6,7 +6,7 @@ import { readTrail, trailText } from "../../storage/tables/trail-text.ts";
 import { wholeOf } from "../spool-format.ts";
 import { requestKindOf, type UsageKind, usageKindOf } from "./usage-kinds.ts";
 
-/** Places of a record's numbers among those of its row. */
+/** Indexes of a record's numbers in its row. */
 export const at = 0;
 export const promptTokens = 1;
 export const completionTokens = 2;
@@ -19,15 +19,12 @@ export const cacheWriteTokens = 8;
 export const reasoningTokens = 9;
 /** Numbers of a row. */
 const stride = 10;
-/** Stands for null, where all others are whole and not negative. */
+/** Stands for null, because all other numbers are whole and not negative. */
 const none = -1;
 
-/**
- * Usage records in whole numbers that a column of the database can hold: what is on the spool must never fail to be
- * stored.
- */
+/** Usage records in whole numbers that a database column can hold, so that storing the spool never fails. */
 export class UsageColumns {
-  /** Rows of these arrays from `length` on mean nothing. */
+  /** Rows from `length` on are undefined. */
   length = 0;
   readonly kinds: UsageKind[] = [];
   readonly requestIds: string[] = [];
@@ -35,14 +32,14 @@ export class UsageColumns {
   readonly keyIds: string[] = [];
   readonly appIds: (string | null)[] = [];
   #numbers: Float64Array;
-  /** Trails in the text of `trail-text.ts`, by row: hardly any request has one. */
+  /** Trails as texts of `trail-text.ts` by row, which few requests have. */
   readonly #trails = new Map<number, string>();
-  /** Details of usage in the text of `details-text.ts`, likewise. */
+  /** Details of usage as texts of `details-text.ts` by row. */
   readonly #details = new Map<number, string>();
-  /** Tags, likewise. */
+  /** Tags by row. */
   readonly #tags = new Map<number, readonly string[]>();
 
-  /** Makes room for so many rows; there may come more. */
+  /** Allocates room for this many rows; more may follow. */
   constructor(capacity: number) {
     this.#numbers = new Float64Array(capacity * stride);
   }
@@ -53,7 +50,7 @@ export class UsageColumns {
     return columns;
   }
 
-  /** Returns its row. */
+  /** Returns the row's index. */
   add(begin: UsageBegin, kind: UsageKind, end: UsageEnd): number {
     const row = this.#grow();
     this.kinds[row] = kind;
@@ -81,7 +78,7 @@ export class UsageColumns {
     return row;
   }
 
-  /** Returns its row here. */
+  /** Returns the row's index here. */
   copy(from: UsageColumns, row: number): number {
     const copied = this.#grow();
     this.kinds[copied] = from.kindAt(row);
@@ -104,7 +101,7 @@ export class UsageColumns {
     return this.#trails;
   }
 
-  /** Sets the trail in place of the one that it has; undefined: none. */
+  /** Sets or, if undefined, removes the trail. */
   setTrail(row: number, text: string | undefined): void {
     if (text === undefined) this.#trails.delete(row);
     else this.#trails.set(row, text);
@@ -132,7 +129,7 @@ export class UsageColumns {
     this.#details.delete(row);
   }
 
-  /** Whether any part of its tokens was told. */
+  /** Reports whether the server reported any part of the tokens. */
   hasParts(row: number): boolean {
     const first = row * stride;
     const numbers = this.#numbers;
@@ -205,7 +202,7 @@ export class UsageColumns {
     return Array.from({ length: this.length }, (_, row) => this.recordAt(row));
   }
 
-  /** These themselves, where all are. */
+  /** Returns the matching rows, or this object if all match. */
   filter(isWanted: (row: number) => boolean): UsageColumns {
     let wanted: UsageColumns | undefined;
     for (let row = 0; row < this.length; row++) {

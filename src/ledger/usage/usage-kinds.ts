@@ -1,22 +1,22 @@
-// The values that many requests have in common, each combination once, with its text for the spool.
+// Combinations of values that many requests share, each once, with its text for the spool.
 import type { UsageBegin, UsageEnd } from "../../domain/usage/usage.ts";
 
-/** The kind of a request that begins. */
+/** The shared values of a beginning request. */
 export interface RequestKind extends Pick<UsageBegin, "environment" | "operation" | "model" | "stream"> {
-  /** Its part of a line of the spool: values of a JSON array, in UTF-8. */
+  /** Its part of a spool line: values of a JSON array in UTF-8. */
   text: Uint8Array;
-  /** Those of its requests that ended, in the ways in which they ended. */
+  /** The kinds of its ended requests. */
   ended: UsageKind[];
 }
 
-/** The kind of a request that has ended. */
+/** The shared values of an ended request. */
 export interface UsageKind extends Pick<UsageEnd, "outcome" | "errorCode" | "estimated" | "capped" | "upstream"> {
   request: RequestKind;
-  /** All of it, those of the request first. */
+  /** The whole text, beginning with the request's. */
   text: Uint8Array;
 }
 
-/** Beyond them all are forgotten and found anew: nothing depends on there being one of each. */
+/** Beyond this number all kinds are dropped and recreated; duplicates do no harm. */
 const maxModels = 4_096;
 const maxOfOne = 64;
 

@@ -1,4 +1,4 @@
-// Sums of usage by bucket and group, read from the roll-ups page by page.
+// Sums usage by bucket and group from the roll-ups, page by page.
 import type {
   UsageBucket,
   UsageGroup,
@@ -15,7 +15,7 @@ import { anyTag, rollupColumns } from "./usage-sums.ts";
 
 const spans: Record<UsageBucket, "hour" | "day"> = { hour: "hour", day: "day", month: "day" };
 
-/** The only column names that get into the text of a query. */
+/** The only column names that are inserted into a query. */
 const columns: Record<UsageGroup, string> = {
   model: "model",
   key: "key_id",
@@ -26,17 +26,17 @@ const columns: Record<UsageGroup, string> = {
 const sums = rollupColumns.sums;
 
 /**
- * The span that one query reads. SQLite works in the thread that serves all requests: a page is made of several short
- * queries with room for other work between them, whatever the range and however little of it a page needs.
+ * The span of one query. SQLite blocks the thread that serves requests, so a page consists of several short queries,
+ * whatever the range.
  */
 const windowOf: Record<UsageBucket, UsageBucket> = { hour: "day", day: "month", month: "month" };
 
 const groupColumns = ["start", "environment", "key_id", "app_id", "model"];
 
-/** The columns of a row that a report sums up. */
+/** Columns of a summed row. */
 const wholes = [...groupColumns, "'' AS tag", ...sums].join(", ");
 const ofTags = [...groupColumns, "tag", ...sums].join(", ");
-/** What is taken away. */
+/** Columns of amounts to subtract. */
 const lessened = [...groupColumns, "'' AS tag", ...sums.map((name) => `-${name} AS ${name}`)].join(", ");
 
 interface Row {
@@ -65,7 +65,7 @@ interface Window {
   /** Unix seconds: from `from`, before `until`. */
   from: number;
   until: number;
-  /** Values of the groups after which to go on; only in a window of one bucket. */
+  /** Values of the groups after which to continue; only in a window of one bucket. */
   after: readonly string[];
   limit: number;
 }
@@ -95,7 +95,7 @@ export class SqlUsageReports implements UsageReports {
   #read(query: UsageQuery, { from, until, after, limit }: Window) {
     const db = this.#db;
     const groups = query.groupBy.map((group) => columns[group]);
-    // A window of months is one month: all of it is one bucket, and the environment is the same in all of it.
+    // A window of months is one month: one bucket, with one environment.
     const order = db.unsafe([query.bucket === "month" ? "environment" : "start", ...groups].join(", "));
     return db`
       SELECT min(start) AS earliest, ${db.unsafe(groups.map((column) => `${column}, `).join(""))}
@@ -105,13 +105,13 @@ export class SqlUsageReports implements UsageReports {
       GROUP BY ${order} HAVING sum(requests) > 0 ORDER BY ${order} LIMIT ${limit}`;
   }
 
-  /** The rows that are summed up, with the condition that they fit. */
+  /** The rows to sum, and the condition for them. */
   #rollups(query: UsageQuery, from: number, until: number) {
     const db = this.#db;
     const { tag, groupBy } = query;
     if (tag !== undefined) return db`usage_tag_rollups ${this.#fitting(query, from, until)} AND tag = ${tag}`;
     if (!groupBy.includes("tag")) return db`usage_rollups ${this.#fitting(query, from, until)}`;
-    // Those of each tag, and what is left of the whole without all that have any.
+    // Rows of each tag, plus the whole minus all requests with tags.
     return db`(
         SELECT ${db.unsafe(wholes)} FROM usage_rollups ${this.#fitting(query, from, until)}
         UNION ALL
@@ -127,7 +127,7 @@ export class SqlUsageReports implements UsageReports {
       AND start >= ${from} AND start < ${until} ${query.model === undefined ? db`` : db`AND model = ${query.model}`}`;
   }
 
-  /** The condition with what an index finds first; the rest is written as expressions that no index serves. */
+  /** The condition that an index serves first; others are expressions that no index serves. */
   #whose({ accountId, environment, keyId, appId, personId }: UsageQuery) {
     const db = this.#db;
     const ofAccount = accountId === null ? db`` : db`AND account_id || '' = ${accountId}`;
@@ -138,7 +138,7 @@ export class SqlUsageReports implements UsageReports {
         keyId === undefined ? db`key_id IN ${credentials}` : db`key_id = ${keyId} AND key_id || '' IN ${credentials}`;
       return db`${ofKey} ${ofAccount} ${appId === undefined ? db`` : db`AND app_id || '' = ${appId}`}`;
     }
-    // However much the account has beside it, and however many accounts an app is used in.
+    // Fast however much else the account has, and however many accounts use an app.
     if (keyId !== undefined)
       return db`key_id = ${keyId} ${ofAccount} ${appId === undefined ? db`` : db`AND app_id || '' = ${appId}`}`;
     if (appId !== undefined) return db`app_id = ${appId} AND app_id <> '' ${ofAccount}`;
@@ -152,12 +152,12 @@ export class SqlUsageReports implements UsageReports {
   }
 }
 
-/** Money as text: the sum of a month may have more digits than a double. */
+/** Money as text, because a month's sum may exceed what a double holds exactly. */
 function summed(name: (typeof sums)[number]): string {
   return name === "nano_usd" ? `CAST(sum(${name}) AS TEXT) AS ${name}` : `sum(${name}) AS ${name}`;
 }
 
-/** The windows of a page. The rest of the bucket comes first after the last row of the page before. */
+/** Yields the windows of a page, first the rest of the last row's bucket. */
 function* windows(query: UsageQuery, last: UsagePosition | undefined): Generator<Omit<Window, "limit">> {
   let from = query.start;
   if (last && last.start >= query.start) {

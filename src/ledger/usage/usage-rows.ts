@@ -1,38 +1,37 @@
-// The port that writes usage, whichever database it is.
+// The port that writes usage into either database.
 import type { SpanTotals, UsageRecord } from "../../domain/usage/usage.ts";
 import { at, UsageColumns } from "./usage-columns.ts";
 import type { TotalOf } from "./usage-sums.ts";
 
-/** Each database has its own: this is the one path on which its speed counts. */
+/** Each database has its own implementation, because speed matters only on this path. */
 export interface UsageWriter {
   /**
-   * Adds what is not there yet, records and roll-ups together or none; resolves to the number of records that were new.
-   * A request id counts once, its first record stands. At most some thousand at a time. A lock that another holds is
-   * waited for, `waitMs` at most, while other work goes on. What is older than requests are kept is left out: nobody can
-   * tell any more whether it was counted.
+   * Adds new records and their roll-ups together, or nothing, and resolves to the number of new records. A request id
+   * counts once, with its first record. At most some thousand at a time. Waits up to `waitMs` for another connection's
+   * lock, while other work runs. Records beyond their retention are left out, because they may have been counted.
    */
   insert(usage: UsageColumns | readonly UsageRecord[], waitMs?: number): Promise<number>;
-  /** Records that were left out for their age since it was opened. */
+  /** Records left out for their age since the opening. */
   readonly tooOld: number;
   readonly rollups: LaterRollups;
   close(): void;
 }
 
-/** Records that the roll-ups lack for now. Whoever reads them must have had them caught up, or add it. */
+/** Records that are not in the roll-ups yet. A reader must catch up first, or add them. */
 export interface LaterRollups {
-  /** Counts batches of which they lack something, and how many of them were moved there since. */
+  /** Number of incomplete batches, and of those completed since. */
   readonly gathered: number;
   readonly moved: number;
-  /** Whether there is anything to do. */
+  /** True if there is something to do. */
   readonly isBehind: boolean;
-  /** Whether it is time to go on with it. */
+  /** True if it is time to continue. */
   readonly isDue: boolean;
-  /** Some milliseconds of work; rejects as `insert` does. `waitMs`: as there. */
+  /** Runs some milliseconds of work. Rejects as `insert` does. `waitMs`: as there. */
   goOn(waitMs?: number): Promise<void>;
   totalOf(owner: TotalOf): SpanTotals;
 }
 
-/** Resolves when the roll-ups lack nothing. */
+/** Resolves when the roll-ups are complete. */
 export async function catchUp({ rollups }: UsageWriter, waitMs?: number): Promise<void> {
   while (rollups.isBehind) await rollups.goOn(waitMs);
 }

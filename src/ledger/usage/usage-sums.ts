@@ -1,4 +1,4 @@
-// Sums of usage by hour or by day: one for all that has the same account, key, app, environment and model; and of these by tag.
+// Sums of usage by hour or day for each account, key, app, environment and model, and the same by tag.
 import { z } from "zod";
 import { inOrderOfTexts } from "../../base/text/text-order.ts";
 import { matchesModel } from "../../domain/models/model-patterns.ts";
@@ -21,16 +21,16 @@ export type UsageSpan = "hour" | "day";
 
 const spanSeconds = { hour: 3_600, day: 86_400 } as const satisfies Record<UsageSpan, number>;
 
-/** A row of the roll-ups, in the order of `rollupColumns`; of those by tag, with the tag behind the key. */
+/** A row of the roll-ups, in the order of `rollupColumns`; by tag, with the tag after the key. */
 export type RollupRow = [string, string, UsageSpan, number, string, string, string, ...(string | number)[]];
 
 /**
- * Stands for all requests that have tags, each once: in a roll-up by tag one that has several is in several rows, and what is
- * not under this has none.
+ * The row of all requests with tags, each counted once: a request with several tags is in several rows of the roll-up
+ * by tag.
  */
 export const anyTag = "";
 
-/** Those that tell a row from the others, those that add up, and the first and the last second in which something is. */
+/** Columns of the key, columns that are added up, and the first and last second of usage. */
 export const rollupColumns = {
   key: ["account_id", "environment", "span", "start", "key_id", "app_id", "model"],
   sums: [
@@ -53,54 +53,54 @@ export const rollupColumns = {
 export const tagColumn = "tag";
 
 const [promptSum, completionSum, nanoUsdSum] = [1, 2, 3];
-/** Place of the times behind the sums of a row, and behind them of the second with which its span starts. */
+/** Index of the times after the sums of a row, followed by the start of its span. */
 const firstAt = rollupColumns.sums.length;
 const lastAt = firstAt + 1;
 const start = lastAt + 1;
 const stride = start + 1;
-/** The number in place of a sum that is not there. */
+/** Stands for a missing sum. */
 const none = -1;
 
-/** The members that tell a sum from the others of its key, beside the start of its span. */
+/** The members of a sum's key besides the start of its span. */
 interface Whose {
   accountId: string;
-  /** '' for none, as in the primary key of the roll-ups, where nothing may be null. */
+  /** '' for none, because the primary key of the roll-ups has no null. */
   appId: string;
   environment: string;
   model: string;
-  /** undefined: all of it, whatever tags it has. */
+  /** undefined: all requests, with any tags. */
   tag: string | undefined;
 }
 
-/** The account, or the keys, whose sums are added to a total. */
+/** The account or keys whose sums are added up. */
 export interface TotalOf {
   accountId?: string;
   keyIds?: ReadonlySet<string>;
   environment: string;
-  /** Ids of models, and beginnings of ids with an asterisk; undefined: all. */
+  /** Model ids, or prefixes ending in `*`. Undefined: all. */
   models?: readonly string[];
   tag?: string;
-  /** Unix seconds: from `since`, before `until`; of a span that `since` is within, all of it. */
+  /** Unix seconds: from `since`, before `until`. A span that contains `since` counts whole. */
   since: number;
   until: number;
 }
 
-/** The numbers of a sum that are none of its sums; and the fewest of all that any version wrote. */
+/** The numbers of a sum that are not added up, and the fewest numbers that any version wrote. */
 const notSums = 3;
 const fewestNumbers = 12;
 const textSchema = z.array(z.union([z.string(), z.number()]));
 
 export class UsageSums {
   readonly #seconds: number;
-  /** The newest sum of each key, and of each of its tags; each names the one before it, or `none`. */
+  /** The newest sum of each key and of each of its tags; each refers to the previous one, or `none`. */
   readonly #ofKey = new Map<string, number>();
   readonly #before: number[] = [];
   readonly #keyIds: string[] = [];
-  /** One object for all sums of which it is the same: with very many keys each further place in memory is one to wait for. */
+  /** Sums share one object if it is equal: with very many keys, each further memory access is slow. */
   readonly #whose: Whose[] = [];
   readonly #known = new Map<string, Whose>();
   #numbers = new Float64Array(16 * stride);
-  /** The newest sum of each row of those that are being added, as it was looked up. */
+  /** The newest sum of each row being added, as looked up. */
   #newest = new Int32Array(0);
 
   constructor(span: UsageSpan) {
@@ -120,23 +120,23 @@ export class UsageSums {
     }
   }
 
-  /** Adds the sums of a text of `textTakingAway`. Throws where it is not that. */
+  /** Adds the sums of a text from `textTakingAway`. Throws for other texts. */
   addText(text: string): void {
     const values = textSchema.parse(JSON.parse(text));
     for (let i = 0; i < values.length; ) {
       const [texts, numbers]: [string[], number[]] = [[], []];
       for (let value = values[i]; typeof value === "string"; value = values[++i]) texts.push(value);
-      // Before the next sum comes a text.
+      // The next sum begins with a text.
       for (let value = values[i]; typeof value === "number"; value = values[++i]) numbers.push(value);
       const [accountId = "", keyId = "", appId = "", environment = "", model, tag] = texts;
       if (model === undefined || numbers.length < fewestNumbers) throw new Error("It ends in the middle of a sum.");
-      // An older version knew fewer sums; a newer one adds its own behind those that are known here.
+      // An older version wrote fewer sums; a newer one appends its own.
       const sums = Array.from({ length: firstAt }, (_, i) => (i < numbers.length - notSums ? (numbers[i] ?? 0) : 0));
       this.#addSum(keyId, { accountId, appId, environment, model, tag }, [...sums, ...numbers.slice(-notSums)]);
     }
   }
 
-  /** A text that takes them away again from what they were added to; but for the times, which stay. */
+  /** Returns a text that subtracts the sums again, except for the times. */
   textTakingAway(sums: readonly number[]): string {
     const values: (string | number)[] = [];
     for (const sum of sums) {
@@ -150,10 +150,7 @@ export class UsageSums {
     return JSON.stringify(values);
   }
 
-  /**
-   * The amounts that it adds to the row of the roll-ups that it belongs to; to that of the day also where it is of an
-   * hour.
-   */
+  /** Returns the amounts to add to its row of the roll-ups, by hour or by day. */
   rowAt(sum: number, span: UsageSpan): RollupRow {
     const { accountId, appId, environment, model, tag } = this.#whoseAt(sum);
     const keyId = this.#keyIds[sum] ?? "";
@@ -165,24 +162,24 @@ export class UsageSums {
     return row;
   }
 
-  /** Whether it belongs to the roll-ups by tag. */
+  /** Reports whether the sum belongs to the roll-ups by tag. */
   isByTag(sum: number): boolean {
     return this.#whoseAt(sum).tag !== undefined;
   }
 
-  /** Whether it adds nothing. */
+  /** Reports whether the sum adds nothing. */
   isEmpty(sum: number): boolean {
     return this.#numbers[sum * stride] === 0;
   }
 
-  /** It adds nothing any more. */
+  /** Sets the sum to zero. */
   empty(sum: number): void {
     this.#numbers.fill(0, sum * stride, sum * stride + firstAt);
   }
 
   /**
-   * Sums in about the order of the roll-ups' primary key, so that rows that share a page are written together. Yields
-   * after each piece of the work, a millisecond or two. Nothing is added meanwhile.
+   * Returns the sums roughly in the order of the roll-ups' primary key, so that rows of a page are written together.
+   * Yields every millisecond or two. Nothing may be added meanwhile.
    */
   *inOrder(): Generator<undefined, number[]> {
     const ofAccount = new Map<string, number[]>();
@@ -229,8 +226,8 @@ export class UsageSums {
   }
 
   /**
-   * The newest sum of each row's key, ahead of all else: with very many keys each is somewhere else in memory, which takes
-   * longer than to add it up, and in a loop as short as this the processor waits for several of them at a time.
+   * Looks up the newest sum of each row's key in advance: with very many keys, memory access dominates, and in a short
+   * loop the processor overlaps several of them.
    */
   #lookUp({ keyIds, length }: UsageColumns): void {
     if (this.#newest.length < length) this.#newest = new Int32Array(length);
@@ -290,7 +287,7 @@ export class UsageSums {
     const from = second - (second % this.#seconds);
     const newest = this.#newest[row] ?? none;
     const known = this.#among(newest, accountId, appId, environment, model, from);
-    // A row before it may have begun one since.
+    // An earlier row of the batch may have begun it since.
     return known !== none ? known : this.#find(keyId, accountId, appId, environment, model, undefined, from, second);
   }
 
@@ -304,7 +301,7 @@ export class UsageSums {
     this.#widen(first, numbers[lastAt] ?? second);
   }
 
-  /** Begun at `second` where there is none. No object is made to ask by: it is asked for each record. */
+  /** Begins a sum at `second` if there is none. Allocates nothing, because it runs for each record. */
   #find(
     keyId: string,
     accountId: string,
@@ -327,7 +324,7 @@ export class UsageSums {
     return sum;
   }
 
-  /** The one that is of all this among those of a key, or of a tag of it, of which `newest` is one: these are not looked at. */
+  /** Finds the sum with these members in the list that begins at `newest`. */
   #among(newest: number, accountId: string, appId: string, environment: string, model: string, from: number): number {
     for (let sum = newest; sum !== none; sum = this.#before[sum] ?? none) {
       const whose = this.#whoseAt(sum);
@@ -380,10 +377,10 @@ export class UsageSums {
   }
 }
 
-/** No id has a line break in it. */
+/** Ids contain no line break. */
 function nameOf(id: string, tag: string | undefined): string {
   return tag === undefined ? id : `${id}\n${tag}`;
 }
 
-/** Sums of one piece of what takes long. */
+/** Sums of one step of longer work. */
 const pieceSums = 5_000;

@@ -1,4 +1,4 @@
-// Writes usage into the database: records and their roll-ups, in one transaction.
+// Writes usage into the database: records and their roll-ups in one transaction.
 
 import { SQLiteError, type SQLQueryBindings } from "bun:sqlite";
 import { type Clock, systemClock } from "../../base/clock.ts";
@@ -30,8 +30,8 @@ export type { UsageWriter };
 
 export interface UsageWriterOptions {
   /**
-   * No other process adds usage to this database of SQLite while this is open, which the lock of its data directory says.
-   * Beside a server roll-ups are kept up at once, and what that has gathered for later is left to it. Default true.
+   * True if no other process adds usage to this SQLite database meanwhile, which the lock of its data directory
+   * ensures. A command beside a server updates roll-ups at once, and leaves gathered ones to the server. Default: true.
    */
   isAlone?: boolean;
   /** Id of the installation that owns the usage: PostgreSQL of another installation gets none. Default: the id in the database. */
@@ -58,7 +58,7 @@ export async function openUsageWriter(
   }
 }
 
-/** The columns of a record: those that are its own, and those that make its kind, which are bound once for many. */
+/** The columns of a record: its own, and those of its kind, which are bound once for many. */
 const ownColumns = [
   "request_id",
   "at",
@@ -86,17 +86,17 @@ const kindColumns = [
   "capped",
   "upstream",
 ];
-/** Rows of one statement, largest first: the more, the fewer calls and bindings. */
+/** Rows of one statement, largest first: more rows mean fewer calls and bindings. */
 const rowCounts = [64, 8, 1];
 const lockWaitMs = 60;
-/** Milliseconds that a start waits for another program's lock on the database. */
+/** Milliseconds that a start waits for another program's lock. */
 const openingLockWaitMs = 5_000;
 
 class SqliteUsageWriter implements UsageWriter {
   readonly rollups: SqliteRollups;
   readonly #db: PreparedSqlite;
   #tooOld = 0;
-  /** One for each number of rows; filled anew for each statement. */
+  /** Bindings for each number of rows, refilled for each statement. */
   readonly #bindings = rowCounts.map(
     (rows) => new Array<SQLQueryBindings>(kindColumns.length + rows * ownColumns.length),
   );
@@ -121,7 +121,7 @@ class SqliteUsageWriter implements UsageWriter {
 
   #insert(given: UsageColumns): number {
     let kept = given;
-    // Within the transaction: from then on, what deletes older ones comes after.
+    // Runs in the transaction, so that deletions of older records come after it.
     const add = (choose: (usage: UsageColumns) => UsageColumns) =>
       this.#db.transact(() => {
         kept = this.#kept(given);
@@ -149,7 +149,7 @@ class SqliteUsageWriter implements UsageWriter {
   #add(usage: UsageColumns): number {
     this.rollups.add(usage);
     for (const [kind, rows] of rowsByKind(usage)) this.#addRecords(usage, kind, rows);
-    // Apart: few have one, and the others need not bind it.
+    // Written separately, because few records have one.
     for (const [row, trail] of usage.trails) {
       this.#db
         .statement("UPDATE usage_records SET trail = ? WHERE request_id = ?")
@@ -180,7 +180,7 @@ class SqliteUsageWriter implements UsageWriter {
     }
   }
 
-  /** Those that are not in the database, each once. */
+  /** Returns the records that are not in the database, each once. */
   #unknown(usage: UsageColumns): UsageColumns {
     const find = this.#db.statement("SELECT 1 FROM usage_records WHERE request_id = ?");
     const seen = new Set<string>();
@@ -202,7 +202,7 @@ const addRecords = rowCounts.map((rows) => {
   return `INSERT INTO usage_records (${[...kindColumns, ...ownColumns].join(", ")}) VALUES ${values.join(", ")}`;
 });
 
-/** Rows by kind, in the order in which they came. */
+/** Groups rows by kind, in their original order. */
 function rowsByKind(usage: UsageColumns): Map<UsageKind, number[]> {
   const byKind = new Map<UsageKind, number[]>();
   for (let row = 0; row < usage.length; row++) {
@@ -228,7 +228,7 @@ function bindKind(bindings: SQLQueryBindings[], kind: UsageKind): void {
   bindings[8] = kind.upstream;
 }
 
-/** Behind the kind, each row in the order of `ownColumns`. */
+/** Binds each row after the kind, in the order of `ownColumns`. */
 function bindRows(
   bindings: SQLQueryBindings[],
   usage: UsageColumns,

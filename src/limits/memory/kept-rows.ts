@@ -1,14 +1,14 @@
-// Rows of numbers by the id of what is limited: very many keys have one, and most are seldom used.
+// Rows of numbers by limit id: very many keys have one, and most are seldom used.
 import { IdRows } from "../../base/id-rows.ts";
 import { SweepPace } from "../../base/swept-map.ts";
 import { noRow } from "../../base/word-table.ts";
 
-/** Rows of a page: a page stays where it is, so that one may lead there. */
+/** Rows of a page. A page keeps its place, so that references to rows stay valid. */
 const pageRows = 256;
-/** Limits of keys are most of all. */
+/** Most limits are those of keys. */
 const commonPrefix = "key:key_";
 
-/** Where a row is: its numbers are those of a page from `first` on, and the one of the row itself is the last. */
+/** The location of a row: its numbers begin at `first` in a page, and the last one is for the row itself. */
 export interface RowPlace {
   readonly nth: number;
   readonly page: Float64Array;
@@ -21,11 +21,11 @@ export abstract class KeptRows<Row extends KeptRow> {
   readonly #ids = new IdRows(commonPrefix);
   readonly #pages: Float64Array[] = [];
   readonly #pace = new SweepPace();
-  /** The row that is visited next. */
+  /** The next row to visit. */
   #cursor = 0;
   #lives = 0;
 
-  /** `width`: numbers of a row, of which the last one belongs to the row itself. */
+  /** `width`: numbers of a row, of which the last one is for the row itself. */
   constructor(width: number) {
     this.#width = width;
   }
@@ -39,7 +39,7 @@ export abstract class KeptRows<Row extends KeptRow> {
     return nth === noRow ? undefined : this.at(this.#placeOf(nth));
   }
 
-  /** The row of an id that has none: all its numbers are 0. */
+  /** Adds a row of zeros for an id that has none. */
   add(id: string): Row {
     const nth = this.#ids.add(id);
     this.#pages[Math.floor(nth / pageRows)] ??= new Float64Array(pageRows * this.#width);
@@ -50,7 +50,10 @@ export abstract class KeptRows<Row extends KeptRow> {
     return this.at(place);
   }
 
-  /** Forgets some that are over. Called once for each use, while the caller has none of them; `nowMs`: monotonic milliseconds. */
+  /**
+   * Drops some rows that are over. Called once for each use, while the caller holds none. `nowMs`: monotonic
+   * milliseconds.
+   */
   used(nowMs: number): void {
     const { visits, isCrowded } = this.#pace.look(this.size, nowMs);
     for (let visit = 0; visit < visits; visit++) {
@@ -63,7 +66,7 @@ export abstract class KeptRows<Row extends KeptRow> {
     }
   }
 
-  /** One that is kept. */
+  /** Removes a row that is still kept. */
   remove(row: Row): void {
     row.end();
     this.#ids.remove(row.nth);
@@ -72,8 +75,8 @@ export abstract class KeptRows<Row extends KeptRow> {
   protected abstract at(place: RowPlace): Row;
 
   /**
-   * Whether what a row has may be forgotten, as it can be made anew without loss; what is in use all the time should stay
-   * unless it is crowded.
+   * Reports whether a row may be dropped because it can be recreated without loss. Rows in constant use should stay
+   * unless memory is crowded.
    */
   protected abstract isOver(row: Row, nowMs: number, isCrowded: boolean): boolean;
 
@@ -84,13 +87,13 @@ export abstract class KeptRows<Row extends KeptRow> {
   }
 }
 
-/** Leads to a row for as long as that is of the same id. */
+/** A reference to a row, valid while the row has the same id. */
 export class KeptRow {
   readonly nth: number;
   readonly #page: Float64Array;
   readonly #first: number;
   readonly #last: number;
-  /** A number that the row has had for no other id, nor at another time; 0 while it is free. */
+  /** A number that identifies this use of the row; 0 while it is free. */
   readonly #life: number;
 
   constructor({ nth, page, first, last }: RowPlace) {
@@ -101,12 +104,12 @@ export class KeptRow {
     this.#life = page[last] ?? 0;
   }
 
-  /** False once it was forgotten. */
+  /** False after the row was dropped. */
   get isKept(): boolean {
     return this.#life !== 0 && this.#page[this.#last] === this.#life;
   }
 
-  /** It is free from now on. */
+  /** Frees the row. */
   end(): void {
     this.#page[this.#last] = 0;
   }

@@ -1,4 +1,4 @@
-// The buckets of each kind of rate limit, by limit id, in the memory of this process.
+// Buckets by limit id in this process's memory, for each kind of rate limit.
 import { type Chained, ChainedMap } from "../../base/chained-map.ts";
 import type { Clock } from "../../base/clock.ts";
 import { SweptMap } from "../../base/swept-map.ts";
@@ -6,18 +6,18 @@ import type { RateLimit } from "../../domain/limits/limits.ts";
 import { Bucket, type BucketRule, type BucketState } from "../../domain/limits/rate-limit.ts";
 import { KeptRow, KeptRows, type RowPlace } from "./kept-rows.ts";
 
-/** Most buckets are full again long before they are used again; for so long they are kept all the same. */
+/** Minimum time in memory, although most buckets are full again long before their next use. */
 const keptMs = 60_000;
-/** Buckets of requests that stay as they are for as long as no more than that are in use; with more, each has its turn. */
+/** Maximum number of request buckets that stay as objects. */
 const maxRecent = 1_024;
 
 /**
- * Buckets of requests, of which nobody gets anything back. Very many keys have one, most of which are used seldom, and are
- * full again soon: what is not among the last that were used is a row of numbers, or nothing where it is full.
+ * Request buckets, which release nothing. Very many keys have one, most are seldom used and soon full again: buckets
+ * other than the recently used ones are rows of numbers, or nothing if full.
  */
 export class RequestBuckets {
   readonly #recent = new ChainedMap<RequestBucket>();
-  /** The same, from `#oldest` on in the order in which they came. */
+  /** The recent buckets in order of arrival, from `#oldest` on. */
   #queue: RequestBucket[] = [];
   #oldest = 0;
   readonly #resting = new RestingBuckets();
@@ -26,7 +26,9 @@ export class RequestBuckets {
     return this.#recent.size + this.#resting.size;
   }
 
-  /** Called once for each use that adds at most a handful, while the caller holds none of them. `nowMs`: monotonic milliseconds. */
+  /**
+   * Called once for each use that adds at most a handful, while the caller holds none. `nowMs`: monotonic milliseconds.
+   */
   used(nowMs: number): void {
     this.#resting.used(nowMs);
     while (this.#recent.size > maxRecent) this.#rest(nowMs);
@@ -37,8 +39,8 @@ export class RequestBuckets {
   }
 
   /**
-   * The bucket under the figures of this rule from now on. `known`: the bucket that it had, if any, which need not be
-   * one any more.
+   * Returns the bucket, from now on with this rule's figures. `known`: its previous bucket, if any, which may be
+   * obsolete.
    */
   use(rule: RateLimit, nowMs: number, known?: RequestBucket): RequestBucket {
     if (known?.rule === rule) return known;
@@ -56,7 +58,7 @@ export class RequestBuckets {
     return bucket;
   }
 
-  /** The one that came first among the recent ones is none of them any more. */
+  /** Moves the oldest recent bucket to a row. */
   #rest(nowMs: number): void {
     const bucket = this.#queue[this.#oldest++];
     if (this.#oldest > maxRecent) {
@@ -81,7 +83,7 @@ export class RequestBucket extends Bucket implements Chained<RequestBucket> {
     this.name = name;
   }
 
-  /** The rule whose figures it has. Undefined once it rests: the next one to ask for it gets another. */
+  /** The rule of its figures. Undefined once it rests: the next caller gets another. */
   get rule(): RateLimit | undefined {
     return this.#rule;
   }
@@ -96,7 +98,7 @@ export class RequestBucket extends Bucket implements Chained<RequestBucket> {
   }
 }
 
-/** Numbers of a row, behind which is the one of the row itself. */
+/** Numbers of a row; the one after them is for the row itself. */
 const [limit, windowMs, backlog, refilledMs, width] = [0, 1, 2, 3, 5] as const;
 
 class RestingBuckets extends KeptRows<RestingBucket> {
@@ -108,7 +110,7 @@ class RestingBuckets extends KeptRows<RestingBucket> {
     return new RestingBucket(place);
   }
 
-  /** A full one is as one that was never used. */
+  /** A full bucket equals an unused one. */
   protected override isOver(bucket: RestingBucket, nowMs: number): boolean {
     return new Bucket(bucket.rule, bucket).isIdle(nowMs);
   }
@@ -136,7 +138,7 @@ class RestingBucket extends KeptRow implements BucketState {
   }
 }
 
-/** Buckets of tokens, of which a request gets back what it did not use; accounts have them, and few else. */
+/** Token buckets, to which a request returns what it did not use. Mainly accounts have them. */
 export class TokenBuckets {
   readonly #buckets: SweptMap<TokenBucket>;
 
@@ -148,7 +150,7 @@ export class TokenBuckets {
     return this.#buckets.size;
   }
 
-  /** To be called like `SweptMap.used`. */
+  /** Called like `SweptMap.used`. */
   used(nowMs: number): void {
     this.#buckets.used(nowMs);
   }
@@ -157,7 +159,7 @@ export class TokenBuckets {
     return this.#buckets.get(id) !== undefined;
   }
 
-  /** The same as of `RequestBuckets`. */
+  /** See `RequestBuckets`. */
   use(rule: RateLimit, nowMs: number, known?: TokenBucket): TokenBucket {
     if (known?.rule === rule) {
       known.usedMs = nowMs;
@@ -177,7 +179,7 @@ export class TokenBucket extends Bucket {
   usedMs = Number.NEGATIVE_INFINITY;
   #rule: RateLimit | undefined;
 
-  /** The rule whose figures it has. Undefined once it was given up: the next one to ask for it gets another. */
+  /** The rule of its figures. Undefined once it was dropped: the next caller gets another. */
   get rule(): RateLimit | undefined {
     return this.#rule;
   }

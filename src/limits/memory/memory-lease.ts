@@ -1,4 +1,4 @@
-// One admitted request's hold on the token limits and quotas in memory, given back at its end.
+// One admitted request's reservations of token limits and quotas in memory.
 import type { Clock } from "../../base/clock.ts";
 import type { Granted, Lease, LimitStatus } from "../../domain/limits/limits.ts";
 import type { Hold } from "../../domain/limits/rate-limit.ts";
@@ -8,26 +8,26 @@ import type { MemoryStop } from "./memory-stop.ts";
 import type { CountedWindow } from "./memory-windows.ts";
 import type { QuotaCounter, QuotaCounters } from "./quota-counters.ts";
 
-/** The places where leases count: no bucket and no counter is given up for as long as one is open there. */
+/** The owners of buckets and counters. None is dropped while it has an open lease. */
 export interface LeaseSlots {
   readonly clock: Clock;
-  /** The counters of the month in which they begin: usage belongs there even where they end in the next. */
+  /** The counters of the month in which leases begin: their usage belongs there even if they end in the next. */
   readonly counters: QuotaCounters;
 }
 
 const unlimited: LimitStatus = { requests: undefined, tokens: undefined };
 
-/** The admission and its lease are one object, as there is one for each request. */
+/** Admission and lease are one object, because each request has one. */
 export class MemoryLease implements Lease, Granted {
   readonly reservedTokens: number;
   status: LimitStatus = unlimited;
   readonly #places: LeaseSlots;
-  /** The last of those that it counts against. */
+  /** The last of the request's parties. */
   readonly #parties: CountedParty | undefined;
-  /** The windows in which it began: its usage belongs there, whichever it ends in. */
+  /** The windows in which it began, to which its usage belongs. */
   readonly #windows: readonly CountedWindow[] | undefined;
   readonly stop: MemoryStop | undefined;
-  /** Holds in the order of the parties that limit tokens, from the last on. Mostly there is one, the account. */
+  /** Holds in the order of the parties that limit tokens, from the last. Usually only the account does. */
   #hold: Hold | undefined;
   #otherHolds: Hold[] | undefined;
   #tokens: number;
@@ -55,7 +55,7 @@ export class MemoryLease implements Lease, Granted {
     return this;
   }
 
-  /** Sets aside what it is for, once; the parties have the buckets and the counters of this moment. */
+  /** Reserves once. The parties have their current buckets and counters. */
   begin(nowMs: number): void {
     for (let party = this.#parties; party; party = party.before) {
       if (party.tokens) {
@@ -97,7 +97,7 @@ export class MemoryLease implements Lease, Granted {
     this.stop?.settle(tokens, nanoUsd);
   }
 
-  /** What was set aside is given back. */
+  /** Releases what was reserved. */
   #book(counter: QuotaCounter, tokens: number, nanoUsd: number): void {
     counter.book(tokens, nanoUsd, this.#tokens, this.#nanoUsd);
   }
@@ -117,7 +117,7 @@ export class MemoryLease implements Lease, Granted {
     this.#nanoUsd += moreNanoUsd;
   }
 
-  /** The party goes on with that of the next month. */
+  /** The party continues with the next month's counter. */
   #counterOf({ counter }: CountedParty, id: string): QuotaCounter {
     const { counters } = this.#places;
     return counter?.among === counters ? counter : (counters.find(id) as QuotaCounter);

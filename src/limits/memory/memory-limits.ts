@@ -1,4 +1,4 @@
-// Rate limits and quotas in the memory of this process: one synchronous, hence atomic, decision over all of them.
+// Rate limits and quotas in this process's memory: one synchronous, hence atomic, decision about all of a request's.
 
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
@@ -37,15 +37,15 @@ import type { WindowStarts } from "./window-starts.ts";
 export interface MemoryLimitsOptions {
   clock: Clock;
   ledger: Pick<Ledger, "readTotals">;
-  /** When windows began that roll, also before a restart. */
+  /** The beginnings of rolling windows, also from before a restart. */
   starts?: WindowStarts;
 }
 
 /** Usage that was admitted before this process began. */
 export interface PastUsage extends Pick<LimitSet, "requests" | "tokens"> {
-  /** Age by the wall clock, in whole seconds. */
+  /** Age by the wall clock in whole seconds. */
   secondsAgo: number;
-  /** Number of requests, and the tokens that they used. */
+  /** Number of requests, and their tokens. */
   count: number;
   usedTokens: number;
 }
@@ -57,7 +57,7 @@ export class MemoryLimits implements LimitStore {
   /** One id may limit both. */
   readonly #requests = new RequestBuckets();
   readonly #tokens: TokenBuckets;
-  /** The places of leases that begin in this month. */
+  /** The owners of leases that begin in this month. */
   #places: LeaseSlots;
 
   constructor({ clock, ledger, starts }: MemoryLimitsOptions) {
@@ -68,7 +68,7 @@ export class MemoryLimits implements LimitStore {
     this.#places = { clock, counters: this.#quotas.now() };
   }
 
-  /** Number of limits and quotas of which it keeps figures. */
+  /** Number of limits and quotas with figures in memory. */
   get tracked(): number {
     return this.#requests.size + this.#tokens.size + this.#quotas.tracked + this.#windows.size;
   }
@@ -81,11 +81,11 @@ export class MemoryLimits implements LimitStore {
     counters.used(nowMs);
     const { minTokens, minNanoUsd } = reservation;
     const last = CountedParty.lastOf(limits, this);
-    // The amounts that are asked for, or as much of them as every limit has left.
+    // The wanted amounts, or the remainder of the tightest limit.
     let { tokens, nanoUsd } = reservation;
     let isShort = false;
     let isUnread = false;
-    // An unchanged value is not written again: the next collection would visit each party that was written to.
+    // Skips unchanged values, because the next garbage collection would visit each written party.
     for (let party = last; party; party = party.before) {
       const { quotaId, quotaTokens, quotaNanoUsd } = party;
       if (quotaId !== undefined) {
@@ -143,7 +143,7 @@ export class MemoryLimits implements LimitStore {
 
   peek(limits: LimitSet): LimitStatus {
     const nowMs = this.#clock.monotonicMs();
-    // One that is not tracked is whole, and is not tracked for being looked at.
+    // A limit without a bucket is full, and reading it creates none.
     const seen = (buckets: RequestBuckets | TokenBuckets) => (rule: RateLimit) =>
       buckets.has(rule.id) ? buckets.use(rule, nowMs) : new Bucket(rule);
     return statusOf(
@@ -165,9 +165,7 @@ export class MemoryLimits implements LimitStore {
     return { requests, tokens, nanoUsd, period };
   }
 
-  /**
-   * A quota's owner used this much at least, as somebody else knew: it holds until it is read from the ledger again.
-   */
+  /** Applies another source's minimum usage of a quota's owner until the ledger is read again. */
   believe(quota: Quota, { requests, tokens, nanoUsd }: QuotaUse): void {
     const counter = this.#counter(quota);
     counter.usedRequests = counter.isRead ? Math.max(counter.usedRequests, requests) : requests;
@@ -176,7 +174,7 @@ export class MemoryLimits implements LimitStore {
     counter.isRead = true;
   }
 
-  /** Usage of a quota's owner, without asking the ledger; undefined where that was never read. */
+  /** Returns usage of a quota's owner without asking the ledger. Undefined if it was never read. */
   known(quota: Quota): QuotaUse | undefined {
     const { isRead, usedRequests: requests, usedTokens: tokens, usedNanoUsd: nanoUsd } = this.#counter(quota);
     return isRead ? { requests, tokens, nanoUsd } : undefined;
@@ -186,7 +184,7 @@ export class MemoryLimits implements LimitStore {
     for (const quota of quotas) if (quota.window) this.#windows.forget(quota);
   }
 
-  /** When the window of a quota began, in Unix seconds; undefined where none did. */
+  /** Returns when the window of a quota began, in Unix seconds. Undefined without an open window. */
   startOf(quota: Quota): number | undefined {
     return this.#counter(quota).period?.start;
   }
@@ -197,16 +195,16 @@ export class MemoryLimits implements LimitStore {
   }
 
   /**
-   * Takes up usage from before a restart, ahead of the first request. Each entry counts as young as its whole seconds
-   * allow and is refilled since, oldest first: what was admitted before and after stays within limit + rate x time, and
-   * at most two seconds of refill are lost. What a request took beyond its reservation counts from its beginning on.
+   * Counts usage from before a restart, ahead of the first request. Each entry counts as young as its whole seconds
+   * allow and is refilled since, oldest first: admissions before and after stay within limit + rate x time, and at most
+   * two seconds of refill are lost. Usage beyond a request's reservation counts from its beginning.
    */
   replay(entries: readonly PastUsage[]): void {
     const nowMs = this.#clock.monotonicMs();
     for (const entry of entries.toSorted((a, b) => b.secondsAgo - a.secondsAgo)) {
       const atMs = nowMs - Math.max(0, entry.secondsAgo - 1) * 1000;
       this.#requests.used(atMs);
-      // Requests never owe: what seems too much for the limit is the rounding of their age.
+      // Requests never owe: an excess comes from the rounding of ages.
       for (const rule of entry.requests) this.#requests.use(rule, atMs).takeUpTo(entry.count, atMs);
       for (const rule of entry.tokens) this.#tokens.use(rule, atMs).take(entry.usedTokens, atMs);
     }
@@ -236,7 +234,7 @@ export class MemoryLimits implements LimitStore {
     return this.#quotas.use(quota.id, this.#quotas.now(), this.#clock.monotonicMs());
   }
 
-  /** A quota first: where it is used up, waiting for a rate limit would be in vain. */
+  /** Quotas come first, because waiting for a rate limit is in vain if a quota is used up. */
   #refusalOf(limits: LimitSet, reservation: Reservation, nowMs: number): GatewayError | undefined {
     const quotas = quotasFor(limits, reservation);
     const counters = quotas.map((quota) => this.#counter(quota));
@@ -247,7 +245,7 @@ export class MemoryLimits implements LimitStore {
     );
   }
 
-  /** The status of parties that have their buckets. */
+  /** Returns the status of parties that have their buckets. */
   #statusOf(last: CountedParty | undefined, nowMs: number): LimitStatus {
     let requests: Bucket | undefined;
     let tokens: Bucket | undefined;
@@ -259,7 +257,7 @@ export class MemoryLimits implements LimitStore {
   }
 }
 
-/** Those of months, and those with a window that count the request. */
+/** Returns monthly quotas, and those with a window that count the request. */
 function quotasFor({ quotas, windows }: LimitSet, reservation: Reservation): readonly Quota[] {
   return windows === undefined ? quotas : [...quotas, ...windows.filter((quota) => isCounted(quota, reservation))];
 }

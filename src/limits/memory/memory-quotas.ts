@@ -1,5 +1,4 @@
-// Usage of each quota's owner this month and the amounts that running requests have set aside, in the memory of this
-// process.
+// Usage of each quota's owner this month, and reservations of running requests, in this process's memory.
 import { type CalendarMonth, calendarMonthOf } from "../../base/calendar-month.ts";
 import type { Clock } from "../../base/clock.ts";
 import { unreadUsageRefusal } from "../../domain/limits/limit-refusal.ts";
@@ -8,7 +7,7 @@ import type { Ledger } from "../../domain/usage/usage.ts";
 import { readInTime } from "../read-in-time.ts";
 import { type MonthCounter, QuotaCounters } from "./quota-counters.ts";
 
-/** Counters of a month further away than this are of no use, whichever way the wall clock jumps. */
+/** Counters of months further away are useless, whichever way the wall clock jumps. */
 const nearbySeconds = 40 * 86_400;
 
 export class MemoryQuotas {
@@ -16,7 +15,7 @@ export class MemoryQuotas {
   readonly #ledger: Pick<Ledger, "readTotals">;
   #month: CalendarMonth;
   #counters: QuotaCounters;
-  /** Counters by start of the month: a wall clock that jumps back finds what it left. */
+  /** Counters by start of the month, so that a wall clock that jumps back finds them. */
   readonly #months = new Map<number, QuotaCounters>();
 
   constructor(clock: Clock, ledger: Pick<Ledger, "readTotals">) {
@@ -26,13 +25,13 @@ export class MemoryQuotas {
     this.#counters = this.#countersOf(this.#month);
   }
 
-  /** Counters of the month that it is. */
+  /** Returns the counters of the current month. */
   now(): QuotaCounters {
     this.#turnMonth();
     return this.#counters;
   }
 
-  /** `counters`: of `now`. `known`: the counter that it had, if any, which need not be one of these. */
+  /** `counters` are those of `now`. `known`: its previous counter, if any, which may be obsolete. */
   use(id: string, counters: QuotaCounters, nowMs: number, known?: MonthCounter): MonthCounter {
     const counter = known?.among === counters ? known : (counters.find(id) ?? counters.add(id));
     counter.lastUsedMs = nowMs;
@@ -40,8 +39,8 @@ export class MemoryQuotas {
   }
 
   /**
-   * Fills a counter from the ledger; all who ask meanwhile share one reading. Rejects with `service_unavailable`, also where
-   * that takes too long.
+   * Fills a counter from the ledger. Concurrent callers share one read. Rejects with `service_unavailable`, also after
+   * a timeout.
    */
   read(quota: Quota, counter: MonthCounter): Promise<void> {
     counter.reading ??= this.#read(quota, counter).finally(() => {

@@ -1,4 +1,4 @@
-// What quotas in memory that end answers have set aside for one of them, and what more they have for it.
+// Reservations of an answer in memory quotas that end answers, and how much more they have.
 import type { StopLease, StoppedBy, StopReservation } from "../../domain/limits/limits.ts";
 import { stopFigures } from "../stop-figures.ts";
 import { shareOf } from "../stop-share.ts";
@@ -15,7 +15,7 @@ export class MemoryStop implements StopLease {
   #heldNanoUsd: number;
   #settled = false;
 
-  /** `windows`: those that end it, in which what it needs at least is left. */
+  /** `windows` are those that end the answer, with at least the needed amount left. */
   constructor(windows: readonly CountedWindow[], reservation: StopReservation) {
     const { tokens, nanoUsd, minTokens, minNanoUsd, grows } = reservation;
     this.#windows = windows;
@@ -26,7 +26,7 @@ export class MemoryStop implements StopLease {
       grows ? least + shareOf(wanted - least, of - least, left.running + 1) : Math.min(wanted, of);
     this.#heldTokens = this.#stopsTokens ? share(tokens, minTokens, left.tokens) : tokens;
     this.#heldNanoUsd = this.#stopsNanoUsd ? share(nanoUsd, minNanoUsd, left.nanoUsd) : nanoUsd;
-    // One that does not grow is held to what it has.
+    // An answer without growth may use only its reservation.
     this.mostTokens = grows ? left.tokens : this.tokens;
     this.mostNanoUsd = grows ? left.nanoUsd : this.nanoUsd;
     this.tightest = left.tightest;

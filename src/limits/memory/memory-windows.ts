@@ -1,4 +1,4 @@
-// Quotas that have a window, in the memory of this process: which window it is, and what was used in it.
+// Quotas with a window in this process's memory: the current window and its usage.
 
 import type { Clock } from "../../base/clock.ts";
 import { SweptMap } from "../../base/swept-map.ts";
@@ -12,14 +12,14 @@ import { rollingSpan } from "../rolling-span.ts";
 import { forgetAfterMs, type QuotaCounter } from "./quota-counters.ts";
 import type { WindowStarts } from "./window-starts.ts";
 
-/** A quota that counts a request, with where it does. */
+/** A quota that counts a request, with its counter. */
 export interface CountedWindow {
   readonly quota: Quota;
   readonly counter: WindowCounter;
 }
 
 export class WindowCounter implements QuotaCounter {
-  /** That of a quota that rolls becomes another. */
+  /** Changes for a rolling quota. */
   period: Period | undefined;
   among: object | undefined;
   usedRequests = 0;
@@ -31,7 +31,7 @@ export class WindowCounter implements QuotaCounter {
   leases = 0;
   lastUsedMs: number;
   reading: Promise<void> | undefined;
-  /** Monotonic, of a quota that rolls and is in use. */
+  /** Monotonic end of a rolling quota's open window. */
   endMs = Number.POSITIVE_INFINITY;
 
   constructor(period: Period | undefined, among: object, nowMs: number) {
@@ -60,17 +60,17 @@ export class WindowCounter implements QuotaCounter {
 }
 
 /**
- * A window of the calendar goes by the wall clock, and one that that jumps back to finds what was used of it. One that
- * rolls ends by the monotonic clock: no jump makes it shorter or longer.
+ * Calendar windows use the wall clock, and a window to which it jumps back still has its usage. Rolling windows end by
+ * the monotonic clock, so no jump changes their length.
  */
 export class MemoryWindows {
   readonly #clock: Clock;
   readonly #ledger: Pick<Ledger, "readTotals">;
   readonly #starts: WindowStarts | undefined;
-  /** By id, with its start where that is the calendar's. */
+  /** By id, with the start of calendar windows. */
   readonly #counters = new SweptMap<WindowCounter>((counter) => this.#forget(counter));
 
-  /** `starts`: what is known of windows that roll, also after a restart. */
+  /** `starts` has the beginnings of rolling windows, also from before a restart. */
   constructor(clock: Clock, ledger: Pick<Ledger, "readTotals">, starts: WindowStarts | undefined) {
     this.#clock = clock;
     this.#ledger = ledger;
@@ -81,7 +81,7 @@ export class MemoryWindows {
     return this.#counters.size;
   }
 
-  /** Those that count a request; undefined where none does. */
+  /** Returns the windows that count a request. Undefined if none does. */
   of(quotas: readonly Quota[], reservation: Reservation, nowMs: number): CountedWindow[] | undefined {
     this.#counters.used(nowMs);
     let counted: CountedWindow[] | undefined;
@@ -102,7 +102,7 @@ export class MemoryWindows {
     return counter;
   }
 
-  /** It is used from now on: the window of one that rolls begins, where it has not. */
+  /** Begins the window of a rolling quota at its first use. */
   begin({ quota: { id, window }, counter }: CountedWindow, nowMs: number): void {
     if (counter.period !== undefined) return;
     const { seconds } = windowIn(window);
@@ -112,15 +112,15 @@ export class MemoryWindows {
     this.#starts?.add(id, start, seconds);
   }
 
-  /** It is read again at its next use, where it has a counter; what running requests hold of it stays held. */
+  /** Makes an existing counter load again at its next use; reservations of running requests stay. */
   forget(quota: Quota): void {
     const counter = this.#counters.get(this.#keyOf(quota, this.#periodOf(quota.window)));
     if (counter) counter.isRead = false;
   }
 
   /**
-   * Fills a counter from the ledger; all who ask meanwhile share one reading. Rejects with `service_unavailable`, also where
-   * that takes too long.
+   * Fills a counter from the ledger. Concurrent callers share one read. Rejects with `service_unavailable`, also after
+   * a timeout.
    */
   read(quota: Quota, counter: WindowCounter): Promise<void> {
     counter.reading ??= this.#read(quota, counter).finally(() => {
@@ -154,7 +154,7 @@ export class MemoryWindows {
     if (!counter.isRead) throw unreadUsageRefusal(new Error("the ledger gave no totals"));
   }
 
-  /** The ledger knows of a use that may be older than the first one here. */
+  /** The ledger may know an earlier use than the first one here. */
   #startedAt(counter: WindowCounter, firstAt: number, seconds: number): void {
     const start = Math.min(firstAt, counter.period?.start ?? firstAt);
     counter.period = { start, end: start + seconds };
@@ -175,7 +175,7 @@ export class MemoryWindows {
     const known = this.#counters.get(key);
     if (known && this.#isCurrent(known, nowMs)) return known;
     const counter = new WindowCounter(period, this.#counters, nowMs);
-    // All that was used is within windows that have passed, unless it was not counted for a while.
+    // All usage was in past windows, unless it was not counted for a while.
     if (known) counter.isRead = known.isRead;
     this.#counters.set(key, counter);
     return counter;
@@ -190,7 +190,7 @@ export class MemoryWindows {
     return period ? `${id} ${period.start}` : id;
   }
 
-  /** One that rolls stays for as long as its window: nobody else knows when that began. */
+  /** A rolling window's counter stays until its end, because only it knows the beginning. */
   #forget(counter: WindowCounter): boolean {
     const { leases, reading, lastUsedMs, endMs } = counter;
     const nowMs = this.#clock.monotonicMs();

@@ -4,33 +4,35 @@ import type { Period } from "../../domain/limits/quota-rules.ts";
 import type { QuotaFigures } from "../limit-decision.ts";
 import { KeptRow, KeptRows, type RowPlace } from "./kept-rows.ts";
 
-/** What is counted of one quota in this process. */
+/** The counts of one quota in this process. */
 export interface QuotaCounter extends QuotaFigures {
-  /** Those that it is one of; undefined once it was forgotten: the next one to ask for it gets another. */
+  /** The counters that contain it. Undefined after it was dropped: the next caller gets another. */
   readonly among: object | undefined;
   /** Monotonic. */
   lastUsedMs: number;
-  /** Under way; it is not forgotten meanwhile. */
+  /** A running read, during which it is not dropped. */
   reading: Promise<void> | undefined;
-  /** Sets aside what a request may use. */
+  /** Reserves what a request may use. */
   begin(tokens: number, nanoUsd: number): void;
-  /** Sets aside more for one that has begun. */
+  /** Reserves more for a running request. */
   hold(tokens: number, nanoUsd: number): void;
-  /** A request used so much of what was set aside for it, which is given back. */
+  /** Records a request's usage and releases its reservation. */
   book(usedTokens: number, usedNanoUsd: number, heldTokens: number, heldNanoUsd: number): void;
 }
 
-/** Unused for so long, a counter is read anew when it is needed. Longer than a database may be down for warm keys. */
+/**
+ * A counter that was unused for this long is loaded again when needed. Longer than cached keys work without a database.
+ */
 export const forgetAfterMs = 3_600_000;
 
-/** Numbers of a row, behind which is the one of the row itself. */
+/** Numbers of a row; the one after them is for the row itself. */
 const [usedRequests, usedTokens, usedNanoUsd, leases, heldTokens, heldNanoUsd, lastUsedMs, isRead, width] = [
   0, 1, 2, 3, 4, 5, 6, 7, 9,
 ] as const;
 
 export class QuotaCounters extends KeptRows<MonthCounter> {
   readonly month: CalendarMonth;
-  /** Those under way, by row. */
+  /** Running reads by row. */
   readonly readings = new Map<number, Promise<void>>();
 
   constructor(month: CalendarMonth) {
@@ -47,7 +49,7 @@ export class QuotaCounters extends KeptRows<MonthCounter> {
   }
 }
 
-/** All that lead to one row are the same counter. */
+/** All references to one row are the same counter. */
 export class MonthCounter extends KeptRow implements QuotaCounter {
   readonly #counters: QuotaCounters;
 
@@ -138,7 +140,7 @@ export class MonthCounter extends KeptRow implements QuotaCounter {
   book(tokens: number, nanoUsd: number, wereHeldTokens: number, wereHeldNanoUsd: number): void {
     this.add(leases, -1);
     this.hold(-wereHeldTokens, -wereHeldNanoUsd);
-    // The ledger's figures will replace those of a counter that is not read yet, this request included.
+    // The ledger's figures will replace those of an unread counter, including this request.
     this.add(usedRequests, 1);
     this.add(usedTokens, tokens);
     this.add(usedNanoUsd, nanoUsd);

@@ -1,15 +1,15 @@
-// When windows began that roll, kept in a file: the ledger does not say it, and a restart must not begin others.
+// The beginnings of rolling windows in a file: the ledger does not have them, and a restart must not begin new windows.
 import { appendFileSync, existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import type { Log } from "../../base/log.ts";
 
 interface Start {
   /** Unix seconds. */
   at: number;
-  /** How long the window is. */
+  /** The length of the window. */
   seconds: number;
 }
 
-/** Lines from which on those that say nothing any more are taken out, where they are most of it. */
+/** Number of lines from which on obsolete ones are removed, if they are the majority. */
 const manyLines = 10_000;
 
 export class WindowStarts {
@@ -31,13 +31,16 @@ export class WindowStarts {
     if (lines.length > 1) this.#write(nowSeconds);
   }
 
-  /** When the last window began, in Unix seconds; undefined where that is not known, or cannot be, as the clock was set back. */
+  /**
+   * Returns when the last window began, in Unix seconds. Undefined if unknown, or in the future after a clock was set
+   * back.
+   */
   lastOf(id: string, nowSeconds: number): number | undefined {
     const start = this.#starts.get(id);
     return start && start.at <= nowSeconds ? start.at : undefined;
   }
 
-  /** A window begins. The death of the process loses nothing of it, a power cut may. */
+  /** Notes a window's beginning. It survives the death of the process, but perhaps not a power cut. */
   add(id: string, at: number, seconds: number): void {
     this.#starts.set(id, { at, seconds });
     if (this.#lines > manyLines && this.#lines > 2 * this.#starts.size) {
@@ -48,7 +51,7 @@ export class WindowStarts {
     this.#lines++;
   }
 
-  /** What ended longer than a window ago says nothing any more. */
+  /** Drops windows that ended longer than their length ago. */
   #write(nowSeconds: number): void {
     for (const [id, { at, seconds }] of this.#starts) if (at + 2 * seconds <= nowSeconds) this.#starts.delete(id);
     const text = Array.from(this.#starts, ([id, start]) => lineOf(id, start)).join("");
@@ -59,7 +62,7 @@ export class WindowStarts {
     this.#lines = this.#starts.size;
   }
 
-  /** Where the disk takes nothing, a restart goes by what the ledger has. */
+  /** If the disk takes no writes, a restart uses the ledger. */
   #attempt(write: () => void): void {
     try {
       write();

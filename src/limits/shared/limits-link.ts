@@ -1,4 +1,4 @@
-// The way to the shared limits: scripts, the server's time, who else is there, and what dead replicas leave behind.
+// The connection to the shared limits: scripts, the server's time, live replicas, and reservations of dead ones.
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import { RedisConnection, runIdOf } from "../../storage/redis/redis-connection.ts";
@@ -7,7 +7,7 @@ import { type LimitOperation, LimitOperations } from "../limit-operations.ts";
 import { quotaKeys } from "../limit-plan.ts";
 import { limitScripts } from "./limit-scripts.ts";
 
-/** The time that the scripts go by, in a test. */
+/** The scripts' time in a test. */
 export interface ServerTime {
   micros(): number;
   seconds(): number;
@@ -22,13 +22,13 @@ export interface LimitsLinkOptions {
   deadlineMs: number | undefined;
   retryMs: number | undefined;
   /**
-   * The server knows this replica, maybe anew. `isEmptied`: it has forgotten what it was told. What is told in this call
-   * comes before all that is asked afterwards. `doubted`: keys of quotas that may be older than what it was told.
+   * Called when the server knows this replica, perhaps again. `isEmptied`: it has lost its data. Messages of this call
+   * come before all later requests. `doubted`: keys of quotas that may be older than what it received.
    */
   onMet(meeting: { isEmptied: boolean; doubted: readonly string[] }): void;
-  /** Called when nobody can be asked any more. */
+  /** Called when the server cannot be asked any more. */
   onAway(): void;
-  /** Numbers of the leases that still run. */
+  /** Returns the numbers of open leases. */
   openLeases(): ReadonlySet<number>;
 }
 
@@ -41,28 +41,30 @@ const digests = Object.fromEntries(
 ) as Record<ScriptName, string>;
 
 const beatMs = 5_000;
-/** Silent for so long, a replica counts as dead, and what it holds is dropped with the next beat of another. */
+/**
+ * A replica without a heartbeat for this long counts as dead, and another one's next heartbeat drops its reservations.
+ */
 const graceMs = 30_000;
-/** Milliseconds that an end waits for what is still to be told. */
+/** Milliseconds that a stop waits for pending messages. */
 const lastWordsMs = 500;
 
 export class LimitsLink {
   readonly operations: LimitOperations;
-  /** Replicas that lived at the last beat; undefined where there was none. */
+  /** Live replicas at the last heartbeat. Undefined before the first. */
   live: number | undefined;
   readonly #options: LimitsLinkOptions;
   readonly #connection: RedisConnection;
-  /** The id of this process: no other ever has the same. */
+  /** A unique id of this process. */
   readonly #replica = crypto.randomUUID();
   #session = 0;
   #nextLease = 1;
-  /** Since when the server remembers, as it says. */
+  /** Since when the server has its data, as it reports. */
   #born: string | undefined;
-  /** The server's process, as it says; undefined where it does not. */
+  /** The server's process, as it reports. Undefined if it does not. */
   #process: string | undefined;
-  /** The log says that the server does not list its keys. */
+  /** True if the log has reported that the server does not list its keys. */
   #isUnlisted = false;
-  /** The server's clock less the monotonic one of this process. */
+  /** The server's clock minus this process's monotonic one. */
   #aheadMs: number | undefined;
   #meeting: Promise<void> | undefined;
   #beats: ReturnType<typeof setInterval> | undefined;
@@ -88,7 +90,7 @@ export class LimitsLink {
     });
   }
 
-  /** Resolves after the first try. */
+  /** Resolves after the first attempt. */
   async start(): Promise<void> {
     await this.#connection.start();
     this.#beats = setInterval(() => this.#inBackground(this.beat()), beatMs);
@@ -107,43 +109,43 @@ export class LimitsLink {
     return this.#nextLease++;
   }
 
-  /** The time that it is for the server. */
+  /** Returns the server's current time. */
   windowTime(): WindowTime {
     const { time } = this.#options;
     const aheadSeconds = time ? time.seconds() - Math.floor(time.micros() / 1e6) : 0;
     return { now: this.nowSeconds(), aheadSeconds };
   }
 
-  /** The server's time, as far as it is known; 0 where it is not. */
+  /** Returns the server's time if known, else 0. */
   nowMicros(): number {
     const { clock, time } = this.#options;
     if (time) return time.micros();
     return this.#aheadMs === undefined ? 0 : Math.floor((clock.monotonicMs() + this.#aheadMs) * 1000);
   }
 
-  /** The server's time at a moment of the monotonic clock. */
+  /** Returns the server's time at a moment of the monotonic clock. */
   microsAt(monotonicMs: number): number {
     return this.nowMicros() - (this.#options.clock.monotonicMs() - monotonicMs) * 1000;
   }
 
-  /** `lease`: its number, `peek`, or empty for none. Rejects where nobody answers. */
+  /** `lease` is its number, `peek`, or empty for none. Rejects without an answer. */
   async admit(keys: readonly string[], lease: string, args: readonly string[]): Promise<number[]> {
     const leases = `${this.#options.prefix}leases:${this.#replica}`;
-    // Amounts that were settled a moment ago are there first.
+    // Recently settled amounts are sent first.
     this.operations.flush();
     const answer = (await this.#run("admit", [leases, ...keys], [this.session, lease, ...args])) as number[];
     if (answer.length > 1) this.#noteTime(answer[1] as number);
     return answer;
   }
 
-  /** `args`: as the script has them, from the number of the lease on. Rejects where nobody answers. */
+  /** `args` are the script's arguments from the lease's number on. Rejects without an answer. */
   async grow(args: readonly string[]): Promise<number[]> {
-    // What was settled a moment ago may be what there is to be had.
+    // Recently settled amounts may be the only ones available.
     this.operations.flush();
     return (await this.#run("grow", [], [this.session, ...args])) as number[];
   }
 
-  /** Makes this replica known again, where the server has forgotten it. */
+  /** Registers this replica again if the server has forgotten it. */
   meet(): Promise<void> {
     this.#meeting ??= this.#meet().finally(() => {
       this.#meeting = undefined;
@@ -158,7 +160,7 @@ export class LimitsLink {
     await this.#sweep(dead);
   }
 
-  /** Something is wrong that only the one who asked can see. */
+  /** Closes the connection for a fault that only the caller can detect. */
   giveUp(reason: string): void {
     this.#connection.giveUp(reason);
   }
@@ -168,7 +170,7 @@ export class LimitsLink {
     for (let waited = 0; this.#connection.isUp && this.operations.waiting > 0 && waited < lastWordsMs; waited += 10) {
       await Bun.sleep(10);
     }
-    // Others soon drop what a replica holds that did not say that it leaves.
+    // Without this message, others drop the replica's reservations soon.
     if (this.#connection.isUp && this.operations.waiting === 0) await this.#run("leave", [], []).catch(() => {});
     this.#connection.close();
   }
@@ -186,10 +188,10 @@ export class LimitsLink {
   async #meet(): Promise<void> {
     const session = this.#session + 1;
     this.#session = session;
-    // Numbers from here on are asked for by the new session.
+    // The new session uses numbers from here on.
     const before = this.#nextLease;
     const { born, last, dead, upToDate } = await this.#beat(String(session));
-    // A server that was started anew, or took the place of another, has what that one last saved or passed on.
+    // A restarted or replaced server has only the data that was last saved or replicated.
     const isDoubted = this.#process !== undefined && this.#process !== upToDate;
     const listed = isDoubted ? await this.#quotas().catch((error: unknown) => this.#unlisted(error)) : undefined;
     const isEmptied = this.#born !== undefined && this.#born !== born;
@@ -222,14 +224,14 @@ export class LimitsLink {
     return [...found];
   }
 
-  /** Throws what is no answer of the server. Without the list, an older copy of the data goes unnoticed. */
+  /** Throws errors other than the server's refusals. Without the list, an older copy of the data goes unnoticed. */
   #unlisted(error: unknown): undefined {
     requireRefusal(error);
     if (!this.#isUnlisted) this.#options.log.warn("redis_quotas_unlisted", { reason: error.message });
     this.#isUnlisted = true;
   }
 
-  /** Sent behind what has all quotas read again, so carried out behind it. */
+  /** Sent after the commands that make all quotas load again, so it runs after them. */
   async #noteProcess(): Promise<void> {
     await this.#connection.send("SET", [`${this.#options.prefix}run`, this.#process ?? ""]).catch(requireRefusal);
   }
@@ -242,11 +244,11 @@ export class LimitsLink {
     }
   }
 
-  /** Leases that the server has of this replica and that ended, or never began here: nobody got the answer. */
+  /** Drops leases that ended, or never began here because the answer was lost. */
   async #dropUnknown(before: number): Promise<void> {
     const leases = `${this.#options.prefix}leases:${this.#replica}`;
     const known = (await this.#connection.send("HKEYS", [leases])) as string[];
-    // Answers that came together with this one have been taken up by then.
+    // Answers that arrived together with this one have been handled by then.
     await Bun.sleep(0);
     const open = this.#options.openLeases();
     for (const id of known) {
@@ -265,14 +267,14 @@ export class LimitsLink {
     this.#aheadMs = micros / 1000 - this.#options.clock.monotonicMs();
   }
 
-  /** Unix seconds, as they are for the server. */
+  /** Returns Unix seconds of the server. */
   nowSeconds(): number {
     const { clock, time } = this.#options;
     if (time) return time.seconds();
     return this.#aheadMs === undefined ? clock.nowSeconds() : Math.floor(this.nowMicros() / 1e6);
   }
 
-  /** A failure of the work is a loss of the connection. */
+  /** A failure of the work counts as a lost connection. */
   #inBackground(work: Promise<void>): void {
     work.catch((error: unknown) => {
       if (this.#connection.isUp) this.#connection.giveUp(error instanceof Error ? error.message : "unknown");
@@ -280,12 +282,12 @@ export class LimitsLink {
   }
 }
 
-/** Throws an error that is no refusal by the server, which may forbid or lack a command that the scripts do without. */
+/** Rethrows errors other than refusals: the server may forbid or lack an optional command. */
 function requireRefusal(error: unknown): asserts error is Error {
   if (!(error instanceof Error && "code" in error && error.code === "ERR_REDIS_SERVER_ERROR")) throw error;
 }
 
-/** The text as a pattern that matches it alone. */
+/** Returns a pattern that matches only this text. */
 function globText(text: string): string {
   return text.replace(/[\\*?[\]]/g, "\\$&");
 }

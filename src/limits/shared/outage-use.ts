@@ -1,13 +1,13 @@
-// What was used of quotas while the shared store could not be told, by moment.
+// Usage of quotas while the shared store was away, by time.
 import type { QuotaUse } from "../../domain/limits/limits.ts";
 
-/** What was used up to a moment, monotonic milliseconds, and since the one before it. */
+/** Usage since the previous slot, up to a monotonic moment. */
 export interface UseSlot extends QuotaUse {
   endMs: number;
 }
 
 const slotMs = 100;
-/** Slots of one quota; beyond it the oldest ones are taken together. */
+/** Maximum slots of one quota; the oldest ones are merged beyond it. */
 const maxSlots = 64;
 
 export class OutageUse {

@@ -1,4 +1,4 @@
-// A reservation that the shared store keeps, or this process alone while nobody could be asked.
+// A reservation in the shared store, or only in this process during an outage.
 import { type IndexedItem, noIndex } from "../../base/indexed-set.ts";
 import type { Lease } from "../../domain/limits/limits.ts";
 import type { LimitPlan } from "../limit-plan.ts";
@@ -16,17 +16,17 @@ export type SharedLeaseFacts = Pick<
 
 export class SharedLease implements Lease, IndexedItem {
   setIndex = noIndex;
-  /** A number within this process that is never used again. */
+  /** A number that is never reused within this process. */
   readonly number: number;
   readonly plan: LimitPlan;
-  /** The keys by which its quotas are told what it used: of one that rolls that of the window in which it began. */
+  /** The keys of its quotas for later usage; for a rolling quota, that of the window in which it began. */
   readonly quotaKeys: readonly string[];
-  /** Set aside by now. */
+  /** Reserved so far. */
   tokens: number;
   nanoUsd: number;
-  /** The lease of this process, where nobody else knows of it. */
+  /** The local lease, if no other process knows of it. */
   own: Lease | undefined;
-  /** What quotas that end the answer have set aside, under a number of its own; undefined where none does. */
+  /** The reservation in quotas that end answers, under its own number. Undefined without any. */
   readonly stop: SharedStop | undefined;
   readonly #listener: SharedLeaseListener;
   #isSettled = false;

@@ -1,4 +1,5 @@
-// Rate limits and quotas that replicas share by Valkey or Redis: one script decides over all of a request's, by the server's clock.
+// Rate limits and quotas that replicas share through Valkey or Redis. One script decides about all limits of a request,
+// by the server's clock.
 
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
@@ -56,36 +57,36 @@ import { type Growing, type Grown, SharedStop } from "./shared-stop.ts";
 import { UntoldQuotas } from "./untold-quotas.ts";
 
 export interface SharedLimitsOptions {
-  /** Has a password; never told to anybody. */
+  /** Has a password; never shown. */
   url: string;
   clock: Clock;
   ledger: Pick<Ledger, "readTotals">;
   log: Log;
-  /** The directory that keeps which quotas the server may not have been told all of; made by who opens it. */
+  /** The directory that remembers quotas of which the server may lack usage; its creator opens it. */
   directory: string;
-  /** The text before all keys. */
+  /** Prefix of all keys. */
   prefix?: string;
-  /** Number of replicas as far as anybody else knows: for a start while the store is away. */
+  /** Number of replicas from another source, for a start while the store is away. */
   countReplicas?: () => number;
-  /** Milliseconds that an answer may take. */
+  /** Maximum milliseconds for an answer. */
   deadlineMs?: number;
-  /** Milliseconds between two tries to reach it. */
+  /** Milliseconds between two connection attempts. */
   retryMs?: number;
-  /** The time in place of the server's, for a test. */
+  /** Replaces the server's time in tests. */
   time?: ServerTime;
 }
 
 export type SharedLimitsState =
   | { status: "ok"; replicas: number }
-  /** Each replica admits its share by itself. Unix seconds. */
+  /** Each replica admits its share alone. Unix seconds. */
   | { status: "degraded"; since: number; reason: string; replicas: number };
 
-/** A server that forgets between two questions, again and again, is none. */
+/** A server that forgets between two requests, again and again, counts as away. */
 const maxAttempts = 4;
-/** What another replica has settled is in the ledger after so long; the scripts have the same. */
+/** Another replica's settlement is in the ledger after this time; the scripts have the same value. */
 const writtenMs = 400;
 
-/** What the ledger said that was asked from a moment on, in microseconds of the server. */
+/** The ledger's usage, read at a moment in the server's microseconds. */
 interface LoadedUse extends QuotaUse {
   readFrom: number;
 }
@@ -114,7 +115,7 @@ export class SharedLimits implements LimitStore {
   readonly #untold: UntoldQuotas;
   #outage: Outage | undefined;
 
-  /** Resolves after the first try to reach the server; where that fails it goes on without, and keeps trying. */
+  /** Resolves after the first connection attempt. If that fails, it continues without the server and keeps trying. */
   static async open(options: SharedLimitsOptions): Promise<SharedLimits> {
     const limits = new SharedLimits(options);
     await limits.#link.start();
@@ -151,12 +152,15 @@ export class SharedLimits implements LimitStore {
     return { status: "degraded", since: outage.since, reason: this.#link.reason, replicas: outage.replicas };
   }
 
-  /** Says that this replica lives, drops what dead ones hold; both by itself every few seconds. */
+  /** Writes this replica's heartbeat and drops reservations of dead replicas. Both also run every few seconds. */
   beat(): Promise<void> {
     return this.#link.beat();
   }
 
-  /** Gives whether the server was told all of quotas; what it was not is told by the next who opens the same directory. */
+  /**
+   * Returns whether the server has all usage of quotas. The next process that opens the same directory reports the
+   * rest.
+   */
   async close(): Promise<boolean> {
     await this.#link.close();
     return this.#untold.keys.size === 0;
@@ -191,8 +195,8 @@ export class SharedLimits implements LimitStore {
   }
 
   /**
-   * Has the state of the quotas read from the ledger at their next use: it has usage now that the shared store was
-   * never told of, as of a replica that died.
+   * Makes quotas load their usage from the ledger at their next use, because the shared store does not have all of it,
+   * for example of a replica that died.
    */
   forgetQuotas(quotas: Iterable<Quota>): void {
     const now = this.#link.nowSeconds();
@@ -263,13 +267,13 @@ export class SharedLimits implements LimitStore {
     if (!(admission instanceof Promise)) return wrapped(admission);
     return admission.then((later) => {
       if (this.#outage === outage) return wrapped(later);
-      // While it waited for the ledger the server was told what this share had admitted: this was not among it.
+      // While it waited for the ledger, the server received this share's admissions, without this one.
       if ("lease" in later) later.lease.settle(0, 0);
       return this.#admit(limits, reservation);
     });
   }
 
-  /** The keys of a lease's quotas, where some of them roll. */
+  /** Returns the keys of a lease's quotas, some of which roll. */
   #keysIn({ quotas, quotaKeys: keys, limited }: LimitPlan, answered: readonly AnsweredQuota[]): string[] {
     const names = new Map(limited.map((place, i) => [place, answered[i]?.name ?? 0]));
     return keys.map((key, place) => {
@@ -303,7 +307,7 @@ export class SharedLimits implements LimitStore {
 
   #tell(what: "extend" | "settle" | "release", lease: SharedLease, tokens = lease.tokens, nanoUsd = lease.nanoUsd) {
     const { number, plan, quotaKeys: keys, stop } = lease;
-    // What it holds of quotas that end the answer is that of another lease; its usage counts there as well.
+    // Reservations in quotas that end answers belong to another lease; their usage counts there as well.
     const later = [...plan.lease, ...quotaArguments(plan, keys, what === "extend" && stop !== undefined)];
     this.#link.operations.add(what, String(number), String(tokens), String(nanoUsd), ...later);
   }
@@ -333,7 +337,7 @@ export class SharedLimits implements LimitStore {
     return new SharedStop({ ...facts, quotas: stops.map((place) => quotas[place] as Quota), keys }, this.#grow);
   }
 
-  /** The part of a lease that this process has given by itself. */
+  /** The part of a lease that this process granted alone. */
   #stopAlone(
     { stop, lease, reservedTokens, status }: Granted,
     { quotas, quotaKeys, stops }: LimitPlan,
@@ -354,7 +358,7 @@ export class SharedLimits implements LimitStore {
 
   readonly #grow: Growing = async (stop, tokens, nanoUsd) => {
     for (let attempt = 1; attempt <= maxAttempts; attempt++) {
-      // Whoever asked may have ended meanwhile: nobody would give back what it got.
+      // The caller may have ended meanwhile and could not release it.
       if (stop.isSettled) return undefined;
       if (this.#outage) return this.#growAlone(this.#outage, stop, tokens, nanoUsd);
       const time = this.#link.windowTime();
@@ -382,12 +386,12 @@ export class SharedLimits implements LimitStore {
     return undefined;
   }
 
-  /** Takes it of the part of each quota that this process may give by itself. */
+  /** Takes it from the part of each quota that this process may grant alone. */
   async #growAlone({ share }: Outage, stop: SharedStop, tokens: number, nanoUsd: number): Promise<Grown | undefined> {
     let { own } = stop;
     if (!own) {
       const wanted = { tokens: 0, nanoUsd: 0, minTokens: 0, minNanoUsd: 0, grows: true };
-      // Those that end answers count no requests: this one is not counted twice.
+      // Quotas that end answers count no requests, so this one is not counted twice.
       const admission = await share.admit(
         { requests: [], tokens: [], quotas: [], windows: stop.quotas },
         { ...stop.asked, ...wanted, stop: wanted },
@@ -418,7 +422,7 @@ export class SharedLimits implements LimitStore {
     return this.#outage ? this.#outage.share.peek(limits) : { requests: undefined, tokens: undefined };
   }
 
-  /** Undefined where nobody answered, or the question has to be asked again. */
+  /** Returns undefined without an answer, or if the request has to be repeated. */
   async #ask(
     keys: readonly string[],
     lease: string,
@@ -433,13 +437,13 @@ export class SharedLimits implements LimitStore {
       if (answer[0] !== verdicts.stranger) return answer;
       await this.#link.meet();
     } catch (error) {
-      // The server's own words may be about what it was sent, never about how it is reached.
+      // The server's message may describe its input, but never its address.
       if (!this.#outage) this.#link.giveUp(error instanceof Error ? error.message : "unknown");
     }
     return undefined;
   }
 
-  /** Keeps in mind what the answer tells of each limit. */
+  /** Remembers the state of each limit in the answer. */
   #take(plan: LimitPlan, limits: LimitSet, answer: readonly number[]): LimitStatus {
     const { keys, limited } = plan;
     const buckets = keys.length - limited.length;
@@ -462,7 +466,7 @@ export class SharedLimits implements LimitStore {
     );
   }
 
-  /** All who ask meanwhile share one reading. Of several replicas, the first one's figures hold. */
+  /** Concurrent callers share one read. Of several replicas, the first one's figures count. */
   #read(quota: Quota, figures: AnsweredQuota): Promise<void> {
     const { now } = this.#link.windowTime();
     const key = quotaKey(this.#prefix, quota, now);
@@ -470,7 +474,7 @@ export class SharedLimits implements LimitStore {
     if (!reading) {
       const load = () =>
         isRolling(quota) ? this.#loadRolling(quota, key, figures) : this.#loadPeriod(quota, key, figures);
-      // What others settled while it was known is told again by the ledger alone, which they write a moment later.
+      // Usage that others settled in the meantime comes only from the ledger, which they write a moment later.
       const isElsewhere = figures.isForgotten && (this.#link.live ?? 1) > 1;
       const later = isElsewhere ? Bun.sleep(writtenMs).then(load) : load();
       reading = later.finally(() => this.#reading.delete(key));
@@ -484,7 +488,7 @@ export class SharedLimits implements LimitStore {
     return this.#load(quota, { since, until }, (used) => this.#tellLoad(key, used));
   }
 
-  /** Where it is not known when the window began, that is told first. */
+  /** If the window's beginning is unknown, it is determined first. */
   #loadRolling(quota: Quota, key: string, { start, name, period }: AnsweredQuota): Promise<void> {
     const { now, aheadSeconds } = this.#link.windowTime();
     const { since, until } = rollingSpan(now, quota.window?.seconds ?? 0);
@@ -506,7 +510,9 @@ export class SharedLimits implements LimitStore {
     operations.add("load", key, String(tokens), String(nanoUsd), session, String(requests), String(readFrom));
   }
 
-  /** Loads are told in the order of settlements: those before are among these, those after are told after this. */
+  /**
+   * Loads are sent in the order of settlements: earlier settlements are included, and later ones are sent afterwards.
+   */
   async #load(
     { owner, ownerId, environment, filter }: Quota,
     span: { since: number; until: number },
@@ -525,7 +531,7 @@ export class SharedLimits implements LimitStore {
       throw unreadUsageRefusal(error);
     }
     if (!isRead) throw unreadUsageRefusal(new Error("the ledger gave no totals"));
-    // Ahead of the next question.
+    // Comes before the next request.
     this.#link.operations.flush();
   }
 
@@ -545,12 +551,12 @@ export class SharedLimits implements LimitStore {
       since: clock.nowSeconds(),
       used: new OutageUse(),
     };
-    // Each operation has the keys that it is about among its arguments.
+    // Each operation has the keys of its quotas among its arguments.
     const before = quotaKeys(this.#prefix);
     this.#untold.add(this.#link.operations.open.flatMap((told) => told.filter((arg) => arg.startsWith(before))));
   }
 
-  /** The server decides from here on. It is told first what was taken and used meanwhile, and what still runs. */
+  /** The server decides from here on. First it receives the usage and reservations since the outage. */
   #met(isEmptied: boolean, doubted: readonly string[]): void {
     const { operations } = this.#link;
     const outage = this.#outage;
@@ -591,7 +597,7 @@ function stopAmounts({ tokens, nanoUsd, minTokens, minNanoUsd, grows }: StopRese
 
 const noReservation: Reservation = { tokens: 0, nanoUsd: 0, minTokens: 0, minNanoUsd: 0 };
 
-/** Lua has the same numbers; above these neither is exact. */
+/** Lua uses the same numbers; neither is exact above these. */
 function amountText(amount: number): string {
   return String(Math.min(amount, Number.MAX_SAFE_INTEGER));
 }

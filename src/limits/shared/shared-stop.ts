@@ -1,27 +1,31 @@
-// What quotas that end an answer have set aside for it in the shared store, or in this process alone while nobody could be asked.
+// The reservation of an answer in quotas that end answers, in the shared store, or only in this process during an
+// outage.
 import type { Granted, Quota, Reservation, StopLease, StoppedBy } from "../../domain/limits/limits.ts";
 import type { QuotaFigures } from "../limit-decision.ts";
 import { stopFigures } from "../stop-figures.ts";
 
 export interface StopFacts {
-  /** The number of its lease, of its own. */
+  /** The number of its separate lease. */
   readonly number: number;
-  /** The quotas, and the keys of the counters in which it is held. */
+  /** The quotas, and the keys of the counters with its reservation. */
   readonly quotas: readonly Quota[];
   readonly keys: readonly string[];
-  /** What the request asks for and has, by which quotas count it. */
+  /** The request's model and tags, which decide which quotas count it. */
   readonly asked: Pick<Reservation, "model" | "tags">;
-  /** Set aside when it began. */
+  /** Reserved at its beginning. */
   readonly tokens: number;
   readonly nanoUsd: number;
   readonly grows: boolean;
-  /** The figures of each quota when it began, this one's part included. */
+  /** The figures of each quota at its beginning, including its own part. */
   readonly figures: readonly QuotaFigures[];
-  /** What this process could give at most where it gave it by itself: of the figures nobody knew. */
+  /** The maximum that this process could grant alone, if it did. */
   readonly most?: Pick<StopLease, "mostTokens" | "mostNanoUsd"> | undefined;
 }
 
-/** Sets aside more of `stop` and gives how much, with what each quota had before; undefined where nobody can tell. */
+/**
+ * Reserves more of `stop` and returns how much, with what each quota had before. Undefined if that cannot be
+ * determined.
+ */
 export type Growing = (stop: SharedStop, tokens: number, nanoUsd: number) => Promise<Grown | undefined>;
 
 export interface Grown {
@@ -40,9 +44,9 @@ export class SharedStop implements StopLease {
   heldTokens: number;
   heldNanoUsd: number;
   tightest: StoppedBy | undefined;
-  /** What this process has set aside of it by itself, while nobody could be asked. */
+  /** What this process reserved alone during an outage. */
   own: Granted | undefined;
-  /** Nothing more is set aside from then on. */
+  /** True after the settlement: nothing more is reserved. */
   isSettled = false;
   readonly #stopsTokens: boolean;
   readonly #stopsNanoUsd: boolean;
@@ -80,7 +84,7 @@ export class SharedStop implements StopLease {
     this.heldTokens += grown.tokens;
     this.heldNanoUsd += grown.nanoUsd;
     if (grown.figures.length === 0) return;
-    // It goes on in the windows in which it began.
+    // It continues in the windows in which it began.
     const counted = this.quotas.map((quota, i) => {
       return { quota, counter: { ...(grown.figures[i] as QuotaFigures), period: this.#figures[i]?.period } };
     });

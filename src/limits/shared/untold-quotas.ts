@@ -1,11 +1,11 @@
-// Quotas of whose usage the shared store may lack some, kept in a file as well: whoever comes after this process has them read again.
+// Quotas of which the shared store may lack usage, also kept in a file, so that a later process loads them again.
 import { appendFileSync, existsSync, readFileSync, rmSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 
-/** Milliseconds between two tries as long as the disk takes nothing. */
+/** Milliseconds between two attempts while the disk takes no writes. */
 const againMs = 1_000;
 
 export class UntoldQuotas {
@@ -14,18 +14,18 @@ export class UntoldQuotas {
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #keys: Set<string>;
   #isFailing = false;
-  /** What the disk did not take. */
+  /** Lines that could not be written. */
   #unwritten = "";
   #triedMs = 0;
   #syncing: Promise<void> = Promise.resolve();
 
-  /** `directory`: one that goes where the usage goes that the database lacks. `prefix`: what each key begins with. */
+  /** `directory` must be lost only together with usage that the database lacks. `prefix` is that of all keys. */
   constructor(directory: string, prefix: string, log: Pick<Log, "error">, clock: Pick<Clock, "monotonicMs">) {
     this.#path = join(directory, "untold-quotas");
     this.#log = log;
     this.#clock = clock;
     const lines = existsSync(this.#path) ? readFileSync(this.#path, "utf8").split("\n") : [];
-    // The last line may be torn after a power cut.
+    // A power cut may leave a torn last line.
     this.#keys = new Set(lines.slice(0, -1).filter((line) => line.startsWith(prefix)));
   }
 
@@ -34,9 +34,8 @@ export class UntoldQuotas {
   }
 
   /**
-   * Adds keys, which survive the death of the process from its return on, a power cut a moment later. Those that were
-   * added before cost a look; where the file cannot be written, that is logged, and tried again with what is added
-   * later.
+   * Adds keys. They survive the death of the process at once, and a power cut a moment later. Known keys cost a lookup.
+   * A failed write is logged, and retried with later additions.
    */
   add(keys: Iterable<string>): void {
     let lines = this.#unwritten;
@@ -51,7 +50,7 @@ export class UntoldQuotas {
     if (this.#isFailing && nowMs < this.#triedMs + againMs) return;
     this.#triedMs = nowMs;
     try {
-      // The line feed ends a line that an earlier try may have torn.
+      // The line feed ends a line that a failed attempt may have torn.
       appendFileSync(this.#path, this.#isFailing ? `\n${lines}` : lines, { mode: 0o600 });
       this.#unwritten = "";
       this.#isFailing = false;
@@ -61,7 +60,7 @@ export class UntoldQuotas {
     }
   }
 
-  /** The store knows all of it. */
+  /** Clears all keys: the store has their usage. */
   clear(): void {
     if (this.#keys.size === 0) return;
     this.#keys.clear();
@@ -74,7 +73,7 @@ export class UntoldQuotas {
     }
   }
 
-  /** Outside of the thread that serves requests. What was told meanwhile need not get to the disk. */
+  /** Syncs outside of the thread that serves requests. Keys cleared meanwhile need no sync. */
   async #sync(): Promise<void> {
     for (const path of [this.#path, dirname(this.#path)]) {
       if (this.#keys.size === 0) return;

@@ -1,4 +1,4 @@
-// Lua is imported as text, with `{ type: "text" }`.
+// Lua files are imported as text, with `{ type: "text" }`.
 declare module "*.lua" {
   const text: string;
   // biome-ignore lint/style/noDefaultExport: the runtime gives it under no other name.
