@@ -46,7 +46,7 @@ export async function createBuiltInEngine({
     log.warn("engine_absent", { detail: `this installation has no llama.cpp for ${platform}: ${remedy}` });
   }
   const { context, parallel, threads } = config.engine;
-  // The list is read again and again; what is wrong with it is told once.
+  // The list is read repeatedly, but each fault is logged once.
   const told = new Map<string, string>();
   const onSkipped = (file: string, reason: string) => {
     if (told.get(file) === reason) return;
@@ -58,14 +58,14 @@ export async function createBuiltInEngine({
     context,
     parallel,
     threads,
-    // macOS has Metal in the default install; elsewhere a GPU back-end is installed on purpose.
+    // macOS has Metal in the default install; elsewhere a GPU back-end is installed deliberately.
     gpu: process.platform === "darwin" || (installed && installed.gpu !== false) ? "auto" : false,
     libraryPath: installed?.libraryPath,
     ...options,
   });
 }
 
-/** `hub`: from where models are pulled. */
+/** `hub` is the source of pulled models. */
 export function openPulledModels(
   { dataDir, engine }: Config,
   hub: () => Hub,
@@ -90,7 +90,7 @@ export function openPulledModels(
   };
 }
 
-/** What cannot be pulled, as the client is told of it. */
+/** Throws the refusal of a pull as the client gets it. */
 function refuse(error: unknown): never {
   if (error instanceof ConfigError) throw new GatewayError("service_unavailable", error.message, { cause: error });
   if (!(error instanceof SetupError)) throw error;
@@ -100,8 +100,8 @@ function refuse(error: unknown): never {
 }
 
 /**
- * Every file that flags or configuration name must be there, be a GGUF, and give an id of its own: throws a ConfigError
- * that says which one and what to do, before anything is started.
+ * Every configured file must exist, be a GGUF file, and have a unique id. Throws a ConfigError with the file and a
+ * remedy before anything starts.
  */
 export function checkModelFiles(config: Config): void {
   const problems: Problem[] = [];
@@ -143,7 +143,7 @@ function idOfFile(path: string): string {
   return modelIdFrom(basename(path).replace(/\.gguf$/i, ""));
 }
 
-/** All that there are files of, whatever runs them. */
+/** Returns all models with files, whatever runs them. */
 export async function builtInModels(
   config: Config,
   onSkipped: (file: string, reason: string) => void,
@@ -156,7 +156,7 @@ export async function builtInModels(
   }
   for (const manifest of await listModels(config.dataDir, onSkipped)) {
     const { id, file, otherFiles, capabilities, context } = manifest;
-    // The model that was named for this start is meant.
+    // A model named for this start takes precedence.
     if (models.has(id)) continue;
     models.set(id, {
       id,
@@ -171,7 +171,10 @@ export async function builtInModels(
   return [...models.values()];
 }
 
-/** By its size alone where no header can be read: the worker says why, or reads it all the same. Nothing where no file is there. */
+/**
+ * Estimates from the size alone if the header is unreadable; the worker reports the fault, or loads the file anyway.
+ * Returns nothing without a file.
+ */
 async function memoryOf(files: readonly string[], { engine }: Config): Promise<Pick<LlamaModel, "memory">> {
   const facts = await readModelFile(files)
     .catch(() => unreadModelFile(files))

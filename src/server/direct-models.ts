@@ -1,17 +1,17 @@
-// The models that a worker serves by itself: those without policies whose every deployment is a server that is asked over HTTP
-// without a bound.
+// Decides which models a worker serves itself: those without policies whose deployments are all HTTP servers without a
+// concurrency limit.
 import type { Model } from "../domain/models/model.ts";
 import type { Catalog, DeclaredModel } from "../inference/models/catalog.ts";
 import type { Router } from "../inference/routing/route.ts";
 import type { DirectEngine, EngineSources } from "./engine-sources.ts";
 
-/** Plain data: workers are sent it. */
+/** Plain data, because it is sent to workers. */
 export interface DirectModels {
   readonly engines: readonly DirectEngine[];
   readonly models: readonly DeclaredModel[];
-  /** Ids of all others: no alias of one that is served here stands for them. */
+  /** Ids of all other models, which no alias of a model served here may replace. */
   readonly others: readonly string[];
-  /** Names of engines that get nothing new. */
+  /** Names of drained engines. */
   readonly drained: readonly string[];
 }
 
@@ -21,10 +21,7 @@ export interface DirectModelsDeps {
   router: Pick<Router, "drained">;
 }
 
-/**
- * Places at engines with a bound, at the built-in one and at nodes are given by the primary process alone; and what policies
- * count and keep is there.
- */
+/** The primary process alone assigns slots of limited engines, the built-in engine and nodes, and applies policies. */
 export function directModels({ catalog, sources, router }: DirectModelsDeps): DirectModels {
   const engines = sources.direct();
   const byEngine = new Map(engines.map(({ engine, connection }) => [engine, connection]));

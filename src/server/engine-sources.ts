@@ -1,5 +1,4 @@
-// The engines that the catalog draws on: the built-in one, those of the configuration and the database, and servers
-// found here.
+// The engines of the catalog: the built-in one, those of the configuration and database, and servers found here.
 
 import type { ReloadableConfig } from "../config/config.ts";
 import { defaultEnvironments } from "../domain/api-key.ts";
@@ -19,35 +18,37 @@ import type { FileModel, ModelSources } from "../inference/models/model-view.ts"
 import type { KnownUpstream, OpenedUpstream, UpstreamSources } from "../inference/models/upstream-view.ts";
 import { listedPrice } from "../prices/price-list.ts";
 
-/** Settings of servers that the configuration file does not name: its own defaults. */
+/** Defaults for servers outside of the configuration file. */
 const unnamed = {
   ...upstreamDefaults,
   ...usualSpeech,
   ...{ discover: true, local: false, environments: defaultEnvironments, maxConcurrency: null },
 };
 
-/** The connection of engines that are asked over none of ours. */
+/** The connection of engines without HTTP. */
 const nowhere = { url: null, timeoutSeconds: null, idleSeconds: null, hasApiKey: false };
 
-/** Engines that were replaced and may still answer what they were asked before; older ones are not counted any more. */
+/** Maximum number of replaced engines that may still answer earlier requests and are counted. */
 const maxFormer = 50;
 
-/** A server that is asked over HTTP, with what makes its engine: plain data, with its key. */
+/** An HTTP server with the values of its engine, as plain data with its key. */
 export interface DirectEngine extends Connection {
   readonly local: boolean;
 }
 
-/** Keeps the engine object of an upstream while its settings stay, so that what is known of it survives a reload. */
+/**
+ * Keeps the engine object of an upstream while its settings stay the same, so that its learned state survives a reload.
+ */
 export class EngineSources implements UpstreamSources, ModelSources {
-  /** A reload replaces it; `list` and `declaredModels` follow. */
+  /** A reload replaces the configuration; `list` and `declaredModels` follow it. */
   config: ReloadableConfig;
-  /** Those of the database; likewise. */
+  /** Upstreams of the database; replaced like the configuration. */
   stored: readonly OpenedUpstream[] = [];
-  /** Models of the database; likewise. */
+  /** Models of the database; replaced like the configuration. */
   storedModels: readonly StoredModel[] = [];
-  /** Gives the nodes as they are now. */
+  /** Returns the current nodes. */
   nodes: () => readonly { record: NodeRecord; engine: Engine }[] = () => [];
-  /** The built-in engine, and commands: they are the same as long as the server runs. */
+  /** The built-in engine and commands, which stay the same while the server runs. */
   readonly #own: readonly KnownUpstream[];
   #known: readonly KnownUpstream[] = [];
   #engines = new Map<string, UpstreamEngine>();
@@ -57,7 +58,7 @@ export class EngineSources implements UpstreamSources, ModelSources {
 
   constructor(engine: LlamaEngine, commands: readonly CommandEngine[], config: ReloadableConfig) {
     this.config = config;
-    // Their models run on this machine, by what they are.
+    // Their models run on this machine, so they are local.
     const here = { ...unnamed, ...nowhere, local: true };
     this.#own = [
       { ...here, name: engine.name, source: "built-in", engine },
@@ -67,7 +68,7 @@ export class EngineSources implements UpstreamSources, ModelSources {
     ];
   }
 
-  /** Whether something is new. A server that is gone for now stays: it may only be restarting. */
+  /** Adds found servers and returns whether any is new. A server that is away stays, because it may be restarting. */
   addLocal(found: readonly FoundServer[]): boolean {
     const added = found.filter(
       (server) => server.models !== undefined && !this.#local.some((known) => known.url === server.url),
@@ -76,7 +77,7 @@ export class EngineSources implements UpstreamSources, ModelSources {
     return added.length > 0;
   }
 
-  /** Works out anew what there is. */
+  /** Computes the current sources. */
   list(): CatalogSource[] {
     const kept = new Map<string, UpstreamEngine>();
     const direct = new Map<Engine, DirectEngine>();
@@ -109,7 +110,7 @@ export class EngineSources implements UpstreamSources, ModelSources {
     this.#known = known;
   }
 
-  /** Those whose name no upstream has: one of the file may have been added after the node joined. */
+  /** Returns nodes without the name of an upstream. One may have been added to the file after the node joined. */
   #ofNodes(upstreams: readonly KnownUpstream[]): KnownUpstream[] {
     const taken = new Set([...this.#own, ...upstreams].map(({ name }) => name));
     return this.nodes()
@@ -120,7 +121,7 @@ export class EngineSources implements UpstreamSources, ModelSources {
       });
   }
 
-  /** Servers that are asked over HTTP, without a bound on what they take at once. */
+  /** Returns HTTP servers without a concurrency limit. */
   direct(): { engine: Engine; connection: DirectEngine }[] {
     return [...this.#direct].map(([engine, connection]) => ({ engine, connection }));
   }
@@ -153,7 +154,7 @@ export class EngineSources implements UpstreamSources, ModelSources {
     return this.config.guardrails;
   }
 
-  /** The file before the database. */
+  /** The file takes precedence over the database. */
   declaredModels(): DeclaredModel[] {
     const ofFile = this.fileModels();
     const named = new Set(ofFile.map(({ id }) => id));
@@ -171,9 +172,9 @@ export class EngineSources implements UpstreamSources, ModelSources {
     }));
   }
 
-  /** The file before the database; what was found is left out where either has its name or its place. */
+  /** The file takes precedence over the database; found servers with the name or address of either are left out. */
   #wanted(): Wanted[] {
-    // A file that names an upstream like a command is refused; in the database one may have been there before.
+    // A file that names an upstream like a command is refused, but the database may have had one before.
     const own = new Set(this.#own.map(({ name }) => name));
     const ofFile = this.config.upstreams.map(
       ({ maxConcurrency = null, ...upstream }): Wanted => ({
@@ -211,7 +212,7 @@ interface Wanted extends Connection {
   environments: UpstreamSettings["environments"];
 }
 
-/** The values that make an engine: with other values it is another engine. */
+/** The values that identify an engine: other values make another engine. */
 export interface Connection
   extends Pick<UpstreamSettings, "name" | "url" | "timeoutSeconds" | "idleSeconds" | "maxConcurrency">,
     UpstreamSpeech {
@@ -243,7 +244,7 @@ function directOf({
   };
 }
 
-/** With other values it is another engine. */
+/** Returns a text of the values that identify an engine. */
 export function identityOf({ name, url, apiKey, httpClient, ...connection }: Connection) {
   const { timeoutSeconds, idleSeconds, maxConcurrency } = connection;
   const { api, apis, keyHeader, query, cacheSalt, priority, identifiers, local } = connection;
@@ -253,7 +254,7 @@ export function identityOf({ name, url, apiKey, httpClient, ...connection }: Con
   ]);
 }
 
-/** An engine for a server. */
+/** Makes an engine for a server. */
 export function createUpstream({ name, url, apiKey, httpClient, ...connection }: Connection): UpstreamEngine {
   return new UpstreamEngine({
     ...{ name, url, apiKey, httpClient, speech: speechOf(connection), local: connection.local },

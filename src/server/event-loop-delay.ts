@@ -1,4 +1,4 @@
-// Measures how late the event loop is, by a timer that is late with it.
+// Measures the event-loop delay with a timer.
 import { exactMs } from "../base/clock.ts";
 
 interface Slice {
@@ -9,10 +9,10 @@ interface Slice {
   maxMs: number;
 }
 
-/** Ten wakes a second cost about two thousandths of a core; what is shorter than this is seen in part, or by chance. */
+/** Ten samples a second cost about two thousandths of a core. Shorter delays are seen in part, or by chance. */
 const intervalMs = 100;
 const sliceMs = 10_000;
-/** Slices of the last minute, with the one that is being filled. */
+/** Time slices of the last minute, including the current one. */
 const maxSlices = 7;
 
 export class EventLoopDelay {
@@ -22,7 +22,7 @@ export class EventLoopDelay {
   readonly #told: (delayMs: number) => void;
   #lastMs: number;
 
-  /** `told` gets each sample. */
+  /** `told` receives each sample. */
   constructor(now: () => number = () => exactMs(), told: (delayMs: number) => void = () => {}) {
     this.#now = now;
     this.#told = told;
@@ -48,7 +48,7 @@ export class EventLoopDelay {
     this.#told(delayMs);
   }
 
-  /** Figures of about the last minute, in milliseconds. */
+  /** Returns figures of about the last minute in milliseconds. */
   figures(): { meanMs: number; maxMs: number } {
     const count = this.#slices.reduce((sum, slice) => sum + slice.count, 0);
     const sumMs = this.#slices.reduce((sum, slice) => sum + slice.sumMs, 0);

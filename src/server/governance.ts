@@ -1,4 +1,5 @@
-// Composes what governs requests: keys and tokens, tiers and limits, the ledger, stored chats and responses, and their background work.
+// Composes the governance of requests: keys, tokens, tiers, limits, the ledger, stored chats and responses, with
+// background work.
 
 import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
@@ -80,30 +81,30 @@ export interface GovernanceOptions {
   config: Config;
   log: Log;
   clock: Clock;
-  /** The address that clients use, with `/v1`; asked late, as a port of 0 is known only once the server listens. */
+  /** Returns the base URL with `/v1`. Called late, because a port of 0 is known only once the server listens. */
   baseUrl(): string;
-  /** The feed by which other processes that share the database are told of changes, and tell theirs. */
+  /** The feed of changes among processes that share the database. */
   feed?: ChangeFeed;
-  /** Number of replicas, as far as the database says; at least 1. */
+  /** Returns the number of replicas by the database; at least 1. */
   countReplicas?: () => number;
-  /** What workers of this server have settled and the database may not have yet. */
+  /** Usage that workers have settled but that may not be in the database yet. */
   ofWorkers?: Pick<SummedLedgerOptions, "hold" | "flush">;
-  /** Told of each change of credentials or limits by this process. */
+  /** Called after each change of credentials or limits by this process. */
   onChanged?: () => void;
-  /** Limits on clients that need no credential, in place of the usual ones. */
+  /** Replaces the default limits of clients without a credential. */
   addressLimits?: Partial<Record<AddressLimit, number>> | undefined;
   opened: Opened;
 }
 
-/** What governs requests, each part by its name. */
+/** The parts that govern requests. */
 export interface Governance {
   pepper: Uint8Array;
-  /** The peppers of the secret in use and of those that it replaces. */
+  /** The peppers of the current and the replaced secrets. */
   peppers: KeyRing;
   secretId: string;
   secretRotation: SecretRotation;
   installation: InstallationWatch;
-  /** Keys for one purpose, 32 bytes each, derived from the installation's secret and those that it replaces. */
+  /** Returns keys for one purpose, 32 bytes each, derived from the current and the replaced secrets. */
   keyFor(purpose: Exclude<Parameters<typeof deriveKeys>[1], "api-key-pepper-v1">): KeyRing;
   keys: SqlKeyStore;
   accounts: SqlAccountStore;
@@ -111,21 +112,21 @@ export interface Governance {
   chats: SqlChatStore;
   chatWriter: ContentQueue<NewChat>;
   toolContents: SqlToolContents;
-  /** Keeps what was said in calls of tools, where that is wanted. */
+  /** Stores contents of tool calls, if configured. */
   toolContentWriter: ContentQueue<ToolContent>;
   responses: SqlResponseStore;
-  /** Keeps responses before their clients hear that they have ended. */
+  /** Stores responses before their clients receive the end. */
   responseKeeper: ResponseWriter;
-  /** Responses that go on without their client. */
+  /** Background responses. */
   background: SqlBackgroundStore;
   conversations: SqlConversationStore;
-  /** Seals what is kept, under a key of the installation that outlives its secret. */
+  /** Seals stored content under a key of the installation that survives a change of the secret. */
   contentSeal: SealFor;
-  /** Makes what stands for accounts, and for what their clients say of their users, at model servers; outlives the secret too. */
+  /** Makes pseudonyms of accounts and their users for model servers; also survives a change of the secret. */
   pseudonymKey: Uint8Array;
   ledger: SpoolLedger;
   summedLedger: SummedLedger;
-  /** The rules for how far back records go. */
+  /** The retention of records. */
   retention: Retention;
   reports: SqlUsageReports;
   statements: Statements;
@@ -133,17 +134,17 @@ export interface Governance {
   /** Unix seconds from which on requests without a price are counted; 0: always. */
   unpricedSince: number;
   requestHistory: RequestHistory;
-  /** Models beside those that get a share of their requests. */
+  /** Comparisons of models with those that get a share of their requests. */
   comparisons: SqlComparisons;
   tiers: Tiers;
   limits: MemoryLimits | SharedLimits;
-  /** Whether limits are counted together with other replicas now; undefined where this process counts for itself. */
+  /** Returns whether limits are shared with other replicas now. Undefined if this process counts for itself. */
   redisCheck: (() => "ok" | "failed") | undefined;
   throttle: Throttle;
   addressThrottle: AddressThrottle;
   unknownCredentials: UnknownCredentials;
   deletionClock: DeletionClock;
-  /** How long answers usually are. */
+  /** Usual lengths of answers. */
   lengths: LearnedLengths;
   admitter: Admitter;
   signingKeys: SigningKeys;
@@ -156,18 +157,18 @@ export interface Governance {
   speeds: SqlSpeeds;
   authenticator: Authenticator;
   /**
-   * To be called after every change of a key or account that this process has committed: it holds here from then on, soon elsewhere.
-   * `ids`: of keys, accounts, people and apps, such that it is about no credential that does not depend on one of them.
+   * Call it after this process commits a change of a key or account. The change applies here at once, and soon
+   * elsewhere. `ids` of keys, accounts, people and apps: only credentials that depend on one of these are affected.
    */
   changed(ids?: readonly string[]): void;
-  /** To be called after every change of a tier that this process has committed. */
+  /** Call it after this process commits a change of a tier. */
   tiersChanged(): Promise<void>;
   reconfigure(changed: ReloadableConfig): void;
-  /** Limits that another process of this server counts against, as they are from now on. */
+  /** Notes the current limits of requests that another process of this server counts. */
   limitsSeen(limits: LimitSet): void;
 }
 
-/** Resolves when what an earlier process left in the ledger's spool is in the database. */
+/** Resolves when the usage of an earlier process's spool is in the database. */
 export async function openGovernance(options: GovernanceOptions): Promise<Governance> {
   const { db, config, log, clock, baseUrl, feed = noChangeFeed, countReplicas = () => 1, opened } = options;
   const secrets = loadSecrets(config.dataDir, config.secretsHex);
@@ -175,7 +176,7 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
   const id = await claimInstallation(db, config.dataDir);
   if (!(await secretInUse(db, secrets, clock.nowSeconds()))) throw otherSecret(config);
   const secretRotation = opened.add(new SecretRotation({ db, secrets, clock, log }));
-  // Sealing comes before its secret is the one in use: from then on the ones before it may be dropped.
+  // Values are resealed before their secret is the only one in use, because earlier ones may then be dropped.
   await secretRotation.reseal();
   if (!(await claimSecret(db, secrets, clock.nowSeconds()))) throw otherSecret(config);
   const copiedTo = await beginServing(db);
@@ -195,7 +196,7 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
 
   await keys.endDue(clock.nowSeconds());
   let closeShared: () => unknown = () => {};
-  // Opened after the ledger and closed after it as well: what ends while that is closed is told too.
+  // Opened and closed after the ledger, so that leases that end while it closes are reported.
   opened.onClose(() => closeShared());
   const directory = join(config.dataDir, "spool");
   const countedSince = await unpricedSince(db, clock.nowSeconds());
@@ -242,7 +243,7 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
       clock,
       deletionClock,
       log,
-      // Elsewhere only who writes waits meanwhile, and each commit takes its time.
+      // On PostgreSQL only writers wait, and each commit takes time.
       ...(config.databaseUrl === undefined ? {} : { pieceMs: 15 }),
     }),
   );
@@ -302,7 +303,7 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
     log,
   });
   signingKeys.onEnded = () => tokens.forget();
-  /** Reads what is always at hand again, after a change by whichever process. */
+  /** Reloads tiers and settings after a change by any process. */
   async function reread(): Promise<void> {
     await Promise.all([loadTiers(), signingKeys.refresh()]);
   }
@@ -377,7 +378,7 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
     changed,
     async tiersChanged() {
       await loadTiers();
-      // Limits alone: who cannot read them now need not forget whom it knows.
+      // Only limits changed, so a process that cannot read them keeps its credentials.
       changed([]);
     },
     reconfigure(changed) {
@@ -395,13 +396,13 @@ function windowStarts(dataDir: string, clock: Clock, log: Log): WindowStarts {
   return new WindowStarts(join(dataDir, "window-starts"), clock.nowSeconds(), log);
 }
 
-/** Opens the limits that are shared; nothing of them is loaded where limits are counted in memory. */
+/** Opens shared limits; their code is loaded only if they are configured. */
 async function openShared(options: SharedLimitsOptions): Promise<SharedLimits> {
   const { SharedLimits } = await import("../limits/shared/shared-limits.ts");
   return await SharedLimits.open(options);
 }
 
-/** The ledger's usage in the windows that have not passed yet: a restart must not grant every limit anew. */
+/** Returns the ledger's usage in the current windows, so that a restart does not reset every limit. */
 async function pastUsage(
   db: Database,
   keys: SqlKeyStore,

@@ -1,4 +1,5 @@
-// Whether this process still fits the installation that it is part of: its secret is among those in use, its clock is that of the database.
+// Checks whether this process still fits its installation: its secret is in use, and its clock agrees with the
+// database's.
 import { type Clock, maxClockOffsetSeconds } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { KeyRing } from "../domain/key-ring.ts";
@@ -11,13 +12,13 @@ import { isMissingTable } from "../storage/sql/postgres-errors.ts";
 export interface InstallationWatchOptions {
   db: Database;
   secrets: KeyRing;
-  /** The id that the database had at the start; undefined: none. */
+  /** The database's id at the start. Undefined: none. */
   id: string | undefined;
   clock: Clock;
   log: Log;
 }
 
-/** However many monitors ask. */
+/** Bounds the checks, however many monitors ask. */
 const askAgainMs = 1_000;
 
 export class InstallationWatch {
@@ -28,13 +29,13 @@ export class InstallationWatch {
   #isOff = false;
   #isAnother = false;
 
-  /** Made at a start, which refuses another secret. */
+  /** Created at a start, which refuses another secret. */
   constructor(options: InstallationWatchOptions) {
     this.#options = options;
     this.#askedMs = options.clock.monotonicMs();
   }
 
-  /** Id of the installation at the start; undefined: the database had none. */
+  /** Id of the installation at the start. Undefined: the database had none. */
   get id(): string | undefined {
     return this.#options.id;
   }
@@ -44,23 +45,26 @@ export class InstallationWatch {
     return this.#isForeign ? "failed" : "ok";
   }
 
-  /** True if the database was emptied or is another installation's, so that its keys and accounts are not those of the start. */
+  /**
+   * True if the database was emptied or belongs to another installation, so that its keys and accounts differ from
+   * those of the start.
+   */
   get isAnother(): boolean {
     return this.#isAnother;
   }
 
-  /** `degraded`: what other processes sign may be refused here, and the other way round. */
+  /** `degraded`: signatures of other processes may be refused here, and the other way round. */
   get clock(): "ok" | "degraded" {
     return this.#isOff ? "degraded" : "ok";
   }
 
-  /** Looks, unless that was a moment ago. Never rejects: without its database it stays with what was seen last. */
+  /** Checks unless that was just done. Never rejects: without the database, the last result stays. */
   reach(): Promise<void> {
     const nowMs = this.#options.clock.monotonicMs();
     if (!this.#asking && nowMs - this.#askedMs >= askAgainMs) {
       this.#askedMs = nowMs;
       this.#asking = this.#look()
-        // The check of the database says that it is away; what was seen last stands.
+        // The database check reports the outage; the last result stays.
         .catch(() => {})
         .finally(() => {
           this.#asking = undefined;
@@ -94,7 +98,7 @@ export class InstallationWatch {
   }
 }
 
-/** Returns undefined for a database without the id, such as one whose schema was dropped. */
+/** Returns undefined for a database without the id, such as one with a dropped schema. */
 async function installationIdOf(db: Database): Promise<string | undefined> {
   try {
     return await readInstallation(db, "id");

@@ -1,4 +1,4 @@
-// Model files that an installed llama-server runs: each is a command, made of what the file says and of the settings.
+// Model files that an installed llama-server runs: each becomes a command, from the file and the settings.
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config/config.ts";
 import { fileEngineName } from "../domain/models/engine.ts";
@@ -13,9 +13,9 @@ import { type Amounts, amountOf, isGpu, ramPool } from "../engines/memory/amount
 
 export interface FileCommandsOptions {
   config: Config;
-  /** Reads what the built-in engine would serve. */
+  /** Reads the models that the built-in engine would serve. */
   models(): Promise<readonly LlamaModel[]>;
-  /** The memory that models may have. */
+  /** The memory of all models. */
   totals: Amounts;
   environment: Readonly<Record<string, string | undefined>>;
   log: Log;
@@ -26,7 +26,7 @@ const readySeconds = 15 * 60;
 const keepSeconds = 10 * 60;
 const helpTimeoutMs = 10_000;
 
-/** Those whose files are here; of others the log says so. */
+/** Returns commands for the existing files. Logs missing ones. */
 export async function fileCommands(options: FileCommandsOptions): Promise<CommandSettings[]> {
   const { config, log } = options;
   const { files } = config.engine;
@@ -40,7 +40,7 @@ export async function fileCommands(options: FileCommandsOptions): Promise<Comman
   return commands;
 }
 
-/** The commands that run model files, each with the ids of those that it has. */
+/** Returns the commands that run model files, each with its model ids. */
 export function filesElsewhere({ engine }: Config, commands: Commands): FileElsewhere[] {
   return engine.files.flatMap(({ program, model, draft }) => {
     const command = commands.find(fileEngineName(program, model));
@@ -48,7 +48,7 @@ export function filesElsewhere({ engine }: Config, commands: Commands): FileElse
   });
 }
 
-/** The command, or why there is none. */
+/** Returns the command, or why there is none. */
 async function commandOf(
   file: Config["engine"]["files"][number],
   models: readonly LlamaModel[],
@@ -77,7 +77,7 @@ async function commandOf(
     name: fileEngineName(file.program, file.model),
     command: [
       ...[program, "--model", model.path, "--alias", model.id, "--host", "127.0.0.1", "--port", portMark],
-      // The context is that of all places together.
+      // llama-server's context is that of all slots together.
       ...["--ctx-size", `${context * parallel}`, "--parallel", `${parallel}`],
       ...(threads === undefined ? [] : ["--threads", `${threads}`]),
       ...(model.capabilities?.completion === false ? ["--embeddings"] : []),
@@ -87,7 +87,7 @@ async function commandOf(
     ],
     ...{ env: {}, directory: undefined, models: [model.id], path: "/v1", readyPath: "/health", readySeconds },
     files: [model.path, ...(draft ? [draft.path] : []), ...(file.projector === undefined ? [] : [file.projector])],
-    // On a GPU it is not known how much of it goes there: that is measured.
+    // The part that a GPU takes is unknown, so it is measured.
     memory: need && !onGpus ? { ram: need.bytes + besides, gpu: {} } : undefined,
     ...{ keepSeconds: model.eager ? null : keepSeconds, preload: model.eager, pinned: model.eager },
     ...{ group: undefined, parallel, asleepGpu: undefined, ...usualSpeech },
@@ -96,7 +96,9 @@ async function commandOf(
   };
 }
 
-/** What the weights beside the model take, with a fifth for what is computed with them; undefined where one cannot be read. */
+/**
+ * Returns the memory of additional weights, plus a fifth for computing with them. Undefined if a file cannot be read.
+ */
 async function bytesOf(paths: readonly string[]): Promise<number | undefined> {
   let bytes = 0;
   for (const path of paths) {
@@ -107,7 +109,7 @@ async function bytesOf(paths: readonly string[]): Promise<number | undefined> {
   return bytes;
 }
 
-/** Recent versions load a draft and do not use it unless they are told how; older ones do not know the argument. */
+/** Recent versions load a draft model but need an argument to use it, which older ones do not know. */
 async function draftKind(program: string, environment: FileCommandsOptions["environment"]): Promise<string[]> {
   const child = Bun.spawn([program, "--help"], {
     env: commonEnvironment(environment),

@@ -1,15 +1,15 @@
-// Whether so much is held in memory that everybody is refused, and has been for longer than a burst takes.
+// Detects that the memory for buffered bytes is full for longer than a burst.
 
 import type { BufferedBytes } from "../base/bytes/buffered-bytes.ts";
 import type { Clock } from "../base/clock.ts";
 
-/** Clients are told to come again after 2 seconds. */
+/** Refused clients are told to retry after 2 seconds. */
 const longMs = 3_000;
 
 export class MemoryWatch {
   readonly #ledger: Pick<BufferedBytes, "isFull">;
   readonly #clock: Pick<Clock, "monotonicMs">;
-  /** Monotonic milliseconds of the first of the looks that all found it full. */
+  /** Monotonic time of the first of the consecutive polls that found it full. */
   #fullSinceMs: number | undefined;
 
   constructor(ledger: Pick<BufferedBytes, "isFull">, clock: Pick<Clock, "monotonicMs">) {
@@ -17,7 +17,7 @@ export class MemoryWatch {
     this.#clock = clock;
   }
 
-  /** To be called some times a second: memory that was full between two looks alone counts for nothing. */
+  /** Call it several times a second. Only consecutive full polls count. */
   look(): void {
     if (!this.#ledger.isFull) this.#fullSinceMs = undefined;
     else this.#fullSinceMs ??= this.#clock.monotonicMs();

@@ -1,4 +1,4 @@
-// Composes the commands that serve models, and the memory that they share.
+// Composes the commands that serve models, and their shared memory.
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { type Config, processEnvironment } from "../config/config.ts";
@@ -16,19 +16,19 @@ export interface ModelProcessesOptions {
   config: Config;
   clock: Clock;
   log: Log;
-  /** It takes requests: who waits for it may go on. */
+  /** Called when the command accepts requests, so that waiting ones continue. */
   onOpen(engine: CommandEngine): void;
-  /** It was loaded: what it can do is known. */
+  /** Called when the model is loaded and its abilities are known. */
   onLoaded(engine: CommandEngine): void;
 }
 
-/** Nothing is started before `start` of the commands. */
+/** Starts nothing before `start` of the commands. */
 export async function openModelProcesses(options: ModelProcessesOptions) {
   const { config, clock, log } = options;
   const { commands, files, memory } = config.engine;
   const groups = commands.flatMap(({ group }) => (group === undefined ? [] : [[groupPool(group), 1]]));
   const totals = { ...(await memoryOf(memory, commands.length + files.length > 0)), ...Object.fromEntries(groups) };
-  // Those of before may have been of commands that are configured no more.
+  // Earlier processes may belong to commands that are not configured any more.
   await endLeftProcesses({ dataDir: config.dataDir, log: options.log });
   const budget = new MemoryBudget(totals, clock);
   const environment = processEnvironment();
@@ -52,7 +52,7 @@ export async function openModelProcesses(options: ModelProcessesOptions) {
   };
 }
 
-/** The memory as operators see it. */
+/** Returns the memory budget for operators. */
 export function sharedMemory(budget: MemoryBudget): SharedMemory {
   const { pools, waiting, next } = budget.view();
   return { pools, next, behind: new Map(waiting.map(({ name, behind }) => [name, behind])) };

@@ -1,4 +1,4 @@
-// Composes where requests for a model go: engines, upstreams and nodes, their catalog, health, load and places.
+// Composes the routing of model requests: engines, upstreams and nodes, their catalog, health, load and slots.
 
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
@@ -38,23 +38,26 @@ export interface ModelRoutingOptions {
   clock: Clock;
   log: Log;
   version: string;
-  /** Interval in which servers that requests go to are asked how busy they are; undefined: as usual. */
+  /** Interval of reading the load of servers in use. Undefined: the default. */
   loadReadMs: number | undefined;
-  /** The address that clients use, with `/v1`; asked late, as a port of 0 is known only once the server listens. */
+  /** Returns the base URL with `/v1`. Called late, because a port of 0 is known only once the server listens. */
   baseUrl(): string;
   opened: Opened;
 }
 
 export type ModelRouting = Awaited<ReturnType<typeof openModelRouting>>;
 
-/** Resolves when the built-in engine's models are known; nothing is loaded, and no node let in, before `start` of either. */
+/**
+ * Resolves when the built-in engine's models are known. Nothing is loaded, and no node accepted, before `start` of
+ * either.
+ */
 export async function openModelRouting(options: ModelRoutingOptions) {
   const { db, config, governance, feed, replicas, clock, log, version, baseUrl, opened } = options;
   const catalog = new Catalog({ log, clock });
   const { commands, budget } = await openModelProcesses({
     ...{ config, clock, log },
     onOpen: (command) => capacity.opened(command),
-    // The catalog tells the router that it is there: what failed before says nothing of the process of now.
+    // The catalog notifies the router: earlier failures do not concern the new process.
     onLoaded: (command) => void catalog.refreshSource(command),
   });
   opened.add(commands);
@@ -108,7 +111,7 @@ export async function openModelRouting(options: ModelRoutingOptions) {
   });
   await Promise.all([upstreams.load(), managedModels.load()]);
   configure();
-  // Known before the first request can come; loading waits until it is clear that the port is free.
+  // Known before the first request; loading waits until the port is certainly free.
   await catalog.refreshSource(engine, ...commands.engines);
 
   const watcher = followOthers({ config, store, feed, log, opened }, async () => {
@@ -134,7 +137,7 @@ function queueBounds({ limits: { queue, queueSeconds } }: ReloadableConfig) {
   return { maxWaiting: queue, maxWaitMs: queueSeconds * 1000 };
 }
 
-/** Reads anew what another replica has changed. A file of SQLite has no other writer of what is routed by. */
+/** Follows changes of other replicas. A SQLite file has no other writer of routing settings. */
 function followOthers(
   {
     config,

@@ -1,4 +1,4 @@
-// Composes the network of nodes: those that serve this gateway, and this machine as a node of another.
+// Composes the network of nodes: nodes of this gateway, and this machine as a node of another.
 
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
@@ -40,24 +40,24 @@ export interface NodeNetworkOptions {
   clock: Clock;
   log: Log;
   version: string;
-  /** The address that clients use, with `/v1`; asked late. */
+  /** Returns the base URL with `/v1`. Called late. */
   baseUrl(): string;
-  /** Gives the catalog the sources as they are now. */
+  /** Updates the sources of the catalog. */
   configure(): void;
-  /** Reads anew which upstreams and nodes are drained. */
+  /** Reloads which upstreams and nodes are drained. */
   drainedChanged(): Promise<void>;
   opened: Opened;
 }
 
 export type NodeNetwork = Awaited<ReturnType<typeof openNodeNetwork>>;
 
-/** The timeouts of upstreams that do not name their own. */
+/** Default timeouts of upstreams. */
 const [firstByteTimeoutMs, idleTimeoutMs] = [600_000, 900_000];
 
-/** Levels of a body that comes from the gateway, however few this machine takes itself. */
+/** Maximum nesting of a body from the gateway, regardless of this machine's own limit. */
 const deepest = 256;
 
-/** To be called before the catalog is configured for the first time. Rejects where the database cannot be asked. */
+/** Call it before the catalog is configured for the first time. Rejects if the database cannot be read. */
 export async function openNodeNetwork(options: NodeNetworkOptions) {
   const { db, governance, feed, replicaId, sources, catalog, router, capacity, clock, log, opened } = options;
   const gatewayUrl = () => options.baseUrl().replace(/\/v1$/, "");
@@ -70,11 +70,11 @@ export async function openNodeNetwork(options: NodeNetworkOptions) {
     const engines = directory.engines().map(({ engine }) => engine);
     const before = reachable;
     reachable = new Set(engines.filter((engine) => engine.accepts));
-    // Failures of the lost connection are no fault of the node's any more.
+    // Failures of the lost connection do not count against the reconnected node.
     for (const engine of reachable) if (!before.has(engine)) router.reached(engine);
     warnOfHidden();
     toolNodes.changed();
-    // Requests that wait look again for where they may go.
+    // Waiting requests are routed again.
     void catalog.refreshSource(...engines).then(() => capacity.regroup());
   };
   const directory: NodeDirectory = new NodeDirectory({
@@ -84,7 +84,7 @@ export async function openNodeNetwork(options: NodeNetworkOptions) {
   const toolNodes = new DirectoryToolNodes({ directory, router });
   sources.nodes = () => directory.engines();
   let hidden: ReadonlySet<string> = new Set();
-  /** A configuration file may name an upstream as a node is named, which then stands back. */
+  /** If the file names an upstream like a node, the node is hidden. */
   const warnOfHidden = () => {
     const shown = new Set(sources.known().map(({ engine }) => engine));
     const now = directory.engines().filter(({ engine }) => !shown.has(engine));
@@ -141,12 +141,12 @@ export async function openNodeNetwork(options: NodeNetworkOptions) {
       forwardVerifier: new ForwardVerifier(forwardKey, clock),
       replicaId,
     },
-    /** To be called after a change of the configuration file. */
+    /** Call it after a change of the configuration file. */
     reconfigured(): void {
       warnOfHidden();
       tools.reconfigured();
     },
-    /** To be called once the server listens. */
+    /** Call it once the server listens. */
     start(): void {
       directory.start();
       uplink.start();
@@ -156,7 +156,7 @@ export async function openNodeNetwork(options: NodeNetworkOptions) {
         await directory.close();
       });
     },
-    /** Takes nothing new, either way; resolves when what came from this machine's own gateway has ended. */
+    /** Accepts nothing new in either direction. Resolves when requests of this machine's own gateway have ended. */
     async drain(): Promise<void> {
       directory.drain();
       await uplink.drain();

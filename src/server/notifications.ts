@@ -1,4 +1,4 @@
-// Composes what accounts and operators are told of: what watches, what keeps it, and what delivers it.
+// Composes notifications: what detects events, stores them, and delivers them.
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config/config.ts";
@@ -28,9 +28,9 @@ import type { ModelRouting } from "./model-routing.ts";
 import type { Opened } from "./opened.ts";
 import type { People } from "./people.ts";
 
-/** Intervals and more that a test does not wait for; the usual ones where left out. */
+/** Intervals that tests shorten. Missing ones have defaults. */
 export interface NotificationTimes {
-  /** In which quotas, incidents and the queue are looked at. */
+  /** Interval of checking quotas, incidents and the queue. */
   everyMs?: number;
   posting?: Partial<Pick<PostOptions, "resolve" | "timeoutMs" | "ca">>;
 }
@@ -42,7 +42,7 @@ export interface NotificationOptions {
   people: Pick<People, "people" | "issuer">;
   routing: Pick<ModelRouting, "sources" | "router" | "network">;
   replicas: Replicas;
-  /** Told of all requests; the one that comes of this is to be told in its place. */
+  /** The observer of all requests. The returned one replaces it. */
   observer: Observer;
   clock: Clock;
   log: Log;
@@ -52,7 +52,7 @@ export interface NotificationOptions {
 
 export type NotificationParts = ReturnType<typeof openNotifications>;
 
-/** How long notices are looked for that are past their time. */
+/** Interval of deleting expired notifications. */
 const sweepMs = 600_000;
 
 export function openNotifications(options: NotificationOptions) {
@@ -65,7 +65,7 @@ export function openNotifications(options: NotificationOptions) {
     new SqlDeliveryStore(db),
   ];
   const rules = { allowLoopback: config.webhookLoopback };
-  // Apart from the one of sign-in: its places are for people who wait at a page.
+  // Separate from the mailer of sign-in, whose slots are for people who wait at a page.
   const mail = config.mail && new SmtpMailer(config.mail);
   const deliverer = opened.add(
     new Deliverer({

@@ -1,4 +1,4 @@
-// Opens what tells how the server does: whether it is ready, metrics, figures for operators, traces.
+// Opens readiness, metrics, operators' figures and traces.
 
 import { bufferedBytes } from "../base/bytes/buffered-bytes.ts";
 import type { Clock } from "../base/clock.ts";
@@ -40,7 +40,7 @@ export interface ObservationOptions {
     ModelRouting,
     "budget" | "catalog" | "router" | "capacity" | "overflow" | "commands" | "sources" | "network"
   >;
-  /** The server that listens; asked once it does. */
+  /** The listening server; called only then. */
   http: ServerMetricsOptions["http"];
   batches: ServerMetricsOptions["batches"];
   shadows: ServerMetricsOptions["shadows"];
@@ -48,24 +48,24 @@ export interface ObservationOptions {
   ofWorkers: ServerMetricsOptions["ofWorkers"];
   formSpace: ServerMetricsOptions["formSpace"];
   isDraining(): boolean;
-  /** The bounds by which spans are sent; undefined: as usual. */
+  /** Bounds for sending spans. Undefined: the defaults. */
   spanBounds: Partial<ExportBounds> | undefined;
   opened: Opened;
 }
 
 export interface Observation {
-  /** Told of each exchange and each inference request. */
+  /** Observes each exchange and each inference request. */
   observer: Observer;
   guardrailFound(finding: GuardrailFinding): void;
-  /** Told of each call of a tool. */
+  /** Observes each tool call. */
   toolObserver: ToolObserver;
-  /** Undefined where nobody wants traces. */
+  /** Undefined if traces are not configured. */
   tracer: Tracer | undefined;
   readiness: ServiceRouteDeps["readiness"];
   health: SystemHealth;
   /** HTTP requests that ended so far. */
   answered(): number;
-  /** To be told of an upstream that took a request of another process of this server. */
+  /** Notes that an upstream accepted a request of another process of this server. */
   tookRequest(upstream: string): void;
   metrics: MetricsRouteDeps["metrics"];
 }
@@ -137,7 +137,7 @@ export async function openObservation(options: ObservationOptions): Promise<Obse
   };
 }
 
-/** Loads tracing, of which nothing is loaded where nobody wants traces. */
+/** Loads tracing code only if traces are configured. */
 async function loadTracing(
   config: TracingConfig,
   more: Pick<TracingOptions, "log" | "version" | "instanceId" | "bounds">,

@@ -1,11 +1,11 @@
-// The parts that a start has opened, to be closed in the opposite order.
+// The opened parts of a start, which are closed in reverse order.
 import type { Log } from "../base/log.ts";
 
 export class Opened {
   readonly #closers: (() => unknown)[] = [];
   #closing: Promise<void> | undefined;
 
-  /** Closes the part with the others; returns it, so that it can be made in the same line. */
+  /** Registers the part for closing, and returns it. */
   add<Part extends { close(): unknown }>(part: Part): Part {
     this.onClose(() => part.close());
     return part;
@@ -15,7 +15,7 @@ export class Opened {
     this.#closers.push(close);
   }
 
-  /** One part that fails to close must not keep the others, the ledger and the lock among them, from being closed. */
+  /** If closing one part fails, the others, including ledger and lock, are still closed. */
   close(log: Log): Promise<void> {
     this.#closing ??= this.#closeEach(log);
     return this.#closing;

@@ -1,4 +1,4 @@
-// Composes the calls of the gateway's own, and finds out in whose name they are made.
+// Composes the gateway's own requests and finds the principal for them.
 import type { Clock } from "../base/clock.ts";
 import type { Config, ReloadableConfig } from "../config/config.ts";
 import type { InferenceDeps } from "../inference/call.ts";
@@ -8,14 +8,14 @@ import type { Governance } from "./governance.ts";
 
 export interface OwnCallsOptions {
   config: Pick<Config, "mode">;
-  /** The configuration as it is now. */
+  /** Returns the current configuration. */
   current(): Pick<ReloadableConfig, "limits">;
   governance: Pick<Governance, "keys" | "accounts">;
   inference: InferenceDeps;
   clock: Clock;
 }
 
-/** A first key that was replaced is followed by its successor within this time. */
+/** Maximum delay after which the successor of a rotated first key is used. */
 const rememberedMs = 60_000;
 
 export function openOwnCalls({ config, current, governance, inference, clock }: OwnCallsOptions): GatewayCalls {
@@ -35,8 +35,8 @@ export function openOwnCalls({ config, current, governance, inference, clock }: 
 }
 
 /**
- * All who ask while it is looked for share that. Once one was found nobody waits for the database: it is looked for again
- * behind who asks, and where that fails it is the last one.
+ * Concurrent callers share one lookup. After the first success no caller waits for the database: the lookup is repeated
+ * in the background, and if it fails, the last result stays.
  */
 export function rememberedOperator(
   find: () => Promise<Operator | undefined>,

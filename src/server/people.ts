@@ -1,4 +1,4 @@
-// Composes what people and apps sign in with: accounts, sessions, passkeys, single sign-on, the authorization server.
+// Composes the sign-in of people and apps: accounts, sessions, passkeys, single sign-on, the authorization server.
 
 import { BrowserSessions, idleSeconds } from "../accounts/browser-sessions.ts";
 import { FailedSignIns } from "../accounts/failed-sign-ins.ts";
@@ -41,19 +41,19 @@ export interface PeopleOptions {
   log: Log;
   governance: Governance;
   locality: Locality;
-  /** The address that clients use, with `/v1`; asked late, as a port of 0 is known only once the server listens. */
+  /** Returns the base URL with `/v1`. Called late, because a port of 0 is known only once the server listens. */
   baseUrl(): string;
-  /** How documents of clients are fetched; as usual unless a test has them on this machine. */
+  /** How documents of clients are fetched. A test has them on this machine. */
   documentFetch?: Partial<Pick<ClientDocumentsOptions, "resolve" | "ca" | "timeoutMs">> | undefined;
   opened: Opened;
 }
 
 export type People = ReturnType<typeof openPeople>;
 
-/** No token of theirs counts any more; for whoever looks why. */
+/** Retired keys accept no token, and are kept only for inspection. */
 const retiredKeysKeptSeconds = 30 * 86_400;
 
-/** Opens what the routes for people and apps need beside `Governance`. */
+/** Opens what the routes for people and apps need besides `Governance`. */
 export function openPeople(options: PeopleOptions) {
   const { db, config, clock, log, governance, locality, baseUrl, opened } = options;
   const { accounts, audit, authenticator, keyFor, limits, pepper, peppers, secretId, secretRotation } = governance;
@@ -107,7 +107,7 @@ export function openPeople(options: PeopleOptions) {
         oauth: (nowSeconds) => oauth.prune(nowSeconds),
         outside_clients: (nowSeconds) => outsideClients.prune(nowSeconds),
         links: (nowSeconds) => people.pruneLinks(nowSeconds),
-        // There may be many of them, and in minutes each is worth nothing.
+        // There may be many, which are worthless after minutes.
         pending: () => pendingStore.prune(clock.nowSeconds()),
         signing_keys: (nowSeconds) => signingKeyStore.pruneSigningKeys(nowSeconds - retiredKeysKeptSeconds),
       },
@@ -151,21 +151,21 @@ export function openPeople(options: PeopleOptions) {
     sessionPrincipals: new SessionPrincipals({ sessions, authenticator, isOwnOrigin: isOwn, environment }),
     isOwnOrigin: isOwn,
     pageOrigin: (req: IncomingRequest) => pageOrigin(req, publicUrl, locality),
-    // Browsers say where a form comes from by headers of their own, but by plain http only to this machine.
+    // Browsers send the origin of a form in separate headers, but over plain http only to this machine.
     formReferrerPolicy: () => (publicUrl?.startsWith("http:") ? ("same-origin" as const) : undefined),
     environment,
     formKey,
     sealingKey: keyFor("oauth-seal-v1"),
     issuer,
     audience: baseUrl,
-    /** Whether nobody can sign in yet. */
+    /** Reports whether no person can sign in yet. */
     async isNew(): Promise<boolean> {
       hasPeople ||= (await people.listPeople({ after: undefined, limit: 1 })).length > 0;
       return !hasPeople;
     },
     /**
-     * The link of the first person, as long as there is none. Where nobody else has shown it, one that was made before
-     * works no more.
+     * Returns the link of the first person, unless there is one. Invalidates an earlier link, unless another process
+     * showed it.
      */
     async setupLink(): Promise<string | undefined> {
       if ((await people.listPeople({ after: undefined, limit: 1 })).length > 0) return undefined;

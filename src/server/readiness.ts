@@ -1,4 +1,4 @@
-// Whether this process takes requests, and what it does without: asked by monitors and load balancers, so never slow.
+// The readiness of this process, for monitors and load balancers, with bounded checks.
 import type { CheckState, Readiness } from "../http/api/service-routes.ts";
 import type { Catalog } from "../inference/models/catalog.ts";
 import type { SpoolLedger } from "../ledger/ledger.ts";
@@ -14,36 +14,36 @@ export interface ReadinessOptions {
   ledger: Pick<SpoolLedger, "reach" | "isWritable" | "isSpoolKept">;
   installation: Pick<InstallationWatch, "reach" | "secret" | "clock">;
   memory: Pick<MemoryWatch, "isFullForLong">;
-  /** Connections of clients, once it listens. */
+  /** Client connections, once the server listens. */
   connections(): { open: number; limit: number };
-  /** Undefined where the database is not shared. */
+  /** Undefined if the database is not shared. */
   replicas: Pick<Replicas, "isUncoordinated"> | undefined;
-  /** Asks the disk of the database again, where it did not keep what was written last. Rejects where it still does not. */
+  /** Retries a failed sync of the database's disk. Rejects if it fails again. */
   resync(): Promise<void>;
-  /** The state of writes to the database: `lost` if it, or its file, was moved, emptied or replaced. */
+  /** The state of database writes: `lost` if the database, or its file, was moved, emptied or replaced. */
   writes(): "ok" | "refused" | "lost";
-  /** Whether limits are counted in Redis now; undefined where there is none. */
+  /** Whether limits are counted in Redis now. Undefined without Redis. */
   redis: (() => "ok" | "failed") | undefined;
   isDraining(): boolean;
 }
 
-/** A disk or a database that takes longer is judged by what was seen of it last. */
+/** If a disk or database takes longer, its last result counts. */
 const patienceMs = 1_000;
 
 export async function readinessOf(options: ReadinessOptions): Promise<Readiness> {
   const { authenticator, ledger, installation } = options;
   const looks = Promise.allSettled([ledger.reach(), installation.reach(), options.resync()]);
-  // A check that was late keeps its last result.
+  // A check that is late keeps its last result.
   await Promise.all([authenticator.reach(), withDeadline(looks, patienceMs).catch(() => {})]);
   return readinessNow(options);
 }
 
-/** The readiness as far as it is known without asking anybody: it is looked at all the time. */
+/** Returns the readiness from known results, without new checks. */
 export function readinessNow(options: ReadinessOptions): Readiness {
   const { authenticator, catalog, ledger, installation, memory, replicas, redis } = options;
   const database = authenticator.standing;
   const { open, limit } = options.connections();
-  // Parts whose failure refuses every request, or nearly every one, while another replica may well answer them.
+  // Checks whose failure affects nearly every request, while another replica may work.
   const needed: Record<string, CheckState> = {
     spool: ledger.isWritable ? "ok" : "failed",
     secret: installation.secret,
@@ -62,7 +62,8 @@ export function readinessNow(options: ReadinessOptions): Readiness {
     ...needed,
     ...(ledger.isWritable && !ledger.isSpoolKept ? { spool: "degraded" } : {}),
   };
-  // A server without its database serves whom it knows, for some minutes: others that are better off may not be there.
+  // Without its database a server still serves cached keys for some minutes, because other replicas may be affected
+  // too.
   const isReady = database !== "gone" && writes !== "lost" && isWhole(needed);
   return { status: isReady ? (isWhole(checks) ? "ready" : "degraded") : "not_ready", checks };
 }

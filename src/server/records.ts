@@ -1,4 +1,4 @@
-// Opens what is shared by all replicas, or by nobody: the data directory, the records, and word of changes.
+// Opens the data directory, the database and the feed of changes.
 import { chmodSync, closeSync, existsSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../base/clock.ts";
@@ -23,7 +23,7 @@ export interface RecordsOptions {
   config: Config;
   log: Log;
   version: string;
-  /** Bounds of PostgreSQL's pool; undefined: the usual. */
+  /** Bounds of PostgreSQL's pool. Undefined: the defaults. */
   databaseBounds: PoolBounds | undefined;
   opened: Opened;
 }
@@ -34,7 +34,7 @@ export interface Records {
   replicas: Replicas;
 }
 
-/** Rejects with a StartError where another server has the directory, or the database cannot be used. */
+/** Rejects with a StartError if another server has the directory, or the database cannot be used. */
 export async function openRecords({ config, log, version, databaseBounds, opened }: RecordsOptions): Promise<Records> {
   const { dataDir, databaseUrl, redisUrl } = config;
   prepareDirectory(dataDir);
@@ -54,7 +54,7 @@ export async function openRecords({ config, log, version, databaseBounds, opened
   if (checkpoints) opened.add(checkpoints);
   let feed: ChangeFeed = noChangeFeed;
   if (redisUrl !== undefined) {
-    // All that is Redis's is loaded only where there is one.
+    // Redis code is loaded only if Redis is configured.
     const { RedisChangeFeed } = await import("../storage/redis/redis-change-feed.ts");
     feed = opened.add(await RedisChangeFeed.open({ url: redisUrl, log }));
   }
@@ -69,7 +69,7 @@ export async function openRecords({ config, log, version, databaseBounds, opened
   return { db, feed, replicas };
 }
 
-/** It is so while replicas are replaced one by one, and after an upgrade was undone. */
+/** This is normal during a rolling upgrade and after going back. */
 async function tellOfNewerSchema(db: Database, log: Log): Promise<void> {
   const { version, known, madeBy } = await schemaState(db, dialectOf(db));
   if (version <= known) return;
@@ -80,19 +80,19 @@ async function tellOfNewerSchema(db: Database, log: Log): Promise<void> {
   });
 }
 
-/** Makes the directory for its owner only: keys' digests, usage and stored chats are in it. */
+/** Makes the directory private, because it has keys' digests, usage and stored chats. */
 function prepareDirectory(dataDir: string): void {
   makeDirectory(dataDir);
   for (const name of lockNames) makePrivate(join(dataDir, name));
 }
 
 /**
- * A directory that was there, such as a mounted volume, may be open to others, so its files are not; SQLite gives its
+ * An existing directory, such as a mounted volume, may be open to others, so its files are private; SQLite gives its
  * journals the mode of the database.
  */
 function prepareDatabase(dataDir: string): void {
   makePrivate(join(dataDir, databaseName));
-  // Left by a process that was killed: they are used on as they are.
+  // A killed process leaves these, and they are reused as they are.
   for (const name of [`${databaseName}-wal`, `${databaseName}-shm`]) {
     const file = join(dataDir, name);
     if (existsSync(file)) chmodSync(file, 0o600);

@@ -1,10 +1,10 @@
-// Seals what clients keep for us between two requests, such as the thoughts of a model, and makes pseudonyms for what they say.
+// Seals values that clients keep between two requests, such as reasoning, and makes pseudonyms for user ids.
 import { createHmac } from "node:crypto";
 import type { Keys } from "../domain/key-ring.ts";
 import type { AccountSeal } from "../domain/seal.ts";
 import { seal, unseal } from "../policy/credentials/sealing.ts";
 
-/** What one account got sealed opens for that account alone. */
+/** A value sealed for one account opens only for that account. */
 export function replySeals(keys: Keys, pseudonymKey: Uint8Array): (accountId: string) => AccountSeal {
   return (accountId) => {
     const context = `reply ${accountId}`;

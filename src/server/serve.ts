@@ -1,4 +1,4 @@
-// The composition root: the only file that knows all adapters. A test starts it on port 0 with a temporary directory.
+// The composition root: the only file that knows all adapters. Tests start it on port 0 with a temporary directory.
 import { join } from "node:path";
 import packageJson from "../../package.json" with { type: "json" };
 import { AccountMemory, bufferedBytes } from "../base/bytes/buffered-bytes.ts";
@@ -70,44 +70,44 @@ export type { FirstKey };
 
 export interface ServeOptions {
   log: Log;
-  /** Takes whole lines that workers have logged. Left out: to standard output. */
+  /** Takes whole log lines of workers. Default: standard output. */
   passLines?: (lines: Uint8Array) => void;
   clock?: Clock;
-  /** The places to look for model servers on this machine. */
+  /** The addresses to check for model servers on this machine. */
   localServers?: readonly LocalServer[];
-  /** From where models are pulled; a test has a hub of its own. */
+  /** The source of pulled models. A test has a hub of its own. */
   hub?: () => Hub;
   /** Silence of an engine after which a stream gets a comment line. */
   heartbeatMs?: number;
-  /** Limits on slow and silent clients; those left out as usual. */
+  /** Limits on slow and silent clients. Missing ones have defaults. */
   httpLimits?: Partial<Http1Limits>;
-  /** Interval in which engines are asked for their models. */
+  /** Interval of polling engines for their models. */
   pollMs?: number;
-  /** Bounds of PostgreSQL's pool; the usual unless a test has less patience. */
+  /** Bounds of PostgreSQL's pool. Tests shorten them. */
   databaseBounds?: PoolBounds;
-  /** Bounds by which spans are sent; the usual unless a test has less patience. */
+  /** Bounds for sending spans. Tests shorten them. */
   spanBounds?: Partial<ExportBounds>;
-  /** Interval in which servers that requests go to are asked how busy they are. */
+  /** Interval of reading the load of servers in use. */
   loadReadMs?: number;
-  /** Limits on clients that need no credential; a test reaches them sooner. */
+  /** Limits of clients without a credential. Tests lower them. */
   addressLimits?: Partial<Record<AddressLimit, number>>;
-  /** Times of what is told and delivered; the usual unless a test has less patience. */
+  /** Times of notifications and deliveries. Tests shorten them. */
   notificationTimes?: NotificationTimes;
-  /** How documents of clients are fetched; a test has them on this machine. */
+  /** How documents of clients are fetched. Tests have them on this machine. */
   documentFetch?: PeopleOptions["documentFetch"];
-  /** Times of the work on batches; the usual unless a test has less patience. */
+  /** Times of the work on batches. Tests shorten them. */
   batchTimes?: BatchTimes;
-  /** Told of every statement; a test shows with it what reads nothing. */
+  /** Called for each statement. Tests show with it that code reads nothing. */
   onDatabaseUse?: () => void;
-  /** MCP servers in the place of those of the file; a test changes them. */
+  /** Replaces the file's MCP servers. Tests change them. */
   mcpServers?: () => readonly McpServer[];
 }
 
 export interface RunningServer {
-  /** The address it listens on, e.g. `http://127.0.0.1:7545`. */
+  /** The address on which it listens, e.g. `http://127.0.0.1:7545`. */
   url: string;
   port: number;
-  /** The address that clients use; ends in `/v1`. */
+  /** The base URL of clients; ends in `/v1`. */
   baseUrl: string;
   firstKey: FirstKey;
   catalog: Catalog;
@@ -116,33 +116,33 @@ export interface RunningServer {
   capacity: Capacity;
   governance: Governance;
   people: People;
-  /** Tokens of people for MCP servers. */
+  /** People's tokens for MCP servers. */
   personConnections: PersonConnections;
   replicas: Replicas;
   network: NodeNetwork;
   notices: NotificationParts;
   ownCalls: OwnCalls;
-  /** How calls of tools are counted, and how their servers ask models. */
+  /** Recording of tool calls, and sampling of their servers. */
   tools: ToolUseParts;
-  /** Deletes what has expired now; the server does so every minute. */
+  /** Deletes expired files now, which also happens every minute. */
   sweepFiles(): Promise<void>;
-  /** Undefined where this process serves all requests. */
+  /** Undefined if this process serves all requests. */
   workers: Workers | undefined;
-  /** Works once, for the first person; undefined where there is somebody already. A secret. */
+  /** The one-time link of the first person. Undefined if there is one. A secret. */
   setupLink: string | undefined;
-  /** Model servers found on this machine at start; resolves once the look is done. */
+  /** Model servers found on this machine at start; resolves after the check. */
   localServers: Promise<readonly FoundServer[]>;
-  /** HTTP requests: those that ended so far, and those without a whole answer. */
+  /** Numbers of HTTP requests: ended, and without a complete answer. */
   requests(): { ended: number; open: number };
-  /** The text without the credentials that any engine, also one that operators added, is sent. */
+  /** Removes the credentials of all engines, including added ones, from the text. */
   redact(text: string): string;
-  /** Takes over a changed file's part that can change while running. */
+  /** Applies the reloadable part of a changed file. */
   reload(config: ReloadableConfig, needRestart?: readonly string[]): Promise<void>;
-  /** Tells those who operate it that a changed file was not taken over. */
+  /** Reports to operators that a changed file was refused. */
   reloadRefused(why: string): void;
   /**
-   * Stops the server. It is not ready from now on, and still answers for `lameDuckMs`; then it refuses new requests,
-   * lets open ones end for `drainMs`, and closes everything.
+   * Stops the server. It reports not ready at once and still serves for `lameDuckMs`. Then it refuses new requests,
+   * gives open ones `drainMs`, and closes everything.
    */
   close(drainMs?: number, lameDuckMs?: number): Promise<void>;
 }
@@ -151,7 +151,7 @@ const defaultPollMs = 30_000;
 const defaultHeartbeatMs = 10_000;
 const farewellMs = 500;
 const defaultHub = (): Hub => ({ ...loadPullSource(), timing: defaultHubTiming });
-/** A load balancer that asks nobody whether he is ready learns it from refusals, which it passes on to another replica. */
+/** How long connections are refused, for load balancers without readiness checks. */
 const refusingMs = 1_000;
 
 export async function serve(config: Config, options: ServeOptions): Promise<RunningServer> {
@@ -175,7 +175,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     opened,
   });
   let baseUrl = "";
-  /** Id of the key in credentials.json, where this server is for development on one machine. */
+  /** Id of the key in credentials.json, for development on one machine. */
   let ownerKeyId: string | undefined;
   let workers: Workers | undefined;
   const used = options.onDatabaseUse ? observed(db, options.onDatabaseUse) : db;
@@ -360,7 +360,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
   engine.start();
   routing.commands.start();
   network.start();
-  // Only now, when nothing can keep the server from telling it: the key is shown once.
+  // The key is shown once, so it is made when nothing can prevent showing it.
   const accountId = await accounts.ensureFirstAccount(clock.nowSeconds());
   const environment = config.mode === "development" ? "dev" : "live";
   useCredentialsOf(config.dataDir, environment);
@@ -406,7 +406,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     vainPolicies.tell();
   };
   void localServers.then(refresh);
-  // Production only tells once what it found: it does not serve it.
+  // In production found servers are only logged, once, and not served.
   const again = config.mode === "development" ? look : async () => {};
   const poller = setInterval(() => void again().then(refresh), pollMs);
   opened.onClose(() => clearInterval(poller));
@@ -440,10 +440,10 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
       governance.reconfigure(changed);
       workers?.configure(changed);
       configure();
-      // No request is served without a guardrail that its model has by now.
+      // Workers learn of guardrails before they serve further requests.
       workers?.tellModels();
       network.reconfigured();
-      // An MCP server that is another one now, or gone, is let go of at once, and who listens hears of it.
+      // Connections to changed or removed MCP servers end at once, and subscribers are notified.
       toolParts.mcpServers.all();
       await refresh();
       capacity.regroup();
@@ -460,17 +460,16 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
         await Bun.sleep(lameDuckMs);
         refusing = true;
         workers?.turnAway();
-        // The wait comes before the port is closed: what is on its way to it then would be cut off without an answer.
+        // Waits before the port is closed, so that connections on their way are not cut off without an answer.
         await Bun.sleep(refusingMs);
       }
-      // What workers hand over is answered until they have ended.
-      // Others go on with its batches at once.
+      // Handed-over requests are answered until the workers have ended. Other replicas continue its batches at once.
       void batches.batchRunner.close();
       const ended = workers?.stop(drainMs);
       const served = ended ? ended.then(() => server.stop()) : server.stop();
       const drained = Promise.all([served, network.drain(), backgroundRuns.idle()]);
       await Promise.race([drained, Bun.sleep(drainMs)]);
-      // Clients that are still served then are told so, and given a moment to receive it.
+      // Remaining clients are notified and get a moment to receive that.
       stopping.begin();
       await Promise.race([drained, Bun.sleep(Math.min(drainMs, farewellMs))]);
       await ended;
@@ -479,14 +478,14 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
   };
 }
 
-/** What this process and its workers share. Throws the system's error where somebody listens on the port. */
+/** Opens what this process and its workers share. Throws the system's error if the port is in use. */
 function openShared({ host, port, dataDir }: Config, opened: Opened): { directory: string; port: number } {
   const free = freePort(host, port);
   const { path } = opened.add(socketDirectory(dataDir));
   return { directory: path, port: free };
 }
 
-/** A later start may have another address; the key in the file is known to nobody else. */
+/** The address may change, but the key in the file exists nowhere else. */
 function keepAddress(dataDir: string, baseUrl: string): void {
   const existing = readCredentials(dataDir);
   if (existing && existing.base_url !== baseUrl) writeCredentials(dataDir, { ...existing, base_url: baseUrl });

@@ -1,19 +1,19 @@
-// Says why a server cannot start in words that lead to the remedy, whatever part of it failed.
+// Explains why a server cannot start, with a remedy, whatever part failed.
 import { statfsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { GatewayError, StartError } from "../base/errors.ts";
 
-/** Errors of a file system (errno(3)), and of SQLite where its file, its log or its shared memory cannot grow. */
+/** Errors of a full file system (errno(3)), and of SQLite if its file, log or shared memory cannot grow. */
 const noRoom = /\b(ENOSPC|EDQUOT|SQLITE_FULL)\b|no space left on device|disk quota exceeded|database or disk is full/i;
-/** SQLite's codes for a full disk where it maps a file into memory. */
+/** SQLite's codes for a full disk when it maps a file into memory. */
 const maybeNoRoom = /\bSQLITE_(IOERR|CANTOPEN)/;
-/** SQLite's codes for a file that is damaged, or none of SQLite. */
+/** SQLite's codes for a damaged file, or one of another format. */
 const damaged = /\bSQLITE_(CORRUPT|NOTADB)/;
 /** PostgreSQL's `disk_full`, of class 53 of its error codes. */
 const postgresIsFull = /\b53100\b/;
 const smallestRoomBytes = 1_000_000;
 
-/** `error` itself where it says already what to do. */
+/** Returns `error` itself if its message has the remedy. */
 export function startFailure(error: unknown, dataDir: string): unknown {
   const said = wholeText(error);
   if (postgresIsFull.test(said)) {
@@ -36,7 +36,7 @@ export function startFailure(error: unknown, dataDir: string): unknown {
     );
   }
   if (!(error instanceof GatewayError)) return error;
-  // An error that tells a request to try again later is the end of a start.
+  // An error that tells requests to retry later ends a start.
   const detail = error.detail === undefined ? "" : ` (${error.detail})`;
   return new StartError(
     `The server cannot start: ${error.message}${detail} Look at the database, and at HEADRACE_REDIS_URL where that is set; then start again.`,
@@ -44,17 +44,14 @@ export function startFailure(error: unknown, dataDir: string): unknown {
   );
 }
 
-/** Codes and messages of the error and of all that caused it. */
+/** Returns the codes and messages of the error and its causes. */
 function wholeText(error: unknown, depth = 0): string {
   if (!(error instanceof Error) || depth > 8) return String(error);
   const { code, detail } = error as { code?: unknown; detail?: unknown };
   return [code, error.message, detail, error.cause && wholeText(error.cause, depth + 1)].join(" ");
 }
 
-/**
- * Free bytes of the file system that has the directory, or the nearest one above it that exists; infinite where nobody
- * can tell.
- */
+/** Returns the free bytes of the directory's file system, or of the nearest existing parent's; infinite if unknown. */
 function freeBytes(path: string): number {
   try {
     const { bavail, bsize } = statfsSync(path);

@@ -1,4 +1,4 @@
-// Gathers how the server does, for its operators: cheap figures of this moment.
+// Gathers current figures for operators, cheaply.
 import type { Config } from "../config/config.ts";
 import type { SystemFigures } from "../http/api/admin/system-routes.ts";
 import type { ServiceRouteDeps } from "../http/api/service-routes.ts";
@@ -11,7 +11,7 @@ import { databaseSize } from "../storage/sql/database-size.ts";
 import { EventLoopDelay } from "./event-loop-delay.ts";
 import type { Governance } from "./governance.ts";
 
-/** Figures are there to see what is wrong: they do not wait for what hangs. */
+/** The figures help during faults, so they do not wait for hanging parts. */
 const sizeMs = 800;
 
 export interface SystemHealthOptions {
@@ -24,9 +24,9 @@ export interface SystemHealthOptions {
   governance: Pick<Governance, "ledger" | "authenticator" | "secretRotation">;
   capacity: Pick<Capacity, "waiting">;
   readiness: ServiceRouteDeps["readiness"];
-  /** Texts of the metrics of workers; left out: there are none. */
+  /** Returns the workers' metrics as texts. Undefined without workers. */
   ofWorkers?: (() => Promise<readonly string[]>) | undefined;
-  /** Told how late the event loop is, ten times a second. */
+  /** Called with the event-loop delay ten times a second. */
   onDelay: (delayMs: number) => void;
 }
 
@@ -43,7 +43,7 @@ export class SystemHealth {
 
   async figures(): Promise<SystemFigures> {
     const { version, config, startedAt, db, replicas, governance, capacity, readiness, ofWorkers } = this.#options;
-    // Read before the checks, which look for changes and forget what may have.
+    // Read before the checks, which may drop cached credentials.
     const { cached, unconfirmedMs } = governance.authenticator.figures;
     const [{ checks }, size, secret, texts = []] = await Promise.all([
       readiness(),

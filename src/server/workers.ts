@@ -1,4 +1,4 @@
-// The worker processes of this server, as its parts have them: what they are told, and what they tell.
+// The worker processes of this server, with the messages to and from them.
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join, resolve } from "node:path";
@@ -21,7 +21,7 @@ import type { WorkerSetup } from "./worker/worker.ts";
 
 export interface WorkersOptions {
   config: Config;
-  /** The port that they share. */
+  /** The shared port. */
   port: number;
   baseUrl: string;
   heartbeatMs: number;
@@ -32,16 +32,16 @@ export interface WorkersOptions {
   governance: Governance;
   routing: Pick<ModelRouting, "catalog" | "sources" | "router">;
   quotaWatch: { used(party: Pick<Principal, "limits"> & { account: { id: string } }): void };
-  /** Those of this process, which are counted with theirs. */
+  /** Open requests of this process, which are counted together with the workers'. */
   openRequests: Pick<OpenRequests, "enter">;
   errorWatch: Pick<ErrorWatch, "count">;
-  /** Told of upstreams that took requests, some moments later. */
+  /** Called, with a short delay, when upstreams accepted requests of workers. */
   tookRequest(upstream: string): void;
   log: Log;
   passLines(lines: Uint8Array): void;
 }
 
-/** A change that no answer waits for, such as one of another replica, is told within this time. */
+/** Maximum delay of a change that no answer waits for, such as one of another replica. */
 const pollMs = 250;
 
 export class Workers {
@@ -49,7 +49,7 @@ export class Workers {
   readonly #processes: WorkerProcesses;
   readonly #timer: ReturnType<typeof setInterval>;
   readonly #parties = new WeakMap<LimitSet, OpenParty>();
-  /** What each told last, by its process id, and what those counted that are gone. */
+  /** The last metrics of each worker by process id, and the sums of ended ones. */
   readonly #figures = new Map<number, string>();
   #past = "";
   #mayDiffer = false;
@@ -89,22 +89,22 @@ export class Workers {
     this.#timer.unref();
   }
 
-  /** Resolves once all of them take requests. Rejects with a StartError where one cannot. */
+  /** Resolves when all workers accept requests. Rejects with a StartError if one cannot. */
   start(): Promise<void> {
     return this.#processes.start();
   }
 
-  /** For tests that kill them. */
+  /** For tests that kill workers. */
   get pids(): number[] {
     return this.#processes.pids;
   }
 
-  /** Credentials or limits were changed. */
+  /** Notifies workers of changed credentials or limits. */
   changed(): void {
     this.#processes.drop();
   }
 
-  /** None of them serves models as they were before from here on. */
+  /** Notifies workers of changed models. Afterwards none serves the former ones. */
   tellModels(): void {
     const { drained } = this.#options.routing.router;
     if (!this.#mayDiffer && drained === this.#drained) return;
@@ -117,7 +117,10 @@ export class Workers {
     this.#processes.configure(config);
   }
 
-  /** Texts of their metrics, and of what those counted that are gone: a sum that falls would be read as a new beginning. */
+  /**
+   * Returns the workers' metrics as texts, including those of ended ones, because a decreasing counter would look like
+   * a restart.
+   */
   async metrics(): Promise<string[]> {
     const told = await this.#processes.figures();
     for (const [pid, text] of this.#figures) {
@@ -129,7 +132,7 @@ export class Workers {
     return [...this.#figures.values(), ...(this.#past === "" ? [] : [this.#past])];
   }
 
-  /** Whether all that they settled is in the database: resolves once it is, or it cannot be helped. */
+  /** Resolves when all records of the workers are in the database, or that fails. Returns whether they are. */
   flush(): Promise<boolean> {
     return this.#processes.flush();
   }
@@ -142,7 +145,7 @@ export class Workers {
     this.#processes.leave();
   }
 
-  /** They refuse requests from now on. */
+  /** Makes workers refuse requests from now on. */
   turnAway(): void {
     this.#processes.turnAway();
   }
@@ -157,7 +160,9 @@ export class Workers {
     await this.#processes.close();
   }
 
-  /** Who has these limits, with what is remembered of them: the account's quota comes first, the key's own behind it. */
+  /**
+   * Returns the owner of these limits, with its cached objects. The account's quota comes first, then the key's own.
+   */
   #partyOf(limits: LimitSet): OpenParty {
     let party = this.#parties.get(limits);
     if (!party) {
@@ -191,7 +196,7 @@ export class Workers {
 
 const socketsName = "headrace-workers-";
 
-/** A directory for the sockets of this process and its workers, and for nobody else; the data directory says where. */
+/** Makes a private directory for the sockets of this process and its workers. The data directory records its path. */
 export function socketDirectory(dataDir: string): { path: string; close(): void } {
   const path = mkdtempSync(join(tmpdir(), socketsName));
   writeFileSync(ownerOf(path), resolve(dataDir));
@@ -199,12 +204,12 @@ export function socketDirectory(dataDir: string): { path: string; close(): void 
   return { path, close: () => removeLeftSockets(dataDir) };
 }
 
-/** Removes the directory of a process that was killed. To be called by whoever has the data directory. */
+/** Removes the directory of a killed process. Call it with the data directory's lock. */
 export function removeLeftSockets(dataDir: string): void {
   const note = noteOf(dataDir);
   if (!existsSync(note)) return;
   const path = readFileSync(note, "utf8");
-  // A copy of the data directory of a server that runs says where the sockets of that one are.
+  // A copy of a running server's data directory refers to that server's sockets.
   const owner = existsSync(ownerOf(path)) ? readFileSync(ownerOf(path), "utf8") : undefined;
   if (owner === resolve(dataDir) && basename(path).startsWith(socketsName)) rmSync(path, { recursive: true });
   rmSync(note, { force: true });
@@ -218,14 +223,14 @@ function noteOf(dataDir: string): string {
   return join(dataDir, "worker-sockets");
 }
 
-/** The socket at which the primary process answers what workers hand over. */
+/** Returns the path of the socket at which the primary process answers handed-over requests. */
 export function innerSocket(directory: string): string {
   return join(directory, "inner.sock");
 }
 
 /**
- * A port that nobody listens on: what workers share, the kernel would let others share as well. Throws the system's error
- * where somebody does. `port` 0: a free one.
+ * Finds a port without a listener: a shared port would let other programs share it too. Throws the system's error if
+ * the port is in use. `port` 0: any free one.
  */
 export function freePort(hostname: string, port: number): number {
   const listener = Bun.listen({ hostname, port, exclusive: true, socket: { data() {} } });

@@ -1,4 +1,4 @@
-// Composes batches: their records, what works on them, and the sweep of those that ended long ago.
+// Composes batches: records, workers, and the deletion of old ones.
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import { BatchRunner, type BatchTimes } from "../../batches/batch-runner.ts";
@@ -16,7 +16,7 @@ import type { Files } from "./files.ts";
 export interface BatchesOptions {
   db: Database;
   config: Config;
-  /** The configuration as it is now. */
+  /** Returns the current configuration. */
   current(): ReloadableConfig;
   governance: Governance;
   files: Files;

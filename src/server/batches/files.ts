@@ -1,4 +1,4 @@
-// Composes the files of clients: where they are kept, their records, and the sweep of those that have expired.
+// Composes the files of clients: storage, records, and the deletion of expired ones.
 import { join } from "node:path";
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
@@ -46,7 +46,7 @@ async function openObjects(
   if (s3) return new S3Objects(s3);
   const disk = new DiskObjects(directory ?? join(dataDir, "files"));
   if (directory !== undefined && !disk.wasUsed() && (await files.hasAny())) {
-    // Made anew on the mount point, the directory would count as one whose files are all deleted.
+    // If the directory were created on the mount point, all files would look deleted.
     const remedy = `Mount its disk, or make the directory ${join(directory, "incoming")} to go on without these files.`;
     log.error("files_directory_empty", {
       detail: `The database knows files, and ${directory} has none: /v1/files and batches answer 503. ${remedy}`,

@@ -1,4 +1,4 @@
-// Composes answers that are given again: where they are kept, what finds them, and how all of them are forgotten.
+// Composes the response cache: its store, the lookup, and clearing.
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { Config } from "../../config/config.ts";
@@ -15,7 +15,7 @@ import type { Governance } from "../governance.ts";
 import type { Opened } from "../opened.ts";
 import { replySeals } from "../reply-seals.ts";
 
-/** Vectors of what may mean the same take this part of the bound for answers in memory, beside it. */
+/** Share of the memory bound for answers that vectors may use in addition. */
 const partOfVectors = 1 / 4;
 
 export interface AnswerCacheOptions {
@@ -41,7 +41,8 @@ export async function openAnswerCache(options: AnswerCacheOptions) {
   feed.onChange("answers", (accountIds: readonly (string | undefined)[] = [undefined]) => {
     for (const accountId of accountIds) {
       similar.forget(accountId);
-      // It may be more than was asked for elsewhere: what is lost is made anew. What is shared was forgotten there.
+      // This may clear more than requested elsewhere, which costs only recomputation. Shared stores are cleared by the
+      // requesting process.
       if (store instanceof MemoryAnswers) void store.forget({ accountId });
     }
   });

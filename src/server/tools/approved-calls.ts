@@ -1,4 +1,4 @@
-// Takes approvals of calls of tools for responses, and finds what is kept of the call of one that is taken.
+// Claims approvals of tool calls, and finds the stored result of a claimed one.
 import type { Clock } from "../../base/clock.ts";
 import type { ResponseStore } from "../../domain/models/stored-response.ts";
 import type { Principal } from "../../domain/principal.ts";
@@ -6,7 +6,7 @@ import type { ApprovedCallStore, MadeCall } from "../../domain/tools/approved-ca
 import { responseOwnerOf } from "../../http/api/response-owner.ts";
 import type { ApprovedCalls, TakenCall } from "../../inference/hosted/model-tools.ts";
 
-/** Longer than anybody comes back to a conversation. */
+/** Longer than conversations are continued. */
 const keptSeconds = 366 * 86_400;
 
 export interface StoredApprovalsOptions {
@@ -33,7 +33,7 @@ export class StoredApprovals implements ApprovedCalls {
   }
 }
 
-/** All of an account and environment who see what was asked may approve it. What clients send as an id may be anything. */
+/** Everybody in the account and environment who sees the request may approve it. The client's id may be any text. */
 function digestOf({ account, environment }: Principal, approvalId: string): string {
   const text = JSON.stringify([account.id, environment, approvalId]);
   return new Bun.CryptoHasher("sha256").update(text).digest("hex");

@@ -1,4 +1,4 @@
-// Tools of servers for calls of models: as a client of the endpoint would list and call them, without being one.
+// Lists and calls MCP tools for a model's calls, as a client of the endpoint would.
 import { Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { trimSlashes } from "../../base/text/http-url.ts";
@@ -19,9 +19,9 @@ const internalError = -32_603;
 export interface HandlerToolsOptions {
   servers: Pick<McpServers, "all" | "find">;
   uses: Pick<ToolUses, "permit">;
-  /** Loaded with the first request that needs it. */
+  /** Loads the handler with the first request that needs it. */
   handler(): Promise<RequestHandler>;
-  /** The public URL, without a slash at the end. */
+  /** Returns the public URL without a trailing slash. */
   installationUrl(): string;
 }
 
@@ -93,7 +93,7 @@ export class HandlerTools implements ModelTools {
     const call: ClientCall = {
       ...{ principal, memoryAccount, left, cancellation, only, listing: "all", trace },
       requestId: `req_${Bun.randomUUIDv7()}`,
-      // Nobody is there to fill in a form; a model is one of the gateway's own.
+      // No person is available for forms; sampling uses a model of the gateway.
       capabilities: {},
       isAskable: true,
       notify() {},
@@ -107,7 +107,7 @@ export class HandlerTools implements ModelTools {
   }
 }
 
-/** A request whose tools cannot be listed is refused before a model is asked. */
+/** Refuses a request whose tools cannot be listed before a model is asked. */
 function listFault(error: unknown): never {
   if (error instanceof GatewayError) throw error;
   const { message } = error as Error;
@@ -125,16 +125,16 @@ function hostedTool(tool: JsonObject): HostedTool {
   };
 }
 
-/** A picture as text would fill the context of a model that cannot see it. */
+/** An image as text would fill the context of a model that cannot see it. */
 function withoutBytes(name: string, value: unknown): unknown {
   const isBytes = (name === "data" || name === "blob") && typeof value === "string";
   return isBytes ? `(${value.length} characters of base64, left out)` : value;
 }
 
-/** What is no text is told as JSON: a model reads nothing else here. */
+/** Content other than text is passed as JSON, because the model reads only text here. */
 function resultOf({ content, structuredContent, isError }: JsonObject): CallResult {
   const given: readonly JsonObject[] = Array.isArray(content) ? content : [];
-  // They stand in the response as well, and in what goes on from it, where one of them failed.
+  // The blocks are also part of the response, and of its continuations, if a call failed.
   const blocks = given.map(
     (block): JsonObject => (isText(block) ? block : JSON.parse(JSON.stringify(block, withoutBytes))),
   );

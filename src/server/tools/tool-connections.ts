@@ -1,4 +1,4 @@
-// Composes the accounts that people have at MCP servers.
+// Composes people's accounts at MCP servers.
 import { Pending } from "../../accounts/pending.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
@@ -22,7 +22,7 @@ export interface ToolAuthorizationOptions {
   log: Log;
 }
 
-/** The client of the authorization servers of MCP servers. */
+/** Opens the client of MCP servers' authorization servers. */
 export function openToolAuthorization({ config, governance, clock, log }: ToolAuthorizationOptions) {
   const seals = new ToolSeals(governance.keyFor("tool-connection-seal-v1"));
   const rules = { allowLoopback: config.mode === "development" };
@@ -33,7 +33,7 @@ export function openToolAuthorization({ config, governance, clock, log }: ToolAu
 export interface ToolConnectionsOptions extends ReturnType<typeof openToolAuthorization> {
   db: Database;
   governance: Governance;
-  /** The public URL, without a slash at the end. */
+  /** Returns the public URL without a trailing slash. */
   issuer(): string;
   servers: McpServers;
   clock: Clock;

@@ -1,4 +1,4 @@
-// Composes what calls of tools cost and may ask: their way onto the ledger, and the models that their servers may ask.
+// Composes the recording of tool calls, and the models for sampling.
 import type { ReloadableConfig } from "../../config/config.ts";
 import type { McpServerSlots } from "../../domain/tools/mcp-server-slots.ts";
 import type { ToolObserver, ToolSampler, ToolUses } from "../../domain/tools/tool-use.ts";
@@ -13,7 +13,7 @@ import { renderError } from "../../wire/errors.ts";
 import type { Governance } from "../governance.ts";
 
 export interface ToolUsesOptions {
-  /** The configuration as it is now. */
+  /** Returns the current configuration. */
   current(): Pick<ReloadableConfig, "limits" | "tools">;
   governance: Governance;
   inference: InferenceDeps;
@@ -23,7 +23,7 @@ export interface ToolUsesOptions {
   observer: ToolObserver;
 }
 
-/** How calls of tools are counted, and how their servers ask models. */
+/** Recording of tool calls, and sampling of their servers. */
 export interface ToolUseParts {
   toolUses: ToolUses;
   mcpServerSlots: McpServerSlots;

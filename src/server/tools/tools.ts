@@ -1,4 +1,4 @@
-// Composes the endpoint of tools: which servers there are, how they are reached, and what their clients get of them.
+// Composes the MCP endpoint: the servers, the sessions with them, and the tools for clients.
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import { type Config, processEnvironment, type ReloadableConfig } from "../../config/config.ts";
@@ -37,17 +37,17 @@ export interface ToolsOptions extends Pick<ServerSessionsDeps, "dataDir" | "vers
   config: Config;
   governance: Governance;
   feed: ChangeFeed;
-  /** Sees what other processes changed; undefined: there are none. */
+  /** Detects changes by other processes. Undefined without any. */
   watcher: RoutingWatcher | undefined;
-  /** Told what waits for an operator. */
+  /** Reports waiting changes to operators. */
   incidents: IncidentWatch;
-  /** In the place of those of the file, where a test has some of its own. */
+  /** Replaces the file's servers in tests. */
   servers: (() => readonly McpServer[]) | undefined;
-  /** The configuration as it is now. */
+  /** Returns the current configuration. */
   current(): Pick<ReloadableConfig, "tools">;
   uses: ToolUseParts;
   nodes: ToolNodes;
-  /** The public URL, without a slash at the end. */
+  /** Returns the public URL without a trailing slash. */
   installationUrl(): string;
   clock: Clock;
   log: Log;
@@ -81,7 +81,7 @@ export async function openTools(options: ToolsOptions) {
   };
   const still = (principal: Principal) => governance.authenticator.still(principal);
   let front: Promise<{ handler: RequestHandler; endpoint: Endpoint }> | undefined;
-  /** The packages of the protocol are loaded with the first request. */
+  /** The protocol's packages are loaded with the first request. */
   const open = async () => {
     const [handlerModule, endpointModule] = await Promise.all([
       import("../../mcp/server/request-handler.ts"),
@@ -125,7 +125,7 @@ function openApprovals({ db, governance, clock, log, opened }: ToolsOptions): St
   return new StoredApprovals({ store, responses, clock });
 }
 
-/** Those of the file and of the database, and what is approved of them. */
+/** Opens the servers of the file and the database, and their approvals. */
 async function openServers(options: ToolsOptions, revocations: Revocations) {
   const { db, feed, watcher, governance, current, nodes, clock, log } = options;
   const announce = () => feed.announce("routing");
@@ -140,7 +140,7 @@ async function openServers(options: ToolsOptions, revocations: Revocations) {
     ended: (connections) => revocations.begin(connections),
     ...{ findNode, announce, log },
   });
-  // Before it is read: what changes in between is seen by the next look.
+  // Subscribes before reading, so that changes in between are found by the next poll.
   watcher?.also(async () => {
     await mcpServers.load();
     await toolDefinitions.reload();
@@ -155,7 +155,7 @@ async function openServers(options: ToolsOptions, revocations: Revocations) {
   return { mcpServers, toolDefinitions, findNode };
 }
 
-/** A server that is another one now is connected to anew, and of one that is gone nothing is remembered. */
+/** Closes sessions of changed servers, and drops all state of removed ones. */
 function endWithServers(servers: ManagedServers, links: ServerSessions, definitions: Definitions): void {
   let before = servers.all();
   servers.onChange(() => {

@@ -1,4 +1,4 @@
-// What a worker counts, as metrics that the primary process adds to its own.
+// Metrics of a worker, which the primary process adds to its own.
 import type { Clock } from "../../base/clock.ts";
 import type { Observer } from "../../domain/usage/observer.ts";
 import type { Http1Server } from "../../http1/server/server.ts";
@@ -12,7 +12,7 @@ import type { WorkerRouting } from "./worker-routing.ts";
 export interface WorkerMetricsOptions {
   clock: Clock;
   routing: WorkerRouting;
-  /** Undefined before it listens. */
+  /** Undefined before the worker listens. */
   http(): Pick<Http1Server, "pendingRequests" | "connections"> | undefined;
 }
 
@@ -34,7 +34,7 @@ export class WorkerMetrics {
     return this.#traffic;
   }
 
-  /** Only what can be added up. */
+  /** Returns only metrics that can be summed. */
   text(ledger: Pick<SpoolLedger, "figures"> | undefined): string {
     const { routing, http } = this.#options;
     const out = new Exposition("prometheus");

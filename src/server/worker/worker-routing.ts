@@ -1,4 +1,4 @@
-// Where a worker sends requests: engines and models as the primary process tells them, their health and load as seen from here.
+// A worker's routing: engines and models from the primary process, health and load as observed here.
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { ReloadableConfig } from "../../config/config.ts";
@@ -15,12 +15,14 @@ import { createUpstream, identityOf } from "../engine-sources.ts";
 export interface WorkerRoutingOptions {
   clock: Clock;
   log: Log;
-  /** Processes that send to the same engines. */
+  /** Number of processes that send to the same engines. */
   workers: number;
   limits(): Pick<ReloadableConfig["limits"], "queue" | "queueSeconds">;
 }
 
-/** The primary process asks as often; what a list tells of formats and of being there is known to who asked for it. */
+/**
+ * The primary process polls as often; formats and reachability in a list are known only to the process that read it.
+ */
 const pollMs = 30_000;
 
 export class WorkerRouting {
@@ -31,7 +33,7 @@ export class WorkerRouting {
   #others: ReadonlySet<string> = new Set();
 
   constructor({ clock, log, workers, limits }: WorkerRoutingOptions) {
-    // The primary process tells of servers that cannot be reached; once is enough.
+    // The primary process already logs unreachable servers.
     this.catalog = new Catalog({ log: { ...silent, error: (event, fields) => log.error(event, fields) }, clock });
     this.router = new Router(clock);
     this.router.gateways = () => workers;
@@ -72,12 +74,12 @@ export class WorkerRouting {
     if (isNew || !this.catalog.complete) void this.catalog.refresh();
   }
 
-  /** Whether the model that a client means is served here. */
+  /** Reports whether the model that a client names is served here. */
   serves(name: string): boolean {
     return !this.#others.has(name) && this.catalog.find(name) !== undefined;
   }
 
-  /** The text without the credentials that any engine is sent. */
+  /** Removes the credentials of all engines from the text. */
   redact(text: string): string {
     return this.engines.reduce((safe, engine) => engine.redact(safe), text);
   }

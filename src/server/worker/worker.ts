@@ -1,4 +1,4 @@
-// A worker process: serves requests for models that are served over plain HTTP, and hands all others over to the primary one.
+// A worker process: serves models that run at plain HTTP servers, and hands other requests over to the primary process.
 import { dirname, join } from "node:path";
 import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import { type Clock, systemClock } from "../../base/clock.ts";
@@ -55,42 +55,42 @@ import { replySeals } from "../reply-seals.ts";
 import { WorkerMetrics } from "./worker-metrics.ts";
 import { WorkerRouting } from "./worker-routing.ts";
 
-/** All that a worker needs to serve. Secrets are among it: it goes over a private socket. */
+/** The setup of a worker. It contains secrets, so it goes over a private socket. */
 export interface WorkerSetup {
   config: Config;
-  /** The port, which all workers share. */
+  /** The port that all workers share. */
   port: number;
   baseUrl: string;
-  /** Where the primary process answers what is handed over. */
+  /** The socket at which the primary process answers handed-over requests. */
   innerSocket: string;
   /** Keys as hex digits, the one in use first. */
   peppers: readonly string[];
   replySealKeys: readonly string[];
   pseudonymKey: string;
-  /** How many there are, and which of them this is, from 1 on. */
+  /** The number of workers, and this one's number, from 1. */
   workers: number;
   number: number;
   heartbeatMs: number;
-  /** Id of the installation; undefined: its database has none. */
+  /** Id of the installation. Undefined: the database has none. */
   installation: string | undefined;
-  /** The version of Headrace, and which process of the installation traces are from. */
+  /** The version of Headrace, and the process name for traces. */
   version: string;
   instanceId: string;
 }
 
 const graceMs = 500;
-/** Settled records are not kept from the database for longer, were nobody to release them. */
+/** Maximum time for which settled records may be withheld from the database. */
 const maxHoldMs = 5_000;
-/** Bodies of the longest that a worker reads, of which one key may have so many under way in it. */
+/** Number of maximum-size bodies of one key that a worker may hold. */
 const longBodies = 8;
-/** Requests and WebSockets at once of one worker. */
+/** Maximum concurrent requests and WebSockets of one worker. */
 const maxHandedOver = 16_384;
 
 /** `args`: the path of the primary process's socket, and which of its workers this is. Ends with the process. */
 export async function serveRequests([path = "", number = ""]: readonly string[]): Promise<void> {
   endWithParent();
   process.umask(0o077);
-  // A terminal sends it to all; who ends and when is for the primary process to say.
+  // A terminal sends signals to all processes; the primary process decides who ends and when.
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => {});
   let worker: Worker | undefined;
   const messages: { [Name in keyof ToWorker]: (...values: ToWorker[Name]) => void } = {
@@ -136,7 +136,7 @@ export async function serveRequests([path = "", number = ""]: readonly string[])
   const primary = new PrimaryLink(link);
   primary.tell("hello", Number(number));
   const fault = await closed;
-  // Without the primary process nothing can be admitted, nor put on the ledger.
+  // Without the primary process nothing can be admitted or recorded.
   if (fault !== undefined) worker?.log.error("primary_lost", { detail: fault });
   worker?.log.close();
   process.exit(fault === undefined ? 0 : 1);
@@ -158,7 +158,7 @@ class Worker {
   #config: ReloadableConfig;
   #isRefusing = false;
   readonly #observer: OutcomeCounts;
-  /** Whoever holds back what it settled, by the number of the question. */
+  /** Functions that release withheld settlements, by request number. */
   readonly #holds = new Map<number, () => void>();
   #ledger: SpoolLedger | undefined;
   #tracing: Tracing | undefined;
@@ -185,7 +185,7 @@ class Worker {
     this.#authenticator = new Authenticator({
       ...{ keys, clock: this.#clock, log: this.log, mode: config.mode, activity: this.#activity },
       pepper: ringOf(setup.peppers),
-      // Whoever is refused is refused by the primary process, which counts it.
+      // The primary process repeats and counts refusals.
       refusals: { record: handOver },
       tokens: { verify: handOver, isSigner: handOver },
       unknown: new UnknownCredentials(this.#addressThrottle),
@@ -196,13 +196,13 @@ class Worker {
     bufferedBytes.maxBytes = Math.ceil(config.limits.heldBytes / setup.workers);
   }
 
-  /** Takes the models that it serves; listens from the first time on. */
+  /** Sets the served models. The first call makes the worker listen. */
   serve(models: DirectModels): void {
     this.#routing.configure(models);
     if (this.#isStarting) return;
     this.#isStarting = true;
     this.#start().catch((error: unknown) => {
-      // The primary process tries again with another one: what the one before had set aside waits for that.
+      // The primary process retries with another worker, which waits until this one's reservations are settled.
       this.log.error("worker_not_started", { detail: textOf(error) });
       this.log.close();
       process.exit(1);
@@ -217,14 +217,14 @@ class Worker {
     bufferedBytes.maxBytes = Math.ceil(config.limits.heldBytes / this.#setup.workers);
   }
 
-  /** What is known of credentials holds no longer once it resolves. Tiers come first: nothing may be made of the old ones. */
+  /** Drops cached credentials. Tiers are replaced first, so that nothing is built from the old ones. */
   async drop(): Promise<void> {
     await this.#reread();
     this.#authenticator.invalidate();
     this.#changes.saw();
   }
 
-  /** What was told before this holds here. */
+  /** Earlier messages apply here. */
   changed(): void {
     this.#changes.saw();
   }
@@ -233,7 +233,7 @@ class Worker {
     return this.#metrics.text(this.#ledger);
   }
 
-  /** Whether all that was settled is in the database: resolves once it is, or cannot be written. */
+  /** Resolves when all settled records are in the database, or that fails. Returns whether they are. */
   async flush(): Promise<boolean> {
     if (!this.#ledger) return false;
     return await this.#ledger.flush().then(
@@ -274,7 +274,7 @@ class Worker {
     const drained = this.#server?.stop();
     await Promise.race([drained, Bun.sleep(drainMs)]);
     this.#stopping.begin();
-    // What is told to end ends at once, and what was handed over when the primary process tells it.
+    // Own requests are asked to end now, handed-over ones when the primary process says so.
     await Promise.race([drained, Bun.sleep(graceMs)]);
     this.#server?.close();
     this.#authenticator.close();
@@ -296,7 +296,7 @@ class Worker {
     this.#server = startHttpServer({
       ...{ hostname: config.host, port, shared: true, routes: this.#routes(ledger) },
       authenticator: { authenticate: (presented) => this.#authenticate(presented) },
-      // Whoever is signed in at a browser is known to the primary process alone.
+      // Only the primary process knows browser sessions.
       sessions: { applies: () => false, find: handOverLater },
       baseUrl: () => baseUrl,
       openRequests: new OpenRequests(() => this.#config.limits.openRequestsPerKey, bufferedBytes),
@@ -321,7 +321,8 @@ class Worker {
       ...{ db, directory: join(dataDir, "spool"), log: this.log, clock: this.#clock },
       beside: {
         ...{ writer: number, installation },
-        // Told before the spool is deleted: this process may die as well, and the next one would find nothing to tell.
+        // Reported before the spool is deleted, because this process may die as well, and the next one would find
+        // nothing.
         onRecords: (records) => this.#primary.tell("recovered", records.map(usedOf)),
       },
     });
@@ -342,7 +343,7 @@ class Worker {
       heartbeatMs: this.#setup.heartbeatMs,
       observer: this.#observer,
       requestLimits: () => this.#config.limits,
-      // A worker may hold a part of what the server may. The primary process has room for a body of the largest size.
+      // A worker may hold a part of the server's memory. The primary process has room for a body of the maximum size.
       maxReadBytes: () => Math.floor(bufferedBytes.maxBytesOfKey / longBodies),
       isElsewhere: (request, principal) => this.#isElsewhere(request, principal),
       ...keptElsewhere,
@@ -350,12 +351,12 @@ class Worker {
     return [...inferenceRoutes(deps), createMessageRoute(deps), createResponseRoute(deps, runFor)];
   }
 
-  /** What this process knows may be wrong until it has heard of each change: the primary process knows. */
+  /** Cached credentials may be outdated until the worker has received each change; the primary process knows. */
   #authenticate(presented: PresentedCredentials): Principal | Promise<Principal> {
     return this.#changes.isBehind ? handOver() : this.#authenticator.authenticate(presented);
   }
 
-  /** What is kept is written, and read, by the primary process alone. */
+  /** Only the primary process reads and writes stored objects. */
   #isElsewhere(request: DecodedRequest, { account, responseCache }: Principal): boolean {
     if (responseCache === "on") return true;
     if (request.namesServers || request.namesKept || request.background || !this.#routing.serves(request.model))
@@ -382,7 +383,7 @@ class Worker {
   }
 }
 
-/** Only for the moment in which the primary process ends: this one follows. */
+/** Used only while the primary process ends, before this one follows. */
 function unreachable(): UnreachableAnswer {
   const error = new GatewayError("service_unavailable", "The server is being started anew; send the request again.", {
     retryAfterSeconds: 1,
@@ -391,7 +392,7 @@ function unreachable(): UnreachableAnswer {
   return { status, headers, body: String(body) };
 }
 
-/** Nothing of tracing is loaded where nobody wants traces. */
+/** Tracing code is loaded only if traces are configured. */
 async function openTraces({ config, version, instanceId }: WorkerSetup, log: Log): Promise<Tracing | undefined> {
   if (!config.tracing) return undefined;
   const { openTracing } = await import("../../tracing/open-tracing.ts");
@@ -406,7 +407,7 @@ function handOverLater(): Promise<never> {
   return Promise.reject(new HandedOver());
 }
 
-/** Never asked: what needs them is handed over before. */
+/** Never called: requests that need these are handed over before. */
 const keptElsewhere = {
   responses: { chain: handOverLater, items: handOverLater },
   conversations: { all: handOverLater },
