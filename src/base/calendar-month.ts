@@ -1,6 +1,6 @@
 // Calendar months in UTC, the period of quotas.
 
-/** Unix seconds: from `start`, before `end`. */
+/** Unix seconds, from `start` until before `end`. */
 export interface CalendarMonth {
   start: number;
   end: number;

@@ -1,4 +1,4 @@
-// Tells the parts of one request that nobody wants its answer any more.
+// Tells the parts of one request that its answer is no longer wanted.
 
 /** A listener without a closure. */
 export interface CancelListener {
@@ -8,11 +8,11 @@ export interface CancelListener {
 
 type Listener = CancelListener | (() => void);
 
-/** An AbortController does the same at several times the cost, which every request would pay. */
+/** An AbortController does the same at several times the cost, and every request would pay it. */
 export class Cancellation {
   #reason: unknown;
   #cancelled = false;
-  /** Mostly there is one at a time. */
+  /** Usually there is one listener at a time. */
   #first: Listener | undefined;
   #others: Set<Listener> | undefined;
   #controller: AbortController | undefined;
@@ -21,7 +21,7 @@ export class Cancellation {
     return this.#cancelled;
   }
 
-  /** The reason of the cancellation; without meaning before it. */
+  /** The reason of the cancellation, without meaning before it. */
   get reason(): unknown {
     return this.#reason;
   }
@@ -40,7 +40,7 @@ export class Cancellation {
     this.#controller?.abort(reason);
   }
 
-  /** Tells `listener` once when it is cancelled: at once where it is already. */
+  /** Calls `listener` once at the cancellation, or immediately if it has happened. */
   onCancel(listener: Listener): void {
     if (this.#cancelled) {
       tell(listener);
@@ -52,7 +52,7 @@ export class Cancellation {
     }
   }
 
-  /** `listener` is not told any more. */
+  /** Stops telling `listener`. */
   off(listener: Listener): void {
     if (this.#first === listener) this.#first = undefined;
     else this.#others?.delete(listener);
@@ -62,7 +62,7 @@ export class Cancellation {
     if (this.#cancelled) throw this.#reason;
   }
 
-  /** The same as an AbortSignal, for interfaces that take nothing else; made when it is asked for. */
+  /** The same as an AbortSignal, for interfaces that require one. It is created on first use. */
   get signal(): AbortSignal {
     if (!this.#controller) {
       this.#controller = new AbortController();

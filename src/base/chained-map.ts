@@ -1,17 +1,18 @@
-// A map by name of what comes and goes all the time: its table stays, where a Map's is replaced as its entries change.
+// A map by name whose entries change all the time. Its table stays in place, while a Map replaces its table as entries
+// change.
 
-/** Chains; a power of two. With more entries than that they only become longer. */
+/** The number of chains, a power of two. More entries only make the chains longer. */
 const chains = 4_096;
 
-/** An entry has its name and leads to the next one of its chain: it is in one map at most. */
+/** An entry holds its name and the next entry of its chain, so it can be in one map only. */
 export interface Chained<Value> {
   readonly name: string;
   next: Value | undefined;
 }
 
 /**
- * Tables that a Map has left lead to the ones that followed: once a collection takes one of them for old, whatever was in
- * later ones outlives all minor collections.
+ * The tables that a Map has abandoned link to their successors: once the collector treats one of them as old,
+ * everything in later tables survives all minor collections.
  */
 export class ChainedMap<Value extends Chained<Value>> {
   readonly #first: (Value | undefined)[] = new Array(chains).fill(undefined);
@@ -27,7 +28,7 @@ export class ChainedMap<Value extends Chained<Value>> {
     return entry;
   }
 
-  /** One whose name no other entry has. */
+  /** Adds an entry whose name no other entry has. */
   add(entry: Value): void {
     const chain = chainOf(entry.name);
     entry.next = this.#first[chain];
@@ -35,7 +36,7 @@ export class ChainedMap<Value extends Chained<Value>> {
     this.#size++;
   }
 
-  /** One that is in it. */
+  /** Removes an entry, which must be in the map. */
   delete(entry: Value): void {
     const chain = chainOf(entry.name);
     const first = this.#first[chain];
@@ -51,10 +52,10 @@ export class ChainedMap<Value extends Chained<Value>> {
   }
 }
 
-/** Units at the end of a name that tell its chain: ids differ there. */
+/** The characters at the end of a name that choose its chain, since ids differ there. */
 const hashedUnits = 16;
 
-/** FNV-1a, its upper bits put to use. */
+/** FNV-1a with its upper bits folded in. */
 function chainOf(name: string): number {
   let hash = 0x811c9dc5;
   for (let i = Math.max(0, name.length - hashedUnits); i < name.length; i++)

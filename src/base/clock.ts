@@ -1,28 +1,29 @@
-// Time as the rest of the program sees it, so that tests can set it.
+// The time as the rest of the program sees it. Tests can set it.
 
 export interface Clock {
-  /** Unix seconds, whole. */
+  /** Whole Unix seconds. */
   nowSeconds(): number;
-  /** Milliseconds that never go back; for durations only. */
+  /** Milliseconds that never go back, for durations only. */
   monotonicMs(): number;
 }
 
-/** A clock for those who time what happens within one event as well. */
+/** A clock that can also time work within one event. */
 export interface ExactClock extends Pick<Clock, "monotonicMs"> {
-  /** Like `monotonicMs`, but asked of the system at each call. */
+  /** Like `monotonicMs`, but reads the system clock at each call. */
   exactMs(): number;
 }
 
-/** How far the clock of a machine may be off that of the database: beyond it the doctor calls it a failure. */
+/** How far the clock of a machine may differ from that of the database. The doctor reports more as a failure. */
 export const maxClockOffsetSeconds = 15;
 /**
- * How far two machines may then be apart, one ahead and one behind: what one of them signs now is taken by the other.
+ * The largest difference between two machines, one ahead and one behind. Whatever one of them signs now must be valid
+ * for the other.
  */
 export const maxClockDifferenceSeconds = 2 * maxClockOffsetSeconds;
 
 /**
- * Read once for all that is done in one go, from an event to the end of what it brings about: a request asks for the time
- * a dozen times, and to ask the system takes longer than all that is done with the answer.
+ * The time is read once for each event of the event loop. A request asks for the time a dozen times, and reading the
+ * system clock costs more than the work done with the result.
  */
 const reading = { wallMs: -1, monotonicMs: -1, isKept: false };
 
@@ -33,8 +34,8 @@ function forget(): void {
 }
 
 /**
- * Calls `work` for what the event loop brings: the time is read once for all of it, and anew behind it. Elsewhere that takes
- * a microtask for each event; this is for those that are as frequent as packets.
+ * Calls `work` for an event of the event loop: the time is read once during it and again after it. Other code pays a
+ * microtask per event for that. This function is for events as frequent as packets.
  */
 export function duringEvent<Taker, Brought>(
   work: (taker: Taker, brought: Brought) => void,
@@ -50,14 +51,14 @@ export function duringEvent<Taker, Brought>(
   }
 }
 
-/** Until whoever was called by the event loop has returned to it. */
+/** Keeps the reading until the callback of the event loop has returned. */
 function keep(): void {
   if (reading.isKept) return;
   reading.isKept = true;
   queueMicrotask(forget);
 }
 
-/** Unix milliseconds at the event that is being worked on. */
+/** Unix milliseconds at the current event. */
 export function wallMs(): number {
   if (reading.wallMs < 0) {
     reading.wallMs = Date.now();
@@ -66,7 +67,7 @@ export function wallMs(): number {
   return reading.wallMs;
 }
 
-/** Milliseconds that never go back, at the event that is being worked on. */
+/** Milliseconds that never go back, at the current event. */
 export function monotonicMs(): number {
   if (reading.monotonicMs < 0) {
     reading.monotonicMs = performance.now();
@@ -75,14 +76,14 @@ export function monotonicMs(): number {
   return reading.monotonicMs;
 }
 
-/** Milliseconds that never go back, asked of the system at each call: for what is timed within one event. */
+/** Milliseconds that never go back, read from the system at each call, to time work within one event. */
 export function exactMs(): number {
   return performance.now();
 }
 
 /**
- * Milliseconds since `startMs` of `clock`. What began and ended within one event is timed as well: it may be what took
- * long.
+ * Milliseconds since `startMs` of `clock`. Work that began and ended within one event is timed too, as it may have
+ * taken long.
  */
 export function elapsedMs(clock: Pick<Clock, "monotonicMs">, startMs: number): number {
   const elapsed = clock.monotonicMs() - startMs;

@@ -1,9 +1,10 @@
-// A value that comes later, told in the very call in which it comes: what every request waits for, without a promise for each wait.
+// A value that arrives later and is handed over in the same call. Every request waits for such values, without a
+// promise for each wait.
 
-/** A value that may have to be waited for; `await` takes both. */
+/** A value that may have to be waited for. `await` accepts both. */
 export type MaybePromise<Value> = Promise<Value> | Deferred<Value>;
 
-/** Methods, as those may take an owner of a narrower type: it is the one that came along with them. */
+/** Methods, since those accept an owner of a narrower type: the one that was registered with them. */
 interface Listener<Value> {
   onValue(value: Value, owner: unknown): void;
   onError(error: unknown, owner: unknown): void;
@@ -11,16 +12,16 @@ interface Listener<Value> {
 }
 
 /**
- * A promise tells in a task of its own, and costs several objects for each wait: a request that waits ten times would pay
- * more for that than for its limits. Listeners are called in the order in which they came, by whoever settles it: what
- * one of them throws is an uncaught exception of the process, and neither the settler's nor the others'. An error that
- * nobody listens to is nobody's.
+ * A promise calls back in a separate task and costs several objects for each wait; a request waits about ten times.
+ * Listeners are called in order by the code that settles the value. An exception in a listener becomes an uncaught
+ * exception of the process and does not affect the settling code or other listeners. An error without a listener is
+ * ignored.
  */
 export class Deferred<Value> implements PromiseLike<Value> {
   #state: "open" | "resolved" | "rejected" = "open";
   /** The value, or the error. */
   #outcome: unknown;
-  /** Mostly there is one. */
+  /** Usually there is one listener. */
   #onValue: Listener<Value>["onValue"] | undefined;
   #onError: Listener<Value>["onError"] | undefined;
   #owner: unknown;
@@ -52,8 +53,8 @@ export class Deferred<Value> implements PromiseLike<Value> {
   }
 
   /**
-   * Calls one of them, once: at once where it is settled already. They are given `owner` as well: so two functions serve
-   * all that wait alike, where a closure each would cost more than the wait.
+   * Calls one of the two functions once, immediately if already settled. Both also get `owner`, so two shared functions
+   * can serve all waits instead of a closure for each.
    */
   whenSettled(onValue: (value: Value) => void, onError: (error: unknown) => void): void;
   whenSettled<Owner>(
@@ -74,7 +75,7 @@ export class Deferred<Value> implements PromiseLike<Value> {
     }
   }
 
-  /** Makes it possible to `await` it, or to hand it to whoever wants a promise. */
+  /** Makes it possible to `await` the value, or to pass it as a promise. */
   // biome-ignore lint/suspicious/noThenProperty: it is one that can be awaited
   then<Result = Value, Other = never>(
     onValue?: ((value: Value) => Result | PromiseLike<Result>) | null,
@@ -91,7 +92,7 @@ export class Deferred<Value> implements PromiseLike<Value> {
   }
 }
 
-/** All requests of a turn may listen to one, and whoever settles it is at work for none of them. */
+/** All requests of a turn may listen to one value, and the code that settles it works for none of them. */
 function tell<Told>(listener: (told: Told, owner: unknown) => void, told: Told, owner: unknown): void {
   try {
     listener(told, owner);
@@ -102,7 +103,7 @@ function tell<Told>(listener: (told: Told, owner: unknown) => void, told: Told, 
   }
 }
 
-/** Calls back like `Later.whenSettled`, for either kind. */
+/** Calls back like `Deferred.whenSettled`, for either kind. */
 export function whenSettled<Value>(
   eventual: MaybePromise<Value>,
   onValue: (value: Value) => void,

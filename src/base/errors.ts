@@ -1,4 +1,4 @@
-// The one error type of the gateway and the closed list of codes it may carry.
+// The one error type of the gateway and the closed list of its codes.
 
 /**
  * Machine-readable error codes of the HTTP API. `wire/errors.ts` gives each its status, `type` and retry advice;
@@ -27,7 +27,7 @@ export const errorCodes = [
 
 export type ErrorCode = (typeof errorCodes)[number];
 
-/** Codes by which engines say what clients act upon: they reach the client in place of our own. */
+/** Codes by which engines say what clients act upon. The client gets them instead of our own. */
 export const engineErrorCodes = [
   "context_length_exceeded",
   "string_above_max_length",
@@ -40,7 +40,7 @@ export const engineErrorCodes = [
 
 export type EngineErrorCode = (typeof engineErrorCodes)[number];
 
-/** The limits by which a request is refused; `capacity`: no place at a model server in time. */
+/** The limits that refuse a request. `capacity` means that no model server had a place in time. */
 export const refusalReasons = [
   "key_requests",
   "key_tokens",
@@ -54,44 +54,44 @@ export const refusalReasons = [
 ] as const;
 export type RefusalReason = (typeof refusalReasons)[number];
 
-/** The quota that refused a request, as programs read it. USD as they are, times in Unix seconds. */
+/** The quota that refused a request, for programs. Amounts in USD, times in Unix seconds. */
 export interface SpentQuota {
   owner: "account" | "key" | "member" | "app";
   unit: "requests" | "tokens" | "usd";
   limit: number;
   used: number;
-  /** Set aside for requests that are still running. */
+  /** Reserved for requests that are still running. */
   reserved: number;
   /** The least that the request needs. */
   needed: number;
-  /** A span with a name, or seconds. */
+  /** A named period, or seconds. */
   per: "hour" | "5h" | "day" | "week" | "month" | number;
   window: "calendar" | "rolling";
-  /** null: all models. */
+  /** null for all models. */
   models: string[] | null;
-  /** null: whatever tags a request has. */
+  /** null for requests with any tag or none. */
   tag: string | null;
-  /** null: it begins with the next use. */
+  /** null if it begins with the next use. */
   starts_at: number | null;
   resets_at: number | null;
 }
 
 export interface GatewayErrorOptions {
-  /** The field that is wrong, by its path in the request. */
+  /** The path of the wrong field in the request. */
   param?: string | undefined;
   /** The code that the engine gave. */
   engineCode?: EngineErrorCode | undefined;
-  /** Detail for the log only: may name upstreams, paths and reasons that a client must not see. Never a secret. */
+  /** Details for the log only: may name upstreams, paths and reasons that a client must not see. Never a secret. */
   detail?: string;
-  /** Seconds after which a retry may help; becomes `Retry-After`, rounded up, and `retry-after-ms`. */
+  /** A retry may help after this many seconds. Sent as `Retry-After`, rounded up, and `retry-after-ms`. */
   retryAfterSeconds?: number;
-  /** Whether a retry helps, where this one knows better than its code; becomes `x-should-retry`. */
+  /** Whether a retry helps, if this error knows better than its code. Sent as `x-should-retry`. */
   shouldRetry?: boolean;
-  /** An engine's own rate limit refused the request: its type says so, whatever the code is. */
+  /** An engine's own rate limit refused the request. The error's type says so, whatever the code is. */
   engineLimited?: boolean;
-  /** Which limit refused the request, where one did; for the counts of what is throttled. */
+  /** The limit that refused the request, for the metrics of throttled requests. */
   refusal?: RefusalReason;
-  /** The quota that did; becomes `quota` beside `error`. */
+  /** The quota that refused the request. Sent as `quota` beside `error`. */
   quota?: SpentQuota;
   cause?: unknown;
 }
@@ -123,25 +123,25 @@ export class GatewayError extends Error {
   }
 }
 
-/** No fault of who answers: neither a model server nor a node is put to rest for it. */
+/** Not a fault of the answering side: no model server or node is paused for it. */
 export class BlamelessError extends GatewayError {}
 
-/** 403: `message` says who may, and what to do. */
+/** 403: `message` says who may do this, and what to do. */
 export function forbidden(message: string, options?: GatewayErrorOptions): GatewayError {
   return new GatewayError("permission_denied", message, options);
 }
 
-/** 400: the request is wrong; `message` says why, and what would be right. */
+/** 400: `message` says what is wrong with the request, and what would be right. */
 export function invalidRequest(message: string, options?: GatewayErrorOptions): GatewayError {
   return new GatewayError("invalid_request", message, options);
 }
 
-/** The request is refused for one of its fields, whose name begins the message. */
+/** Refuses the request because of one field, whose name begins the message. */
 export function fieldError(param: string, reason: string): GatewayError {
   return new GatewayError("invalid_request", `${param}: ${reason}`, { param });
 }
 
-/** The server cannot start; `message` tells the operator why and what to do, and needs no stack. */
+/** The server cannot start. `message` tells the operator why and what to do, without a stack trace. */
 export class StartError extends Error {
   override readonly name: string = "StartError";
 }

@@ -1,4 +1,4 @@
-// Numbers of rows by id, from 0 on: of an id that ends in a UUID no more is kept than its 16 bytes.
+// Gives ids the numbers of rows, from 0 on. An id that ends in a UUID takes only 16 bytes.
 import { noRow, WordTable } from "./word-table.ts";
 
 const words = 4;
@@ -8,7 +8,10 @@ const uuidLength = 36;
 const hyphenPlaces = [8, 13, 18, 23];
 const digitPlaces = Uint8Array.from([...Array(uuidLength).keys()].filter((place) => !hyphenPlaces.includes(place)));
 const hyphen = 0x2d;
-/** By character code: the value of a lower-case digit, or `noDigit`; an upper-case one makes another id. */
+/**
+ * Indexed by character code: the value of a lower-case hexadecimal digit, or `noDigit`. An upper-case digit makes
+ * another id.
+ */
 const noDigit = 0xff;
 const digitValues = new Uint8Array(128).fill(noDigit);
 for (let value = 0; value < 16; value++) digitValues[value.toString(16).charCodeAt(0)] = value;
@@ -16,33 +19,33 @@ for (let value = 0; value < 16; value++) digitValues[value.toString(16).charCode
 export class IdRows {
   readonly #prefix: string;
   readonly #table = new WordTable(words, fewRows);
-  /** Those of another form. */
+  /** The ids in other forms. */
   readonly #others = new Map<string, number>();
   readonly #otherIds = new Map<number, string>();
   readonly #free: number[] = [];
   #given = 0;
 
-  /** `prefix`: what most ids begin with, before their UUID; others cost what their text does. */
+  /** `prefix` comes before the UUID in most ids. Other ids take as much memory as their text. */
   constructor(prefix: string) {
     this.#prefix = prefix;
   }
 
-  /** Number of ids. */
+  /** The number of ids. */
   get size(): number {
     return this.#given - this.#free.length;
   }
 
-  /** All rows are below it, those that are free included. */
+  /** Every row is below this number, including free rows. */
   get end(): number {
     return this.#given;
   }
 
-  /** The row of an id; `noRow` where it has none. */
+  /** Returns the row of an id, or `noRow`. */
   find(id: string): number {
     return this.#seek(id) ? this.#table.find() : (this.#others.get(id) ?? noRow);
   }
 
-  /** Gives a row to an id that has none: one that is free, or the next. */
+  /** Gives a row to an id that has none: a free row, or the next. */
   add(id: string): number {
     const row = this.#free.pop() ?? this.#given++;
     if (this.#seek(id)) {
@@ -56,7 +59,7 @@ export class IdRows {
     return row;
   }
 
-  /** A row that was given and not taken away since: another id may get it. */
+  /** Frees a row that is in use, so that another id may get it. */
   remove(row: number): void {
     const other = this.#otherIds.get(row);
     if (other === undefined) {
@@ -68,7 +71,7 @@ export class IdRows {
     this.#free.push(row);
   }
 
-  /** Whether the id is of the usual form: then its words are looked for. Each text has words of its own. */
+  /** Whether the id has the usual form. If so, sets the sought words; each text has its own. */
   #seek(id: string): boolean {
     const from = id.length - uuidLength;
     if (from !== this.#prefix.length || !id.startsWith(this.#prefix)) return false;
@@ -81,7 +84,7 @@ export class IdRows {
         if (digit === noDigit) return false;
         bits = (bits << 4) | digit;
       }
-      // The last digits of a UUID are random: they say where in the table it is.
+      // The last digits of a UUID are random, so they choose the place in the table.
       sought[words - 1 - word] = bits;
     }
     return true;

@@ -1,17 +1,17 @@
-// What is there at the moment, in no order: for what comes and goes with every request.
+// A set without order, for members that come and go with every request.
 
-/** An object that can be in a bag, in one at a time. */
+/** An object that can be in one set at a time. */
 export interface IndexedItem {
-  /** Its place in its bag, `noIndex` at first. Only the bag writes it. */
+  /** Its place in the set, initially `noIndex`. Only the set writes it. */
   setIndex: number;
 }
 
 export const noIndex = -1;
 
 /**
- * A set moves to new tables as its members come and go, and each old table leads to the next: once the collector has come
- * to regard one of them as old, every member of those behind it stays, with all that hangs on it, until the next full
- * collection. A bag leads to nothing that has left it.
+ * A Set moves to new tables as its members change, and each old table links to the next. Once the collector treats a
+ * table as old, every member of the later tables stays in memory until the next full collection. An IndexedSet keeps no
+ * link to a member that has left.
  */
 export class IndexedSet<Item extends IndexedItem> implements Iterable<Item> {
   readonly #items: Item[] = [];
@@ -20,12 +20,12 @@ export class IndexedSet<Item extends IndexedItem> implements Iterable<Item> {
     return this.#items.length;
   }
 
-  /** One that is in none. */
+  /** Adds an item that is in no set. */
   add(item: Item): void {
     item.setIndex = this.#items.push(item) - 1;
   }
 
-  /** Does nothing where it is in none. The last one takes its place. */
+  /** Does nothing if the item is in no set. The last item takes its place. */
   delete(item: Item): void {
     const { setIndex } = item;
     if (setIndex === noIndex) return;
@@ -37,8 +37,8 @@ export class IndexedSet<Item extends IndexedItem> implements Iterable<Item> {
   }
 
   /**
-   * Meanwhile any may come or go: those that stay are given at least once; again, or where they came meanwhile, only if
-   * others were deleted.
+   * Items may be added or deleted during the iteration. Those that stay are returned at least once; an item is returned
+   * twice, or a new one at all, only if others were deleted.
    */
   *[Symbol.iterator](): Generator<Item, void, undefined> {
     for (let i = this.#items.length - 1; i >= 0; i--) {

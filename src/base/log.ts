@@ -1,15 +1,15 @@
-// The log as code sees it: an event name and fields, never free text and never content of requests.
+// The log as code sees it: an event name and fields, never free text and never the content of requests.
 
 export type LogFields = Readonly<Record<string, string | number | boolean | null | undefined>>;
 
 export const logLevels = ["info", "warn", "error"] as const;
 export type LogLevel = (typeof logLevels)[number];
 
-/** Settings that say which requests' lines are written; errors and refusals always are. */
+/** Settings for which requests a log line is written. Errors and refusals always get one. */
 export interface RequestLogSettings {
-  /** Share of the requests that went well, 0 to 1. */
+  /** The logged share of the successful requests, 0 to 1. */
   readonly sample: number;
-  /** The duration from which a request is slow: its line is a warning, and always written. Infinity: none is. */
+  /** A request that takes this long is slow: its line is a warning and is always written. Infinity for none. */
   readonly slowMs: number;
 }
 

@@ -1,15 +1,15 @@
-// Declares everything that outlives the request that began it: its bounds, its idle limit and what ends it. The code that
-// enforces a bound takes it from here, and docs/reference/long-lived.md is generated from here.
+// Declares everything that outlives the request that began it: its bounds, its idle limit and what ends it. The code
+// takes each bound from here, and docs/reference/long-lived.md is generated from here.
 
-/** A count that the code enforces. */
+/** A number that the code enforces. */
 interface Count {
   readonly most: number;
 }
-/** A share of the connections that one server process takes. */
+/** A share of the connections that one server process accepts. */
 interface Share {
   readonly part: number;
 }
-/** A bound that is set, measured or missing elsewhere; the text says where, or why there is none. */
+/** A bound that is set or measured elsewhere, or missing. The text says where, or why there is none. */
 interface Described {
   readonly text: string;
 }
@@ -23,17 +23,17 @@ export interface LongLived {
     readonly address: Bound;
     readonly total: Bound;
   };
-  /** Milliseconds without use after which it ends; undefined: `idle` says why there is no such limit. */
+  /** It ends after this many milliseconds without use. If undefined, `idle` says why it has no such limit. */
   readonly idleMs: number | undefined;
   readonly idle?: string;
-  /** Milliseconds after which it ends, however busy it is; undefined: none. */
+  /** It ends after this many milliseconds even if it is busy. Undefined for no such limit. */
   readonly maxMs: number | undefined;
   readonly ends: {
-    /** The key or token was revoked or has expired. */
+    /** What happens once the key or token is revoked or has expired. */
     readonly credential: string;
-    /** The person was removed, or the account was closed. */
+    /** What happens once the person is removed or the account is closed. */
     readonly owner: string;
-    /** The server stops. */
+    /** What happens once the server stops. */
     readonly server: string;
   };
   /** The files that create it. */
@@ -55,10 +55,10 @@ const ofAll = text("of all together");
 const noKey = text("none: no key is involved");
 const byOpenRequests = text("`limits.open_requests_per_key`");
 const withKey = "as with the credential";
-/** Sessions and streams of MCP clients. */
+/** Applies to the sessions and streams of MCP clients. */
 const atMcp = "within 5 s: it is ended";
 
-/** Connections of clients that policy/long-connections.ts admits, watches and ends. */
+/** Client connections that policy/long-connections.ts admits, watches and ends. */
 const connections = {
   responseSocket: {
     name: "WebSocket of `/v1/responses`",
@@ -346,7 +346,7 @@ const others = {
 export type LongConnectionKind = keyof typeof connections;
 export const longConnectionKinds = Object.keys(connections) as LongConnectionKind[];
 
-/** Milliseconds between two looks at all long-lived connections. */
+/** Milliseconds between two checks of all long-lived connections. */
 export const longConnectionLookMs = second;
 export const longLived = { ...connections, ...others };
 export const longLivedKinds: readonly (readonly [id: string, kind: LongLived])[] = Object.entries(longLived);

@@ -1,23 +1,23 @@
-// A map that forgets idle entries a few at a time as it is used, without timers.
+// A map that removes idle entries a few at a time as it is used, without timers.
 
-/** Below this it is left alone. */
+/** A smaller map is not swept. */
 const smallSize = 1_024;
-/** Twice what is in use at most, by all that is planned for: from here on, what can go goes. */
+/** At most twice the entries in use, by all plans. From here on every entry that can go is removed. */
 const crowdedSize = 250_000;
 const usesPerSweep = 64;
-/** Eight times the uses: entries go faster than they come. */
+/** Eight times the uses, so that entries go faster than they come. */
 const visitsPerSweep = 512;
-/** How often all of them are visited while it is not crowded. */
+/** How often all entries are visited while the map is not crowded. */
 const roundMs = 60_000;
 
-/** Says when entries are visited, of whatever has many of them. */
+/** Says when entries should be visited, for any structure with many of them. */
 export class SweepPace {
   #uses = 0;
-  /** Visits to be made in this round. */
+  /** The visits due in this round. */
   #due = 0;
   #nextRoundMs = Number.NEGATIVE_INFINITY;
 
-  /** Called once for each use, with the number of entries. `nowMs`: monotonic milliseconds. */
+  /** Must be called once for each use, with the number of entries. `nowMs` is in monotonic milliseconds. */
   look(size: number, nowMs: number): Sweep {
     if (++this.#uses % usesPerSweep !== 0 || size < smallSize) return noSweep;
     const isCrowded = size > crowdedSize;
@@ -31,7 +31,7 @@ export class SweepPace {
   }
 }
 
-/** How many entries are to be visited now, and whether there are so many that what can go should. */
+/** How many entries to visit now, and whether there are so many that every removable entry should go. */
 export interface Sweep {
   readonly visits: number;
   readonly isCrowded: boolean;
@@ -46,8 +46,8 @@ export class SweptMap<Value> {
   #cursor: Iterator<[string, Value]>;
 
   /**
-   * `giveUp` is asked whether an entry may go. It does where it can be made anew without loss; to make those anew that
-   * are in use all the time costs several times what they cost, so it spares them unless it is crowded.
+   * `giveUp` says whether an entry may go: it can be made again without loss. Making entries again that are in use all
+   * the time is expensive, so `giveUp` keeps them unless the map is crowded.
    */
   constructor(giveUp: (value: Value, isCrowded: boolean) => boolean) {
     this.#giveUp = giveUp;
@@ -67,8 +67,8 @@ export class SweptMap<Value> {
   }
 
   /**
-   * Called once for each use that adds at most a handful of entries, while the caller holds none of them. `nowMs`:
-   * monotonic milliseconds.
+   * Must be called once for each use that adds at most a handful of entries, while the caller holds none of them.
+   * `nowMs` is in monotonic milliseconds.
    */
   used(nowMs: number): void {
     const { visits, isCrowded } = this.#pace.look(this.#entries.size, nowMs);

@@ -1,4 +1,4 @@
-// The end of a turn of the event loop: all sockets that had something to say were heard, and it has not begun to wait again.
+// Runs tasks at the end of a turn of the event loop: all ready sockets have been read, and the loop does not wait yet.
 
 type Task = () => void;
 
@@ -6,13 +6,13 @@ const records: Task[] = [];
 const sends: Task[] = [];
 let isDue = false;
 
-/** Once, before anything is sent that was left to the end of the turn. */
+/** Runs once, before anything is sent that was left to the end of the turn. */
 export function atTurnEnd(record: Task): void {
   records.push(record);
   fallDue();
 }
 
-/** Once, behind all records and behind what they bring about. */
+/** Runs once, after all records and everything they cause. */
 export function sendAtTurnEnd(send: Task): void {
   sends.push(send);
   fallDue();
@@ -29,7 +29,7 @@ function endTurn(): void {
     while (records.length + sends.length > 0) run(records.length > 0 ? records : sends);
     isDue = false;
   } catch (error) {
-    // The rest is not lost with the one that failed.
+    // If one task fails, the rest still run.
     setImmediate(endTurn);
     throw error;
   }

@@ -1,23 +1,23 @@
-// Rows that are found by the 32-bit words that each of them has: what is looked for is nowhere else, and no object leads there.
+// Finds rows by the 32-bit words that each of them has. The words are stored here only, without an object for each row.
 
-/** In place of a row. */
+/** Returned instead of a row. */
 export const noRow = -1;
 
 /**
- * Words lie in typed arrays: a look-up touches two places in memory, however many rows there are, and leaves nothing for a
- * garbage collection to walk through. Whoever has rows says which are free. The first word of a row should differ from
- * row to row in its lower bits, the last ones most of all.
+ * Words are stored in typed arrays: a look-up touches two places in memory, however many rows there are, and a garbage
+ * collection has nothing to walk through. The caller says which rows are free. The first word should differ between
+ * rows in its lower bits, the last words most of all.
  */
 export class WordTable {
-  /** Words that are looked for, or added: each use is over before the next begins. */
+  /** The words to find or add. Each use ends before the next begins. */
   readonly sought: Int32Array<ArrayBuffer>;
   readonly #width: number;
-  /** Signed ones, as larger numbers than those are slow for a just-in-time compiler. */
+  /** Signed, since a just-in-time compiler is slow with larger numbers. */
   #words: Int32Array<ArrayBuffer>;
-  /** By the first word of a row, and from there on: the row, from 1 on; 0 where there is none. Half of it stays empty. */
+  /** Hash index by the first word of a row: the row plus one, or 0 if empty. At least half of it stays empty. */
   #index: Uint32Array<ArrayBuffer>;
 
-  /** `width`: words of a row. `rows`: those that there is room for at first, at least 1. */
+  /** `width` is the number of words of a row, `rows` the initial room, at least 1. */
   constructor(width: number, rows: number) {
     this.#width = width;
     this.sought = new Int32Array(width);
@@ -25,23 +25,23 @@ export class WordTable {
     this.#index = emptyIndex(rows);
   }
 
-  /** Rows that there is room for. */
+  /** The number of rows that there is room for. */
   get room(): number {
     return this.#words.length / this.#width;
   }
 
-  /** The row of the words that are looked for. */
+  /** Returns the row that has the sought words. */
   find(): number {
     return (this.#index[this.#placeOfSought()] ?? 0) - 1;
   }
 
-  /** Gives a row, which is free and which there is room for, the words that are looked for, which no other has. */
+  /** Gives a free row, for which there is room, the sought words. No other row may have them. */
   add(row: number): void {
     this.#index[this.#placeOfSought()] = row + 1;
     this.#words.set(this.sought, row * this.#width);
   }
 
-  /** A row that was added: it is free from now on. What stands behind it in the index, for the want of its place, moves up. */
+  /** Frees a row that was added. Rows that follow it in the index because their place was taken move up. */
   remove(row: number): void {
     const mask = this.#index.length - 1;
     let gap = this.#homeOf(row);
@@ -62,12 +62,12 @@ export class WordTable {
     return this.#words[row * this.#width + nth] ?? 0;
   }
 
-  /** Looks for the words that a row of another table of the same width has. */
+  /** Sets the sought words to those of a row of another table of the same width. */
   seek(of: WordTable, row: number): void {
     for (let nth = 0; nth < this.#width; nth++) this.sought[nth] = of.wordAt(row, nth);
   }
 
-  /** For so many rows, which are no fewer than before. */
+  /** Makes room for this many rows, which must not be fewer than before. */
   makeRoomFor(rows: number): void {
     const words = new Int32Array(this.#width * rows);
     words.set(this.#words);
@@ -83,7 +83,7 @@ export class WordTable {
     }
   }
 
-  /** Where in the index the words that are looked for are, or belong. */
+  /** The place in the index where the sought words are, or belong. */
   #placeOfSought(): number {
     const mask = this.#index.length - 1;
     for (let place = (this.sought[0] ?? 0) & mask; ; place = (place + 1) & mask) {

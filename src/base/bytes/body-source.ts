@@ -1,33 +1,33 @@
-// The bytes of an answer on their way: pushed by whoever receives them, paused when the one who takes them falls behind.
+// The bytes of an answer as they arrive: the receiver pushes them, and pauses if the consumer falls behind.
 
 import type { Cancellation } from "../cancellation.ts";
 import { ByteSpan } from "./byte-span.ts";
 
-/** Takes what a source gives. Nothing is called after `end` or `fail`, nor after the source was cancelled. */
+/** Receives what a source delivers. Nothing is called after `end` or `fail`, or once the source was cancelled. */
 export interface BodySink {
   data(bytes: ByteSpan): void;
   /**
-   * A source may call it, where it is there, instead of `data`: it gives the same bytes where they lie until it
+   * If present, a source may call it instead of `data`: it passes the same bytes within their buffer, valid until it
    * returns, without an object for them.
    */
   piece?(bytes: Buffer, start: number, end: number): void;
-  /** All of it was given. */
+  /** Everything has been delivered. */
   end(): void;
-  /** It broke off; a GatewayError where the reason is fit for the client. */
+  /** The body broke off. A GatewayError if the client may see the reason. */
   fail(error: unknown): void;
 }
 
 export interface BodySource {
-  /** Begins to give; once. What is here already is given before it returns. */
+  /** Begins to deliver; call it once. Bytes that are here already are delivered before it returns. */
   flow(sink: BodySink): void;
-  /** After it, at most what was on its way comes. Counts no silence as the sender's. */
+  /** After the call only bytes already on their way arrive. Silence no longer counts as the sender's. */
   pause(): void;
   resume(): void;
-  /** Tells the sender to stop, as nobody wants the rest. Harmless at any time, also instead of `flow`. */
+  /** Tells the sender to stop, since nobody wants the rest. Harmless at any time, also instead of `flow`. */
   cancel(): void;
 }
 
-/** A body that is here as a whole. */
+/** A body that is here completely. */
 export function bodyOf(bytes: Uint8Array): BodySource {
   let cancelled = false;
   return {
@@ -48,8 +48,8 @@ export class BodyTooLongError extends Error {
 }
 
 /**
- * All of a body, if it is no longer than `maxBytes`; else it is cancelled, and rejects with a BodyTooLongError.
- * Cancelled as well by `cancellation`, with its reason. `onData` is called for every piece.
+ * Reads a body of at most `maxBytes`. A longer one is cancelled, and the promise rejects with a BodyTooLongError.
+ * `cancellation` cancels it too, with its reason. `onData` is called for every piece.
  */
 export function readAll(
   source: BodySource,

@@ -1,11 +1,11 @@
-// The ledger of bytes in memory: whatever holds bytes of clients or model servers takes them from it, within one bound.
+// Counts the bytes in memory that come from clients and model servers, and keeps all of them within one bound.
 import { BlamelessError, type GatewayError } from "../errors.ts";
 
 /**
- * `heads`: of requests, not complete yet. `requests`: bodies. `received`: not looked at yet. `answers`: whole ones. `events`: of a stream, not complete yet.
- * `chats`: answers that are collected to be stored. `unsent`: what a client or a node did not take yet. `tunnels`: messages
- * of nodes, not complete or not taken yet. `cache`: answers that are kept to be given again. `continued`: the text of streams
- * with which another model server may go on.
+ * `heads`: incomplete heads of requests. `requests`: bodies. `received`: bytes not read yet. `answers`: whole answers.
+ * `events`: incomplete events of a stream. `chats`: answers collected to be stored. `unsent`: bytes that a client or
+ * node has not accepted yet. `tunnels`: messages of nodes that are incomplete or not read yet. `cache`: answers kept to
+ * be given again. `continued`: the text of streams that another model server may continue.
  */
 export const heldKinds = [
   ...(["heads", "requests", "received", "answers", "events", "chats", "unsent", "tunnels"] as const),
@@ -14,36 +14,36 @@ export const heldKinds = [
 ] as const;
 export type HeldKind = (typeof heldKinds)[number];
 
-/** Whose bound a refusal is for. */
+/** The bound that caused a refusal. */
 export const heldBounds = ["key", "account", "process"] as const;
 export type HeldBound = (typeof heldBounds)[number];
 
-/** A key and its account, as all replicas know them. */
+/** A key and its account, with the ids that all replicas know. */
 export interface HolderIds {
   readonly key: string;
   readonly account: string;
 }
 
-/** One on whose account bytes are held. */
+/** An account that held bytes are counted on. */
 export interface MemoryAccount {
-  /** Undefined for who is no key. */
+  /** Undefined for holders other than keys. */
   readonly ids?: HolderIds | undefined;
-  /** Takes so many more; where that is too much it takes none, and gives the refusal. */
+  /** Takes this many more bytes. If that is too much, takes none and returns the refusal. */
   take(kind: HeldKind, bytes: number): GatewayError | undefined;
   release(kind: HeldKind, bytes: number): void;
 }
 
-/** Told that a memoryAccount holds nothing any more. */
+/** Called once a memory account holds nothing. */
 export interface EmptiedListener {
   emptied(): void;
 }
 
-/** The refusal where so many bytes more may not be held now. */
+/** The refusal if this many more bytes may not be held now. */
 export class NoRoomError extends BlamelessError {}
 
 export const defaultMaxHeldBytes = 128 * 1024 * 1024;
 
-/** The part that is shared by all, and what a key may hold beyond that: 64 KiB of the usual bound. */
+/** The part that all share, and what a key may hold beyond it: 64 KiB of the default bound. */
 const [shared, little] = [7 / 8, 1 / 2048];
 
 /** The keys of one account together. */
@@ -52,7 +52,7 @@ export class AccountMemory {
 }
 
 export class BufferedBytes {
-  /** The most that all memoryAccounts together may hold. */
+  /** The most that all memory accounts together may hold. */
   maxBytes: number;
   held = 0;
   readonly byKind: Record<HeldKind, number> = {
@@ -67,17 +67,15 @@ export class BufferedBytes {
     cache: 0,
     continued: 0,
   };
-  /** Keys, visitors and replicas that have something on their account: none while nothing is under way. */
+  /** The keys, visitors and replicas that hold something now. */
   memoryAccounts = 0;
   /** How many times bytes were refused since the start, by the bound that refused them. */
   readonly refused: Record<HeldBound, number> = { key: 0, account: 0, process: 0 };
-  /** Clients that have shown no credential yet, or need none: one key for all of them. */
+  /** Clients that have shown no credential yet or need none. All share one key. */
   readonly visitors: KeyBytes;
-  /** The other replicas of this installation, where they do not say for which key they ask. */
+  /** The other replicas of this installation, if they do not say for which key they ask. */
   readonly replicas: KeyBytes;
-  /**
-   * Bytes that have a bound of their own for each connection: counted, so that others get the less, and never refused.
-   */
+  /** Bytes with a bound for each connection. They are counted, so that others get less, and never refused. */
   readonly bounded: MemoryAccount;
   #hasLargeCopies = false;
 
@@ -94,12 +92,12 @@ export class BufferedBytes {
     };
   }
 
-  /** A key of `account`. `listener`: told each time that it holds nothing any more. */
+  /** Creates a key of `account`. `listener` is called each time the key holds nothing. */
   memoryAccount(account: AccountMemory, ids?: HolderIds, listener?: EmptiedListener): KeyBytes {
     return new KeyBytes(this, account, ids, listener);
   }
 
-  /** The bound of a key while nobody else holds anything. */
+  /** The bound of a key while no other key holds anything. */
   get maxBytesOfKey(): number {
     return Math.floor((this.maxBytes * shared) / 3);
   }
@@ -108,7 +106,7 @@ export class BufferedBytes {
     return Math.floor((this.maxBytes * shared) / 2);
   }
 
-  /** Whether not even a usual request of a key that holds nothing is let in. */
+  /** Whether even a usual request of a key that holds nothing is refused. */
   get isFull(): boolean {
     return this.maxBytes - this.held < Math.floor(this.maxBytes * little);
   }
@@ -117,7 +115,7 @@ export class BufferedBytes {
     return this.held + bytes <= this.maxBytes;
   }
 
-  /** Takes what is nobody's in particular, as long as all is within the bound; says whether it did. */
+  /** Takes bytes that belong to no key, if the total stays within the bound. Returns whether it did. */
   takeFree(kind: HeldKind, bytes: number): boolean {
     if (!this.hasRoomFor(bytes)) {
       this.refused.process++;
@@ -128,8 +126,8 @@ export class BufferedBytes {
   }
 
   /**
-   * Takes room for copies that are made of a body for a moment, and returns what gives it back. They may be larger than
-   * what `memoryAccount` may hold: one request at a time may have such copies, within the bound of the process.
+   * Takes room for temporary copies of a body and returns a function that frees it. The copies may exceed what
+   * `memoryAccount` may hold: one request at a time may have such copies, within the bound of the process.
    */
   takeCopies(memoryAccount: MemoryAccount, bytes: number): (() => void) | GatewayError {
     const isLarge = 2 * bytes > this.maxBytesOfKey;
@@ -143,23 +141,23 @@ export class BufferedBytes {
     return memoryAccount.take("requests", bytes) ?? (() => memoryAccount.release("requests", bytes));
   }
 
-  /** Counts what is held, or given back where it is negative, whatever the bound. */
+  /** Counts bytes held, or freed if negative, whatever the bound. */
   add(kind: HeldKind, bytes: number): void {
     this.held += bytes;
     this.byKind[kind] += bytes;
   }
 
-  /** Likewise, of what came and is read within some turns: it is on nobody's account, and takes nothing of what is shared. */
+  /** Counts bytes that are read within a few turns. They are on no account and take nothing from the shared part. */
   received(bytes: number): void {
     this.byKind.received += bytes;
   }
 
-  /** Likewise, of what is kept within a bound of its own until its room is wanted. */
+  /** Counts bytes kept within a separate bound until their room is needed. */
   kept(bytes: number): void {
     this.byKind.cache += bytes;
   }
 
-  /** `key` and `account`: what they would hold. */
+  /** `key` and `account` are what each of them would hold. */
   refusal(key: number, account: number): NoRoomError {
     if (key > this.maxBytesOfKey) return this.#refused("key", tooMuch("this key", this.maxBytesOfKey));
     if (account > this.maxBytesOfAccount) {
@@ -175,9 +173,10 @@ export class BufferedBytes {
 }
 
 /**
- * A key may hold half of what stays free, an account all of it: alone, a third and a half of seven eighths. The more is held the less
- * everybody may take, so that nobody has to know how many they are (Choudhury and Hahne, "Dynamic queue length thresholds
- * for shared-memory packet switches", 1998). The last part is for keys that hold next to nothing: a usual request.
+ * A key may hold half of what stays free, an account all of it: alone, a third and a half of seven eighths. The more is
+ * held, the less each may take, so nobody has to know the number of keys (Choudhury and Hahne, "Dynamic queue length
+ * thresholds for shared-memory packet switches", 1998). The last eighth is for usual requests of keys that hold next to
+ * nothing.
  */
 export class KeyBytes implements MemoryAccount {
   readonly ids: HolderIds | undefined;
@@ -216,7 +215,7 @@ export class KeyBytes implements MemoryAccount {
     if (this.#held === 0) this.#listener?.emptied();
   }
 
-  /** One of whom more was given back than it had taken counts as well, for ever. */
+  /** An account that gave back more than it had taken stays counted for ever. */
   #change(kind: HeldKind, more: number): void {
     if (this.#held === 0) this.#ledger.memoryAccounts++;
     this.#held += more;
@@ -242,7 +241,10 @@ function tooMuch(whose: string, maxBytes: number): NoRoomError {
   );
 }
 
-/** `refusal`, or an error that advises no retry if a request needs more bytes at once than one key may ever hold. */
+/**
+ * Returns `refusal`, or an error that advises no retry if a request needs more bytes at once than one key may ever
+ * hold.
+ */
 export function lastingRefusal(refusal: GatewayError, neededBytes: number): GatewayError {
   const { maxBytesOfKey } = bufferedBytes;
   if (neededBytes <= maxBytesOfKey) return refusal;
@@ -253,5 +255,5 @@ export function lastingRefusal(refusal: GatewayError, neededBytes: number): Gate
   );
 }
 
-/** One for all servers and clients, as they share the memory of the process. */
+/** One counter for all servers and clients, as they share the memory of the process. */
 export const bufferedBytes = new BufferedBytes(defaultMaxHeldBytes);

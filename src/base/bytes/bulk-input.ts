@@ -1,36 +1,43 @@
-// What comes in one go and is long to read: read a slice at a time, no longer in a turn of the event loop than all may take together.
+// Reads large input in slices, so that one turn of the event loop does not take longer than all slices together may
+// take.
 import { exactMs } from "../clock.ts";
 import type { GatewayError } from "../errors.ts";
 import { bufferedBytes, type MemoryAccount } from "./buffered-bytes.ts";
 
-/** Whoever receives and reads. */
+/** Receives and reads the input. */
 export interface BulkTaker {
-  /** Reads it. May stop the rest, or clear it. */
+  /** Reads a slice. May stop the rest, or clear it. */
   takeSlice(bytes: Buffer): void;
-  /** Asks the sender to stop until `unhush`: what is here is read first. */
+  /** Asks the sender to stop until `unhush`, since the input that is here is read first. */
   hush(): void;
   unhush(): void;
 }
 
-/** Input up to this length is read at once: events are usually some hundred bytes. The first slice is as long. */
+/**
+ * Input up to this length is read at once, since events are usually some hundred bytes. The first slice has this
+ * length.
+ */
 export const sliceBytes = 64 * 1024;
-/** Longer ones are handed on at fewer calls of the kernel, and are as good to others while they are quickly read. */
+/** Longer slices take fewer system calls, and while they are read quickly they do not delay others. */
 const maxSliceBytes = 4 * sliceBytes;
-/** A slice that took less may be followed by one of twice its length, one that took longer by one of half of it. */
+/**
+ * After a slice that took less time than the first number, the next is twice as long; after one that took longer than
+ * the second, half as long.
+ */
 const [quickMs, slowMs] = [0.5, 2];
-/** The most that all inputs together may take of one turn: everybody else waits for as long. */
+/** The most that all slices together may take of one turn, which delays all other work. */
 const maxMsOfTurn = 4;
 
 export class BulkInput {
   readonly #taker: BulkTaker;
   #pieces: Buffer[] = [];
-  /** How much of the first piece was read. */
+  /** How many bytes of the first piece were read. */
   #readBytes = 0;
   #bytes = 0;
   #sliceBytes = sliceBytes;
   #isHushed = false;
   #isStopped = false;
-  /** Has what waits on its account: undefined while that is read. */
+  /** The account of the bytes that wait, or undefined while they are read. */
   #memoryAccount: MemoryAccount | undefined;
   #inLine = false;
 
@@ -38,17 +45,17 @@ export class BulkInput {
     this.#taker = taker;
   }
 
-  /** Whether something is here that was not read. */
+  /** Whether unread bytes are here. */
   get waits(): boolean {
     return this.#bytes > 0;
   }
 
-  /** Whether its taker was told to hush, and will be told otherwise. */
+  /** Whether the taker was told to hush and will be told to go on. */
   get isHushed(): boolean {
     return this.#isHushed;
   }
 
-  /** Reads it now, or behind what others have. While it is stopped it may give a refusal, as `stop` does. */
+  /** Reads the bytes now, or after those of others. While it is stopped it may return a refusal, as `stop` does. */
   add(bytes: Buffer): GatewayError | undefined {
     const refusal = this.#memoryAccount?.take("received", bytes.length);
     if (refusal) return refusal;
@@ -56,7 +63,7 @@ export class BulkInput {
     this.#pieces.push(bytes);
     this.#bytes += bytes.length;
     if (this.#mayLine()) turnShare.read(this);
-    // What was all read now kept nobody waiting.
+    // Bytes that are read completely now kept nobody waiting.
     if (this.waits && !this.#isHushed) {
       this.#isHushed = true;
       this.#taker.hush();
@@ -65,8 +72,8 @@ export class BulkInput {
   }
 
   /**
-   * Reads nothing until `goOn`, which reads nothing before it returns. What waits meanwhile is on the account of `memoryAccount`;
-   * where that may hold no more this gives the refusal, and all of it is to be cleared.
+   * Reads nothing until `goOn`, which returns before it reads. Bytes that wait are counted on `memoryAccount`. If it
+   * may hold no more, this returns the refusal, and the caller must clear the input.
    */
   stop(memoryAccount: MemoryAccount): GatewayError | undefined {
     if (this.#isStopped) return undefined;
@@ -88,7 +95,7 @@ export class BulkInput {
     if (this.#mayLine()) turnShare.readSoon(this);
   }
 
-  /** Throws away what was not read. */
+  /** Discards the unread bytes. */
   clear(): void {
     this.#pieces = [];
     this.#readBytes = 0;
@@ -96,12 +103,12 @@ export class BulkInput {
     this.#bytes = 0;
   }
 
-  /** Reads all of it, as nothing follows. */
+  /** Reads everything, since no more input follows. */
   finish(): void {
     while (this.readSlice());
   }
 
-  /** Whether there is more to read now. */
+  /** Reads one slice. Returns whether there is more to read now. */
   readSlice(): boolean {
     const [piece] = this.#pieces;
     if (!piece || this.#isStopped) return false;
@@ -124,20 +131,20 @@ export class BulkInput {
     return this.waits && !this.#isStopped;
   }
 
-  /** The last slice took so long to read. */
+  /** Tells how long the last slice took. */
   tookMs(ms: number): void {
     if (ms < quickMs) this.#sliceBytes = Math.min(maxSliceBytes, 2 * this.#sliceBytes);
     else if (ms > slowMs) this.#sliceBytes = Math.max(sliceBytes, this.#sliceBytes / 2);
   }
 
-  /** Whether it belongs into the line, and was not there. */
+  /** Whether the input belongs in the queue and was not in it. */
   #mayLine(): boolean {
     if (this.#inLine || this.#isStopped || !this.waits) return false;
     this.#inLine = true;
     return true;
   }
 
-  /** Called by whoever calls `readSlice`. */
+  /** Called by the caller of `readSlice` once the input leaves the queue. */
   leftLine(): void {
     this.#inLine = false;
   }
@@ -148,7 +155,7 @@ export class BulkInput {
   }
 }
 
-/** The part of each turn in which slices are read, those who wait for theirs by turns. */
+/** The part of each turn in which slices are read. Inputs with unread bytes take turns. */
 class TurnShare {
   #line: BulkInput[] = [];
   #spentMs = 0;
@@ -185,7 +192,7 @@ class TurnShare {
   #awaitEnd(): void {
     if (this.#endIsDue) return;
     this.#endIsDue = true;
-    // What other sockets have comes before the rest.
+    // The input of other sockets comes before the rest.
     setImmediate(() => {
       this.#endIsDue = false;
       this.#spentMs = 0;
@@ -196,5 +203,5 @@ class TurnShare {
   }
 }
 
-/** One for all that is received, as it shares the event loop. */
+/** One for all input, as it shares the event loop. */
 const turnShare = new TurnShare();

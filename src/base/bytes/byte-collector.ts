@@ -1,4 +1,4 @@
-// Puts the pieces of a body together as they come, on somebody's account.
+// Joins the pieces of a body as they arrive, and counts them on an account.
 
 import type { GatewayError } from "../errors.ts";
 import type { HeldKind, MemoryAccount } from "./buffered-bytes.ts";
@@ -6,33 +6,33 @@ import { ByteSpan, noBytes } from "./byte-span.ts";
 import { freeBytes } from "./free-bytes.ts";
 
 const minBlockBytes = 16 * 1024;
-/** Room that is taken at once, and may be more than came. */
+/** The most room that is taken at once, before the bytes arrive. */
 export const mostBlockBytes = 1024 * 1024;
 
-/** What is held is given back by `release`. */
+/** `release` frees the bytes held. */
 export class ByteCollector {
-  /** Bytes that came. */
+  /** The number of bytes that arrived. */
   length: number;
   readonly #kind: HeldKind;
   readonly #memoryAccount: MemoryAccount;
   #first: ByteSpan;
-  /** A piece may be a small part of what was received along with it: all that follow are copied, into these. */
+  /** A piece may be a small part of a larger buffer. Every piece after the first is copied into these blocks. */
   #blocks: Buffer[] | undefined;
-  /** Bytes of the last block that are in use. */
+  /** The used bytes of the last block. */
   #usedBytes = 0;
   #countedBytes: number;
 
-  /** `first`: which its memoryAccount has counted already; it stays in the memory of whoever received it. */
+  /** `first` is counted by its memory account already and stays in the receiver's memory. */
   constructor(kind: HeldKind, memoryAccount: MemoryAccount, first: ByteSpan) {
     this.#kind = kind;
     this.#memoryAccount = memoryAccount;
-    // It may be a small part of what was received along with it.
+    // The piece may be a small part of a larger buffer.
     this.#first = first.buffer.buffer.byteLength > 2 * first.length ? ByteSpan.of(Buffer.from(first.view)) : first;
     this.length = first.length;
     this.#countedBytes = first.length;
   }
 
-  /** Gives the refusal where its memoryAccount may hold no more: then it is of no use any more. */
+  /** Returns the refusal if the memory account may hold no more. The collector is then useless. */
   add(piece: ByteSpan): GatewayError | undefined {
     this.length += piece.length;
     let start = piece.start;
@@ -50,7 +50,7 @@ export class ByteCollector {
     return undefined;
   }
 
-  /** All of it; held until `release`. */
+  /** Returns all bytes, which are held until `release`. */
   joined(): ByteSpan {
     const first = this.#first;
     const blocks = this.#blocks;
@@ -70,13 +70,13 @@ export class ByteCollector {
     this.#countedBytes = 0;
   }
 
-  /** They were shown to nobody. */
+  /** No other code has seen these blocks. */
   #freeBlocks(): void {
     for (const block of this.#blocks ?? []) freeBytes(block);
     this.#blocks = undefined;
   }
 
-  /** Blocks grow with what is held already: a short body has little that is not used. */
+  /** Blocks grow with what is held already, so that a short body wastes little. */
   #addBlock(neededBytes: number): GatewayError | undefined {
     const bytes = Math.min(Math.max(neededBytes, this.length, minBlockBytes), mostBlockBytes);
     const refusal = this.#memoryAccount.take(this.#kind, bytes);

@@ -1,9 +1,10 @@
-// Bytes somewhere in a buffer, handed on where they lie: a body as it was received, with a head before it and perhaps more behind.
+// Bytes within a buffer, passed on without copying: a body as received, with a head before it and perhaps more after
+// it.
 import { isAscii } from "node:buffer";
 
-/** A view, which is a typed array of its own, costs more to make and to collect than a short body to copy. */
+/** A Buffer view is a separate typed array, and costs more to create and collect than copying a short body. */
 export class ByteSpan {
-  /** Its content in the span does not change. */
+  /** The bytes within the span do not change. */
   readonly buffer: Buffer;
   readonly start: number;
   readonly end: number;
@@ -14,7 +15,7 @@ export class ByteSpan {
     this.end = end;
   }
 
-  /** All of them; the UTF-8 of a text. */
+  /** A span of all bytes, or of the UTF-8 of a text. */
   static of(bytes: Uint8Array | string): ByteSpan {
     const buffer =
       typeof bytes === "string"
@@ -25,7 +26,7 @@ export class ByteSpan {
     return new ByteSpan(buffer, 0, buffer.length);
   }
 
-  /** All of them, one behind the other; the only one as it is. `length`: of all. */
+  /** Joins spans; a single span is returned as it is. `length` is their total. */
   static joined(spans: readonly ByteSpan[], length: number): ByteSpan {
     const [first = noBytes] = spans;
     if (spans.length < 2) return first;
@@ -42,23 +43,23 @@ export class ByteSpan {
     return this.end - this.start;
   }
 
-  /** The bytes as a typed array; made at each call, unless it is all of the buffer. */
+  /** The bytes as a typed array, created at each call unless they fill the buffer. */
   get view(): Buffer {
     return this.length === this.buffer.length ? this.buffer : this.buffer.subarray(this.start, this.end);
   }
 
-  /** The text that the bytes mean as UTF-8. ASCII, as most is, needs no decoding. */
+  /** The bytes decoded as UTF-8. ASCII, the most common case, needs no decoding. */
   get text(): string {
     const { view } = this;
     return view.toString(isAscii(view) ? "latin1" : "utf8");
   }
 
-  /** The same member as a `PatchedSpan` has. */
+  /** The same member as in `PatchedSpan`. */
   get solid(): ByteSpan {
     return this;
   }
 
-  /** The same member as a `PatchedSpan` has. */
+  /** The same member as in `PatchedSpan`. */
   get pieces(): Uint8Array[] {
     return this.length === 0 ? [] : [this.view];
   }
@@ -69,8 +70,7 @@ export class ByteSpan {
 }
 
 /**
- * Bytes with others in one place: they become one piece where they are copied to anyway, as with a head before them, and not
- * in a buffer of their own before that.
+ * A span with other bytes inserted. The parts are joined only when they are copied anyway, for example after a head.
  */
 export class PatchedSpan {
   readonly length: number;
@@ -80,7 +80,7 @@ export class PatchedSpan {
   readonly #to: number;
   readonly #insert: Buffer;
 
-  /** `insert` instead of what stands from `from` to `to`, counted from where `span` begins. */
+  /** `insert` replaces the bytes from `from` to `to`, counted from the start of `span`. */
   constructor(span: ByteSpan, from: number, to: number, insert: Buffer) {
     this.length = span.length - (to - from) + insert.length;
     this.#span = span;
@@ -89,14 +89,14 @@ export class PatchedSpan {
     this.#insert = insert;
   }
 
-  /** All in one piece; made at each call. */
+  /** All bytes in one piece, created at each call. */
   get solid(): ByteSpan {
     const buffer = Buffer.allocUnsafeSlow(this.length);
     this.copyTo(buffer, 0);
     return ByteSpan.of(buffer);
   }
 
-  /** Views, one behind the other, none empty, for those who keep it for long: a copy of it would be on nobody's account. */
+  /** Non-empty views, one after another, for callers that keep them long: a copy would be on no account. */
   get pieces(): Uint8Array[] {
     const { buffer, start, end } = this.#span;
     const pieces = [buffer.subarray(start, this.#from), this.#insert, buffer.subarray(this.#to, end)];
@@ -113,13 +113,13 @@ export class PatchedSpan {
 }
 
 export interface Patch {
-  /** Places in the span, as a `PatchedSpan` has them. */
+  /** Offsets in the span, as in `PatchedSpan`. */
   from: number;
   to: number;
   insert: Buffer;
 }
 
-/** The span with these in it, which stand in order. */
+/** Returns the span with these patches, which must be in order. */
 export function patched(span: ByteSpan, patches: readonly Patch[]): Bytes {
   const [first] = patches;
   if (first === undefined) return span;
@@ -137,15 +137,15 @@ export function patched(span: ByteSpan, patches: readonly Patch[]): Bytes {
   return ByteSpan.of(result);
 }
 
-/** Bytes that only have to be copied. */
+/** Bytes that only need to be copied. */
 export type Bytes = ByteSpan | PatchedSpan;
 
-/** A byte-order mark means nothing in UTF-8, and JSON must not begin with one (RFC 8259, 8.1). */
+/** A byte-order mark has no meaning in UTF-8, and JSON must not begin with one (RFC 8259, 8.1). */
 export function withoutMark(bytes: ByteSpan): ByteSpan {
   const { buffer, start, end } = bytes;
   if (buffer[start] !== 0xef || end - start < 3) return bytes;
   return buffer[start + 1] === 0xbb && buffer[start + 2] === 0xbf ? new ByteSpan(buffer, start + 3, end) : bytes;
 }
 
-/** A body of no bytes. */
+/** A body without bytes. */
 export const noBytes = ByteSpan.of(Buffer.alloc(0));

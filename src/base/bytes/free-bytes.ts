@@ -1,9 +1,6 @@
-// Gives memory back at once: the collector runs long after what was large and short-lived is over.
+// Frees memory immediately: the collector runs long after a large, short-lived buffer is no longer used.
 
-/**
- * Gives the memory of `bytes` back: nothing may refer to them any more. Memory that is shared with others is left
- * alone.
- */
+/** Frees the memory of `bytes`, which must not be used again. Memory shared with others is left alone. */
 export function freeBytes(bytes: Buffer): void {
   const { buffer } = bytes;
   if (buffer instanceof ArrayBuffer && buffer.byteLength === bytes.length) buffer.transfer(0);

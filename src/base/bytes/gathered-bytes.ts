@@ -1,11 +1,11 @@
-// Bytes that come in pieces, as many as their sender likes, and are wanted as one.
+// Joins bytes that arrive in any number of pieces.
 
-/** The least that is set aside. */
+/** The smallest buffer. */
 const minBytes = 256;
 const nothing = Buffer.alloc(0);
 
 /**
- * Collects pieces in one buffer that doubles: all that is added is copied about twice, however small the pieces are.
+ * Collects pieces in one buffer that doubles, so that each byte is copied about twice, however small the pieces are.
  */
 export class GatheredBytes {
   #room: Buffer = nothing;
@@ -15,7 +15,7 @@ export class GatheredBytes {
     return this.#length;
   }
 
-  /** All that was added. It stays as it is: what comes later lies behind it, or elsewhere. */
+  /** All bytes added. They do not change: later bytes are stored after them or elsewhere. */
   get bytes(): Buffer {
     return this.#room.subarray(0, this.#length);
   }
@@ -31,7 +31,7 @@ export class GatheredBytes {
     this.#length = length;
   }
 
-  /** Gives away all of it, and begins anew. */
+  /** Returns all bytes and begins again. */
   take(): Buffer {
     const { bytes } = this;
     this.#room = nothing;

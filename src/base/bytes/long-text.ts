@@ -1,15 +1,13 @@
-// Byte text that comes in pieces and is wanted as one, however long it becomes.
+// Joins byte text that arrives in pieces, however long it becomes.
 import { freeBytes } from "./free-bytes.ts";
 
-/**
- * Longer text is copied into memory that is given back at once: as a string it would stay until the collector comes.
- */
+/** Longer text is copied into memory that is freed immediately. A string would stay until the next collection. */
 const maxAsText = 256 * 1024;
 
 export class LongText {
   length: number;
   #pieces: string[];
-  /** Memory for what came before the pieces, when that was too long to stay text. */
+  /** Holds the earlier pieces once they are too long for a string. */
   #room: Buffer | undefined;
   #roomUsed = 0;
   #piecesLength: number;
@@ -24,7 +22,7 @@ export class LongText {
     return last === undefined ? this.#room?.[this.#roomUsed - 1] === 0x0d : last.endsWith("\r");
   }
 
-  /** `piece`: of at least one byte. */
+  /** `piece` has at least one byte. */
   add(piece: string): void {
     this.#pieces.push(piece);
     this.length += piece.length;
@@ -32,7 +30,7 @@ export class LongText {
     if (this.#piecesLength > maxAsText) this.#copyPieces();
   }
 
-  /** All of it; nothing is left here. */
+  /** Returns all of the text and leaves nothing here. */
   take(): string {
     let text = this.#pieces.length === 1 && !this.#room ? (this.#pieces[0] ?? "") : this.#pieces.join("");
     if (this.#room) text = this.#room.toString("latin1", 0, this.#roomUsed) + text;

@@ -1,30 +1,37 @@
-// The port of a connection that carries whole messages, in order, both ways: the tunnel to a node, or a conversation as it is spoken.
+// A connection that transports whole messages, in order, in both directions: the tunnel to a node, or a realtime
+// conversation.
 
 export interface MessageLink {
-  /** The address at the other end, for the log. */
+  /** The address of the other end, for the log. */
   readonly peer: string;
-  /** Bytes that were sent and have not left this process yet. */
+  /** Bytes sent that have not left this process yet. */
   readonly unsentBytes: number;
-  /** One message, of `message` and what follows it in `rest`. Both may change afterwards. Does nothing once it is closed. */
+  /**
+   * Sends one message, `message` followed by `rest`. Both may change after the call. Does nothing once the link is
+   * closed.
+   */
   send(message: Uint8Array, rest?: Uint8Array): void;
-  /** Ends it after what was sent; `reason` is text for the other end's log, at most 120 bytes. Harmless when closed. */
+  /**
+   * Closes the link after everything sent. `reason` is for the other end's log, at most 120 bytes. Harmless on a closed
+   * link.
+   */
   close(code: number, reason: string): void;
-  /** Ends it at once, without a word. */
+  /** Ends the link immediately, without a close frame. */
   terminate(): void;
 }
 
-/** One whose other end can be kept waiting. */
+/** A link whose other end can be made to wait. */
 export interface PausableLink extends MessageLink {
-  /** After it, at most the messages are given that were received already. */
+  /** After the call only messages that were already received are delivered. */
   pause(): void;
   resume(): void;
 }
 
 export interface MessageLinkListener {
-  /** The bytes may be kept; they may be a small part of what was received, which is kept with them. */
+  /** The bytes may be kept. They may be part of a larger buffer, which is then kept with them. */
   message(bytes: Uint8Array): void;
-  /** Everything unsent has left: more can be sent. */
+  /** All unsent bytes have left, so more can be sent. */
   drained(): void;
-  /** Once, whoever ended it. 1006 where the connection broke off (RFC 6455, 7.4.1). */
+  /** Called once, whichever end closed the link. 1006 if the connection broke off (RFC 6455, 7.4.1). */
   closed(code: number, reason: string): void;
 }

@@ -1,11 +1,13 @@
-// Puts a whole number into a buffer, byte by byte: cheaper than a string that is encoded then.
+// Writes a whole number into a buffer byte by byte, which is cheaper than encoding a string.
 
 const zero = 0x30;
 
-/** Beyond it the bits of a division by ten would be lost. */
+/** Beyond it a division by ten in 32 bits would lose bits. */
 export const maxByDigits = 0x7fffffff;
 
-/** `value`: whole, not negative, and `maxByDigits` at most; there must be room for its ten digits. Returns where it ends. */
+/**
+ * `value` must be whole, from 0 to `maxByDigits`, and the buffer needs room for its ten digits. Returns the end offset.
+ */
 export function putDigits(bytes: Buffer, value: number, start: number): number {
   let end = start + 1;
   for (let limit = 10; value >= limit; limit *= 10) end++;

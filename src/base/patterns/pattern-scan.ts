@@ -1,11 +1,12 @@
-// Finds patterns in a text that comes in pieces: the same, however it is cut, and with nothing held that cannot become a match.
+// Finds patterns in a text that arrives in pieces. Where the text is cut makes no difference, and only text that can
+// still become a match is held.
 import type { NamedPattern, PatternSet, Way } from "./pattern-set.ts";
 import { assertions, isWordUnit } from "./pattern-syntax.ts";
 
-/** Characters of the longest match: a beginning that is older is none. So much of a text is held at most. */
+/** The longest match, in characters. At most this much of a text is held. */
 export const maxMatchLength = 16_384;
 
-/** A part of the text, all parts together being the text. `found`: the pattern that it matches. */
+/** A part of the text; all parts together are the text. `found` is the pattern that the part matches. */
 export interface Segment {
   readonly text: string;
   readonly found: NamedPattern | undefined;
@@ -21,20 +22,21 @@ const nothing: readonly Segment[] = [];
 const none = -1;
 
 /**
- * What any of the patterns matches, wherever it begins and ends, is found; matches that overlap are one. All states of the
- * patterns are followed side by side, each from the earliest beginning that led to it: a longer match has the shorter ones in it.
+ * Finds everything that any pattern matches, wherever a match begins and ends; overlapping matches become one. All
+ * states of the patterns are followed side by side, each from the earliest start that led to it, since a longer match
+ * includes the shorter ones.
  */
 export class PatternScan {
   readonly #set: PatternSet;
-  /** Whether each state was reached at this character, and from which beginning. */
+  /** For each state, whether this character reached it, and from which start. */
   readonly #reachedAt: Int32Array;
   readonly #begunAt: Int32Array;
   #live: number[] = [];
   #next: number[] = [];
-  /** The text from `#heldFrom` on, of which nobody was told yet. */
+  /** The text from `#heldFrom` on, which has not been returned yet. */
   #held = "";
   #heldFrom = 0;
-  /** Characters so far, and the last of them. */
+  /** The number of characters so far, and the last character. */
   #at = 0;
   #before = none;
   #matches: Match[] = [];
@@ -45,7 +47,7 @@ export class PatternScan {
     this.#begunAt = new Int32Array(set.states.length);
   }
 
-  /** What can be told now. */
+  /** Returns the parts that are certain now. */
   feed(text: string): readonly Segment[] {
     if (text === "") return nothing;
     this.#held += text;
@@ -62,7 +64,7 @@ export class PatternScan {
     return this.#told(this.#earliest());
   }
 
-  /** The rest, where nothing follows. From then on it takes another text. */
+  /** Returns the rest at the end of a text. The scan can then read another text. */
   end(): readonly Segment[] {
     const holds = this.#holding(none);
     for (const state of this.#live) this.#follow(state, none, holds);
@@ -71,7 +73,7 @@ export class PatternScan {
     return this.#told(this.#at);
   }
 
-  /** Characters that are held. */
+  /** The number of characters held. */
   get heldLength(): number {
     return this.#held.length;
   }
@@ -120,7 +122,7 @@ export class PatternScan {
     if (pattern.isMeant?.(this.#held.slice(from - this.#heldFrom, to - this.#heldFrom)) === false) return;
     let begin = from;
     for (let last = this.#matches.at(-1); last && last.to > from; last = this.#matches.at(-1)) {
-      // One that has all of the other in it says what it is.
+      // A match that includes the whole other match gives its name.
       if (last.from < begin || (last.from === begin && last.to === to)) {
         begin = last.from;
         pattern = last.pattern;
@@ -130,14 +132,14 @@ export class PatternScan {
     this.#matches.push({ from: begin, to, pattern });
   }
 
-  /** The earliest beginning of what may still become a match. */
+  /** The earliest start of a text that can still become a match. */
   #earliest(): number {
     let earliest = this.#at;
     for (const state of this.#live) earliest = Math.min(earliest, this.#begunAt[state] as number);
     return earliest;
   }
 
-  /** All that stands before `until`, matches that reach beyond it excepted. */
+  /** Everything before `until`, except matches that reach beyond it. */
   #told(until: number): readonly Segment[] {
     if (until === this.#heldFrom) return nothing;
     const segments: Segment[] = [];

@@ -1,32 +1,32 @@
-// Patterns made into one automaton without states of the text: its states are all followed at once, a step for each character.
+// Compiles patterns into one automaton. All its states are followed at once, one step for each character.
 import { PatternFault, type PatternNode, readPattern, type Units } from "./pattern-syntax.ts";
 
 export interface NamedPattern {
   readonly name: string;
   readonly pattern: string;
-  /** Whether what the pattern finds is meant, such as by its checksum; left out: it always is. */
+  /** Confirms a match, for example by its checksum. Without it every match counts. */
   isMeant?(text: string): boolean;
 }
 
-/** Each state of one is followed for each character. */
+/** Each state of one pattern costs a step for each character. */
 const maxStates = 2_000;
-/** What leads on from a state without a character, all of them together. */
+/** The most transitions without a character that one pattern may have. */
 const maxWays = 20_000;
-/** The same of all patterns of a set: each character may take as many steps. */
+/** The same for all patterns of a set, as each character may take as many steps. */
 const maxWaysOfSet = 20_000;
 
-/** Where it may go on from a state: by one of these characters to another state, or, as a match, nowhere. */
+/** A transition from a state: on one of these characters to another state, or to a match. */
 export interface Way {
-  /** The assertions that have to hold here, as bits. */
+  /** The assertions that must hold here, as bits. */
   readonly holds: number;
-  /** Undefined: the pattern of this number has matched. */
+  /** Undefined if the pattern with this number has matched. */
   readonly units: UnitSet | undefined;
-  /** The state behind the character, or the number of the pattern. */
+  /** The next state, or the number of the pattern. */
   readonly to: number;
 }
 
 export class UnitSet {
-  /** The characters of ASCII, by a bit each. */
+  /** One bit for each ASCII character. */
   readonly #ascii = new Uint8Array(128);
   readonly #units: Units;
 
@@ -49,7 +49,9 @@ export class UnitSet {
   }
 }
 
-/** What is compiled step by step: a state is the list of its ways, which `#follow` fills once all steps are known. */
+/**
+ * A step during compilation. A state is the list of its transitions, which `#follow` fills in once all steps are known.
+ */
 type Step =
   | { readonly type: "units"; readonly units: UnitSet; to: number }
   | { readonly type: "split"; readonly to: number[] }
@@ -58,13 +60,13 @@ type Step =
 
 export class PatternSet {
   readonly patterns: readonly NamedPattern[];
-  /** The ways on from each state. */
+  /** The transitions from each state. */
   readonly states: readonly (readonly Way[])[];
   readonly wayCount: number;
-  /** The ways from the beginning that begin with each character of ASCII; the last entry: all of them. */
+  /** The transitions from the start for each ASCII character. The last entry has all of them. */
   readonly begins: readonly (readonly Way[])[];
 
-  /** Throws a PatternFault, its message a sentence that begins with the pattern's name. */
+  /** Throws a PatternFault whose message begins with the name of the pattern. */
   constructor(patterns: readonly NamedPattern[]) {
     this.patterns = patterns;
     const states: (readonly Way[])[] = [];
@@ -95,7 +97,7 @@ class Compiler {
   readonly #number: number;
   readonly #states: (readonly Way[])[];
   readonly #steps: Step[] = [];
-  /** The state that a step with characters leads to, made once. */
+  /** The state after a step that takes characters, made once. */
   readonly #stateOf = new Map<number, number>();
   readonly #unset: number[] = [];
   wayCount = 0;
@@ -105,7 +107,7 @@ class Compiler {
     this.#states = states;
   }
 
-  /** Adds the states of a pattern; gives the ways from its beginning. */
+  /** Adds the states of a pattern and returns the transitions from its start. */
   compile(node: PatternNode): readonly Way[] {
     const match = this.#add({ type: "match", pattern: this.#number });
     const first = this.#compiled(node, match);
@@ -123,7 +125,7 @@ class Compiler {
     return this.#steps.push(step) - 1;
   }
 
-  /** The step that the node begins with, where `next` comes behind it. */
+  /** Returns the first step of the node, with `next` as the step after it. */
   #compiled(node: PatternNode, next: number): number {
     switch (node.type) {
       case "units":
@@ -154,7 +156,7 @@ class Compiler {
     return behind;
   }
 
-  /** All ways from a step, past those that take no character. */
+  /** Returns all transitions from a step, past the steps that take no character. */
   #follow(from: number): readonly Way[] {
     const ways: Way[] = [];
     const seen = new Set<number>();

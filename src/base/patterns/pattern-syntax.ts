@@ -1,9 +1,9 @@
-// Reads a pattern: the part of regular expressions that can be matched in time linear in the text, whatever the text is.
+// Reads a pattern: the part of regular expressions that can be matched in linear time on any text.
 
-/** A set of UTF-16 code units, as pairs of first and last, in order. */
+/** A set of UTF-16 code units, as ordered pairs of first and last. */
 export type Units = readonly number[];
 
-/** What must hold between two characters. */
+/** A condition between two characters. */
 export const assertions = { boundary: 1, inside: 2, start: 4, end: 8 } as const;
 
 export type PatternNode =
@@ -84,7 +84,7 @@ class Reader {
     if (least === 1 && most === 1) return part;
     if (part.type === "assertion") throw this.#fault("repeats an assertion");
     if (least > most) throw this.#fault("has a repetition whose bounds are the wrong way round");
-    // Which of the ways is tried first makes no difference to what is found.
+    // The order of the alternatives does not change what is found.
     this.#takes("?");
     if ("*+?".includes(this.#next) && this.#next !== "") throw this.#fault("repeats a repetition");
     return { type: "repeat", part, least, most };
@@ -136,7 +136,7 @@ class Reader {
     return [unit, unit];
   }
 
-  /** Behind a backslash. */
+  /** Reads what follows a backslash. */
   #escape(): Units {
     const letter = this.#next;
     if (letter === "") throw this.#fault("ends with a backslash");
@@ -191,13 +191,13 @@ class Reader {
     return [unit, unit];
   }
 
-  /** With the other case of its letters, where that makes no difference. */
+  /** Adds the other case of the letters if case is ignored. */
   #cased(units: Units): Units {
     if (!this.#ignoresCase) return units;
     const both = [...units];
     for (let index = 0; index < units.length; index += 2) {
       const [first = 0, last = 0] = [units[index], units[index + 1]];
-      // A wide range has both already, or is of no alphabet.
+      // A range this wide includes both cases already, or is not of letters.
       if (last - first > 1_000) continue;
       for (let unit = first; unit <= last; unit++) {
         const letter = String.fromCharCode(unit);
@@ -214,7 +214,7 @@ class Reader {
   }
 }
 
-/** In order, those that touch as one. */
+/** Sorts the ranges and joins those that touch. */
 function merged(units: Units): Units {
   const pairs: [number, number][] = [];
   for (let index = 0; index < units.length; index += 2) pairs.push([units[index] ?? 0, units[index + 1] ?? 0]);

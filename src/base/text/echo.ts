@@ -1,19 +1,23 @@
-// Cuts out of a text what it repeats of a request: a model server's error may quote the prompt, and what is kept of errors must not.
+// Removes from a text what it repeats of a request: the error of a model server may quote the prompt, and stored errors
+// must not.
 
-/** Shorter repetitions are words that any two texts may share. */
+/** Any two texts may share shorter words. */
 const shortestEcho = 8;
-/** Bytes of a request beyond which nobody should compare: it takes too long. */
+/** Comparing takes too long for a request of more bytes. */
 export const maxCompared = 64 * 1024;
-/** Characters of a text that are looked through, and kept. */
+/** The characters of a text that are checked and kept. */
 const maxTextLength = 400;
 const mark = "[…]";
 
-/** Names of members, as requests have them: they are nobody's secret, and errors speak of them. */
+/** Names of members in requests: they are not secret, and errors mention them. */
 const memberNames = /"[a-z_]{1,40}"\s*:/g;
 const escapes = /\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt]))/g;
 const spaces = /[\s\p{Cc}]+/gu;
 
-/** `request`: JSON, good or not. `known`: may be repeated, such as the name of the model. The start of the text, cut. */
+/**
+ * Returns the start of the text without what it repeats of `request`, which is JSON, valid or not. `known` may be
+ * repeated, such as the name of the model.
+ */
 export function withoutEcho(text: string, request: string, known: string): string {
   const plain = text.slice(0, maxTextLength).replace(spaces, " ");
   const asked = said(request, known);
@@ -31,7 +35,7 @@ export function withoutEcho(text: string, request: string, known: string): strin
   return kept + plain.slice(from);
 }
 
-/** The text of the request with its escapes resolved, as an error that repeats it would show it. */
+/** The text of the request with its escapes resolved, as an error would quote it. */
 function said(request: string, known: string): string {
   let text = request.replace(memberNames, " ").replace(escapes, (_, unit: string | undefined, letter: string) => {
     if (unit !== undefined) return String.fromCharCode(Number.parseInt(unit, 16));
@@ -41,7 +45,7 @@ function said(request: string, known: string): string {
   return folded(text.replace(/\s+/g, " "));
 }
 
-/** ASCII alone: the case of some other letters changes how long a text is. */
+/** Folds the case of ASCII only, since some other letters change length with their case. */
 function folded(text: string): string {
   return text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 }

@@ -1,13 +1,13 @@
-// IP addresses and CIDR ranges as text: read strictly, written in one form, compared.
+// Reads IP addresses and CIDR ranges strictly, writes them in one form and compares them.
 
 /**
- * IPv4 or IPv6, in 32-bit words, host bits zero. An IPv6 address or range within `::ffff:0:0/96` is the IPv4 one that it
- * carries (RFC 4291, 2.5.5.2); any other IPv6 range, `::/0` included, has no IPv4 address in it.
+ * An IPv4 or IPv6 range, in 32-bit words with host bits zero. An IPv6 address or range within `::ffff:0:0/96` becomes
+ * the IPv4 one that it contains (RFC 4291, 2.5.5.2). Any other IPv6 range, even `::/0`, contains no IPv4 address.
  */
 export interface IpRange {
-  /** One word for IPv4, four for IPv6; unsigned. */
+  /** One word for IPv4, four for IPv6, unsigned. */
   readonly words: readonly number[];
-  /** Leading bits that count: 0 to 32 or 128. */
+  /** The number of leading bits that count: 0 to 32, or to 128. */
   readonly prefix: number;
 }
 
@@ -26,14 +26,14 @@ export function parseRange(text: string): IpRange | undefined {
   return mapped ? masked(mapped, prefix - mappedBits) : masked(words, prefix);
 }
 
-/** RFC 4632 for IPv4, RFC 5952 for IPv6; a single address has no `/`. */
+/** Formats by RFC 4632 for IPv4 and RFC 5952 for IPv6. A single address has no `/`. */
 export function formatRange({ words, prefix }: IpRange): string {
   const [first = 0] = words;
   const address = words.length === 1 ? [24, 16, 8, 0].map((shift) => (first >>> shift) & 0xff).join(".") : ipv6(words);
   return prefix === words.length * wordBits ? address : `${address}/${prefix}`;
 }
 
-/** Whether any of the ranges has the address in it; false as well for a text that is no address. */
+/** Whether any of the ranges contains the address. False if the text is not an address. */
 export function rangesContain(ranges: readonly IpRange[], address: string): boolean {
   const words = parseAddress(address);
   if (!words) return false;
@@ -41,7 +41,7 @@ export function rangesContain(ranges: readonly IpRange[], address: string): bool
   return ranges.some((range) => covers(range, plain));
 }
 
-/** Whether every address of `inner` is in `outer`. */
+/** Whether `outer` contains every address of `inner`. */
 export function rangeCovers(outer: IpRange, inner: IpRange): boolean {
   return outer.prefix <= inner.prefix && covers(outer, inner.words);
 }
@@ -51,9 +51,9 @@ function covers({ words, prefix }: IpRange, address: readonly number[]): boolean
   return words.every((word, i) => ((word ^ (address[i] ?? 0)) & mask(prefix - i * wordBits)) === 0);
 }
 
-/** The bit mask of a word of which the first `bits` count. */
+/** The mask of a word whose first `bits` count. */
 function mask(bits: number): number {
-  // A shift by 32 would shift by nothing.
+  // JavaScript shifts by 32 as if by 0.
   if (bits <= 0) return 0;
   return bits >= wordBits ? -1 : -1 << (wordBits - bits);
 }
@@ -80,7 +80,7 @@ function parseAddress(text: string): readonly number[] | undefined {
   return parseIpv6(text);
 }
 
-/** Four decimal numbers: a leading zero would be octal to some readers. */
+/** Parses four decimal numbers. A leading zero is refused, since some readers would read octal. */
 function parseIpv4(text: string): number | undefined {
   const parts = text.split(".", 5);
   if (parts.length !== 4) return undefined;
@@ -92,7 +92,7 @@ function parseIpv4(text: string): number | undefined {
   return word;
 }
 
-/** RFC 4291, 2.2, without zones. */
+/** Parses an address by RFC 4291, 2.2, without zones. */
 function parseIpv6(text: string): readonly number[] | undefined {
   const gap = text.indexOf("::");
   const head = gap < 0 ? text : text.slice(0, gap);
@@ -106,7 +106,7 @@ function parseIpv6(text: string): readonly number[] | undefined {
   return [0, 2, 4, 6].map((i) => ((groups[i] ?? 0) * 0x10000 + (groups[i + 1] ?? 0)) >>> 0);
 }
 
-/** Groups of 16 bits; the last two may be an IPv4 address where `last`, that is where the text ends. */
+/** Parses groups of 16 bits. If `last`, the text ends here and the last two groups may be an IPv4 address. */
 function parseGroups(text: string, last: boolean): number[] | undefined {
   if (text === "") return [];
   const groups: number[] = [];
@@ -126,7 +126,7 @@ function parseGroups(text: string, last: boolean): number[] | undefined {
 function ipv6(words: readonly number[]): string {
   const groups = words.flatMap((word) => [(word >>> 16).toString(16), (word & 0xffff).toString(16)]);
   const text = groups.join(":");
-  // The longest run of at least two zeros, the first of several.
+  // The longest run of at least two zeros; of equal runs, the first.
   const runs = [...text.matchAll(/(?<=^|:)0(?::0)+(?=:|$)/g)].sort((a, b) => b[0].length - a[0].length);
   const run = runs[0];
   if (!run) return text;

@@ -1,29 +1,32 @@
-// Looks through JSON as bytes: strings, numbers, words and space, without making anything of them.
+// Scans JSON as bytes: strings, numbers, words and white space, without creating values.
 
 import type { ByteSpan } from "../bytes/byte-span.ts";
 import { afterPlain, memory, textBytes } from "./plain-run.ts";
 
-/** Longer texts are left to JSON.parse. */
+/** Longer texts are parsed by JSON.parse. */
 export const capacity = textBytes;
-/** The text at hand is copied here, into memory that is always warm. It holds until the next is loaded. */
+/**
+ * The current text is copied here, into memory that stays in the processor's cache. It is valid until the next text is
+ * loaded.
+ */
 export const bytes = new Uint8Array(memory.buffer);
 const buffer = Buffer.from(memory.buffer);
-/** A shorter run is looked through faster than it is skipped. */
+/** For a shorter run, looking at each byte is faster than skipping. */
 const shortRun = 4;
 
-/** Noted on the way, from the beginning of the text. */
+/** Facts noted during the scan, from the start of the text. */
 export const passed = {
-  /** Bytes of space outside of strings. */
+  /** The bytes of white space outside strings. */
   space: 0,
-  /** Bytes that strings take for their escapes beyond what they mean in UTF-8. */
+  /** The bytes that escapes in strings take beyond the UTF-8 of their meaning. */
   escapes: 0,
-  /** Characters and escapes that JSON.stringify may write in another way. */
+  /** The characters and escapes that JSON.stringify may write differently. */
   unusual: 0,
-  /** The last number; NaN while it is not read: what it takes to read a long one is spent where somebody asks for it. */
+  /** The last number, or NaN until it is parsed: a long number costs time only if a caller asks for it. */
   number: 0,
   numberStart: 0,
   numberEnd: 0,
-  /** Hash of the last name. */
+  /** The hash of the last name. */
   hash: 0,
 };
 
@@ -33,7 +36,7 @@ const underscore = 0x5f;
 export const [openBrace, closeBrace, openBracket, closeBracket] = [0x7b, 0x7d, 0x5b, 0x5d];
 const [backslash, plus, dot, slash, zero, nine, space] = [0x5c, 0x2b, 0x2e, 0x2f, 0x30, 0x39, 0x20];
 const [letterE, letterU] = [0x65, 0x75];
-/** Indexed by the byte that may follow a backslash (RFC 8259, 7): 1, and 5 where four more must follow it. */
+/** Indexed by the byte after a backslash (RFC 8259, 7): 1, or 5 if four hexadecimal digits must follow. */
 const escapes = new Uint8Array(256);
 for (const character of '"\\/bfnrt') escapes[character.charCodeAt(0)] = 1;
 escapes[letterU] = 5;
@@ -44,23 +47,23 @@ for (let value = 0; value < 16; value++) {
   hexValues[digit.charCodeAt(0)] = value;
   hexValues[digit.toUpperCase().charCodeAt(0)] = value;
 }
-/** Indexed by byte: 1 where it is a capital, or no printable ASCII. */
+/** Indexed by byte: 1 for a capital letter, or for anything except printable ASCII. */
 const unusualInNames = Uint8Array.from({ length: 256 }, (_, code) => {
   const isCapital = code >= 0x41 && code <= 0x5a;
   return code < space || code > 0x7e || isCapital ? 1 : 0;
 });
-/** Decimal digits that a double holds whatever they are, and those powers of ten that are exact. */
+/** A double holds this many decimal digits exactly, and these powers of ten are exact. */
 const exactDigits = 15;
 const powersOfTen = Array.from({ length: exactDigits + 1 }, (_, exponent) => 10 ** exponent);
-/** JSON.stringify writes what is smaller with an exponent. */
+/** JSON.stringify writes smaller numbers with an exponent. */
 const minPlain = 1e-6;
 
-/** False where it is too long. */
+/** Returns false if the text is too long. */
 export function load(text: ByteSpan): boolean {
   const { length } = text;
   if (length > capacity) return false;
   text.copyTo(bytes, 0);
-  // Ends everything in it.
+  // A zero byte ends every string, number or word.
   bytes[length] = 0;
   passed.space = passed.escapes = passed.unusual = 0;
   return true;
@@ -70,15 +73,17 @@ export function isDigit(code: number): boolean {
   return code >= zero && code <= nine;
 }
 
-/** The text between `start` and `end`, with one character for each byte of what is no ASCII in it. */
+/** Returns the text between `start` and `end`, with one character for each byte. */
 export function latin1(start: number, end: number): string {
   return buffer.toString("latin1", start, end);
 }
 
-/** Texts that came before, by their hash: most come again, and the same string is found faster in a map than an equal one. */
+/**
+ * Earlier texts by their hash. Most texts come again, and a map finds the same string object faster than an equal one.
+ */
 const known = new Array<string>(1_024).fill("");
 
-/** The meaning of the string that stands there; it is no longer than any name. */
+/** Returns the meaning of the string at this place, which is no longer than any name. */
 export function textAt(start: number, end: number): string {
   let hash = 0;
   for (let at = start + 1; at < end - 1; at++) {
@@ -101,7 +106,7 @@ function isText(expected: string, start: number, end: number): boolean {
   return true;
 }
 
-/** Whether exactly these bytes stand there. */
+/** Whether the bytes at this place equal `expected`. */
 export function isSame(expected: Uint8Array, start: number, end: number): boolean {
   const { length } = expected;
   if (end - start !== length) return false;
@@ -123,7 +128,7 @@ export function afterWord(word: string, from: number): number {
   return from + word.length;
 }
 
-/** Behind the name that opens there, and the hash of it; a fault also where it hides behind escapes. */
+/** Returns the offset after the name that opens here and notes its hash. A name with escapes is a fault. */
 export function afterName(open: number): number {
   if (bytes[open] !== quote) return fault;
   let at = open + 1;
@@ -136,18 +141,18 @@ export function afterName(open: number): number {
   return at + 1;
 }
 
-/** Whether a name is of printable ASCII without capitals: no parser takes it for another. */
+/** Whether a name is printable ASCII without capitals, so that no parser can take it for another name. */
 export function isPlainName(start: number, end: number): boolean {
   for (let at = start; at < end; at++) if (unusualInNames[bytes[at] as number] !== 0) return false;
   return true;
 }
 
-/** The hash that `afterName` would give the name. */
+/** Returns the hash that `afterName` would give the name. */
 export function hashOf(name: Uint8Array): number {
   return name.reduce((hash, code) => (Math.imul(hash, 31) + code) | 0, 0);
 }
 
-/** Same as `isPlainName`; `passed.hash` is then of the name without its dashes and underscores. */
+/** Like `isPlainName`; sets `passed.hash` to the hash of the name without dashes and underscores. */
 export function isPlainWithBareHash(start: number, end: number): boolean {
   let hash = 0;
   for (let at = start; at < end; at++) {
@@ -181,16 +186,16 @@ export function afterNumber(from: number): number {
   return at;
 }
 
-/** The value of the last number. */
+/** Returns the value of the last number. */
 export function numberPassed(): number {
   if (Number.isNaN(passed.number)) passed.number = Number(latin1(passed.numberStart, passed.numberEnd));
   return passed.number;
 }
 
-/** Digits that no number in range has before its point. */
+/** No finite number has this many digits before its point. */
 const longNumber = 300;
 
-/** A number that is no short integer, of which the digits before `from` are known. */
+/** Scans a number that is not a short integer. The digits before `from` are known. */
 function afterFraction(start: number, first: number, from: number, whole: number): number {
   let at = from;
   let digits = at - first;
@@ -212,7 +217,7 @@ function afterFraction(start: number, first: number, from: number, whole: number
     if (at === exponent) return fault;
   }
   if (isPlain && digits <= exactDigits) {
-    // Both are exact, so that the quotient is rounded as the digits themselves would be.
+    // Both are exact, so the quotient is rounded as the digits themselves would be.
     const size = mantissa / (powersOfTen[places] as number);
     if (bytes[at - 1] === zero || size < minPlain) passed.unusual++;
     passed.number = first === start ? size : -size;
@@ -221,7 +226,7 @@ function afterFraction(start: number, first: number, from: number, whole: number
     passed.number = Number.NaN;
     passed.numberStart = start;
     passed.numberEnd = at;
-    // One beyond the range of a double is read in the other way, and refused.
+    // A number beyond the range of a double is left to the other parser, which refuses it.
     if ((at - first > longNumber || !isPlain) && !Number.isFinite(numberPassed())) return fault;
   }
   return at;
@@ -229,7 +234,7 @@ function afterFraction(start: number, first: number, from: number, whole: number
 
 export function afterString(open: number): number {
   let at = open + 1;
-  /** Where an escaped first half of a pair of surrogates ends. */
+  /** The end of an escaped first half of a surrogate pair. */
   let halfEnd = 0;
   for (;;) {
     at = afterRun(at);
@@ -249,7 +254,7 @@ export function afterString(open: number): number {
     if (unit < 0) return fault;
     passed.unusual++;
     const isSecond = unit >= 0xdc00 && unit <= 0xdfff && halfEnd === at;
-    // A surrogate alone becomes U+FFFD, of three bytes; a pair has four.
+    // A lone surrogate becomes U+FFFD, which takes three bytes; a pair takes four.
     passed.escapes += isSecond ? 5 : unit < 0x80 ? 5 : unit < 0x800 ? 4 : 3;
     at += 6;
     halfEnd = unit >= 0xd800 && unit <= 0xdbff ? at : 0;
@@ -266,7 +271,7 @@ function hexAt(at: number): number {
   return unit;
 }
 
-/** Where the next quote, backslash or control character is. */
+/** Finds the next quote, backslash or control character. */
 function afterRun(from: number): number {
   let at = from;
   for (let code = bytes[at] as number; code >= space && code !== quote && code !== backslash; ) {

@@ -1,10 +1,10 @@
-// Finds names that an object has twice: JSON.parse takes the last of them in silence, and another parser may take the first.
+// Finds names that an object repeats: JSON.parse silently takes the last one, and another parser may take the first.
 import type { JsonPath } from "./json-path.ts";
 import { endOfString } from "./json-text.ts";
 
 /**
- * The names in all objects of a value: fewer than in its text exactly where one is there twice. NaN where a number is
- * beyond the range of a double: parsers refuse it, read infinity or the largest number.
+ * Counts the names in all objects of a parsed value. The text has more exactly if an object repeats a name. NaN if a
+ * number exceeds the range of a double: parsers may refuse it, or read infinity or the largest number.
  */
 export function countNames(value: unknown): number {
   if (typeof value === "number") return Number.isFinite(value) ? 0 : Number.NaN;
@@ -19,16 +19,16 @@ export function countNames(value: unknown): number {
   return count;
 }
 
-/** An object or an array that is not closed yet. */
+/** An object or array that is still open. */
 interface OpenValue {
-  /** Undefined: an array. */
+  /** Undefined for an array. */
   readonly names: Set<string> | undefined;
-  /** The member or index of the value that is read now. */
+  /** The member or index of the value being read. */
   step: string | number;
   nameIsNext: boolean;
 }
 
-/** The path of the first repeated name, in a text that JSON.parse takes. */
+/** Returns the path of the first repeated name in a text that JSON.parse accepts. */
 export function findRepeatedName(text: string): JsonPath | undefined {
   const open: OpenValue[] = [];
   for (let i = 0; i < text.length; i++) {

@@ -1,4 +1,4 @@
-// Parses JSON that another parser reads once more: what the two could read differently is refused.
+// Parses JSON that another parser will read again, and refuses whatever the two could read differently.
 import { countNames, findRepeatedName } from "./json-names.ts";
 import { formatPath, type JsonPath } from "./json-path.ts";
 import { type JsonLimits, JsonTextError, type Members, scanObject } from "./json-text.ts";
@@ -8,14 +8,14 @@ export interface ParsedJson {
   readonly value: unknown;
 }
 
-/** A number of the field is beyond the range of a double. */
+/** A number in the field exceeds the range of a double. */
 export class JsonNumberError extends JsonTextError {
   declare readonly field: string;
 }
 
 /**
- * Parses the text within its limits. Throws a JsonTextError for too much of it, for a name that an object has twice at any
- * depth (RFC 7493, 2.3) and for a number beyond the range of a double, and whatever JSON.parse throws for other faults.
+ * Parses the text within its limits. Throws a JsonTextError if it exceeds them, if an object at any depth repeats a
+ * name (RFC 7493, 2.3) or if a number exceeds the range of a double. For other faults it throws what JSON.parse throws.
  */
 export function parseOnceRead(text: string, limits: JsonLimits): ParsedJson {
   const members = scanObject(text, limits);
@@ -30,7 +30,7 @@ export function parseOnceRead(text: string, limits: JsonLimits): ParsedJson {
   throw new JsonTextError(`the field \`${field}\` appears twice; send it once`, field);
 }
 
-/** Returns the path of the first number beyond the range of a double. */
+/** Returns the path of the first number that exceeds the range of a double. */
 function findInfinity(value: unknown, path: JsonPath = []): JsonPath | undefined {
   if (typeof value === "number") return Number.isFinite(value) ? undefined : path;
   if (typeof value !== "object" || value === null) return undefined;

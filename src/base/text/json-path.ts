@@ -2,7 +2,7 @@
 
 export type JsonPath = readonly (string | number)[];
 
-/** Characters of a name that are shown: names that a client made up may be of any length. */
+/** How many characters of a name are shown, since clients may send names of any length. */
 const maxShownName = 64;
 
 /** `messages[0].content[1].type`; the whole itself is `body`. */
@@ -15,7 +15,7 @@ export function formatPath(path: JsonPath): string {
   return text === "" ? "body" : text;
 }
 
-/** `formatPath`, with escapes for characters that look like others, or like nothing. */
+/** Like `formatPath`, with escapes for characters that look like others or are invisible. */
 export function formatPathInAscii(path: JsonPath): string {
   return formatPath(path).replace(/[^ -~…]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }

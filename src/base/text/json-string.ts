@@ -1,18 +1,18 @@
-// Finds the end of a JSON string in byte text, as strictly as JSON.parse and a decoder of UTF-8 would.
+// Finds the end of a JSON string in byte text, as strictly as JSON.parse and a UTF-8 decoder.
 
 export const quote = 0x22;
 export const backslash = 0x5c;
 export const firstPrintable = 0x20;
 export const firstNonAscii = 0x80;
 
-/** Bytes that the escapes of a string take beyond the UTF-8 of what they mean. */
+/** The bytes that the escapes of a string take beyond the UTF-8 of their meaning. */
 export interface Escapes {
   bytes: number;
 }
 
 /**
- * Offset of the closing quote of the JSON string whose first byte is at `start`; -1 where it has no end, control
- * characters, bytes that are no UTF-8, or escapes that are none. Adds to `escapes`.
+ * Returns the offset of the closing quote of the JSON string whose first byte is at `start`. Returns -1 if the string
+ * has no end, or has control characters, invalid UTF-8 or invalid escapes. Adds to `escapes`.
  */
 export function stringEnd(text: string, start: number, escapes: Escapes): number {
   let i = start;
@@ -35,7 +35,7 @@ export function stringEnd(text: string, start: number, escapes: Escapes): number
   return -1;
 }
 
-/** Length of the UTF-8 sequence at `i` that `first` begins (Unicode, table 3-7); 0 where it is none. */
+/** Returns the length of the UTF-8 sequence at `i` that `first` begins (Unicode, table 3-7), or 0 if it is invalid. */
 function sequenceLength(text: string, i: number, first: number): number {
   const second = text.charCodeAt(i + 1);
   if (first < 0xc2 || first > 0xf4) return 0;
@@ -51,7 +51,9 @@ function isContinuation(code: number): boolean {
   return code >= 0x80 && code <= 0xbf;
 }
 
-/** Length of the escape at `i`, a pair of surrogates as one; 0 where it is none. Adds to `escapes`. */
+/**
+ * Returns the length of the escape at `i`, counting a surrogate pair as one, or 0 if it is invalid. Adds to `escapes`.
+ */
 function escapeLength(text: string, i: number, escapes: Escapes): number {
   const kind = text.charCodeAt(i + 1);
   if (kind !== 0x75) {
@@ -68,7 +70,7 @@ function escapeLength(text: string, i: number, escapes: Escapes): number {
       return 12;
     }
   }
-  // Half of a pair counts as the U+FFFD that it becomes.
+  // A lone surrogate counts as the U+FFFD that it becomes.
   escapes.bytes += 6 - (unit < 0x80 ? 1 : unit < 0x800 ? 2 : 3);
   return 6;
 }
@@ -76,7 +78,7 @@ function escapeLength(text: string, i: number, escapes: Escapes): number {
 /** `"`, `\`, `/`, b, f, n, r, t (RFC 8259, 7). */
 const simpleEscapes: ReadonlySet<number> = new Set([0x22, 0x5c, 0x2f, 0x62, 0x66, 0x6e, 0x72, 0x74]);
 
-/** The four hexadecimal digits at `i`; -1 where they are none. */
+/** Returns the value of the four hexadecimal digits at `i`, or -1 if they are not. */
 function hexUnit(text: string, i: number): number {
   let unit = 0;
   for (let at = i; at < i + 4; at++) {

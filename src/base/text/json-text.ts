@@ -1,9 +1,9 @@
-// Reads and edits the top level of a JSON object as text, so that everything untouched stays byte for byte the same.
+// Reads and edits the top level of a JSON object as text, so that everything else stays the same byte for byte.
 
 export interface Member {
-  /** Offset of the member's opening quote. */
+  /** The offset of the member's opening quote. */
   keyStart: number;
-  /** Offsets of its value: [valueStart, valueEnd). */
+  /** The offsets of its value: [valueStart, valueEnd). */
   valueStart: number;
   valueEnd: number;
 }
@@ -11,7 +11,7 @@ export interface Member {
 /** The members of an object by name, in their order. */
 export interface Members extends Iterable<[string, Member]> {
   readonly size: number;
-  /** How many names all objects of the text have, those of the top level among them. */
+  /** The number of names in all objects of the text, including the top level. */
   readonly names: number;
   get(name: string): Member | undefined;
   keys(): Iterable<string>;
@@ -20,7 +20,7 @@ export interface Members extends Iterable<[string, Member]> {
 /** `message` completes the sentence "The body cannot be used: …". */
 export class JsonTextError extends Error {
   override readonly name = "JsonTextError";
-  /** The field that is wrong; undefined: the whole. */
+  /** The field that is wrong, or undefined for the whole text. */
   readonly field: string | undefined;
 
   constructor(message: string, field?: string) {
@@ -29,21 +29,21 @@ export class JsonTextError extends Error {
   }
 }
 
-/** How much a text may hold. */
+/** How much a text may contain. */
 export interface JsonLimits {
-  /** Levels of objects and arrays. */
+  /** The levels of nested objects and arrays. */
   depth: number;
-  /** Members of the top-level object. */
+  /** The members of the top-level object. */
   members: number;
-  /** Named fields altogether. */
+  /** The names in all objects together. */
   names: number;
-  /** Commas altogether: one less than the values of each array or object. */
+  /** The commas in the whole text: one less than the values of each array or object. */
   values: number;
-  /** Objects and arrays altogether: each costs the parser, and what is made of it, many times its two bytes. */
+  /** The objects and arrays together. Each costs the parser, and later code, many times its two bytes. */
   containers: number;
 }
 
-/** Several times what any request has; more is an attempt to keep the parser, and with it the process, busy. */
+/** Several times what any real request has. More is an attempt to keep the process busy. */
 export const bodyMass = { members: 1_000, names: 100_000, values: 2_000_000, containers: 200_000 } as const;
 
 const unlimited: JsonLimits = {
@@ -64,10 +64,9 @@ const colon = 0x3a;
 const comma = 0x2c;
 
 /**
- * Finds the members of the top-level object in one pass. Depth, mass and repeated names are refused here: deep nesting
- * before the parser recurses, millions of values before it builds them, repeated names because two parsers may pick
- * different ones, and what was checked would not be what the model server reads. Names below the top level are only
- * counted (`json-names.ts`). Anything else that is wrong is left for JSON.parse to refuse.
+ * Finds the members of the top-level object in one pass. It refuses deep nesting, which the parser would recurse into,
+ * millions of values, which the parser would create, and repeated names, of which the model server may read another
+ * than was checked. Names below the top level are only counted (`json-names.ts`). JSON.parse refuses all other faults.
  */
 export function scanObject(text: string, limits: JsonLimits = unlimited): Members {
   const { depth: maxDepth, names: maxNames, values: maxValues, containers: maxContainers } = limits;
@@ -82,7 +81,7 @@ export function scanObject(text: string, limits: JsonLimits = unlimited): Member
   let nameIsNext = false;
   let name = "";
   let keyStart = 0;
-  /** Start of the value of the member whose end is not found yet; -1 where there is none. */
+  /** The start of the value whose end is not found yet, or -1. */
   let valueStart = -1;
   for (let i = 0; i < length; i++) {
     const code = text.charCodeAt(i);
@@ -117,7 +116,7 @@ export function scanObject(text: string, limits: JsonLimits = unlimited): Member
       }
     } else if ((code === closeBrace || code === closeBracket) && --depth <= 0) {
       if (valueStart >= 0) members.add(name, keyStart, valueStart, trimEnd(text, valueStart, i));
-      // A second document behind the first is for JSON.parse to refuse.
+      // JSON.parse refuses a second document after the first.
       break;
     }
   }
@@ -125,15 +124,15 @@ export function scanObject(text: string, limits: JsonLimits = unlimited): Member
   return members;
 }
 
-/** More members than this are found by a set rather than by looking at each. */
+/** Beyond this many members a set is faster than comparing each. */
 const fewMembers = 16;
 
-/** A third of the cost of a Map, which has to hash each name. */
+/** Costs a third of a Map, which must hash each name. */
 class MemberList implements Members {
   names = 0;
   readonly #limit: number;
   readonly #names: string[] = [];
-  /** Three for each member: start of its key, start and end of its value. */
+  /** Three numbers for each member: the start of its key, and the start and end of its value. */
   readonly #offsets: number[] = [];
   #known: Set<string> | undefined;
 
@@ -158,7 +157,7 @@ class MemberList implements Members {
     for (const [index, name] of this.#names.entries()) yield [name, this.#at(index)];
   }
 
-  /** Throws a JsonTextError where the name is taken, or there are too many. */
+  /** Throws a JsonTextError if the name is taken or there are too many. */
   add(name: string, keyStart: number, valueStart: number, valueEnd: number): void {
     const names = this.#names;
     if (this.#has(name)) {
@@ -189,8 +188,8 @@ class MemberList implements Members {
 }
 
 /**
- * Returns `text` with top-level members replaced or added (a string value is JSON text) or removed (null).
- * `members` must come from `scanObject` of the same text.
+ * Returns `text` with top-level members replaced or added (a string is JSON text) or removed (null). `members` must
+ * come from `scanObject` of the same text.
  */
 export function editObject(text: string, members: Members, edits: Readonly<Record<string, string | null>>): string {
   const cuts: { start: number; end: number; insert: string }[] = [];
@@ -221,25 +220,25 @@ export function editObject(text: string, members: Members, edits: Readonly<Recor
   return result.slice(0, open) + added + result.slice(open);
 }
 
-/** A removed member takes the comma behind it along; the comma before the closing brace is mended by the caller. */
+/** A removed member takes the comma after it along. The caller fixes the comma before the closing brace. */
 function removalRange(text: string, member: Member): { start: number; end: number } {
   let end = member.valueEnd;
   while (end < text.length && text.charCodeAt(end) <= 0x20) end++;
   return { start: member.keyStart, end: text.charCodeAt(end) === comma ? end + 1 : member.valueEnd };
 }
 
-/** Offset behind the closing quote of the string that opens at `start`. */
+/** Returns the offset after the closing quote of the string that opens at `start`. */
 export function endOfString(text: string, start: number): number {
   for (let i = text.indexOf('"', start + 1); i >= 0; i = text.indexOf('"', i + 1)) {
     let slash = i - 1;
     while (text.charCodeAt(slash) === backslash) slash--;
-    // An even number of backslashes are escaped ones.
+    // An even number of backslashes are escaped backslashes.
     if ((i - slash) % 2 === 1) return i + 1;
   }
   return text.length;
 }
 
-/** A name may hide behind escapes (`"mod\u0065l"`); a malformed one is left to JSON.parse. */
+/** A name may contain escapes (`"mod\u0065l"`). JSON.parse refuses a malformed one. */
 function unquote(text: string, start: number, end: number): string {
   const name = text.slice(start + 1, end - 1);
   if (!name.includes("\\")) return name;

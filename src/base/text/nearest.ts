@@ -1,6 +1,6 @@
-// Finds the known word that a person most likely meant by one that is not known.
+// Finds the known word that a person most likely meant by an unknown word.
 
-/** The candidate a person most likely meant, or undefined when none is near. */
+/** Returns the candidate that a person most likely meant, or undefined if none is near. */
 export function nearest(word: string, candidates: Iterable<string>): string | undefined {
   const wanted = plain(word);
   let best: string | undefined;
@@ -15,12 +15,15 @@ export function nearest(word: string, candidates: Iterable<string>): string | un
   return best;
 }
 
-/** `apiKey`, `api-key` and `api_key` are the same slip away from each other: none. */
+/** Makes `apiKey`, `api-key` and `api_key` equal, so that none is nearer than another. */
 function plain(word: string): string {
   return word.toLowerCase().replaceAll(/[_-]/g, "");
 }
 
-/** Insertions, deletions, replacements and swaps of neighbours between two words (optimal string alignment). */
+/**
+ * The number of insertions, deletions, replacements and swaps of neighbors between two words (optimal string
+ * alignment).
+ */
 function editDistance(a: string, b: string): number {
   let beforePrevious: number[] = [];
   let previous = Array.from({ length: b.length + 1 }, (_, column) => column);

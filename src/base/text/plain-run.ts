@@ -1,15 +1,18 @@
-// Skips the plain bytes of a JSON string sixteen at a time: a few instructions of WebAssembly, as JavaScript has none for that.
+// Skips the plain bytes of a JSON string sixteen at a time, with a few WebAssembly SIMD instructions that JavaScript
+// lacks.
 
-/** The longest text. */
+/** The longest text, in bytes. */
 export const textBytes = 2 * 1024 * 1024;
-/** One more than that takes, as what is behind a text is read with its end. */
+/** One page more than the text takes, as bytes after its end are read too. */
 const pages = textBytes / (64 * 1024) + 1;
 
-/** The text has to be here. */
+/** The text must be copied here. */
 export const memory = new WebAssembly.Memory({ initial: pages, maximum: pages });
 
 const [i32, v128] = [0x7f, 0x7b];
-/** Instructions (WebAssembly core specification, 5.4); the local variables are 0: `at`, 1: sixteen bytes, 2: bits. */
+/**
+ * Instructions (WebAssembly core specification, 5.4). The local variables: 0 is `at`, 1 is sixteen bytes, 2 is bits.
+ */
 const at = [0x20, 0];
 const take = [0xfd, 0x00, 0, 0, 0x22, 1];
 const taken = [0x20, 1];
@@ -22,11 +25,11 @@ const [setBits, bits] = [
 ];
 const [add, isZero, countTrailingZeros] = [0x6a, 0x45, 0x68];
 const [loop, ifSo, again, end] = [[0x03, 0x40], [0x04, 0x40], [0x0c, 1], 0x0b];
-/** A number of seven bits with its sign. */
+/** A signed number of seven bits. */
 const number = (value: number) => [0x41, ...(value < 64 ? [value] : [value | 0x80, 0])];
 const sixteenTimes = (value: number) => [...number(value), 0xfd, 0x0f];
 
-/** Where the next quote, backslash or control character is, from `at` on. */
+/** Finds the next quote, backslash or control character from `at` on. */
 const code = [
   ...[2, 1, v128, 1, i32],
   ...loop,
@@ -39,7 +42,7 @@ const code = [
   ...[...at, ...bits, countTrailingZeros, add, end],
 ];
 
-/** A WebAssembly vector of up to 127 bytes, its length before it. */
+/** A WebAssembly vector of up to 127 bytes, preceded by its length. */
 const sized = (content: readonly number[]) => [content.length, ...content];
 const named = (text: string) => sized([...Buffer.from(text)]);
 const section = (id: number, content: readonly number[]) => [id, ...sized(content)];
@@ -54,13 +57,13 @@ const binary = [
 
 type Skip = (at: number) => number;
 /**
- * The compiled function. `null`: not made yet, as that takes a millisecond and some megabytes; `undefined`: the
- * processor has no such instructions.
+ * The compiled function. `null` if not compiled yet, since that takes a millisecond and some megabytes. `undefined` if
+ * the processor lacks these instructions.
  */
 let skip: Skip | undefined | null = null;
 
 /**
- * The end of the run of plain bytes that `at` stands in, or of some of it: a quote, a backslash or a control character,
+ * Returns the end of the run of plain bytes at `at`, or a place within it: a quote, a backslash, a control character,
  * or `at` itself.
  */
 export function afterPlain(at: number): number {

@@ -1,6 +1,6 @@
-// What a request sent, as a message shows it again: of bounded length.
+// Shortens text from a request so that a message can show it.
 
-/** The text, cut where it has more characters than that. */
+/** Returns the text, cut after `most` characters. */
 export function shown(text: string, most = 100): string {
   return text.length > most ? `${text.slice(0, most)}…` : text;
 }

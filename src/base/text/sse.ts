@@ -1,21 +1,24 @@
-// Server-Sent Events as they arrive, whatever the cuts between network reads.
+// Reads Server-Sent Events as they arrive, wherever network reads cut them.
 import { ByteSpan } from "../bytes/byte-span.ts";
 import { byteTextOf, decodeByteText, detachedByteText } from "../bytes/byte-text.ts";
 import { LongText } from "../bytes/long-text.ts";
 
-/** A longer event is an attack or a fault, unless the reader is told of long items: no token comes near it. */
+/**
+ * A longer event is an attack or a fault, as no token comes near this size. A reader that expects long items has a
+ * higher bound.
+ */
 const defaultMaxEventLength = 8 * 1024 * 1024;
 /**
- * An event of more lines is an attack or a fault, too: JSON that is written for people to read has fewer, and each line
- * costs more than its bytes.
+ * An event with more lines is an attack or a fault too: even indented JSON has fewer, and each line costs more than its
+ * bytes.
  */
 const maxDataLines = 64 * 1024;
-/** Stands for an offset that was not found: behind the end of any text. */
+/** Stands for an offset that was not found: greater than the length of any text. */
 const nowhere = 0x7fffffff;
 const byteOrderMark = "\xef\xbb\xbf";
 const colon = 0x3a;
 const letterE = 0x65;
-/** The longest name of an event that readers ask for. */
+/** The longest event name that readers ask for. */
 const maxNameLength = 12;
 const blank = 0x20;
 const [lineFeed, carriageReturn] = [0x0a, 0x0d];
@@ -25,58 +28,59 @@ export class SseError extends Error {
 }
 
 /**
- * Incremental reader of `text/event-stream` (WHATWG HTML, 9.2.6) as byte text: any of LF, CRLF, CR ends a line, several
- * `data` lines join with LF, comments and other fields are dropped. Feed it, then take events until there is none. The cost
- * grows with what is fed and not with its square, whatever that is and however it is cut.
+ * Incremental reader of `text/event-stream` (WHATWG HTML, 9.2.6) as byte text. LF, CRLF or CR ends a line, several
+ * `data` lines are joined with LF, and comments and other fields are dropped. Feed it, then take events until there are
+ * none. The cost grows linearly with the input, however it is cut.
  */
 export class SseReader {
-  /** What was fed and is not read yet begins at `position`, at the start of a line. Whoever knows what stands there may skip it. */
+  /** The unread input begins at `position`, at the start of a line. A caller that knows what is there may skip it. */
   text = "";
   position = 0;
-  /** The beginning of a line, in the pieces in which it came: joined once, when its end is there. */
+  /** The beginning of a line, as the pieces that arrived. They are joined once, at the end of the line. */
   #pieces: LongText | undefined;
-  /** The data of the event at hand, as far as it lies in `text`. */
+  /** The data of the current event, as far as `text` contains it. */
   #data: string | undefined;
   /**
-   * The data of the event that came before `text`, in memory of its own: a line that was cut from a longer text keeps
-   * all of that in memory.
+   * The data of the current event from before `text`, copied: a slice of a longer text would keep all of it in memory.
    */
   #earlier: string[] | undefined;
   #earlierLength = 0;
   #dataLines = 0;
-  /** The first CR and the first LF from `position` on, or behind it, as far as they were searched; `nowhere`: there is none. */
+  /** The first CR and the first LF at or after `position`, as far as was searched. `nowhere` if there is none. */
   #cr = -1;
   #lf = -1;
   #begun = false;
-  /** The name of the event at hand. */
+  /** The name of the current event. */
   #name = "";
-  /** The name of the event that `next` or `end` returned last; empty where it has none, or more than 12 characters. */
+  /**
+   * The name of the event that `next` or `end` returned last. Empty if it has none or one longer than 12 characters.
+   */
   name = "";
   readonly #maxEventLength: number;
 
-  /** `itemBytes`: the longest item that one event may hold, where that is longer than usual. */
+  /** `itemBytes` is the longest item that one event may contain, if longer than usual. */
   constructor(itemBytes = 0) {
     this.#maxEventLength = Math.max(defaultMaxEventLength, itemBytes);
   }
 
-  /** Whether nothing of an event was read yet that is not complete. */
+  /** Whether no part of an incomplete event has been read. */
   get betweenEvents(): boolean {
     return this.#data === undefined && this.#earlier === undefined && this.#name === "";
   }
 
-  /** Whether all that was fed was given out. */
+  /** Whether everything that was fed has been returned. */
   get atRest(): boolean {
     return this.betweenEvents && this.#pieces === undefined && this.position === this.text.length;
   }
 
-  /** Bytes of an event that is not complete. */
+  /** The bytes of an incomplete event. */
   get heldBytes(): number {
     return (this.#pieces?.length ?? 0) + this.#earlierLength + (this.#data?.length ?? 0);
   }
 
-  /** Everything fed before must have been read. Throws SseError on an event beyond the bound. */
+  /** Everything fed before must have been read. Throws SseError if an event exceeds the bound. */
   feed(bytes: string): void {
-    // Asked before more is read, so that events complete so far were given out.
+    // Checked before more is read, so that all complete events have been returned.
     if (this.heldBytes > this.#maxEventLength) {
       this.#pieces?.drop();
       throw new SseError(`an event is longer than ${this.#maxEventLength} bytes`);
@@ -95,14 +99,14 @@ export class SseReader {
     this.#pieces = undefined;
   }
 
-  /** The data of the next event that is complete. Throws SseError on an event of more than 65,536 lines. */
+  /** Returns the data of the next complete event. Throws SseError for an event with more than 65,536 lines. */
   next(): string | undefined {
     return this.#take(false);
   }
 
   /**
-   * The event that the end of the stream completes: a last event without its blank line counts, for servers that forget
-   * it.
+   * Returns the event that the end of the stream completes. A last event without its blank line counts, since some
+   * servers omit it.
    */
   end(): string | undefined {
     if (this.#pieces) {
@@ -117,13 +121,13 @@ export class SseReader {
     const { text } = this;
     while (this.position < text.length) {
       if (this.betweenEvents && isLineEnd(text.charCodeAt(this.position))) {
-        // An empty line that ends nothing means nothing, be it of one byte or of two.
+        // An empty line that ends no event has no meaning, whether it is one byte or two.
         this.position++;
         this.#begun = true;
         continue;
       }
       const start = this.position;
-      // Most servers send no CR at all: then no line needs a search for one.
+      // Most servers send no CR, and then no line needs a search for one.
       if (this.#lf < start) this.#lf = found(text.indexOf("\n", start));
       if (this.#cr < start) this.#cr = found(text.indexOf("\r", start));
       const end = Math.min(this.#lf, this.#cr, text.length);
@@ -141,7 +145,7 @@ export class SseReader {
     return undefined;
   }
 
-  /** Keeps what is not read yet without the text that it was cut from. */
+  /** Copies the unread rest, so that the longer text can be freed. */
   #keepRest(): void {
     const { text } = this;
     if (this.position < text.length) {
@@ -157,7 +161,7 @@ export class SseReader {
     this.position = 0;
   }
 
-  /** The data of the event at hand, which ends here; undefined where it is empty, as such an event is not dispatched. */
+  /** The data of the current event, which ends here. Undefined if empty, as such an event is not dispatched. */
   #event(): string | undefined {
     const data = this.#data;
     const earlier = this.#earlier;
@@ -191,7 +195,7 @@ export class SseReader {
     this.#data = this.#data === undefined ? value : `${this.#data}\n${value}`;
   }
 
-  /** Names of model servers' own events are long and many: those are not cut out of the text. */
+  /** The event names of model servers are long and many, so they are not cut out of the text. */
   #nameLine(start: number, end: number): void {
     const { text } = this;
     if (!text.startsWith("event:", start)) return;
@@ -200,11 +204,11 @@ export class SseReader {
   }
 }
 
-/** The same over UTF-8, for streams of few events. */
+/** Reads the same format as UTF-8, for streams with few events. */
 export class SseParser {
   readonly #reader = new SseReader();
 
-  /** The events that `bytes` completes. Throws SseError on an event beyond 8 MiB. */
+  /** Returns the events that `bytes` completes. Throws SseError for an event beyond 8 MiB. */
   push(bytes: Uint8Array): string[] {
     this.#reader.feed(byteTextOf(ByteSpan.of(bytes)));
     const events: string[] = [];
@@ -214,7 +218,7 @@ export class SseParser {
     return events;
   }
 
-  /** The events that the end of the stream completes. */
+  /** Returns the events that the end of the stream completes. */
   end(): string[] {
     const data = this.#reader.end();
     return data === undefined ? [] : [decodeByteText(data)];
@@ -225,7 +229,7 @@ function isLineEnd(code: number): boolean {
   return code === lineFeed || code === carriageReturn;
 }
 
-/** The result of `indexOf`, made comparable: `nowhere` where it found nothing. */
+/** Makes the result of `indexOf` comparable: `nowhere` if nothing was found. */
 function found(index: number): number {
   return index < 0 ? nowhere : index;
 }

@@ -1,15 +1,15 @@
-// The order of very many texts, found in pieces of a few milliseconds, between which others have their turn.
+// Sorts very many texts in pieces of a few milliseconds, so that other work can run in between.
 
-/** Texts of one piece. */
+/** The number of texts in one piece. */
 const pieceTexts = 5_000;
 const characterBits = 7;
-/** Bits of a number that is exact: some characters and a place share them. */
+/** The bits of an exact number, which some characters and a position share. */
 const exactBits = 53;
 
 /**
- * The places of the texts, in about their order: by some characters behind the beginning that all of them share. To
- * sort the texts themselves would take ten times as long. Yields after each piece of the work, a millisecond or two;
- * the texts stay as they are meanwhile.
+ * Returns the positions of the texts in approximate order, compared by some characters after their common beginning.
+ * Sorting the texts themselves would take ten times as long. Yields after each piece of work, a millisecond or two; the
+ * texts must not change in between.
  */
 export function* inOrderOfTexts(texts: readonly string[]): Generator<undefined, Float64Array> {
   const [first = ""] = texts;
