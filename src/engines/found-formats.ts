@@ -1,7 +1,7 @@
 // Which formats of conversations a server speaks: as its settings say, as its host is known to, or as it turns out when it is asked.
 import type { EngineFormats } from "../domain/models/engine.ts";
 import type { ConversationOperation } from "../domain/models/operation.ts";
-import { formatsOf, type UpstreamSpeech } from "../domain/models/upstream-speech.ts";
+import { formatsOf, isOpenaiHost, type UpstreamSpeech } from "../domain/models/upstream-speech.ts";
 import { type HttpTarget, postText } from "./http-engine.ts";
 
 const looksFor = ["response", "message"] as const satisfies readonly ConversationOperation[];
@@ -23,7 +23,7 @@ export function knownFormats(url: string, { api, apis }: UpstreamSpeech): Engine
   if (apis) return formatsOf(apis);
   if (api === "messages") return formatsOf(["messages"]);
   const { hostname } = new URL(url);
-  if (hostname === "api.openai.com" || hostname.endsWith(".openai.azure.com")) return formatsOf(["chat", "responses"]);
+  if (isOpenaiHost(hostname)) return formatsOf(["chat", "responses"]);
   // Its Messages API wants other headers, which `api: messages` brings along.
   return hostname === "api.anthropic.com" ? formatsOf(["chat"]) : undefined;
 }

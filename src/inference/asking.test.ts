@@ -20,14 +20,18 @@ const seal: AccountSeal = {
     sealed.startsWith(ours) ? Buffer.from(sealed.slice(ours.length), "base64url").toString() : undefined,
 };
 
+function decodedOf(operation: ConversationOperation, body: Json): DecodedRequest {
+  const dialect = dialects[operation];
+  return new DecodedRequest(dialect, ByteSpan.of(JSON.stringify(body)), factsOf(dialect, body));
+}
+
 function asked(
   operation: ConversationOperation,
   body: Json,
   formats: EngineFormats | undefined,
   context?: number,
 ): Asking {
-  const dialect = dialects[operation];
-  const request = new DecodedRequest(dialect, ByteSpan.of(JSON.stringify(body)), factsOf(dialect, body));
+  const request = decodedOf(operation, body);
   const engine = formats ? { formats } : {};
   return askingOf(request, { engine, model: "theirs", context, recording: false, seal });
 }
@@ -140,17 +144,29 @@ describe("a server that speaks Responses itself", () => {
     expect(inputFor(compaction, said)).toEqual([{ type: "message", role: "user", content: "They met in Oslo." }, said]);
   });
 
-  test("gets thoughts that were sealed here as such, and its own as it sealed them", () => {
-    const head = { type: "reasoning", id: "rs_1", summary: [] };
-    const thought = { ...head, encrypted_content: sealReasoning(seal, { text: "Oslo?", proof: undefined }) };
+  const head = { type: "reasoning", id: "rs_1", summary: [] };
+  const thought = { ...head, encrypted_content: sealReasoning(seal, { text: "Oslo?", proof: undefined }) };
+  const text = { ...head, content: [{ type: "reasoning_text", text: "Oslo?" }] };
+
+  test("gets no thoughts that were sealed here, and its own as it sealed them", () => {
     const proof = { kind: "encrypted", data: "gAAA" } as const;
     const wrapped = { ...head, encrypted_content: sealReasoning(seal, { text: "", proof }) };
     const own = { ...head, encrypted_content: "gAAB" };
-    expect(inputFor(thought, wrapped, own)).toEqual([
-      { ...head, content: [{ type: "reasoning_text", text: "Oslo?" }] },
-      { ...head, encrypted_content: "gAAA" },
-      own,
-    ]);
+    expect(inputFor(thought, wrapped, own, said)).toEqual([{ ...head, encrypted_content: "gAAA" }, own, said]);
+  });
+
+  test("keeps the text of its own thoughts", () => {
+    expect(inputFor(text, said)).toEqual([text, said]);
+  });
+
+  test.each([
+    ["OpenAI's host", "m", "api.openai.com"],
+    ["Azure's host for OpenAI's models", "m", "lab.openai.azure.com"],
+    ["a model of OpenAI's", "gpt-5.6-sol", "proxy.test"],
+  ])("gets no text of another server's thoughts at %s", (_, model, address) => {
+    const request = decodedOf("response", { ...response, input: [text, said] });
+    const engine = { formats: native, server: { address, port: 443 } };
+    expect(bodyOf(askingOf(request, { engine, model, recording: false, seal }))["input"]).toEqual([said]);
   });
 
   test("gets what it sealed itself with nothing changed", () => {

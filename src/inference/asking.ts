@@ -5,6 +5,7 @@ import type { Engine, EngineFormats } from "../domain/models/engine.ts";
 import { type ConversationOperation, conversationOperations, type Operation } from "../domain/models/operation.ts";
 import type { Priority } from "../domain/models/policies/priority.ts";
 import type { SentForm } from "../domain/models/sent-form.ts";
+import { isOpenaiHost } from "../domain/models/upstream-speech.ts";
 import type { AccountSeal } from "../domain/seal.ts";
 import type { DecodedRequest } from "../requests/decoded-request.ts";
 import { refusesOlderLimit } from "../requests/dialects/chat/write-request.ts";
@@ -35,7 +36,7 @@ export interface Asking {
 const nothing: readonly string[] = [];
 
 export interface AskingOptions {
-  engine: Pick<Engine, "formats" | "isolation">;
+  engine: Pick<Engine, "formats" | "isolation" | "server">;
   /** The engine's own id of the model. */
   model: string;
   /** Tokens of prompt and answer together, where that is known. */
@@ -76,7 +77,10 @@ export function askingOf(request: DecodedRequest, options: AskingOptions): Askin
       mostTokens !== undefined && dialect.generates && request.hasOthers && !request.stream
         ? otherMembersOf(dialect, request.body)
         : nothing;
-    const opened = edits(request.maySeal ? dialect.opened?.(request.body, seal) : said, edits(fitted, without(others)));
+    const isOpenai = refusesOlderLimit(model) || isOpenaiHost(engine.server?.address ?? "");
+    // Stored reasoning of a client that wanted no seals is text alone.
+    const unsealed = request.maySeal || request.goesOn ? dialect.opened?.(request.body, seal, isOpenai) : said;
+    const opened = edits(unsealed, edits(fitted, without(others)));
     const kept = isolated(request, engine.isolation, seal, priority);
     const form = request.form?.sentFor(model, kept);
     const common = { operation: dialect.operation, translation: undefined, leftOut: others, capped };

@@ -85,3 +85,8 @@ export function formatsOf(names: readonly ApiName[]): EngineFormats {
 export function apisOf(formats: EngineFormats | undefined): ApiName[] {
   return formats ? apiNames.filter((name) => formats[operationOf[name]] !== undefined) : ["chat"];
 }
+
+/** Reports whether a host is OpenAI's own, or Azure's for OpenAI's models. */
+export function isOpenaiHost(hostname: string): boolean {
+  return hostname === "api.openai.com" || hostname.endsWith(".openai.azure.com");
+}

@@ -52,11 +52,15 @@ export interface Dialect extends AnswerFormat {
   isPlain(body: Readonly<Record<string, unknown>>): boolean;
   /**
    * Returns members, as JSON, that replace the client's for a server of the same format, because they hold data that
-   * the gateway sealed. Returns undefined if nothing is sealed. The function is undefined if the format has no sealed
-   * data.
+   * the gateway sealed, or reasoning that OpenAI would refuse. Returns undefined if nothing is replaced. The function is
+   * undefined if the format has no such data.
    */
   readonly opened:
-    | ((body: Readonly<Record<string, unknown>>, seal: Seal) => Readonly<Record<string, string>> | undefined)
+    | ((
+        body: Readonly<Record<string, unknown>>,
+        seal: Seal,
+        isOpenai: boolean,
+      ) => Readonly<Record<string, string>> | undefined)
     | undefined;
   /** True if `user_id` of `metadata` names the end user to servers. */
   readonly namesUserInMetadata?: true;

@@ -1,34 +1,36 @@
-// Removes the gateway's seals from the items of a request, for a server that speaks Responses and cannot open them.
+// Removes seals and foreign reasoning from the items of a request for a server that speaks Responses in full.
 import type { Seal } from "../../../domain/seal.ts";
-import { isObject, type Json, textOf } from "./json.ts";
+import { isObject, type Json, objectsOf, textOf } from "./json.ts";
 import { openReasoning } from "./sealed-reasoning.ts";
 
 /**
- * Returns `input` as JSON if the gateway sealed one of its items; otherwise undefined. Items that others sealed stay.
+ * Returns `input` as JSON if an item is sealed by the gateway, or is reasoning that OpenAI would refuse; otherwise
+ * undefined. OpenAI refuses the text of reasoning (`array_above_max_length`), so a conversation that comes from another
+ * model would fail on every later turn.
  */
-export function openedInput({ input }: Json, seal: Seal): { input: string } | undefined {
+export function openedInput({ input }: Json, seal: Seal, isOpenai: boolean): { input: string } | undefined {
   if (!Array.isArray(input)) return undefined;
   let isChanged = false;
-  const items = input.map((item: unknown) => {
-    const opened = isObject(item) ? openedItem(item, seal) : undefined;
-    isChanged ||= opened !== undefined;
-    return opened ?? item;
+  const items = input.flatMap((item: unknown) => {
+    const opened = isObject(item) ? openedItem(item, seal, isOpenai) : item;
+    isChanged ||= opened !== item;
+    return opened === undefined ? [] : [opened];
   });
   return isChanged ? { input: JSON.stringify(items) } : undefined;
 }
 
-/** Returns undefined for an item without the gateway's seal. */
-function openedItem(item: Json, seal: Seal): Json | undefined {
-  const { type, encrypted_content: content, ...members } = item;
-  const sealed = textOf(content) || undefined;
-  if (sealed === undefined) return undefined;
-  if (type === "compaction") {
+/** Returns the item itself if the server gets it unchanged, and undefined for an item that is left out. */
+function openedItem(item: Json, seal: Seal, isOpenai: boolean): Json | undefined {
+  const { type, encrypted_content, ...members } = item;
+  const sealed = textOf(encrypted_content) || undefined;
+  if (type === "compaction" && sealed !== undefined) {
     const summary = seal.open(sealed);
-    return summary === undefined ? undefined : { type: "message", role: "user", content: summary };
+    return summary === undefined ? item : { type: "message", role: "user", content: summary };
   }
-  const ours = type === "reasoning" ? openReasoning(seal, sealed) : undefined;
-  if (!ours) return undefined;
+  if (type !== "reasoning") return item;
+  if (sealed === undefined) return isOpenai && objectsOf(members["content"]).length > 0 ? undefined : item;
+  const ours = openReasoning(seal, sealed);
+  if (!ours) return item;
   // Content that another server encrypted goes back to it unchanged.
-  if (ours.proof?.kind === "encrypted") return { type, ...members, encrypted_content: ours.proof.data };
-  return { type, ...members, content: [{ type: "reasoning_text", text: ours.text }] };
+  return ours.proof?.kind === "encrypted" ? { type, ...members, encrypted_content: ours.proof.data } : undefined;
 }

@@ -90,19 +90,14 @@ describe("turns", () => {
     ]);
   });
 
-  test("leaves out another vendor's proof, and sends the reasoning text", () => {
-    const signed = assistant({
-      type: "reasoning",
-      text: "Hm",
-      isSummary: false,
-      proof: { kind: "signature", data: "s" },
-    });
-    expect(inputOf(signed)).toEqual([
-      { type: "reasoning", summary: [], content: [{ type: "reasoning_text", text: "Hm" }] },
-    ]);
-    expect(
-      inputOf(assistant({ type: "reasoning", text: "", isSummary: false, proof: { kind: "redacted", data: "r" } })),
-    ).toEqual([]);
+  test.each([
+    ["text", { text: "Hm", isSummary: false }],
+    ["a summary", { text: "Hm", isSummary: true }],
+    ["another vendor's signature", { text: "Hm", isSummary: false, proof: { kind: "signature", data: "s" } }],
+    ["another vendor's hidden text", { text: "", isSummary: false, proof: { kind: "redacted", data: "r" } }],
+  ] as const)("leaves out reasoning that OpenAI refuses: %s alone", (_, reasoning) => {
+    const items = inputOf(assistant({ type: "reasoning", ...reasoning }, { type: "text", text: "a" }));
+    expect(items.map(({ type }) => type)).toEqual(["message"]);
   });
 
   test("writes files as data, as an address, or as their text", () => {

@@ -135,14 +135,11 @@ function callItem({ kind, callId, name, namespace, input }: Extract<AnswerPart, 
   return { ...own, call_id: callId, name, ...(namespace === undefined ? {} : { namespace }) };
 }
 
-/** Returns reasoning without the proof of another vendor, which this server cannot use. */
-function reasoningItem({ text, isSummary, proof }: Extract<AnswerPart, { type: "reasoning" }>): Json | undefined {
-  const sealed = proof?.kind === "encrypted" ? { encrypted_content: proof.data } : {};
-  if (text === "" && proof?.kind !== "encrypted") return undefined;
-  if (isSummary || proof?.kind === "encrypted") {
-    return { type: "reasoning", summary: text === "" ? [] : [{ type: "summary_text", text }], ...sealed };
-  }
-  return { type: "reasoning", summary: [], content: [{ type: "reasoning_text", text }] };
+/** Leaves out reasoning without OpenAI's own proof: OpenAI refuses its text, and knows no summary without the proof. */
+function reasoningItem({ text, proof }: Extract<AnswerPart, { type: "reasoning" }>): Json | undefined {
+  if (proof?.kind !== "encrypted") return undefined;
+  const summary = text === "" ? [] : [{ type: "summary_text", text }];
+  return { type: "reasoning", summary, encrypted_content: proof.data };
 }
 
 function resultItem({ callId, parts, kind, failed }: ResultTurn): Json {
