@@ -26,8 +26,8 @@ const formats: Readonly<Record<FormatName, ConversationFormat>> = {
  * must be told a limit; sampling beside temperature and top_p is said in one format each; proofs are each maker's own.
  */
 const cannotSay: Readonly<Record<string, ReadonlySet<string>>> = {
-  // Responses have no stop texts.
-  "chat response": new Set(["stop"]),
+  // Responses have no stop texts, and OpenAI refuses an earlier thought without a proof.
+  "chat response": new Set(["stop", "earlier thought"]),
   // Messages take no thought without a proof, tell a refusal as a text, a filter as a refusal, and effort as thinking.
   "chat message": new Set(["thought", "refusal", "filter", "effort"]),
   "message response": new Set(["thought", "refusal", "filter", "effort", "stop"]),
@@ -115,12 +115,17 @@ function turnsOf(rounds: readonly Round[], withThoughts: boolean): ConversationM
   });
 }
 
+/** Schemas that both makers take in strict mode. */
+const schemas = json.map((properties) => ({
+  ...{ type: "object", properties, required: Object.keys(properties) },
+  additionalProperties: false,
+}));
 const tools: fc.Arbitrary<Tool[]> = fc.uniqueArray(
   fc.record({
     kind: fc.constant("function" as const),
     name,
     description: maybe(words),
-    parameters: json.map((properties) => ({ type: "object", properties })),
+    parameters: schemas,
     strict: fc.constantFrom(true, undefined),
     place: fc.constant(place),
   }),
@@ -139,7 +144,7 @@ function conversations(a: FormatName, b: FormatName): fc.Arbitrary<Conversation>
       tools,
       choice: fc.constantFrom("auto", "required", "tool", undefined),
       single: fc.boolean(),
-      output: maybe(json.map((schema) => ({ type: "schema" as const, name: "answer", schema, strict: true }))),
+      output: maybe(schemas.map((schema) => ({ type: "schema" as const, name: "answer", schema, strict: true }))),
       effort: whereSaid("effort", fc.constantFrom("low", "medium", "high")),
       stop: whereSaid("stop", fc.array(words, { minLength: 1, maxLength: 2 })),
       maxTokens: fc.integer({ min: 1, max: 100_000 }),
@@ -155,7 +160,7 @@ function conversations(a: FormatName, b: FormatName): fc.Arbitrary<Conversation>
           ...(system === undefined
             ? []
             : [{ role: "system" as const, parts: [{ type: "text" as const, text: system }], place }]),
-          ...turnsOf(rounds, mayHave(a, b, "thought")),
+          ...turnsOf(rounds, mayHave(a, b, "thought") && mayHave(a, b, "earlier thought")),
           { role: "user", parts: last, place },
         ],
         toolChoice:

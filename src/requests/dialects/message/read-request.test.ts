@@ -225,7 +225,10 @@ describe("an assistant's message", () => {
 });
 
 describe("tools", () => {
-  const schema = { type: "object", properties: { at: { type: "integer" } } };
+  const schema = {
+    ...{ type: "object", properties: { at: { type: "integer" } } },
+    ...{ required: ["at"], additionalProperties: false },
+  };
 
   test("reads client tools as functions", () => {
     const tools = [
@@ -365,10 +368,19 @@ describe("thinking and output", () => {
   });
 
   test("reads a schema from its new place and its old one", () => {
-    const format = { type: "json_schema", schema: { type: "object" } };
-    const output = { type: "schema", name: "answer", schema: { type: "object" }, strict: true };
+    const schema = { type: "object", properties: {}, additionalProperties: false };
+    const format = { type: "json_schema", schema };
+    const output = { type: "schema", name: "answer", schema, strict: true };
     expect(read({ output_config: { format } }).output).toEqual(output);
     expect(read({ output_format: format }).output).toEqual(output);
+  });
+
+  test("asks for no strict mode if a property is optional, which OpenAI refuses", () => {
+    const schema = { type: "object", properties: { at: { type: "integer" } }, additionalProperties: false };
+    const format = { type: "json_schema", schema };
+    expect(read({ output_config: { format } }).output).toMatchObject({ schema, strict: false });
+    const tools = [{ name: "look", input_schema: schema, strict: true }];
+    expect(read({ tools }).tools).toMatchObject([{ parameters: schema, strict: false }]);
   });
 
   test.each([

@@ -2,6 +2,7 @@
 import { fieldError } from "../../../base/errors.ts";
 import type { Seal } from "../../../domain/seal.ts";
 import type { Conversation, OutputForm, Thinking } from "../conversation/conversation.ts";
+import { fitsStrict } from "../conversation/strict-schema.ts";
 import { cacheOf } from "./blocks.ts";
 import { isObject, type Json, numberOf, objectOf, objectsOf, textOf } from "./json.ts";
 import { readTurns } from "./read-messages.ts";
@@ -78,7 +79,10 @@ function examplesIn(tools: unknown): Record<string, unknown> {
 function outputOf(format: unknown): OutputForm | undefined {
   if (!isObject(format)) return undefined;
   const { type, schema } = format;
-  if (type === "json_schema" && isObject(schema)) return { type: "schema", name: schemaName, schema, strict: true };
+  // OpenAI refuses strict mode for optional properties, which Anthropic takes.
+  if (type === "json_schema" && isObject(schema)) {
+    return { type: "schema", name: schemaName, schema, strict: fitsStrict(schema) };
+  }
   throw fieldError("output_config.format.type", "it is `json_schema`, with the schema in `schema`.");
 }
 

@@ -1,6 +1,7 @@
 // Reads the tools of a Messages request, and the choice among them.
 import { fieldError } from "../../../base/errors.ts";
 import type { Place, Tool, ToolChoice } from "../conversation/conversation.ts";
+import { fitsStrict } from "../conversation/strict-schema.ts";
 import { cacheOf } from "./blocks.ts";
 import { clientToolOf } from "./client-tools.ts";
 import { isObject, type Json, objectOf, objectsOf, textOf } from "./json.ts";
@@ -41,7 +42,7 @@ function readTool(tool: Json, place: Place): Tool {
     name,
     description: textOf(tool["description"]) ?? known?.description,
     parameters: known?.parameters ?? (isObject(schema) ? schema : undefined),
-    strict: typeof tool["strict"] === "boolean" ? tool["strict"] : undefined,
+    strict: typeof tool["strict"] === "boolean" ? tool["strict"] && fitsStrict(schema) : undefined,
     cache: cacheOf(tool),
     place,
   };

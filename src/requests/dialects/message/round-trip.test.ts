@@ -104,7 +104,10 @@ const tools = fc.uniqueArray(
     kind: fc.constant("function" as const),
     name,
     description: fc.option(words, { nil: undefined }),
-    parameters: json.map((properties) => ({ type: "object", properties })),
+    parameters: json.map((properties) => ({
+      ...{ type: "object", properties, required: Object.keys(properties) },
+      additionalProperties: false,
+    })),
     strict: fc.constantFrom(true, undefined),
     cache,
     place: fc.constant(place),
@@ -131,7 +134,10 @@ const anyConversations = fc.record({
   parallelCalls: fc.constantFrom(undefined),
   thinking,
   output: fc.option(
-    json.map((schema) => ({ type: "schema" as const, name: "answer", schema, strict: true })),
+    json.map((value) => ({
+      ...{ type: "schema" as const, name: "answer", strict: true },
+      schema: { type: "object", properties: {}, additionalProperties: false, default: value },
+    })),
     { nil: undefined },
   ),
   maxTokens: fc.integer({ min: 1, max: 100_000 }),

@@ -1,7 +1,9 @@
 // Writes a conversation as the body of a Messages request, for Anthropic and compatible servers.
+
 import { fieldError } from "../../../base/errors.ts";
 import { EngineTools } from "../conversation/call-names.ts";
 import type { AnswerPart, Conversation, Part, Tool, WrittenRequest } from "../conversation/conversation.ts";
+import { closedSchema } from "../conversation/strict-schema.ts";
 import type { Json } from "./json.ts";
 import { marked } from "./write-blocks.ts";
 import { writeTurns } from "./write-messages.ts";
@@ -24,7 +26,7 @@ export function writeRequest(conversation: Conversation, model: string): Written
   const { output, sampling, hints, stream } = conversation;
   const limit = conversation.maxTokens ?? Math.max(standardMaxTokens, 2 * (conversation.thinking?.budget ?? 0));
   const { thinking, effort, isLess = false } = writeThinking(conversation, model, limit);
-  const format = output?.type === "schema" ? { type: "json_schema", schema: output.schema } : undefined;
+  const format = output?.type === "schema" ? { type: "json_schema", schema: closedSchema(output.schema) } : undefined;
   const body: Json = {
     model,
     max_tokens: limit,
