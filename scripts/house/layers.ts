@@ -12,12 +12,12 @@ export interface Room {
 }
 
 /**
- * By folder: with all that is in it, or, with `/*` at the end, the files directly in it alone, or, with `/<each>`, each
- * folder in it as a room of its own. The longest name counts.
+ * Rooms by path: a folder with all that is in it, a folder with `/*` for the files directly in it, or a file. `<each>` stands
+ * for any folder, and each such folder is apart: its files do not import those of another one. The longest name counts.
  */
 export type Layers = Readonly<Record<string, Room>>;
 
-const [direct, each] = ["/*", "/<each>"];
+const [direct, each] = ["/*", "<each>"];
 const forTests = ["tests", "models"];
 
 /** One line for each import that is not allowed, types included, and for each file that is in no room. */
@@ -35,8 +35,9 @@ export function checkLayers(files: readonly SourceFile[], layers: Layers): strin
       if (path === undefined) return isTest(file) || packages.some((allowed) => isWithin(specifier, allowed));
       const other = roomOf(path, names);
       if (other === undefined) return may.some((allowed) => isWithin(path, allowed));
-      if (other === name) return !name.endsWith(each) || folderOf(path, name) === folderOf(file.path, name);
-      return isWithin(other, name) || may.includes(other);
+      const [from, to] = [eachOf(file.path, name), eachOf(path, other)];
+      if (from !== undefined && to !== undefined && from !== to) return false;
+      return other === name || isWithin(other, name) || may.includes(other);
     };
     return file.imports
       .filter((one) => !isAllowed(one))
@@ -51,15 +52,19 @@ export function checkLayers(files: readonly SourceFile[], layers: Layers): strin
 /** The room of a path, by names that are sorted by length, the longest first. */
 function roomOf(path: string, names: readonly string[]): string | undefined {
   return names.find((name) => {
-    if (name.endsWith(direct)) return dirname(path) === name.slice(0, -direct.length);
-    if (name.endsWith(each)) return isWithin(dirname(dirname(path)), name.slice(0, -each.length));
-    return isWithin(path, name);
+    const whole = name.replace(each, eachOf(path, name) ?? each);
+    if (name.endsWith(direct)) return dirname(path) === whole.slice(0, -direct.length);
+    // A file beside the folders is in none of them.
+    if (name.endsWith(each)) return path.startsWith(`${whole}/`);
+    return isWithin(path, whole);
   });
 }
 
-/** Which of the folders of a room `…/<each>` it is. */
-function folderOf(path: string, room: string): string | undefined {
-  return path.slice(room.length - each.length + 1).split("/")[0];
+/** Returns the folder of a path that stands for `<each>` in the name of a room; undefined for other rooms. */
+function eachOf(path: string, room: string): string | undefined {
+  const before = room.indexOf(each);
+  if (before < 0 || !path.startsWith(room.slice(0, before))) return undefined;
+  return path.slice(before).split("/")[0];
 }
 
 function isWithin(path: string, folder: string): boolean {

@@ -32,7 +32,7 @@ export const layers: Layers = {
     because: "the nouns, rules and ports that all others share are without technology.",
   },
   "src/wire": {
-    may: ["src/base", "src/domain"],
+    may: ["src/base", "src/domain", "src/features/<each>/model.ts"],
     packages: ["zod"],
     because: "the shapes of the API know nothing of who takes and gives them.",
   },
@@ -72,8 +72,34 @@ export const layers: Layers = {
     packages: ["node:fs"],
     because: "the price list is data that depends on nobody.",
   },
+  "src/config/field.ts": {
+    may: ["src/domain"],
+    packages: ["zod"],
+    because: "features describe their sections of the file with it.",
+  },
+  "src/features/<each>/model.ts": {
+    may: ["src/base", "src/domain"],
+    because: "all other files of its feature stand on it.",
+  },
+  "src/features/<each>/wire.ts": {
+    may: ["src/base", "src/domain", "src/wire", "src/features/<each>/model.ts"],
+    packages: ["zod"],
+    because: "the shapes of the API know nothing of who takes and gives them.",
+  },
+  "src/features/<each>/config.ts": {
+    may: ["src/base", "src/config/field.ts", "src/domain", "src/features/<each>/model.ts"],
+    packages: ["zod"],
+    because: "src/config reads it, so it stands below src/config.",
+  },
+  "src/features/<each>/command.ts": {
+    may: ["src/base", "src/domain", "src/features/<each>/model.ts"],
+    because: "src/cli reads it, so it stands below src/cli, without commander.",
+  },
   "src/config": {
-    may: ["src/base", "src/domain", "src/installation", "src/prices"],
+    may: [
+      ...["src/base", "src/domain", "src/installation", "src/prices"],
+      ...["src/features/<each>/config.ts", "src/features/<each>/model.ts"],
+    ],
     packages: ["node:fs", "node:os", "node:path", "yaml", "zod"],
     because: "configuration is plain data.",
   },
@@ -211,7 +237,10 @@ export const layers: Layers = {
     because: "the authorization server does not depend on transport, storage or engines.",
   },
   "src/inference": {
-    may: ["src/base", "src/domain", "src/policy", "src/prices", "src/requests", "src/requests/dialects", "src/wire"],
+    may: [
+      ...["base", "domain", "policy", "prices", "requests", "requests/dialects", "wire"].map((name) => `src/${name}`),
+      "src/features/<each>/model.ts",
+    ],
     because: "it reaches engines, stores and clients through ports; the price list is data.",
   },
   "src/batches": {
@@ -227,9 +256,31 @@ export const layers: Layers = {
     ),
     because: "what is kept of responses, and what runs in the background, outlives the request that began it.",
   },
-  "src/guardrails": {
-    may: ["src/base", "src/domain", "src/inference", "src/requests", "src/requests/dialects"],
-    because: "what looks at texts does not depend on who asks and who serves.",
+  "src/features/feature.ts": {
+    may: ["src/config", "src/inference", "src/metrics"],
+    because: "a declaration names types alone.",
+  },
+  "src/features/<each>/*": {
+    may: [
+      ...["base", "domain", "inference", "metrics", "requests", "requests/dialects"].map((name) => `src/${name}`),
+      ...["src/features/feature.ts", "src/features/<each>/model.ts"],
+    ],
+    because: "the work of a feature does not depend on who asks and who serves.",
+  },
+  "src/features/<each>/routes.ts": {
+    may: [
+      ...["base", "domain", "http", "wire"].map((name) => `src/${name}`),
+      ...["*", "model.ts", "wire.ts"].map((name) => `src/features/<each>/${name}`),
+    ],
+    packages: ["zod"],
+    because: "the endpoints of a feature are the face of its work, and src/http/routes.ts lists them.",
+  },
+  "src/features/*": {
+    may: [
+      ...["base", "config", "inference", "metrics"].map((name) => `src/${name}`),
+      ...["src/features/feature.ts", "src/features/<each>/*"],
+    ],
+    because: "it opens the features by their declarations.",
   },
   "src/mcp/server": {
     may: ["src/base", "src/domain", "src/policy"],
@@ -297,6 +348,10 @@ export const layers: Layers = {
     packages: ["@simplewebauthn/server", "node:*", "zod"],
     because: "the face of the program reaches adapters through ports.",
   },
+  "src/http/routes.ts": {
+    may: ["src/features/<each>/routes.ts", "src/http"],
+    because: "it lists the makers of routes.",
+  },
   "src/maintenance": {
     may: [
       ...storing,
@@ -319,8 +374,8 @@ export const layers: Layers = {
         "engines/llama/gguf",
         "engines/memory",
         "multipart",
+        "features/*",
         "files",
-        "guardrails",
         "http",
         "http1",
         "inference",
@@ -412,6 +467,7 @@ export const layers: Layers = {
         "config",
         "doctor",
         "doctor/clients",
+        "features/<each>/command.ts",
         "engines",
         "engines/llama",
         "engines/llama/gguf",

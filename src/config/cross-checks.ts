@@ -8,22 +8,24 @@ import { policyFaults } from "../domain/models/policies/policy-faults.ts";
 import { policiesFromWire } from "../domain/models/policies/policy-text.ts";
 import { speechFault } from "../domain/models/upstream-speech.ts";
 import { listedPriceFault } from "../prices/price-list.ts";
+import { duplicateFaults } from "./field.ts";
 import { type FileData, retentionDefaults } from "./file-schema.ts";
 import { type Path, renderPath } from "./paths.ts";
 import { type Problem, renderPlace } from "./problems.ts";
 import type { YamlFile } from "./read-yaml.ts";
-import { guardrailFault } from "./sections/guardrail-schema.ts";
+import { featureFaults } from "./sections/feature-sections.ts";
 import { mcpServerFault } from "./sections/tool-schema.ts";
 
 export function crossProblems(file: YamlFile, data: FileData): Problem[] {
   const aliasOwners = firstOwners(data);
   return [
-    ...duplicates(file, "upstreams", "name", data.upstreams),
-    ...duplicates(file, "models", "id", data.models),
-    ...duplicates(file, "guardrails", "name", data.guardrails),
-    ...duplicates(file, "tiers", "name", data.tiers),
+    ...[
+      ...duplicateFaults("upstreams", "name", data.upstreams),
+      ...duplicateFaults("models", "id", data.models),
+      ...duplicateFaults("tiers", "name", data.tiers),
+      ...featureFaults(data),
+    ].map(({ path, message, fix }) => problemAt(file, path, message, fix)),
     ...toolProblems(file, data),
-    ...guardrailProblems(file, data),
     ...quotaProblems(file, data),
     ...reservedNames(file, data),
     ...commandProblems(file, data),
@@ -55,21 +57,6 @@ function retentionProblems(file: YamlFile, { retention }: FileData): Problem[] {
 
 function problemAt(file: YamlFile, path: Path, message: string, fix: string): Problem {
   return { ...file.place(path), path: renderPath(path), message, fix };
-}
-
-function duplicates<Key extends string>(
-  file: YamlFile,
-  section: string,
-  key: Key,
-  entries: readonly Readonly<Record<Key, string>>[],
-): Problem[] {
-  const values = entries.map((entry) => entry[key]);
-  return values.flatMap((value, index) => {
-    const first = values.indexOf(value);
-    if (first === index) return [];
-    const message = `is the same as ${section}[${first}].${key}`;
-    return [problemAt(file, [section, index, key], message, `Give each entry of ${section} its own ${key}.`)];
-  });
 }
 
 function toolProblems(file: YamlFile, { tools: { servers } }: FileData): Problem[] {
@@ -214,13 +201,6 @@ function policyFaultsOf(data: FileData, { policies, ...model }: FileData["models
     guardrails: data.guardrails.map(({ name }) => name),
     capabilitiesOf: (id) => data.models.find((other) => other.id === id)?.capabilities,
     priceFault: listedPriceFault,
-  });
-}
-
-function guardrailProblems(file: YamlFile, data: FileData): Problem[] {
-  return data.guardrails.flatMap((guardrail, index) => {
-    const fault = guardrailFault(guardrail);
-    return fault ? [problemAt(file, ["guardrails", index, fault.at], fault.message, fault.fix)] : [];
   });
 }
 

@@ -1,5 +1,6 @@
 // Attaches to a configuration value its meaning, requirement and remedy, for errors, the JSON schema and the reference.
 import * as z from "zod";
+import type { EntryFault } from "../domain/models/model-entry.ts";
 
 export interface Rule {
   /** The purpose of the value, in full sentences: the reference page and the JSON schema show it. */
@@ -121,4 +122,19 @@ export function schemaAt(root: z.core.$ZodType, path: readonly PropertyKey[]): z
     schema = unwrap(schema);
   }
   return schema;
+}
+
+/** Returns a fault for each entry whose `key` has the value of an earlier entry. Paths begin at `section`. */
+export function duplicateFaults<Key extends string>(
+  section: string,
+  key: Key,
+  entries: readonly Readonly<Record<Key, string>>[],
+): EntryFault[] {
+  const values = entries.map((entry) => entry[key]);
+  return values.flatMap((value, index) => {
+    const first = values.indexOf(value);
+    if (first === index) return [];
+    const message = `is the same as ${section}[${first}].${key}`;
+    return [{ path: [section, index, key], message, fix: `Give each entry of ${section} its own ${key}.` }];
+  });
 }

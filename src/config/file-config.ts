@@ -3,7 +3,6 @@ import type { LogLevel, RequestLogSettings } from "../base/log.ts";
 import { trimSlashes } from "../base/text/http-url.ts";
 import type { Tier } from "../domain/account.ts";
 import { quotaRuleOf } from "../domain/limits/quota-rules.ts";
-import type { GuardrailSettings } from "../domain/models/policies/guardrail.ts";
 import type { ModelPolicies } from "../domain/models/policies/model-policies.ts";
 import { policiesFromWire } from "../domain/models/policies/policy-text.ts";
 import type { Price } from "../domain/models/price.ts";
@@ -14,7 +13,7 @@ import type { RetentionSettings } from "../domain/usage/retention.ts";
 import { byteSize, splitWords } from "./command-text.ts";
 import { type FileData, reloadableKeys, retentionDefaults } from "./file-schema.ts";
 import { valueAt } from "./paths.ts";
-import { guardrailSettings } from "./sections/guardrail-schema.ts";
+import { type FeatureSettings, featureSettings } from "./sections/feature-sections.ts";
 import { mcpServerOf } from "./sections/tool-schema.ts";
 
 type Camel<Key> = Key extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<Camel<Tail>>}` : Key;
@@ -73,10 +72,9 @@ export type SsoConfig = InCode<Omit<NonNullable<FileData["sso"]>, "account">> & 
 export type OAuthConfig = InCode<FileData["oauth"]>;
 
 /** The part of the configuration that a running server takes over from a changed file. */
-export interface ReloadableConfig {
+export interface ReloadableConfig extends FeatureSettings {
   readonly upstreams: readonly UpstreamConfig[];
   readonly models: readonly ModelConfig[];
-  readonly guardrails: readonly GuardrailSettings[];
   readonly tools: ToolsConfig;
   readonly tiers: readonly Tier[];
   readonly limits: InCode<FileData["limits"]>;
@@ -106,7 +104,7 @@ export function reloadableConfig(data: FileData, warnings: readonly string[]): R
       policies: policies && policiesFromWire(policies),
       deployments: model.deployments.map((place) => ({ ...inCode(place), model: place.model ?? model.id })),
     })),
-    guardrails: data.guardrails.map(guardrailSettings),
+    ...featureSettings(data),
     tools: { ...inCode(data.tools), servers: data.tools.servers.map(mcpServerOf) },
     tiers: data.tiers.map((tier) => ({ ...inCode(tier), quotas: tier.quotas.map(quotaRuleOf) })),
     // An honest body of the largest size must pass, and its answer.

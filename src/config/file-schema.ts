@@ -61,7 +61,8 @@ import { isExactOrigin } from "./formats.ts";
 import { type Option, options } from "./options.ts";
 import { price } from "./price-schema.ts";
 import { batches, files as storedFiles } from "./sections/batch-schema.ts";
-import { cache, guardrails } from "./sections/guardrail-schema.ts";
+import { cache } from "./sections/cache-schema.ts";
+import { featureSchemas, reloadableFeatureKeys } from "./sections/feature-sections.ts";
 import { oauth } from "./sections/oauth-schema.ts";
 import { policies } from "./sections/policy-schema.ts";
 import { sso } from "./sections/sso-schema.ts";
@@ -581,7 +582,7 @@ export const fileSchema = field(
     ).optional(),
     upstreams: field(z.array(upstream), list("Model servers.", "upstreams")).default([]),
     models: field(z.array(model), list("Models with their own public ids.", "models")).default([]),
-    guardrails: guardrails.default([]),
+    ...featureSchemas,
     cache: cache.prefault({}),
     tiers: field(z.array(tier), list("Limits of accounts.", "tiers")).default([]),
     limits: limits.prefault({}),
@@ -607,7 +608,7 @@ export type FileData = z.output<typeof fileSchema>;
 export const reloadableKeys: readonly string[] = [
   "upstreams",
   "models",
-  "guardrails",
+  ...reloadableFeatureKeys,
   "tiers",
   "limits",
   "tags",

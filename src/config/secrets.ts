@@ -1,5 +1,6 @@
 // The values of the configuration that must appear in no log and no trace.
 import type { Config, ReloadableConfig } from "./config.ts";
+import { featureSecrets } from "./sections/feature-sections.ts";
 
 /**
  * All secrets, both as they are written in the configuration and as they are sent. `reloaded`: what a reload put in the
@@ -14,7 +15,7 @@ export function configuredSecrets(config: Config, reloaded: ReloadableConfig = c
     files.s3?.secretAccessKey,
     ...Object.values(tracing?.headers ?? {}),
     ...[...config.upstreams, ...reloaded.upstreams].map(({ apiKey }) => apiKey),
-    ...[...config.guardrails, ...reloaded.guardrails].map((one) => (one.kind === "http" ? one.token : null)),
+    ...[config, reloaded].flatMap(featureSecrets),
   ];
   return [...new Set(values.filter((value) => value !== undefined && value !== null))];
 }

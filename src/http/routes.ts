@@ -1,9 +1,22 @@
 // The one route table, in the order of the reference page.
-
+import { guardrailRoutes } from "../features/guardrails/routes.ts";
 import { accountRoutes } from "./api/account-routes.ts";
-import { adminRoutes } from "./api/admin/admin-routes.ts";
+import { adminAccountRoutes } from "./api/admin/account-routes.ts";
+import { adminAuditRoutes } from "./api/admin/audit-routes.ts";
+import { adminCacheRoutes } from "./api/admin/cache-routes.ts";
+import { adminComparisonRoutes } from "./api/admin/comparison-routes.ts";
+import { adminKeyRoutes } from "./api/admin/key-routes.ts";
+import { adminModelProcessRoutes } from "./api/admin/model-process-routes.ts";
+import { adminModelRoutes } from "./api/admin/model-routes.ts";
+import { adminNodeRoutes } from "./api/admin/node-routes.ts";
 import { adminPeopleRoutes } from "./api/admin/people-routes.ts";
+import { adminPulledModelRoutes } from "./api/admin/pulled-model-routes.ts";
+import { adminSigningKeyRoutes } from "./api/admin/signing-key-routes.ts";
 import { adminSystemRoutes } from "./api/admin/system-routes.ts";
+import { adminTierRoutes } from "./api/admin/tier-routes.ts";
+import { adminToolRoutes } from "./api/admin/tool-routes.ts";
+import { adminUpstreamRoutes } from "./api/admin/upstream-routes.ts";
+import { adminWebhookRoutes } from "./api/admin/webhook-routes.ts";
 import { batchRoutes } from "./api/batches/batch-routes.ts";
 import { messageBatchRoutes } from "./api/batches/message-batch-routes.ts";
 import { chatRoutes } from "./api/chat-routes.ts";
@@ -85,7 +98,21 @@ const makers = [
   invitationRoutes,
   toolConnectionRoutes,
   auditRoutes,
-  ...adminRoutes,
+  adminAccountRoutes,
+  adminKeyRoutes,
+  adminTierRoutes,
+  adminUpstreamRoutes,
+  adminModelRoutes,
+  guardrailRoutes,
+  adminToolRoutes,
+  adminComparisonRoutes,
+  adminPulledModelRoutes,
+  adminCacheRoutes,
+  adminModelProcessRoutes,
+  adminNodeRoutes,
+  adminWebhookRoutes,
+  adminAuditRoutes,
+  adminSigningKeyRoutes,
   adminPeopleRoutes,
   adminSystemRoutes,
   nodeRoutes,

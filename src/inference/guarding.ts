@@ -3,8 +3,8 @@ import type { MemoryAccount } from "../base/bytes/buffered-bytes.ts";
 import type { Cancellation } from "../base/cancellation.ts";
 import { GatewayError } from "../base/errors.ts";
 import type { Model } from "../domain/models/model.ts";
-import type { GuardrailAction, GuardrailSide } from "../domain/models/policies/guardrail.ts";
 import type { Priority } from "../domain/models/policies/priority.ts";
+import type { GuardrailAction, GuardrailSide } from "../features/guardrails/model.ts";
 import type { DecodedRequest } from "../requests/decoded-request.ts";
 import type { TextGuard } from "../requests/dialects/texts/text-guard.ts";
 

@@ -78,17 +78,12 @@ interface UpstreamSeries {
   attempts: Map<string, { labels: string; count: number }>;
 }
 
-/** A finding of a guardrail's rule. */
-export type GuardrailFinding = Readonly<Record<"guardrail" | "rule" | "side" | "action", string>>;
-
 export class Traffic implements Observer {
   readonly #exchanges = new Exchanges();
   readonly #models: BoundedSeries<ModelSeries>;
   readonly #upstreams: BoundedSeries<UpstreamSeries>;
   readonly #refusals = refusalReasons.map((reason) => ({ reason, labels: labelText({ reason }), count: 0 }));
   readonly #nowMs: () => number;
-  /** Findings of guardrails by labels. The operator names the rules, so there are few. */
-  readonly #findings = new Map<string, number>();
   /** Open requests by model. */
   readonly #open = new Map<string, number>();
 
@@ -172,11 +167,6 @@ export class Traffic implements Observer {
     this.#upstreams.of(upstream).tookMs = this.#nowMs();
   }
 
-  guardrailFound({ guardrail, rule, side, action }: GuardrailFinding): void {
-    const labels = labelText({ guardrail, rule, side, action });
-    this.#findings.set(labels, (this.#findings.get(labels) ?? 0) + 1);
-  }
-
   /** Returns when the upstream last accepted a request, in monotonic milliseconds; minus infinity if never. */
   tookMs(upstream: string): number {
     return this.#upstreams.find(upstream)?.tookMs ?? Number.NEGATIVE_INFINITY;
@@ -198,8 +188,6 @@ export class Traffic implements Observer {
     for (const { attempts } of this.#upstreams.all()) {
       for (const { labels, count } of attempts.values()) out.sample(labels, count);
     }
-    out.family("headrace_guardrail_findings_total", "counter", "Findings of guardrails in requests and answers.");
-    for (const [labels, count] of this.#findings) out.sample(labels, count);
     const doubted = "headrace_upstream_usage_understated_total";
     out.family(doubted, "counter", "Answers for which an upstream reported fewer tokens than it delivered.");
     for (const { label, understated } of this.#upstreams.all()) {

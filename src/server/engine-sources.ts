@@ -5,7 +5,6 @@ import { defaultEnvironments } from "../domain/api-key.ts";
 import type { Engine } from "../domain/models/engine.ts";
 import type { StoredModel } from "../domain/models/model-entry.ts";
 import type { NodeRecord } from "../domain/models/node.ts";
-import type { GuardrailSettings } from "../domain/models/policies/guardrail.ts";
 import { type UpstreamSettings, type UpstreamSource, upstreamDefaults } from "../domain/models/upstream.ts";
 import { speechOf, type UpstreamSpeech, usualSpeech } from "../domain/models/upstream-speech.ts";
 import type { CommandEngine } from "../engines/commands/command-engine.ts";
@@ -150,7 +149,7 @@ export class EngineSources implements UpstreamSources, ModelSources {
     }));
   }
 
-  guardrails(): readonly GuardrailSettings[] {
+  guardrails(): ReloadableConfig["guardrails"] {
     return this.config.guardrails;
   }
 

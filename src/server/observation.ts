@@ -9,7 +9,6 @@ import type { Observer } from "../domain/usage/observer.ts";
 import type { Tracer } from "../domain/usage/trace.ts";
 import type { MetricsRouteDeps } from "../http/api/metrics-routes.ts";
 import type { ServiceRouteDeps } from "../http/api/service-routes.ts";
-import type { GuardrailFinding } from "../metrics/traffic.ts";
 import type { Replicas } from "../policy/records/replicas.ts";
 import { type Database, dialectOf } from "../storage/sql/database.ts";
 import { placeOf } from "../storage/sql/database-place.ts";
@@ -44,6 +43,7 @@ export interface ObservationOptions {
   http: ServerMetricsOptions["http"];
   batches: ServerMetricsOptions["batches"];
   shadows: ServerMetricsOptions["shadows"];
+  features: ServerMetricsOptions["features"];
   notices: ServerMetricsOptions["notices"];
   ofWorkers: ServerMetricsOptions["ofWorkers"];
   formSpace: ServerMetricsOptions["formSpace"];
@@ -56,7 +56,6 @@ export interface ObservationOptions {
 export interface Observation {
   /** Observes each exchange and each inference request. */
   observer: Observer;
-  guardrailFound(finding: GuardrailFinding): void;
   /** Observes each tool call. */
   toolObserver: ToolObserver;
   /** Undefined if traces are not configured. */
@@ -101,6 +100,7 @@ export async function openObservation(options: ObservationOptions): Promise<Obse
     http: options.http,
     batches: options.batches,
     shadows: options.shadows,
+    features: options.features,
     notices: options.notices,
     ofWorkers: options.ofWorkers,
     formSpace: options.formSpace,
@@ -122,7 +122,6 @@ export async function openObservation(options: ObservationOptions): Promise<Obse
   if (tracing) opened.add(tracing);
   return {
     observer: metrics.observer,
-    guardrailFound: (finding) => metrics.guardrailFound(finding),
     toolObserver: metrics.tools,
     tracer: tracing?.tracer,
     readiness,

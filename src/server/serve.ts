@@ -11,7 +11,7 @@ import type { Commands } from "../engines/commands/commands.ts";
 import { defaultHubTiming, type Hub } from "../engines/llama/hub-request.ts";
 import type { LlamaEngine } from "../engines/llama/llama-engine.ts";
 import { type FoundServer, findLocalServers, knownLocalServers, type LocalServer } from "../engines/local-servers.ts";
-import { ConfiguredGuardrails } from "../guardrails/guarding.ts";
+import { openFeatures } from "../features/features.ts";
 import { trustedProxies } from "../http/exchange/client-address.ts";
 import { Locality } from "../http/exchange/locality.ts";
 import { startHttpServer } from "../http/exchange/server.ts";
@@ -233,6 +233,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     notices: () => notices.figures(),
     batches: () => batches.batchRunner.figures,
     shadows: () => shadows.counts,
+    features: (out) => features.writeMetrics(out),
     isDraining: () => draining,
     ofWorkers: config.workers === 1 ? undefined : async () => (await workers?.metrics()) ?? [],
     spanBounds: options.spanBounds,
@@ -261,14 +262,11 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
   const { answerCache, keptAnswers } = await openAnswerCache({
     ...{ config, governance, feed, ownCalls, clock, log, opened },
   });
-  const guardrails = new ConfiguredGuardrails({
-    ownCalls,
-    settings: () => sources.config.guardrails,
-    found: (finding) => observation.guardrailFound(finding),
-  });
+  const features = await openFeatures({ ownCalls, current: () => sources.config });
   const memoryAccount = bufferedBytes.memoryAccount(new AccountMemory());
-  const shadows = new Shadows({ ownCalls, catalog, capacity, guardrails, memoryAccount });
-  const inference = { ...plain, shadows, answerCache, guardrails };
+  const { stages } = features;
+  const shadows = new Shadows({ ownCalls, catalog, capacity, guardrails: stages.guardrails, memoryAccount });
+  const inference = { ...plain, shadows, answerCache, ...stages };
   const tools = openToolUses({
     ...{ governance, inference, catalog, openRequests, quotaWatch: notices.quotaWatch },
     observer: observation.toolObserver,
@@ -307,6 +305,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
       sources.config.cors.origins.some((one) => one === "*" || one === origin),
     upstreams,
     managedModels,
+    guardrailSettings: () => sources.config.guardrails,
     pulledModels: new PulledModels({
       store: opened.add(openPulledModels(config, options.hub ?? defaultHub, log)),
       ...{ audit: governance.audit, catalog, log },
@@ -435,6 +434,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     requests: () => ({ ended: answered(), open: server.pendingRequests }),
     redact: (text) => sources.known().reduce((safe, { engine: one }) => one.redact(safe), text),
     async reload(changed, needRestart = []) {
+      await features.prepare(changed);
       sources.config = changed;
       bufferedBytes.maxBytes = changed.limits.heldBytes;
       governance.reconfigure(changed);

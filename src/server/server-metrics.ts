@@ -21,7 +21,7 @@ import { Buckets, Histogram } from "../metrics/histogram.ts";
 import { readProcess, writeProcess } from "../metrics/process-figures.ts";
 import { summed } from "../metrics/summed.ts";
 import { ToolTraffic } from "../metrics/tool-traffic.ts";
-import { type GuardrailFinding, Traffic } from "../metrics/traffic.ts";
+import { Traffic } from "../metrics/traffic.ts";
 import type { SpoolSpace } from "../multipart/spool-space.ts";
 import type { NodeDirectory } from "../nodes/node-directory.ts";
 import { attemptEnds, type DeliveryFigures, deliveryWays } from "../notifications/delivery/deliverer.ts";
@@ -61,6 +61,8 @@ export interface ServerMetricsOptions {
   formSpace: Pick<SpoolSpace, "heldBytes" | "maxBytes">;
   batches(): BatchFigures;
   shadows(): Iterable<ShadowCount>;
+  /** Writes the metrics of features. */
+  features(out: Exposition): void;
   notices(): { told: Notifications["figures"]; deliveries: DeliveryFigures };
 }
 
@@ -96,10 +98,6 @@ export class ServerMetrics {
     this.#traffic.took(upstream);
   }
 
-  guardrailFound(finding: GuardrailFinding): void {
-    this.#traffic.guardrailFound(finding);
-  }
-
   /** The number of HTTP requests that have ended. */
   get httpRequests(): number {
     return this.#traffic.httpRequests;
@@ -132,6 +130,7 @@ export class ServerMetrics {
     this.#writeNotifications(out);
     writeBatches(out, this.#options.batches());
     writeShadows(out, this.#options.shadows());
+    this.#options.features(out);
     const delay = "headrace_event_loop_delay_seconds";
     out.family(delay, "histogram", "Event-loop delay, measured ten times a second. Nothing is answered meanwhile.");
     out.lines(this.#loopDelay.lines(delay, ""));

@@ -56,6 +56,10 @@ describe("the layers", () => {
     ["web/pages/keys/x.tsx", 'import { x } from "../usage/x.tsx";'],
     ["web/parts/x.tsx", 'import { x } from "../pages/keys/x.tsx";'],
     ["web/api/x.ts", 'import { x } from "../../src/domain/x.ts";'],
+    ["src/features/guardrails/model.ts", 'import { x } from "./service.ts";'],
+    ["src/features/guardrails/service.ts", 'import { x } from "./routes.ts";'],
+    ["src/features/guardrails/service.ts", 'import { x } from "../other/model.ts";'],
+    ["src/config/x.ts", 'import { x } from "../features/guardrails/service.ts";'],
   ];
 
   for (const [from, statement] of refused) {
@@ -76,6 +80,8 @@ describe("the layers", () => {
       "src/policy/x.ts":
         'import { createHmac } from "node:crypto";\nimport type { X } from "../domain/x.ts";\n// import { x } from "../http/x.ts";\n',
       "src/domain/x.test.ts": 'import { test } from "bun:test";\nimport { until } from "../../tests/support/x.ts";\n',
+      "src/features/guardrails/routes.ts": 'import { x } from "./service.ts";\nimport { y } from "../../http/x.ts";\n',
+      "src/config/y.ts": 'import { x } from "../features/guardrails/config.ts";\n',
       "web/pages/keys/x.tsx": 'import { y } from "./y.tsx";\nimport { x } from "../../parts/x.tsx";\n',
     });
     expect(checkLayers(files, layers)).toEqual([]);

@@ -3,6 +3,7 @@ import { readFile } from "node:fs/promises";
 import { InvalidArgumentError } from "commander";
 import { cachedRequests } from "../../domain/models/policies/cache.ts";
 import { overflowSpans } from "../../domain/models/policies/overflow.ts";
+import { guardrailsLine, guardrailsOption } from "../../features/guardrails/command.ts";
 import type { PoliciesRequest } from "../../wire/policies/model-policies.ts";
 import type { OptionValues } from "../command.ts";
 import { parseNames } from "../keys/key-settings.ts";
@@ -33,7 +34,7 @@ export const policySettings = {
     "cache responses: deterministic, asked or all, then ttl=3600 (seconds) and price=0.5 (share of the price)",
     orNone(parseCache),
   ],
-  guardrails: ["--guardrails <names>", "guardrails from headrace.yaml, in this order", orNone(parseNames)],
+  guardrails: [...guardrailsOption, orNone(parseNames)],
   shadow: ["--shadow <share>", "send a copy of requests to another model: next=5 for 5 %", orNone(parseShare)],
   split: [
     "--split <shares>",
@@ -151,7 +152,7 @@ export function policyLines(policies: PoliciesRequest | null | undefined): strin
     ...(continuation ? ["goes on elsewhere with streams that are cut"] : []),
     ...(overflow ? [overflowLine(overflow)] : []),
     ...(cache ? [cacheLine(cache)] : []),
-    ...(guardrails?.length ? [`guardrails: ${guardrails.join(", ")}`] : []),
+    ...(guardrails?.length ? [guardrailsLine(guardrails)] : []),
     ...(shadow ? [`${shadow.percent} % go to ${shadow.model} as well, unseen`] : []),
     ...(split ?? []).map(({ model, percent }) => `${percent} % are answered by ${model}`),
   ];

@@ -1,5 +1,6 @@
 // How requests are shown to a person: a table, and one of them with its trail.
 
+import { guardrailResults } from "../../features/guardrails/command.ts";
 import { formatCount, formatTime, formatUsd } from "../terminal/figures.ts";
 import { paragraph } from "../terminal/fitted-text.ts";
 import { formatFacts, formatTable, printable, type Style, type Terminal } from "../terminal/terminal.ts";
@@ -168,13 +169,11 @@ const results: Readonly<Record<string, string>> = {
   away: "not asked: it is not connected, or is being taken out of service",
   not_retried: "not asked: too many requests were second tries already",
   overflowed: "went there by the policy of its model",
-  masked: "something was masked",
-  blocked: "the answer was ended",
-  noted: "something was noted",
+  ...guardrailResults,
   over_quota: "not asked: it costs more than a quota has left",
 };
 
-const guarded: ReadonlySet<string> = new Set(["masked", "blocked", "noted"]);
+const guarded: ReadonlySet<string> = new Set(Object.keys(guardrailResults));
 
 function trailOf({ trail, model }: RequestDetail, { dim }: Style, columns: number | undefined): string {
   const servers = Math.max(...trail.map(({ server }) => server ?? 0));

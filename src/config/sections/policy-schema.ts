@@ -2,7 +2,6 @@
 import * as z from "zod";
 import { maxModelIdLength } from "../../domain/models/model-entry.ts";
 import { cachedRequests, defaultCachePolicy } from "../../domain/models/policies/cache.ts";
-import { guardrailNamePattern, guardrailNameText } from "../../domain/models/policies/guardrail.ts";
 import { overflowSpans } from "../../domain/models/policies/overflow.ts";
 import {
   maxCacheSeconds,
@@ -15,6 +14,7 @@ import {
   policyDocs,
 } from "../../domain/models/policies/policy-text.ts";
 import { hoursPattern, maxHours } from "../../domain/models/price-text.ts";
+import { guardrailNamePattern, guardrailNameText } from "../../features/guardrails/model.ts";
 import { entry, field, list, mapping, oneOf, orLeftOut, printablePattern, said, trueOrFalse, whole } from "../field.ts";
 import { price } from "../price-schema.ts";
 

@@ -9,7 +9,6 @@ import { requireOperator } from "../../policy/manage/operator.ts";
 import { aboutInstallation, auditEvent, changedMembers, type Origin } from "../../policy/records/audit.ts";
 import { Turns } from "../../policy/turns.ts";
 import type { CreateModelRequest, ManagedModelWire, UpdateModelRequest } from "../../wire/models.ts";
-import type { GuardrailWire } from "../../wire/policies/guardrails.ts";
 import type { OverflowSpending } from "../overflow/overflow-spending.ts";
 import type { Capacity } from "../routing/capacity.ts";
 import type { Catalog } from "./catalog.ts";
@@ -76,12 +75,6 @@ export class ManagedModels {
     const spent = usdOf(await spending.spent(known.id, spend));
     const { per, nanoUsd } = spend;
     return { ...shown, overflow_spend: { per, spent, limit: usdOf(nanoUsd), ends_at: spending.opensAt(spend) } };
-  }
-
-  guardrails(): GuardrailWire[] {
-    return this.#options.sources
-      .guardrails()
-      .map(({ name, kind, sides, action }) => ({ object: "guardrail", name, kind, sides: [...sides], action }));
   }
 
   /** Throws `not_found`. */

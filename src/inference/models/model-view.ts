@@ -3,7 +3,6 @@
 import { defaultEnvironments } from "../../domain/api-key.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
 import type { ModelSettings, ModelSource, StoredModel } from "../../domain/models/model-entry.ts";
-import type { GuardrailSettings } from "../../domain/models/policies/guardrail.ts";
 import type { OverflowSpend } from "../../domain/models/policies/overflow.ts";
 import { priceToWire } from "../../domain/models/price-text.ts";
 import type { ManagedModelWire } from "../../wire/models.ts";
@@ -20,7 +19,7 @@ export interface ModelSources {
   /** Those of the database; what is on offer follows once the catalog is configured anew. */
   storedModels: readonly StoredModel[];
   fileModels(): readonly FileModel[];
-  guardrails(): readonly GuardrailSettings[];
+  guardrails(): readonly { readonly name: string }[];
 }
 
 export interface ModelViewDeps {

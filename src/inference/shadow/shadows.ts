@@ -8,7 +8,7 @@ import type { ShadowPolicy } from "../../domain/models/policies/traffic.ts";
 import { shadowIdOf } from "../../domain/usage/comparison.ts";
 import type { DecodedRequest } from "../../requests/decoded-request.ts";
 import type { InferenceCall, InferenceDeps, ShadowSender } from "../call.ts";
-import { blockedCode, type Guardrails } from "../guarding.ts";
+import { beginGuarding, blockedCode, type Guardrails } from "../guarding.ts";
 import type { OwnCalls } from "../own-calls.ts";
 import { isServable } from "../routing/servable.ts";
 
@@ -30,7 +30,7 @@ export interface ShadowsOptions {
   ownCalls: OwnCalls;
   catalog: Pick<InferenceDeps["catalog"], "get">;
   capacity: Pick<InferenceDeps["capacity"], "idlePlaces">;
-  guardrails: Guardrails;
+  guardrails: Guardrails | undefined;
   /** On whose account their bytes are held: nobody's of the clients. */
   memoryAccount: MemoryAccount;
 }
@@ -112,7 +112,7 @@ export class Shadows implements ShadowSender {
       let masked: DecodedRequest | undefined;
       if (names.length > 0) {
         const about = { requestId: id, model: second.id, memoryAccount, left: cancellation, neverLeaves };
-        masked = await guardrails.begin(names, { ...about, priority: "low" }).ofRequest(request);
+        masked = await beginGuarding(guardrails, names, { ...about, priority: "low" }).ofRequest(request);
       }
       await ownCalls.ask({
         ...{ purpose: "shadow", operation: request.operation, body: bodyOf(masked ?? request, second.id) },

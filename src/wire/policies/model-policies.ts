@@ -2,7 +2,6 @@
 import { z } from "zod";
 import { maxModelIdLength } from "../../domain/models/model-entry.ts";
 import { cachedRequests, defaultCachePolicy } from "../../domain/models/policies/cache.ts";
-import { guardrailNamePattern } from "../../domain/models/policies/guardrail.ts";
 import { overflowSpans } from "../../domain/models/policies/overflow.ts";
 import {
   maxCacheSeconds,
@@ -15,6 +14,7 @@ import {
   policyDocs,
 } from "../../domain/models/policies/policy-text.ts";
 import { hoursPattern, maxHours } from "../../domain/models/price-text.ts";
+import { guardrailNamePattern } from "../../features/guardrails/model.ts";
 import { priceRequest } from "../price.ts";
 
 const usd = z.number().min(0).max(maxSpend);

@@ -2,34 +2,25 @@
 import type { ManagedModels } from "../../../inference/models/manage-models.ts";
 import { createModelRequest, managedModelShape, updateModelRequest } from "../../../wire/models.ts";
 import { deletedShape } from "../../../wire/parts.ts";
-import { guardrailShape } from "../../../wire/policies/guardrails.ts";
 import type { ScopedRoute } from "../../exchange/route.ts";
 import type { EndpointDeps } from "../endpoint.ts";
 import { wholeListOf } from "../list.ts";
 import { adminEndpoints } from "./admin-endpoint.ts";
 
 export interface AdminModelDeps extends EndpointDeps {
-  managedModels: Pick<ManagedModels, "list" | "get" | "add" | "change" | "remove" | "guardrails">;
+  managedModels: Pick<ManagedModels, "list" | "get" | "add" | "change" | "remove">;
 }
 
 const idParameter = [{ name: "model", in: "path", description: "Model ID." }] as const;
 const pathText = "An id with slashes works both unchanged and percent-encoded.";
 const modelList = wholeListOf(managedModelShape, "ManagedModelList");
-const guardrailList = wholeListOf(guardrailShape, "GuardrailList");
 const deletedModel = deletedShape("managed_model", "DeletedManagedModel");
 
 const endpoint = adminEndpoints<AdminModelDeps>();
 
 export function adminModelRoutes(deps: AdminModelDeps): ScopedRoute[] {
-  return [list(deps), create(deps), retrieve(deps), update(deps), remove(deps), guardrails(deps)];
+  return [list(deps), create(deps), retrieve(deps), update(deps), remove(deps)];
 }
-
-const guardrails = endpoint("GET", "/v1/admin/guardrails", {
-  operationId: "listGuardrails",
-  summary: "List the guardrails of headrace.yaml, for the `policies` of models",
-  response: { description: "The guardrails, in the order of the file.", json: guardrailList },
-  answer: ({ deps: { managedModels } }) => ({ object: "list", data: managedModels.guardrails() }),
-});
 
 const list = endpoint("GET", "/v1/admin/models", {
   operationId: "listManagedModels",

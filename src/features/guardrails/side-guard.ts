@@ -1,29 +1,29 @@
-// The guardrails of a model at one side of one request: those with patterns first, then those that ask somebody, each in their order.
-import { PatternScan } from "../base/patterns/pattern-scan.ts";
-import type { PatternSet } from "../base/patterns/pattern-set.ts";
-import type { GuardrailAction, GuardrailSettings, GuardrailSide } from "../domain/models/policies/guardrail.ts";
-import type { Finding, GuardedCall } from "../inference/guarding.ts";
-import type { AskedText, GuardedText, TextGuard } from "../requests/dialects/texts/text-guard.ts";
+// Applies the guardrails of a model at one side of a request: first guardrails with patterns, then judges and services.
+import { PatternScan } from "../../base/patterns/pattern-scan.ts";
+import type { PatternSet } from "../../base/patterns/pattern-set.ts";
+import type { Finding, GuardedCall } from "../../inference/guarding.ts";
+import type { AskedText, GuardedText, TextGuard } from "../../requests/dialects/texts/text-guard.ts";
+import type { GuardrailAction, GuardrailSettings, GuardrailSide } from "./model.ts";
 import { JsonText, type PatternStage, PatternText } from "./pattern-text.ts";
 
-/** What somebody who was asked says of texts. */
+/** The answer of a judge or a service about texts. */
 export interface Verdict {
   readonly action: "pass" | "block" | "mask";
-  /** With `mask`: the texts as they may be passed on, each in the place of its own. */
+  /** With `mask`: the masked texts, in the order of the question. */
   readonly texts?: readonly string[];
 }
 
-/** Asks about texts, at one side of a request. Rejects where there is no answer, or none that is understood. */
+/** Asks about texts at one side of a request. Rejects if no answer comes, or an unreadable answer. */
 export type Ask = (texts: readonly AskedText[], side: GuardrailSide, call: GuardedCall) => Promise<Verdict>;
 
-/** A guardrail as it is ready to look: by patterns, or by asking. */
+/** A guardrail that is ready to check, by patterns or by asking. */
 export interface Rail {
   readonly settings: GuardrailSettings;
   readonly patterns: PatternSet | undefined;
   readonly ask: Ask | undefined;
 }
 
-/** Counts what is found for one request. */
+/** Counts the findings of one request. */
 export class Findings {
   readonly #counts = new Map<string, Finding>();
   readonly #told: (finding: Omit<Finding, "count">) => void;
@@ -43,7 +43,7 @@ export class Findings {
   }
 }
 
-/** Steps of the patterns for which nobody else has a turn, at worst; and characters that are looked at in any case. */
+/** Upper bound of pattern steps before other requests run, and the minimum of characters in a piece. */
 const waysAtOnce = 2_000_000;
 const minPiece = 64;
 
@@ -54,7 +54,7 @@ export class SideGuard implements TextGuard {
   readonly #asking: readonly Rail[];
   readonly #call: GuardedCall;
   readonly #findings: Findings;
-  /** Scans of texts that have ended, to be used again. */
+  /** Scans of ended texts, for reuse. */
   readonly #idle = new Map<Rail, PatternScan[]>();
 
   constructor(side: GuardrailSide, rails: readonly Rail[], call: GuardedCall, findings: Findings) {
@@ -65,12 +65,12 @@ export class SideGuard implements TextGuard {
     this.#findings = findings;
   }
 
-  /** The more ways there are, the longer a character may take. */
+  /** Shorter for larger patterns, because each character may take one step for each way. */
   get pieceLength(): number {
     return Math.max(minPiece, Math.floor(waysAtOnce / Math.max(1, this.#ways)));
   }
 
-  /** Each scan has two numbers for each state. */
+  /** Each scan holds two numbers for each state. */
   get bytesOfText(): number {
     return 8 * this.#rails.reduce((sum, { patterns }) => sum + (patterns?.states.length ?? 0), 0);
   }
@@ -96,7 +96,7 @@ export class SideGuard implements TextGuard {
     for (const rail of this.#asking) {
       const { settings, ask } = rail;
       const verdict = await (ask as Ask)(now, this.#side, this.#call).catch(() => unanswered(settings));
-      // Nobody is there any more who could be told of it.
+      // The client has left, so nothing is counted or sent.
       if (this.#call.left.cancelled) return this.#blocked(settings);
       const { action, texts: masked } = verdict;
       if (action === "pass") continue;
@@ -138,12 +138,12 @@ export class SideGuard implements TextGuard {
   }
 }
 
-/** What its operator wants where nobody answers. */
+/** Returns the verdict that the operator chose for a missing answer. */
 function unanswered(settings: GuardrailSettings): Verdict {
   return { action: "otherwise" in settings && settings.otherwise === "pass" ? "pass" : "block" };
 }
 
-/** One guardrail behind the other. */
+/** Passes a text through several guardrails in order. */
 class ChainedText implements GuardedText {
   readonly #texts: readonly GuardedText[];
 

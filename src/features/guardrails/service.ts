@@ -1,31 +1,32 @@
-// The guardrails of the configuration, ready to look at requests and answers.
+// Checks requests and answers with the guardrails of the configuration.
 
-import { bufferedBytes } from "../base/bytes/buffered-bytes.ts";
-import { ByteSpan } from "../base/bytes/byte-span.ts";
-import { fieldError, GatewayError } from "../base/errors.ts";
-import { PatternSet } from "../base/patterns/pattern-set.ts";
-import { scanObject } from "../base/text/json-text.ts";
-import type { GuardrailSettings, GuardrailSide } from "../domain/models/policies/guardrail.ts";
-import { rulesOf } from "../domain/secret-rules/secret-rules.ts";
-import type { Finding, GuardedCall, Guarding, Guardrails } from "../inference/guarding.ts";
-import type { OwnCalls } from "../inference/own-calls.ts";
-import { DecodedRequest } from "../requests/decoded-request.ts";
-import { lookAt, type TextGuard } from "../requests/dialects/texts/text-guard.ts";
-import { askedTexts } from "../requests/dialects/texts/text-slots.ts";
-import { factsOf } from "../requests/facts.ts";
+import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
+import { ByteSpan } from "../../base/bytes/byte-span.ts";
+import { fieldError, GatewayError } from "../../base/errors.ts";
+import { PatternSet } from "../../base/patterns/pattern-set.ts";
+import { scanObject } from "../../base/text/json-text.ts";
+import { rulesOf } from "../../domain/secret-rules/secret-rules.ts";
+import type { Finding, GuardedCall, Guarding, Guardrails } from "../../inference/guarding.ts";
+import type { OwnCalls } from "../../inference/own-calls.ts";
+import { DecodedRequest } from "../../requests/decoded-request.ts";
+import { lookAt, type TextGuard } from "../../requests/dialects/texts/text-guard.ts";
+import { askedTexts } from "../../requests/dialects/texts/text-slots.ts";
+import { factsOf } from "../../requests/facts.ts";
 import { httpAsk } from "./http-service.ts";
 import { judgeAsk } from "./judge.ts";
+import type { GuardrailSettings, GuardrailSide } from "./model.ts";
+import { missingGuardrail } from "./model.ts";
 import { Findings, type Rail, SideGuard } from "./side-guard.ts";
 
 export interface GuardrailsOptions {
   ownCalls: OwnCalls;
-  /** The configuration as it is now. */
+  /** Returns the guardrails of the configuration in use. */
   settings(): readonly GuardrailSettings[];
-  /** Told of all that is found, for metrics. */
+  /** Called for each finding, for metrics. */
   found(finding: Omit<Finding, "count">): void;
 }
 
-/** What is held to look at a request, beside its bytes: its texts once more, and as they are put to who is asked. */
+/** Copies of a request while guardrails check it: its texts, and the texts as sent to judges and services. */
 const bytesForEach = 2;
 
 export class ConfiguredGuardrails implements Guardrails {
@@ -51,10 +52,7 @@ export class ConfiguredGuardrails implements Guardrails {
     const known = this.#rails.get(name);
     if (known) return known;
     const wanted = settings.find((one) => one.name === name);
-    if (!wanted) {
-      const message = "A guardrail of this model is not configured any more: nothing is served without it.";
-      throw new GatewayError("service_unavailable", message, { detail: `guardrail ${name}` });
-    }
+    if (!wanted) throw missingGuardrail(name);
     const rail = railOf(wanted, this.#options.ownCalls);
     this.#rails.set(name, rail);
     return rail;
@@ -77,7 +75,7 @@ export function railOf(settings: GuardrailSettings, ownCalls: OwnCalls): Rail {
 
 const sets = new Map<string, PatternSet>();
 
-/** Made once for each choice of rules: there are thousands of states in it. */
+/** Made once for each choice of rules, because a set has thousands of states. */
 function secretsOf(names: readonly string[]): PatternSet {
   const key = names.join(" ");
   const known = sets.get(key) ?? new PatternSet(rulesOf(names).rules);
@@ -126,7 +124,7 @@ class RequestGuarding implements Guarding {
   async #looked(request: DecodedRequest, guard: SideGuard): Promise<DecodedRequest | undefined> {
     const body = JSON.parse(request.text) as Record<string, unknown>;
     requireTexts(request.dialect.promptMember, body);
-    // Items of the client's own are kept as they were put, beside the whole that its model gets.
+    // A continued response stores the client's own items apart from the whole input of the model, so mask both.
     const input = request.goesOn && (structuredClone(request.goesOn.input) as Record<string, unknown>[]);
     const slots = [...askedTexts(body), ...(input ?? []).flatMap((item) => askedTexts(item))];
     const isChanged = await lookAt(slots, guard, this.#call.left);
@@ -145,7 +143,7 @@ function requestBlocked(guardrail: string): GatewayError {
   return new GatewayError("content_blocked", message);
 }
 
-/** Tokens are a text that nobody here can read. */
+/** Refuses prompts in tokens, because guardrails cannot read tokens. */
 function requireTexts(member: string, body: Readonly<Record<string, unknown>>): void {
   const asked = body[member];
   const isTokens = (value: unknown) => Array.isArray(value) && value.some((one) => typeof one === "number");
@@ -164,13 +162,13 @@ function cannotLook(): GatewayError {
   );
 }
 
-/** The form itself is what its model server gets. */
+/** The error for a form, because the model server receives the form unchanged. */
 function cannotMask(): GatewayError {
   const message = "A guardrail of the operator masks a part of this request, which cannot be done in a form.";
   return new GatewayError("content_blocked", message);
 }
 
-/** The request with another body of the same shape. */
+/** Returns the request with another body of the same shape. */
 function maskedRequest(request: DecodedRequest, body: Record<string, unknown>): DecodedRequest {
   const text = JSON.stringify(body);
   const parsed = { text, members: scanObject(text), body };

@@ -1,11 +1,11 @@
-// A service of the operator's own that is asked whether texts may pass, or how they are to be masked.
-import { GatewayError } from "../base/errors.ts";
-import type { HttpGuardrail } from "../domain/models/policies/guardrail.ts";
+// Asks an HTTP service of the operator whether texts may pass, or how to mask the texts.
+import { GatewayError } from "../../base/errors.ts";
+import type { HttpGuardrail } from "./model.ts";
 import type { Ask, Verdict } from "./side-guard.ts";
 
-/** Questions to one service at the same time. One more is not asked: nothing waits here. */
+/** The maximum number of concurrent requests to one service. A request beyond it fails, because no queue exists here. */
 const maxAtOnce = 512;
-/** Bytes of an answer beyond the texts, which it may give back. */
+/** Bytes that an answer may have beyond the returned texts. */
 const answerBytes = 64 * 1024;
 
 export function httpAsk({ url, token, timeoutMs, local }: HttpGuardrail): Ask {
@@ -37,7 +37,7 @@ export function httpAsk({ url, token, timeoutMs, local }: HttpGuardrail): Ask {
       memoryAccount.release("requests", body.length);
       clearTimeout(timer);
       left.off(stop);
-      // What was not read of it is not waited for.
+      // Do not wait for the unread rest of the answer.
       aborted.abort();
     }
   };
@@ -54,7 +54,7 @@ async function textOf({ body }: Response, maxBytes: number): Promise<string> {
   return Buffer.concat(pieces).toString("utf8");
 }
 
-/** Throws for anything but the answer that was asked for. */
+/** Reads the answer strictly: throws if the answer is not one of the protocol. */
 function verdictIn(answer: string, count: number): Verdict {
   const { action, texts } = (JSON.parse(answer) ?? {}) as Record<string, unknown>;
   if (action === "pass" || action === "block") return { action };

@@ -1,10 +1,12 @@
-// The sections `guardrails` and `cache` of headrace.yaml.
+// The section `guardrails` of headrace.yaml.
 
 import * as z from "zod";
 import { PatternSet } from "../../base/patterns/pattern-set.ts";
 import { PatternFault } from "../../base/patterns/pattern-syntax.ts";
 import { parseHttpUrl } from "../../base/text/http-url.ts";
-import { maxModelIdLength } from "../../domain/models/model-entry.ts";
+import { duplicateFaults, entry, field, list, oneOf, printablePattern, said, trueOrFalse } from "../../config/field.ts";
+import { type EntryFault, maxModelIdLength } from "../../domain/models/model-entry.ts";
+import { ruleGroups, rulesOf } from "../../domain/secret-rules/secret-rules.ts";
 import {
   type GuardrailSettings,
   guardrailActions,
@@ -12,9 +14,7 @@ import {
   guardrailNamePattern,
   guardrailNameText,
   guardrailSides,
-} from "../../domain/models/policies/guardrail.ts";
-import { ruleGroups, rulesOf } from "../../domain/secret-rules/secret-rules.ts";
-import { entry, field, list, mapping, oneOf, printablePattern, said, trueOrFalse, whole } from "../field.ts";
+} from "./model.ts";
 
 const maxPatterns = 256;
 const maxRules = 64;
@@ -128,7 +128,7 @@ const guardrail = field(
   entry("A check of requests before the model receives them, and of answers before the client does.", "name and kind"),
 );
 
-export const guardrails = field(
+const guardrails = field(
   z.array(guardrail),
   list("Checks of requests and answers. `policies.guardrails` of a model names them.", "guardrails"),
 );
@@ -146,7 +146,7 @@ const members: Readonly<Record<FileGuardrail["kind"], { needs: readonly Member[]
 const common: readonly Member[] = ["name", "kind", "sides", "action"];
 
 /** Returns the first contradiction of a guardrail's members. `at` is the member. */
-export function guardrailFault(given: FileGuardrail): { at: Member; message: string; fix: string } | undefined {
+function guardrailFault(given: FileGuardrail): { at: Member; message: string; fix: string } | undefined {
   const { kind, action, patterns = [] } = given;
   const { needs, may } = members[kind];
   const missing = needs.find((member) => given[member] === undefined);
@@ -189,7 +189,7 @@ function patternsFault(patterns: FileGuardrail["patterns"]): string | undefined 
 }
 
 /** Converts a guardrail without faults to the names of the code. */
-export function guardrailSettings(given: FileGuardrail): GuardrailSettings {
+function guardrailSettings(given: FileGuardrail): GuardrailSettings {
   const { name, kind, sides, action, timeout_seconds = defaultTimeoutSeconds, otherwise = "block" } = given;
   const common = { name, sides, action };
   const remote = { timeoutMs: Math.round(timeout_seconds * 1_000), otherwise };
@@ -199,20 +199,21 @@ export function guardrailSettings(given: FileGuardrail): GuardrailSettings {
   return { ...common, kind, ...remote, url: given.url ?? "", token: given.token ?? null, local: given.local ?? false };
 }
 
-const bound = (doc: string, [least, most, usual]: readonly [number, number, number]) =>
-  said(doc, whole([least, most], usual, "bytes")).default(usual);
-
-export const cache = field(
-  z.strictObject({
-    store: said(
-      "Where answers are stored: in the `memory` of each server process, or in `redis`, shared by all replicas and kept over restarts.",
-      oneOf(["memory", "redis"]),
-    ).default("memory"),
-    max_bytes: bound(
-      "Maximum bytes of answers in the memory of each server process, in addition to `limits.held_bytes`. The least recently used answers are removed first. Vectors of the semantic cache may use a quarter of this size on top.",
-      [1_048_576, 68_719_476_736, 67_108_864],
-    ),
-    max_answer_bytes: bound("Maximum size of a cached answer in bytes.", [1_024, 67_108_864, 1_048_576]),
+export const guardrailsSection = {
+  schemas: { guardrails: guardrails.default([]) },
+  reloadable: ["guardrails"],
+  settings: (data: {
+    guardrails: readonly FileGuardrail[];
+  }): { readonly guardrails: readonly GuardrailSettings[] } => ({
+    guardrails: data.guardrails.map(guardrailSettings),
   }),
-  mapping("The response cache, for models with `cache` in their `policies`."),
-);
+  faults: (data: { guardrails: readonly FileGuardrail[] }): EntryFault[] => [
+    ...duplicateFaults("guardrails", "name", data.guardrails),
+    ...data.guardrails.flatMap((given, index) => {
+      const fault = guardrailFault(given);
+      return fault ? [{ path: ["guardrails", index, fault.at], message: fault.message, fix: fault.fix }] : [];
+    }),
+  ],
+  secrets: (settings: { readonly guardrails: readonly GuardrailSettings[] }) =>
+    settings.guardrails.map((one) => (one.kind === "http" ? one.token : null)),
+} as const;

@@ -1,14 +1,14 @@
-// A text in which patterns are looked for, plain or JSON: what they find is masked, ends the text, or is only counted.
-import type { Segment } from "../base/patterns/pattern-scan.ts";
-import type { GuardedText } from "../requests/dialects/texts/text-guard.ts";
+// Scans a plain text or JSON for patterns. A match is masked, ends the text, or is only counted.
+import type { Segment } from "../../base/patterns/pattern-scan.ts";
+import type { GuardedText } from "../../requests/dialects/texts/text-guard.ts";
 
-/** One guardrail that goes by patterns, at one side of a request. */
+/** A guardrail with patterns, at one side of a request. */
 export interface PatternStage {
-  /** What finds its patterns in one text after the other. */
+  /** Finds the patterns in consecutive texts. */
   readonly scan: { feed(text: string): readonly Segment[]; end(): readonly Segment[] };
-  /** What stands in place of what was found; undefined: it stays. Counts it. */
+  /** Counts a match and returns its replacement, or whether the match stays or ends the text. */
   found(rule: string): { readonly text: string } | "stays" | "ends";
-  /** It is needed no more. */
+  /** Returns the scan for use by a later text. */
   release(): void;
 }
 
@@ -46,7 +46,7 @@ export class PatternText implements GuardedText {
 }
 
 const separators = "{}[],: \t\r\n";
-/** A number or a word outside of strings that is longer is looked at in parts. */
+/** Longer numbers and words outside of strings are scanned in parts. */
 const maxTokenLength = 4_096;
 const controls: Readonly<Record<string, string>> = { n: "\n", r: "\r", t: "\t", b: "\b", f: "\f" };
 
@@ -58,10 +58,10 @@ export class JsonText implements GuardedText {
   readonly #stage: PatternStage;
   #isOver = false;
   #isInString = false;
-  /** An escape that is not whole, and a number or word outside of strings likewise. */
+  /** An incomplete escape, and an incomplete number or word outside of strings. */
   #escape = "";
   #token = "";
-  /** What of a string is to be looked at next, and how each of its characters was written that was not passed on. */
+  /** The unscanned part of a string, and the written form of each character that was not passed on. */
   #run = "";
   #written: string[] = [];
 
@@ -139,7 +139,7 @@ export class JsonText implements GuardedText {
     return this.#string(this.#stage.scan.feed(run));
   }
 
-  /** What of a string may be passed on, as it is written. */
+  /** Returns the part of a string that may be passed on, in its written form. */
   #string(segments: readonly Segment[]): string {
     let passed = "";
     let at = 0;

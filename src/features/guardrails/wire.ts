@@ -1,6 +1,6 @@
-// Guardrails on the wire, as operators see them.
+// The shape of a guardrail in the API.
 import { z } from "zod";
-import { guardrailActions, guardrailKinds, guardrailSides } from "../../domain/models/policies/guardrail.ts";
+import { type GuardrailSettings, guardrailActions, guardrailKinds, guardrailSides } from "./model.ts";
 
 export const guardrailShape = z
   .object({
@@ -11,4 +11,8 @@ export const guardrailShape = z
     action: z.enum(guardrailActions),
   })
   .meta({ id: "Guardrail", description: "A guardrail of headrace.yaml, without its address and credentials." });
-export type GuardrailWire = z.infer<typeof guardrailShape>;
+type GuardrailWire = z.infer<typeof guardrailShape>;
+
+export function guardrailToWire({ name, kind, sides, action }: GuardrailSettings): GuardrailWire {
+  return { object: "guardrail", name, kind, sides: [...sides], action };
+}

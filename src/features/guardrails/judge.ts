@@ -1,11 +1,11 @@
-// A model of the gateway that is asked whether texts may pass: they are put to it as data, and its answer is read strictly.
-import { Cancellation } from "../base/cancellation.ts";
-import { GatewayError } from "../base/errors.ts";
-import type { JudgeGuardrail } from "../domain/models/policies/guardrail.ts";
-import type { OwnCalls } from "../inference/own-calls.ts";
+// Asks a model of the gateway whether texts may pass. The prompt has the texts as data, and the answer is read strictly.
+import { Cancellation } from "../../base/cancellation.ts";
+import { GatewayError } from "../../base/errors.ts";
+import type { OwnCalls } from "../../inference/own-calls.ts";
+import type { JudgeGuardrail } from "./model.ts";
 import type { Ask, Verdict } from "./side-guard.ts";
 
-/** For one that thinks first. */
+/** The maximum is large enough for a model that reasons before its verdict. */
 const maxAnswerTokens = 2_000;
 
 const answerSchema = {
@@ -53,7 +53,7 @@ function instructions(policy: string): string {
   ].join("\n\n");
 }
 
-/** Throws for anything but the answer that was asked for. */
+/** Reads the answer strictly: throws if the answer does not follow `answerSchema`. */
 function verdictIn(answer: string): Verdict {
   const { choices } = JSON.parse(answer) as { choices?: readonly { message?: { content?: unknown } }[] };
   const content = choices?.[0]?.message?.content;

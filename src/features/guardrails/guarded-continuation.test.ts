@@ -1,4 +1,4 @@
-// An answer that another server goes on with passes its guardrails as if it had come of one.
+// Guardrails check an answer that a second server continues as they check an answer from one server.
 import { describe, expect, test } from "bun:test";
 import {
   basePrompt,
@@ -7,19 +7,19 @@ import {
   messages,
   question,
   type ServerPlan,
-} from "../../tests/support/continuing-servers.ts";
-import { bufferedBytes } from "../base/bytes/buffered-bytes.ts";
-import { PatternSet } from "../base/patterns/pattern-set.ts";
-import type { Operation } from "../domain/models/operation.ts";
-import { rulesOf } from "../domain/secret-rules/secret-rules.ts";
-import type { Guardrails } from "../inference/guarding.ts";
+} from "../../../tests/support/continuing-servers.ts";
+import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
+import { PatternSet } from "../../base/patterns/pattern-set.ts";
+import type { Operation } from "../../domain/models/operation.ts";
+import { rulesOf } from "../../domain/secret-rules/secret-rules.ts";
+import type { Guardrails } from "../../inference/guarding.ts";
 import { type Ask, Findings, type Rail, SideGuard } from "./side-guard.ts";
 
-// It is of no use anywhere, and put together here so that nobody who scans this file takes it for one that is.
+// The parts of the key are joined here so that secret scanners do not report this file. The key opens nothing.
 const secret = `AKIA${"QRSTUVWXYZ234567"}`;
 const other = `AKIA${"ABCDEFGHIJ765432"}`;
 
-/** The secrets are split as a tokenizer may split them; a text with the begin of one that is none is among them. */
+/** Texts with secrets, split as a tokenizer may split them, and a text with only the beginning of a secret. */
 const tokens = [
   ...["The", " key", " is", " ", "AK", "IA", "QRST", "UVWX", "YZ23", "4567", ".", " Keep", " AKIA", " safe", ";"],
   ...[" the", " Grü", "ße", " one", ":", "\n", '"', other.slice(0, 1), other.slice(1, 19), other.slice(19), '"', "\n"],
@@ -80,7 +80,7 @@ async function answered(format: string, rails: readonly Rail[], plan: Partial<Se
   return { world, text, said: pieces.join("") };
 }
 
-/** Where each event of a server ends, and in the middle of each. */
+/** Returns the end and the middle of each event. */
 async function placesOf(format: string): Promise<number[]> {
   const { world } = await answered(format, [masking]);
   const events = tokens.length + 4;

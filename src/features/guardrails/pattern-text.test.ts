@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
-import { PatternScan } from "../base/patterns/pattern-scan.ts";
-import { PatternSet } from "../base/patterns/pattern-set.ts";
-import { type PatternNode, readPattern } from "../base/patterns/pattern-syntax.ts";
-import { type SecretRule, secretRules } from "../domain/secret-rules/secret-rules.ts";
+import { PatternScan } from "../../base/patterns/pattern-scan.ts";
+import { PatternSet } from "../../base/patterns/pattern-set.ts";
+import { type PatternNode, readPattern } from "../../base/patterns/pattern-syntax.ts";
+import { type SecretRule, secretRules } from "../../domain/secret-rules/secret-rules.ts";
 import { JsonText, type PatternStage, PatternText } from "./pattern-text.ts";
 
 const set = new PatternSet(secretRules);
