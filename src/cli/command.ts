@@ -1,23 +1,23 @@
-// What a command is, as data: its name, what it takes, its help and what it does; and how Commander is told of it.
+// Describes a command as data: its name, arguments, help and action. Registers it with Commander.
 import { Argument, type Command, Option } from "commander";
 import type { CliContext } from "./terminal/context.ts";
 import { type Confirmation, confirm } from "./terminal/input.ts";
 import { CliError, exitCodes, formatTable, type Terminal } from "./terminal/terminal.ts";
 
 /**
- * Gives the value of a text, throwing an InvalidArgumentError for what is none. `before` is the value that the same
- * option gave already, where it may be given several times.
+ * Parses the value of an option or argument, or throws an InvalidArgumentError. `before` is the earlier value of an
+ * option that may be given several times.
  */
 type Parse = (text: string, before: never) => unknown;
 
-/** The third is how a value is read, or the words that it may be; the fourth is the default. */
+/** The third member parses the value or lists the allowed words; the fourth is the default. */
 type OptionTuple = readonly [
   flags: string,
   description: string,
   values?: Parse | readonly string[],
   fallback?: unknown,
 ];
-/** By the name that Commander gives the value: `baseUrl` for `--base-url`. Commander's own Option says what is rare. */
+/** By Commander's name of the value: `baseUrl` for `--base-url`. Commander's own Option covers rare cases. */
 export type OptionEntries = Readonly<Record<string, OptionTuple | Option>>;
 
 /** `<one>`, `[optional]` or `[several...]`. */
@@ -37,7 +37,7 @@ type ArgumentValue<Entry extends ArgumentEntry> = Parsed<
   Entry[0] extends `${string}...${string}` ? string[] : Entry[0] extends `[${string}` ? string | undefined : string
 >;
 
-/** What is undefined was not given. */
+/** An undefined option was not given. */
 export type OptionValues<Options> = {
   [Name in keyof Options as Options[Name] extends { length: 4 } ? Name : never]: OptionValue<Options[Name]>;
 } & {
@@ -52,54 +52,54 @@ export interface Call<Values> {
   context: CliContext;
   terminal: Terminal;
   options: Values;
-  /** Seconds since the Unix epoch. */
+  /** Unix time in seconds. */
   nowSeconds(): number;
-  /** All commands, under the program's own name. */
+  /** The program with all commands. */
   program: Command;
-  /** Resolves when the person agrees, or `--yes` was given; see `confirm`. */
+  /** Resolves if the person agrees or `--yes` was given; see `confirm`. */
   confirm(confirmation: Omit<Confirmation, "yes">): Promise<void>;
 }
 
-/** What came of a command: as `--json` prints it, and for a person. */
+/** The result of a command: as `--json` prints it, and for a person. */
 export interface Outcome {
   json: unknown;
   show(): void | Promise<void>;
-  /** Done once it was printed, in either way: what was made is shown first, whatever comes after. */
+  /** Runs after the result was printed in either form. */
   after?: (() => void) | undefined;
-  /** What has failed all the same: told last, and the exit code is 1. */
+  /** What failed although there is a result. Printed last, with exit code 1. */
   failure?: string | undefined;
 }
 
-/** Nothing where the command has printed all by itself. */
+/** Nothing if the command has printed everything itself. */
 // biome-ignore lint/suspicious/noConfusingVoidType: a function without a return gives nothing, too.
 export type MaybeOutcome = Outcome | void;
 
-/** Everything that is said of a command. */
+/** Everything that describes a command. */
 export interface CommandFields<Options, Arguments extends readonly ArgumentEntry[]> {
   name: string;
-  /** In the list of commands; else the description stands there. */
+  /** Shown in the list of commands instead of the description. */
   summary?: string;
   description: string;
-  /** It is meant where none beside it is named. */
+  /** Runs if no sibling command is named. */
   isDefault?: boolean;
   arguments?: Arguments;
   options?: Options;
-  /** Shown under the options, each in a line. */
+  /** Shown under the options, one per line. */
   examples?: readonly string[];
-  /** Paragraphs under the examples; some tell of where this runs. */
+  /** Paragraphs under the examples. Some depend on where this runs. */
   help?: readonly (string | ((context: CliContext) => string))[];
   /** Whether it outlives the reader of its output, as a server does. */
   keepsRunning?: boolean;
-  /** Those below it. */
+  /** The subcommands. */
   commands?: readonly CommandEntry[];
 }
 
-/** What `command` makes of its fields: any of them, whatever it takes. */
+/** What `command` returns: an entry with any options and arguments. */
 export interface CommandEntry extends CommandFields<OptionEntries, readonly ArgumentEntry[]> {
   run?(call: Call<never>, ...args: never[]): Promise<Outcome | undefined> | undefined;
 }
 
-/** The entry of a command; the types of what `run` is given follow from its options and arguments. */
+/** The entry of a command. The types of `run`'s argument follow from its options and arguments. */
 export function command<
   const Options extends OptionEntries = Record<never, never>,
   const Arguments extends readonly ArgumentEntry[] = [],
@@ -111,21 +111,21 @@ export function command<
   return entry as CommandEntry;
 }
 
-/** Where a command looks for files that a server of this machine uses as well. */
+/** The directory of files that a server on this machine uses as well. */
 export const dataDirOption = {
   dataDir: ["--data-dir <path>", "data directory (default: as headrace serve)"],
 } as const;
 
-/** Throws a CliError where no option says what to change. `such`: an example of one. */
+/** Throws a CliError if no option says what to change. `such` is an example of an option. */
 export function refuseNoChange(body: Readonly<Record<string, unknown>>, such: string): void {
   if (Object.keys(body).length > 0) return;
   throw new CliError(`Nothing to change: give at least one option, such as ${such}. See --help.`, exitCodes.usage);
 }
 
-/** A column of a table: its name, and what stands in it of a row. */
+/** A column of a table: its name, and its cell for a row. */
 export type Column<Row> = readonly [name: string, cell: (row: Row) => string];
 
-/** One line a row; `figures` names the columns that are flush right. */
+/** Prints one line per row. `figures` names the right-aligned columns. */
 export function printRows<Row>(
   { out, print }: Terminal,
   rows: readonly Row[],
@@ -144,7 +144,7 @@ export function printRows<Row>(
   );
 }
 
-/** Tells Commander of the command and of those below it. */
+/** Registers the command and its subcommands with Commander. */
 export function register(parent: Command, context: CliContext, entry: CommandEntry): void {
   const made = parent.command(entry.name, { isDefault: entry.isDefault ?? false }).description(entry.description);
   if (entry.summary !== undefined) made.summary(entry.summary);
@@ -178,7 +178,7 @@ function reading<Taker extends Argument | Option>(taker: Taker, values: Parse | 
 async function run(made: Command, context: CliContext, entry: CommandEntry): Promise<void> {
   if (!entry.keepsRunning) context.begin();
   const { terminal, input } = context;
-  // Commander gives the value of an option that both have to the command that this one is part of.
+  // If both commands have an option, Commander gives its value to the parent.
   const options: { json?: boolean; yes?: boolean } = made.optsWithGlobals();
   let program = made;
   while (program.parent) program = program.parent;

@@ -1,4 +1,4 @@
-// Every command by its name; each is loaded only where it may be meant, so that a server holds nothing of the others.
+// All commands by name. Each is loaded only when needed, so that a server keeps no others in memory.
 import type { CommandEntry } from "./command.ts";
 
 /** In the order of the help. */
@@ -42,7 +42,7 @@ export const commands: ReadonlyMap<string, () => Promise<CommandEntry>> = new Ma
 ]);
 
 export const otherHeading = "Other:";
-/** Names the heading of the help that begins with each of these commands. */
+/** The heading in the help that begins with each of these commands. */
 export const headings: ReadonlyMap<string, string> = new Map([
   ["serve", "Server:"],
   ["pull", "Models:"],
@@ -54,12 +54,12 @@ export const headings: ReadonlyMap<string, string> = new Map([
   ["completion", otherHeading],
 ]);
 
-/** The names of the commands that `args`, all that follows `headrace`, may mean or tell of: one, or all of them. */
+/** The commands that `args`, everything after `headrace`, may mean or describe: one, or all. */
 export function commandsMeant(args: readonly string[]): string[] {
   const [word = "serve"] = args;
-  // What tells of commands needs all of them.
+  // Help and completion need all commands.
   if (word !== "completion" && commands.has(word)) return [word];
-  // `serve` is meant where no command is named; after `--` one may be.
+  // `serve` is meant if no command is named. After `--` one may follow.
   const plainOptions = word.startsWith("-") && !args.some((arg) => ["--", "-h", "--help"].includes(arg));
   return plainOptions ? ["serve"] : [...commands.keys()];
 }

@@ -1,22 +1,22 @@
-// Completion scripts for bash, zsh and fish, from a description of the commands.
+// Generates completion scripts for bash, zsh and fish from a description of the commands.
 
-/** What a value of an option may be: words of its own, a file, or something that no shell knows. */
+/** The possible values of an option: certain words, a file, or anything. */
 export type Values = { words: readonly string[] } | "file" | "any";
 
 export interface Flag {
   names: readonly string[];
   description: string;
-  /** Undefined where it takes no value. */
+  /** Undefined if it takes no value. */
   values: Values | undefined;
 }
 
 /** A command that can be typed. */
 export interface Entry {
-  /** The words that lead to it, without the program's own. */
+  /** The words of the command, without the program's name. */
   path: readonly string[];
   subcommands: readonly { name: string; summary: string }[];
   flags: readonly Flag[];
-  /** What its arguments may be, where they are words of its own. */
+  /** The possible words of its arguments, if they are fixed. */
   words: readonly string[];
 }
 
@@ -155,7 +155,7 @@ function fishFlag({ names, values, description }: Flag): string {
   return [...forms, ...value, `-d ${quoted(description)}`].join(" ");
 }
 
-/** Every line of words that is a command, as the pattern of a `case`. */
+/** All command paths, as the pattern of a `case`. */
 function commandPaths(entries: readonly Entry[], quote: string, separator = "|"): string {
   return entries
     .filter(({ path }) => path.length > 0)
@@ -163,12 +163,15 @@ function commandPaths(entries: readonly Entry[], quote: string, separator = "|")
     .join(separator);
 }
 
-/** In single quotes, as all three shells read them when the text itself has none: they are replaced by typographic ones. */
+/**
+ * Puts text in single quotes, which all three shells read alike if the text has none. Quotes in the text become
+ * typographic ones.
+ */
 function quoted(text: string): string {
   return `'${text.replaceAll("'", "’").replaceAll("\\", "/")}'`;
 }
 
-/** Inside of `quoted`. */
+/** Within `quoted`. */
 function quotedTwice(text: string): string {
   return `"${text}"`;
 }

@@ -1,4 +1,4 @@
-// The command line: arguments to one command.
+// The command line: turns arguments into one command.
 import { Command } from "commander";
 import packageJson from "../../package.json" with { type: "json" };
 import { nearest } from "../base/text/nearest.ts";
@@ -16,13 +16,13 @@ Examples:
   headrace doctor                      show what is wrong and how to fix it
 `;
 
-/** Runs what the arguments ask for. Never rejects: the exit code of the process says how it ended. */
+/** Runs the command of the arguments. Never rejects: the exit code of the process tells the result. */
 export async function runCommand(args: readonly string[]): Promise<void> {
   const context = createContext(processEnvironment());
   const program = new Command("headrace")
     .description("A model inference gateway and local node behind one OpenAI-compatible API.")
     .version(packageJson.version)
-    // Help is written before any command begins, and `| head` ends while it is.
+    // Help is printed before any command begins, and `| head` may close it.
     .configureOutput({
       writeOut(text) {
         context.begin();
@@ -49,7 +49,7 @@ export async function runCommand(args: readonly string[]): Promise<void> {
   }
 }
 
-/** Words of Ollama's command line, and what does the same here. */
+/** Words of Ollama's command line, with our equivalents. */
 const elsewhere: ReadonlyMap<string, string> = new Map([
   ["run", "chat --model"],
   ["ps", "models ps"],
@@ -57,7 +57,7 @@ const elsewhere: ReadonlyMap<string, string> = new Map([
   ["stop", "models stop"],
 ]);
 
-/** `serve` is the default command, and would take any other word for an argument of its own. */
+/** `serve` is the default command and would take any other word for an argument. */
 export function refuseUnknownCommand(word: string | undefined): void {
   const known = [...commands.keys(), "help"];
   if (word === undefined || word.startsWith("-") || known.includes(word)) return;

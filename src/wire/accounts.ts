@@ -1,4 +1,4 @@
-// The shapes of accounts and tiers on the wire, as operators read and change them.
+// Shapes of accounts and tiers on the wire, as operators read and change them.
 import { z } from "zod";
 import { defaultTierEnvironments } from "../domain/account.ts";
 import { environments } from "../domain/api-key.ts";
@@ -10,7 +10,7 @@ import { givenQuotas, shownQuotas, usedQuotas } from "./quotas.ts";
 import { givenTools, shownTools } from "./tools/tool-lists.ts";
 
 export const defaultTierName = "free";
-/** The configuration file has the same. */
+/** The same as in the configuration file. */
 export const tierNamePattern = /^[a-z0-9][a-z0-9._-]{0,62}$/;
 
 const accountStatus = z.enum(["active", "suspended"]);
@@ -21,7 +21,7 @@ const overrideMeaning = `replacing the tier's: a number, "unlimited" for no limi
 
 const listMeaning = "replacing the tier's: a list, empty for none, or null for the tier's quotas. Per environment.";
 
-/** The same values are read and written, so that what was read can be sent back. */
+/** Read and written alike, so that a client can send back what it read. */
 const overrides = byWire(accountAmounts, (amount) =>
   z
     .union([givenAmount(amount), z.literal("unlimited")])

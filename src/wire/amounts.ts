@@ -1,4 +1,4 @@
-// The shapes of limit amounts on the wire.
+// Shapes of limit amounts on the wire.
 import { z } from "zod";
 import { type Amount, amountSentence } from "../domain/limits/amounts.ts";
 
@@ -7,12 +7,12 @@ export function boundedAmount({ unit, least, most }: Amount): z.ZodNumber {
   return unit === "USD" ? z.number().min(least).max(most) : z.int().min(least).max(most);
 }
 
-/** The same as whoever gives it reads of it. */
+/** The same with a description. */
 export function givenAmount(amount: Amount): z.ZodNumber {
   return boundedAmount(amount).describe(`${amountSentence(amount)}.`);
 }
 
-/** The amount as an answer shows it. */
+/** The amount in an answer. */
 export function shownAmount({ unit }: Amount): z.ZodNullable<z.ZodNumber> {
   return z
     .number()

@@ -1,9 +1,12 @@
-// Errors in the form of Anthropic's API: its statuses, types and words.
+// Errors in the form of Anthropic's API: its statuses, types and wording.
 import type { ErrorCode, GatewayError } from "../base/errors.ts";
 import { maskKeys } from "../domain/api-key.ts";
 import { errorTable } from "./errors.ts";
 
-/** Where the vendor has a status of its own for what our table says. A spent quota is told as it tells a spend limit: 429, and no time to wait. */
+/**
+ * Where the vendor's status differs from our table. A spent quota is sent like a spend limit: 429 without a time to
+ * wait.
+ */
 const ownStatus: Partial<Record<ErrorCode, number>> = { service_unavailable: 529, insufficient_quota: 429 };
 
 /** Anthropic API reference, "Errors". */
@@ -24,7 +27,7 @@ export function anthropicStatus(code: ErrorCode): number {
   return ownStatus[code] ?? errorTable[code].status;
 }
 
-/** `{"type":"error","error":{type,message},"request_id"}`. A spent quota stands beside `error`, as in OpenAI's form. */
+/** `{"type":"error","error":{type,message},"request_id"}`. A spent quota is beside `error`, as in OpenAI's form. */
 export function renderAnthropicError(error: GatewayError, requestId: string): string {
   const type = error.engineLimited ? "rate_limit_error" : (anthropicTypes[anthropicStatus(error.code)] ?? "api_error");
   const { quota } = error;
@@ -32,19 +35,19 @@ export function renderAnthropicError(error: GatewayError, requestId: string): st
   return JSON.stringify({ type: "error", error: { type, message }, request_id: requestId, ...(quota && { quota }) });
 }
 
-/** Words by which Claude Code makes its conversation shorter, or asks for a shorter answer, with the numbers that it reads. */
+/** With these words Claude Code shortens its conversation or asks for a shorter answer. It reads the numbers. */
 const ownWords = /^(?:prompt is too long|input length and `max_tokens` exceed context limit)/i;
-/** The context among the numbers of a model server's own words. */
+/** The context in a model server's own error text. */
 const contextWords = /context (?:length|size|window)\D{0,16}?(\d[\d,]*)/i;
 
-/** Model servers say the same in words of their own, mostly with the same numbers. */
+/** Other model servers say the same in other words, usually with the same numbers. */
 function messageOf({ engineCode, message }: GatewayError): string {
   if (engineCode !== "context_length_exceeded" || ownWords.test(message)) return message;
   const numbers = [...message.matchAll(/\d[\d,]{2,}/g)].map(([text]) => numberOf(text));
   const [most = 0, second = 0, third = 0] = [...new Set(numbers)].sort((a, b) => b - a);
   const said = contextWords.exec(message)?.[1];
   const context = said === undefined ? second : numberOf(said);
-  // Where the context is the largest number, the two others are the prompt, and the answer that has no room behind it.
+  // If the context is the largest number, the other two are the prompt and the answer that does not fit after it.
   const wanted = most > context ? most : second + third;
   if (context === 0 || wanted <= context) return `prompt is too long: ${message}`;
   return `prompt is too long: ${wanted} tokens > ${context} maximum`;

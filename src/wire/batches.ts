@@ -1,4 +1,4 @@
-// Batches on the wire: OpenAI's, and Anthropic's of Messages.
+// Batches on the wire: OpenAI's, and Anthropic's for Messages.
 import { z } from "zod";
 import type { Batch } from "../domain/batches/batch.ts";
 import { expiresAfter } from "./files.ts";
@@ -147,7 +147,10 @@ export function batchToWire(batch: Batch): z.infer<typeof batchObject> {
   };
 }
 
-/** `resultsUrl`: where its results are read. What was not answered is counted once it has ended, as the vendor does. */
+/**
+ * `resultsUrl` is where its results are read. Unanswered requests are counted once the batch has ended, as the vendor
+ * does.
+ */
 export function messageBatchToWire(batch: Batch, resultsUrl: string): z.infer<typeof messageBatch> {
   const { id, status, ending, endedAt, total, completed, failed } = batch;
   const left = total - completed - failed;

@@ -52,7 +52,7 @@ export function encodeEmbedding(values: readonly number[]): string {
   return Buffer.from(view.buffer).toString("base64");
 }
 
-/** The numbers of a base64 embedding, or undefined where the text is not whole float32 values. */
+/** The numbers of a base64 embedding, or undefined if the text is not whole float32 values. */
 export function decodeEmbedding(text: string): number[] | undefined {
   const bytes = Buffer.from(text, "base64");
   if (bytes.length === 0 || bytes.length % 4 !== 0) return undefined;

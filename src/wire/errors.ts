@@ -1,13 +1,13 @@
-// Status, type and JSON of the errors that the API answers.
+// Status, type and JSON of the API's errors.
 import { type ErrorCode, GatewayError } from "../base/errors.ts";
 import { maskKeys } from "../domain/api-key.ts";
 
 interface ErrorShape {
   status: number;
   type: string;
-  /** When it happens; for the reference page. */
+  /** When it happens, for the reference page. */
   when: string;
-  /** Tells SDKs whether a retry helps; left out where their own rule is right. */
+  /** Tells SDKs whether a retry helps. Left out if their own rule is right. */
   shouldRetry?: boolean;
 }
 
@@ -86,7 +86,7 @@ export const errorTable: Readonly<Record<ErrorCode, ErrorShape>> = {
   },
 };
 
-/** Anything that was thrown, as an error that may be shown. */
+/** Turns anything thrown into an error that a client may see. */
 export function toGatewayError(error: unknown): GatewayError {
   if (error instanceof GatewayError) return error;
   const detail = error instanceof Error ? (error.stack ?? error.message) : String(error);
@@ -97,8 +97,8 @@ export function toGatewayError(error: unknown): GatewayError {
 }
 
 /**
- * `{"error": {message, type, code}}`. Every member of `error` is a string, and `param` is there only if one field of the
- * request is at fault. A spent quota stands beside `error`, as `quota`.
+ * `{"error": {message, type, code}}`. Every member of `error` is a string, and `param` is present only if one field of
+ * the request is at fault. A spent quota is beside `error`, as `quota`.
  */
 export function renderError(error: GatewayError): string {
   const { message, param, code, engineCode, quota } = error;
@@ -113,7 +113,10 @@ export function renderError(error: GatewayError): string {
   });
 }
 
-/** By the status clients see that it is not their limit, and by the type, where they look for it, that it is one. */
+/**
+ * The status tells clients that the limit is not theirs. The type, where they look for it, tells them that it is a
+ * limit.
+ */
 function typeOf({ code, engineLimited }: GatewayError): string {
   return engineLimited ? errorTable.rate_limit_exceeded.type : errorTable[code].type;
 }

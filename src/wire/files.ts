@@ -1,4 +1,4 @@
-// OpenAI's files and uploads on the wire: what the endpoints take and give.
+// OpenAI's files and uploads on the wire: what the endpoints take and return.
 import { z } from "zod";
 import { type StoredFile, type Upload, type UploadPart, uploadPurposes } from "../domain/files/stored-file.ts";
 import { unixSeconds } from "./parts.ts";
@@ -15,7 +15,7 @@ export const expiresAfter = z
 
 export const purpose = z.enum(uploadPurposes);
 
-/** Likewise, as a form has them: by the names of its fields. */
+/** The same in a form, by the names of its fields. */
 export const fileForm = z
   .object({
     purpose,
@@ -104,7 +104,7 @@ export function fileToWire({
   };
 }
 
-/** `file`: of a completed one. */
+/** `file` is the file of a completed upload. */
 export function uploadToWire(
   { id, bytes, createdAt, expiresAt, filename, purpose, status }: Upload,
   file: StoredFile | undefined,

@@ -1,4 +1,4 @@
-// The shapes of API keys on the wire: records, and the requests that create, change and rotate keys.
+// Shapes of API keys on the wire: records, and the requests that create, change and rotate keys.
 import { z } from "zod";
 import { environments } from "../domain/api-key.ts";
 import { givenTagPattern, maxKeyTags, maxTagLength } from "../domain/key-tags.ts";
@@ -13,7 +13,7 @@ import { unixSeconds } from "./parts.ts";
 import { givenQuotas, shownQuotas, usedQuotas } from "./quotas.ts";
 import { givenTools, shownTools } from "./tools/tool-lists.ts";
 
-/** Later is a mistake, such as milliseconds: the end of the year 9999. */
+/** The end of the year 9999. A later time is a mistake, such as milliseconds. */
 const latestTime = 253_402_300_799;
 const maxLifeSeconds = 3_153_600_000;
 

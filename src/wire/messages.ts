@@ -1,4 +1,4 @@
-// Anthropic's Messages on the wire: request, count of its tokens, and answer.
+// Anthropic's Messages on the wire: request, token count, and answer.
 import { z } from "zod";
 import { modelId, unknownName } from "./parts.ts";
 
@@ -9,7 +9,7 @@ const cacheControl = z
     "Anthropic's cache breakpoint: the prompt up to here is worth caching. Model servers without prompt caching ignore it.",
   );
 
-/** Where the bytes of an image or document are. */
+/** The source of the bytes of an image or document. */
 const source = z.looseObject({ type: z.string().min(1).max(64) });
 
 const textBlock = z.looseObject({ type: z.literal("text"), text: z.string(), cache_control: cacheControl });
@@ -141,7 +141,7 @@ const prompt = {
   cache_control: cacheControl,
 } as const;
 
-/** POST /v1/messages. Unknown members are kept: they go untouched to a model server that speaks Messages. */
+/** POST /v1/messages. Unknown members are kept, and reach a model server that speaks Messages unchanged. */
 export const messageRequest = z
   .looseObject({
     ...prompt,

@@ -1,4 +1,4 @@
-// The shapes of models on the wire, as operators read, declare, change and compare them.
+// Shapes of models on the wire, as operators read, declare, change and compare them.
 
 import { z } from "zod";
 import { defaultEnvironments, environments } from "../domain/api-key.ts";
@@ -20,7 +20,7 @@ import { unixSeconds } from "./parts.ts";
 import { policiesShape } from "./policies/model-policies.ts";
 import { priceRequest, priceShape } from "./price.ts";
 
-/** How a deployment does, wherever it is shown. */
+/** The states of a deployment, wherever they are shown. */
 export const deploymentStates = ["ok", "unreachable", "cooling_down", "draining"] as const;
 export type DeploymentState = (typeof deploymentStates)[number];
 

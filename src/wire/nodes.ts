@@ -1,4 +1,4 @@
-// The shapes of nodes and join tokens on the wire: as operators manage them, and as a node joins.
+// Shapes of nodes and join tokens on the wire: for operators, and for a node that joins.
 
 import { z } from "zod";
 import { defaultEnvironments, environments } from "../domain/api-key.ts";
@@ -13,7 +13,7 @@ export type NodeStatus = (typeof nodeStatuses)[number];
 export const joinTokenStatuses = ["active", "used", "expired"] as const;
 export type JoinTokenStatus = (typeof joinTokenStatuses)[number];
 
-/** How long a join token lets a machine in. */
+/** How long a join token is valid. */
 export const joinTokenSeconds = { least: 60, usual: 3600, most: 604_800 } as const;
 
 const name = z.string().min(1).max(63);
@@ -176,7 +176,7 @@ export const joinRequest = z
   .meta({ id: "JoinRequest" });
 export type JoinRequest = z.infer<typeof joinRequest>;
 
-/** What a machine learns of itself as it joins. */
+/** What a machine learns about itself as it joins. */
 export const joinedShape = z
   .object({
     object: z.literal("node"),

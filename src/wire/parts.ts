@@ -1,4 +1,4 @@
-// Pieces that several request and response shapes of the OpenAI API share.
+// Parts that several request and response shapes of the OpenAI API share.
 import { z } from "zod";
 
 export const modelId = z.string().min(1).max(256).describe("Model ID to use; `GET /v1/models` lists them.");
@@ -6,7 +6,7 @@ export const modelId = z.string().min(1).max(256).describe("Model ID to use; `GE
 /** Unix time. */
 export const unixSeconds = z.int().describe("Unix time in seconds.");
 
-/** What says that something is gone; `id` names the shape in the OpenAPI document. */
+/** Confirms a deletion. `id` names the shape in the OpenAPI document. */
 export function deletedShape<Noun extends string>(noun: Noun, id: string) {
   return z.object({ object: z.literal(noun), id: z.string(), deleted: z.literal(true) }).meta({ id });
 }
@@ -38,7 +38,7 @@ export const streamOptions = z
 
 const tokenId = z.int().min(0);
 
-/** What a model server may know and we do not: it is passed on as it is. */
+/** A name that a model server may know and we do not. It is passed on unchanged. */
 export function unknownName(known: readonly string[]) {
   return z
     .string()
@@ -47,16 +47,16 @@ export function unknownName(known: readonly string[]) {
     .meta({ not: { enum: [...known] } });
 }
 
-/** Text or token forms of `prompt` and `input`. */
+/** The text and token forms of `prompt` and `input`. */
 const tokenForms = [
   z.array(tokenId).min(1).max(1_000_000),
   z.array(z.array(tokenId).min(1).max(1_000_000)).min(1).max(2048),
 ] as const;
 
-/** An empty prompt lets the model begin a text. */
+/** With an empty prompt the model begins a text. */
 export const promptShape = z.union([z.string(), z.array(z.string()).min(1).max(2048), ...tokenForms]);
 
-/** An image, or whatever else a model server makes embeddings of. */
+/** An image, or other input of which a model server makes embeddings. */
 const inputObject = z.looseObject({});
 export const inputShape = z.union([
   z.string().min(1),
@@ -68,7 +68,7 @@ export const inputShape = z.union([
   inputObject,
 ]);
 
-/** The token limit that LM Studio and llama.cpp take for none; such a request is one without a limit. */
+/** LM Studio and llama.cpp read this token limit as no limit, and so do we. */
 export const noTokenLimit = -1;
 
 export function tokenLimit(least: number) {
@@ -117,7 +117,7 @@ export const samplingParameters = {
   stream_options: streamOptions.nullish(),
 } as const;
 
-/** How many separate texts, or other things, a `prompt` or `input` holds. */
+/** The number of separate texts or other inputs in a `prompt` or `input`. */
 export function countTexts(value: unknown): number {
   return Array.isArray(value) && typeof value[0] !== "number" ? value.length : 1;
 }

@@ -36,7 +36,7 @@ const members = {
   output: rate.describe("USD per million tokens of the answer."),
 };
 
-/** In answers, which may have more to say one day; a request is refused for what is not known. */
+/** For answers, which may get more members. A request with unknown members is refused. */
 export const priceShape = z.object({
   ...members,
   variants: z.array(z.object(variantMembers)).exactOptional().describe(variantDocs.variants),

@@ -1,4 +1,4 @@
-// The shapes of quotas per window on the wire: as they are given, and what was used of them.
+// Shapes of quotas per window on the wire: as given, and with their use.
 import { z } from "zod";
 import type { SpentQuota } from "../base/errors.ts";
 import {
@@ -49,7 +49,7 @@ export const shownQuotas = z
   .array(z.object({ ...amounts, window, ...optional }))
   .describe("Quotas per window, in addition to the monthly quotas.");
 
-/** Rules as they are shown. */
+/** Rules as an answer shows them. */
 export function rulesOnWire(rules: readonly QuotaRule[]): z.infer<typeof shownQuotas> {
   return rules.map(({ models: some, hardStop: isHard, ...rule }) => ({
     ...rule,

@@ -1,15 +1,15 @@
-// OpenAI's Responses on the wire: the request, and the response as it is answered.
+// OpenAI's Responses on the wire: request and response.
 import { z } from "zod";
 import { modelId, unixSeconds } from "./parts.ts";
 
 const id = z.string().max(256).nullish();
 
-/** A part of a message, or of what a tool gave back. */
+/** A part of a message or of a tool's result. */
 const part = z.looseObject({ type: z.string().min(1).max(64), text: z.string().nullish() });
 
 const content = z.union([z.string(), z.array(part)]);
 
-/** A message, a call, its result, and so on; a message may leave out its type. */
+/** A message, a call, its result, and so on. A message may omit its type. */
 export const responseInputItem = z
   .looseObject({
     type: z.string().min(1).max(64).nullish(),
@@ -131,7 +131,7 @@ export const responseObject = z
   })
   .meta({ id: "Response" });
 
-/** An item of a conversation, as it is kept. */
+/** An item of a conversation, as stored. */
 export const responseItem = z
   .looseObject({ id: z.string(), type: z.string() })
   .meta({ id: "ResponseItem", description: "A message, a tool call, a tool output, or another type of item." });

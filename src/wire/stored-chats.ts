@@ -1,4 +1,4 @@
-// Stored chats on the wire: what the endpoints for them give and take, and the limits of metadata.
+// Stored chats on the wire: what their endpoints take and return, and the limits of metadata.
 import { z } from "zod";
 import { fieldError } from "../base/errors.ts";
 import type { StoredChat } from "../domain/models/stored-chat.ts";
@@ -8,7 +8,7 @@ const maxMetadataPairs = 16;
 const maxNameLength = 64;
 const maxValueLength = 512;
 
-/** OpenAI API reference, "metadata". How many pairs there are is for `requireMetadata`. */
+/** OpenAI API reference, "metadata". `requireMetadata` checks the number of pairs. */
 export const metadata = z
   .record(z.string().max(maxNameLength), z.string().max(maxValueLength))
   .describe("Up to 16 labels, with names of at most 64 characters and values of at most 512.");
@@ -51,7 +51,7 @@ export const deletedChat = z
   .object({ id: z.string(), object: z.literal("chat.completion.deleted"), deleted: z.literal(true) })
   .meta({ id: "DeletedChatCompletion" });
 
-/** The parameters that OpenAI's API shows, whether they were given or not. */
+/** The parameters that OpenAI's API shows, even if they were not given. */
 const shownParameters = {
   temperature: null,
   top_p: null,
@@ -64,7 +64,7 @@ const shownParameters = {
   service_tier: null,
 };
 
-/** Id of the completion that this request makes where it is stored. */
+/** The id of the completion that this request creates if it is stored. */
 export function chatIdOf(requestId: string): string {
   return `chatcmpl-${requestId.replace(/^req_/, "")}`;
 }
@@ -82,7 +82,7 @@ export function storedChatToWire(chat: StoredChat): { id: string; [member: strin
   };
 }
 
-/** Ids are the place in the request. */
+/** Ids are the positions in the request. */
 export function storedMessagesToWire(
   chatId: string,
   messages: readonly unknown[],
@@ -100,8 +100,8 @@ export function storedMessagesToWire(
 }
 
 /**
- * Labels as they were given in `field`, none for null; throws `invalid_request` that names what is wrong. Values may be
- * private and are not shown.
+ * The labels given in `field`; none for null. Throws `invalid_request` that names the fault. Values may be private and
+ * are not shown.
  */
 export function requireMetadata(given: unknown, field = "metadata"): Readonly<Record<string, string>> {
   if (given === undefined || given === null) return {};

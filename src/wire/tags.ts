@@ -1,4 +1,4 @@
-// The shape of a tag on the wire.
+// Shape of a tag on the wire.
 import { z } from "zod";
 import { tagPattern } from "../domain/key-tags.ts";
 import { maxRequestTagLength } from "../domain/usage/request-tags.ts";

@@ -1,4 +1,4 @@
-// The shapes of upstreams on the wire, as operators read, add, change and test them.
+// Shapes of upstreams on the wire, as operators read, add, change and test them.
 import { z } from "zod";
 import { defaultEnvironments, environments } from "../domain/api-key.ts";
 import { identifierWays } from "../domain/models/isolation.ts";

@@ -1,4 +1,4 @@
-// The shapes of webhooks and of their deliveries on the wire, and of the requests that make and change them.
+// Shapes of webhooks and their deliveries on the wire, and of the requests that create and change them.
 import { z } from "zod";
 import { environments } from "../domain/api-key.ts";
 import { notificationTypes } from "../domain/notifications/notification.ts";

@@ -1,4 +1,4 @@
-// `headrace apps create`, `update` and `rotate-secret`: what makes or changes an app.
+// `headrace apps create`, `update` and `rotate-secret`: create or change an app.
 import { z } from "zod";
 import { appScopes, defaultAppScopes, defaultSecretOverlapSeconds } from "../../domain/people/app.ts";
 import { scopeMeanings } from "../../domain/scope.ts";
@@ -131,7 +131,7 @@ export const rotateSecretCommand = serverCommand({
   },
 });
 
-/** `clearable`: the app exists already, and what it has can be taken away again with `none`. */
+/** `clearable`: the app exists already, and `none` clears a setting. */
 function appSettings({ clearable }: { clearable: boolean }) {
   const none = clearable ? ", or none" : "";
   const scopesDefault = clearable ? "" : ` (default: ${defaultAppScopes.join(",")})`;
@@ -149,7 +149,7 @@ function appSettings({ clearable }: { clearable: boolean }) {
 
 type AppSettings = OptionValues<ReturnType<typeof appSettings>> & { requirePkce?: boolean };
 
-/** The secret goes to standard output alone, so that a script can take it; people read the rest on standard error. */
+/** Only the secret goes to standard output, so that a script can take it. People read the rest on standard error. */
 function printSecret(terminal: Terminal, { id }: ListedApp, secret: string, quiet: boolean | undefined): void {
   terminal.print(terminal.out.bold(printable(secret)));
   if (quiet) return;
@@ -157,7 +157,7 @@ function printSecret(terminal: Terminal, { id }: ListedApp, secret: string, quie
   terminal.note(terminal.err.dim(`Its client id is ${printable(id)}.`));
 }
 
-/** The fields of a request, null where it clears; empty where no option was given. */
+/** The fields of a request, null to clear. Empty if no option was given. */
 function settingFields({ redirectUri, homepage, scopes, tools, requirePkce }: AppSettings): Record<string, unknown> {
   const uris = redirectUri?.length === 1 && redirectUri[0] === "none" ? [] : redirectUri;
   return {

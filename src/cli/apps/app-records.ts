@@ -1,4 +1,4 @@
-// Apps as the API describes them, which one a person means, and how it is shown.
+// Apps as the API describes them: finds the app that a person means, and shows it.
 import { z } from "zod";
 import { refuseSecret } from "../keys/key-records.ts";
 import type { Connection } from "../login/connection.ts";
@@ -35,10 +35,10 @@ export type FoundApp = Found<"app", typeof appRecord>;
 const records = recordsOf("app", appRecord);
 export const { path: appPath, list: listApps } = records;
 
-/** `<app>` as commander reads it. */
+/** `<app>` as Commander reads it. */
 export const appArgument = ["<app>", "id (the client id) or name"] as const;
 
-/** The one app with that id or name. Rejects with a CliError that lists the candidates where several have the name. */
+/** The one app with that id or name. Rejects with a CliError that lists the candidates if several have the name. */
 export async function findApp(connection: Connection, wanted: string, signal: AbortSignal): Promise<FoundApp> {
   refuseSecret(wanted);
   const direct = wanted.startsWith("app_") ? await records.withId(connection, wanted, signal) : undefined;
@@ -55,12 +55,12 @@ export async function findApp(connection: Connection, wanted: string, signal: Ab
   throw new CliError(`Several apps have this name. Name the one you mean by its id:\n${candidates.join("\n")}`);
 }
 
-/** `"Notes" (app_…)`, as questions and answers name it. */
+/** `"Notes" (app_…)`, as in questions and answers. */
 export function shownApp({ id, name }: Pick<ListedApp, "id" | "name">): string {
   return printable(`"${name}" (${id})`);
 }
 
-/** All that may be shown of an app, for a person. */
+/** Everything about an app that may be shown to a person. */
 export function printApp(terminal: Terminal, app: ListedApp, nowMs: number): void {
   const nowSeconds = Math.floor(nowMs / 1000);
   const maker = app.created_by ? ` by ${app.created_by}` : "";

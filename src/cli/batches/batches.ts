@@ -1,4 +1,4 @@
-// `headrace batches`: lists batches, shows how far one is, and cancels it.
+// `headrace batches`: lists batches, shows the progress of one, and cancels it.
 import { z } from "zod";
 import { command, printRows } from "../command.ts";
 import { requestList, understood } from "../login/api-request.ts";

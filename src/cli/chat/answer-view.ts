@@ -1,15 +1,15 @@
-// Shows an answer as it arrives, and what it took.
+// Shows an answer as it arrives, with its token count and speed.
 
 import { formatCount } from "../terminal/figures.ts";
 import { printableText, type Terminal } from "../terminal/terminal.ts";
 import type { Answer, AnswerObserver } from "./chat-request.ts";
 
-/** A speed would say nothing of an answer that came all at once. */
+/** The speed of an answer that came all at once means nothing. */
 const minMeasuredMs = 10;
 
 export class AnswerView implements AnswerObserver {
   readonly #terminal: Terminal;
-  /** What was delivered so far, as the model wrote it. */
+  /** The text so far, as the model wrote it. */
   received = "";
   #lastStream: "stdout" | "stderr" = "stdout";
   #lineOpen = false;
@@ -20,7 +20,7 @@ export class AnswerView implements AnswerObserver {
 
   text(piece: string): void {
     this.received += piece;
-    // What the model writes must not be able to command the terminal.
+    // The model's text must not control the terminal.
     this.#write("stdout", printableText(piece), (text) => text);
   }
 
@@ -33,13 +33,13 @@ export class AnswerView implements AnswerObserver {
     this.#terminal.note(this.#terminal.err.yellow(`${reason}; trying again in ${waitSeconds} s.`));
   }
 
-  /** Ends the line that is being written, if there is one. */
+  /** Ends the current line, if there is one. */
   end(): void {
     if (this.#lineOpen) this.#terminal[this.#lastStream].write("\n");
     this.#lineOpen = false;
   }
 
-  /** Tokens and speed, dimly, on standard error; and why the answer ended, where that is not its own end. */
+  /** Prints tokens and speed dimly on standard error, and why the answer ended if it was cut. */
   summary(answer: Answer): void {
     const { note, err } = this.#terminal;
     this.end();

@@ -1,4 +1,4 @@
-// One answer of a model: the request, its retries, and the stream that comes back.
+// One answer of a model: the request, its retries, and the stream.
 import { z } from "zod";
 import { failure, parseJson, send, understood, unreachable } from "../login/api-request.ts";
 import type { Connection } from "../login/connection.ts";
@@ -21,23 +21,23 @@ export interface ChatSettings {
 export interface Answer {
   text: string;
   finishReason: string | undefined;
-  /** What the server counted. */
+  /** The server's token counts. */
   usage: Usage | undefined;
-  /** From the request to the first text; undefined for an answer in one piece. */
+  /** The time from the request to the first text. Undefined for an answer in one piece. */
   firstTokenMs: number | undefined;
   totalMs: number;
 }
 
 export interface AnswerObserver {
   text(piece: string): void;
-  /** What a model writes before its answer, where the server passes that on. */
+  /** What a model writes before its answer, if the server sends it. */
   thought(piece: string): void;
   retrying(reason: string, waitMs: number): void;
 }
 
 const maxRetries = 2;
 const firstRetryMs = 500;
-/** A longer wait is for the person to decide. */
+/** For a longer wait the person decides. */
 const maxWaitMs = 60_000;
 
 const usageShape = z.object({
@@ -74,8 +74,8 @@ const completion = z.object({
 });
 
 /**
- * The answer to the conversation. Pieces go to the observer as they arrive. Rejects with a CliError, also when the
- * stream says that it failed or breaks off, or with the reason of `signal`.
+ * Requests the answer to the conversation. Pieces go to the observer as they arrive. Rejects with the reason of
+ * `signal`, or with a CliError, also if the stream fails or breaks off.
  */
 export async function requestAnswer(
   connection: Connection,
@@ -106,7 +106,7 @@ export async function requestAnswer(
   return answer;
 }
 
-/** The completion as the API gives it, in one piece. */
+/** The completion as the API returns it, in one piece. */
 export async function requestCompletion(
   connection: Connection,
   settings: ChatSettings,
@@ -158,7 +158,7 @@ async function readStream(
   throw new CliError("The answer broke off: the connection was closed before its end.");
 }
 
-/** A successful response; 429 and 503 are tried again when the server says so or says nothing, as SDKs do. */
+/** Returns a successful response. 429 and 503 are retried if the server says so or says nothing, as in SDKs. */
 async function open(
   connection: Connection,
   body: Record<string, unknown>,
@@ -177,7 +177,7 @@ async function open(
   }
 }
 
-/** Undefined where another try is no use, or the wait too long. */
+/** Undefined if a retry is useless or the wait too long. */
 function retryDelayMs({ status, headers }: Response, retries: number): number | undefined {
   if ((status !== 429 && status !== 503) || headers.get("x-should-retry") === "false") return undefined;
   const milliseconds = Number(headers.get("retry-after-ms") ?? Number.NaN);

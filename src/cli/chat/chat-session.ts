@@ -1,4 +1,4 @@
-// A conversation at the terminal: what is typed, what is a command, and what is kept of the answers.
+// A conversation at the terminal: reads input and commands, and keeps the answers.
 
 import type { Connection } from "../login/connection.ts";
 import { readModels } from "../models/models.ts";
@@ -26,7 +26,7 @@ const help = `/model [id]      show the models, or take another
 A line that ends in \\ continues on the next. """ begins and ends a text of several
 lines. Ctrl-C stops an answer and keeps what is there of it.`;
 
-/** Three quotes around several lines, as Python writes them. */
+/** Three quotes around several lines, as in Python. */
 const fence = '"""';
 
 export class ChatSession {
@@ -46,7 +46,7 @@ export class ChatSession {
     this.#system = system;
   }
 
-  /** Until the person ends it. Rejects only with the reason of `signal`. */
+  /** Runs until the person ends it. Rejects only with the reason of `signal`. */
   async run(signal: AbortSignal): Promise<void> {
     const { note, err } = this.#terminal;
     note(
@@ -56,7 +56,7 @@ export class ChatSession {
     for (;;) {
       const typed = await this.#readText(signal);
       if (typed === "end") {
-        // The shell's prompt would stand in the same line.
+        // Otherwise the shell's prompt would be on the same line.
         note("");
         return;
       }
@@ -77,7 +77,7 @@ export class ChatSession {
     }
   }
 
-  /** One text, of several lines where the person says so. */
+  /** Reads one text, of several lines if the person uses the fence. */
   async #readText(signal: AbortSignal): Promise<{ text: string } | "end" | "interrupted" | "interrupted at nothing"> {
     const lines: string[] = [];
     let fenced = false;
@@ -108,7 +108,7 @@ export class ChatSession {
   }
 
   async #take(text: string, signal: AbortSignal): Promise<"exit" | undefined> {
-    // Not of several lines: what was pasted may well begin with a path.
+    // Only one-line texts are commands: pasted text may begin with a path.
     const command = text.includes("\n") ? null : /^\/(\S*)\s*(.*)$/.exec(text);
     if (command === null) {
       await this.#answer(text.trim(), signal);
@@ -166,7 +166,8 @@ export class ChatSession {
       this.#terminal.note(this.#terminal.err.dim("Stopped."));
     } finally {
       unwatch();
-      // A question without any answer is not kept: two questions in a row confuse many models. /retry still knows it.
+      // A question without any answer is dropped, since two questions in a row confuse many models. /retry still has
+      // it.
       if (view.received !== "") this.#messages.push(question, { role: "assistant", content: view.received });
     }
   }

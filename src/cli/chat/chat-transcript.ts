@@ -6,7 +6,10 @@ import type { ChatMessage } from "./chat-request.ts";
 
 const speakers: Record<ChatMessage["role"], string> = { system: "Instructions", user: "You", assistant: "Model" };
 
-/** For its owner only, as conversations are private. Gives the absolute path; rejects with a CliError, also where a file is. */
+/**
+ * Only for its owner, as conversations are private. Returns the absolute path. Rejects with a CliError, also if the
+ * file exists.
+ */
 export async function saveConversation(name: string, model: string, messages: readonly ChatMessage[]): Promise<string> {
   if (name === "") throw new CliError("Name a file: /save talk.md");
   if (messages.length === 0) throw new CliError("There is nothing to save yet.");

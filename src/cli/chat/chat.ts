@@ -1,4 +1,4 @@
-// `headrace chat`: one answer to a prompt, or a conversation at the terminal.
+// `headrace chat`: prints one answer to a prompt, or holds a conversation at the terminal.
 import { InvalidArgumentError } from "commander";
 import { demoId } from "../../engines/llama/model-store.ts";
 import type { OptionValues } from "../command.ts";
@@ -55,7 +55,7 @@ export const chatCommand = serverCommand({
   },
 });
 
-/** Undefined where a conversation is to begin. */
+/** Undefined to begin a conversation. */
 async function readPrompt(
   { input }: CliContext,
   words: readonly string[],
@@ -78,7 +78,7 @@ async function readPrompt(
   return prompt;
 }
 
-/** Standard input stands in a paragraph of its own. */
+/** Standard input becomes a separate paragraph. */
 function joined(words: readonly string[], given: string): string {
   const at = words.indexOf("-");
   if (at < 0) return words.join(" ");
@@ -111,7 +111,7 @@ export function systemMessages(system: string | undefined): ChatMessage[] {
   return system === undefined || system === "" ? [] : [{ role: "system", content: system }];
 }
 
-/** Chooses the first model that surely chats, then one that may; the demo model comes after both. */
+/** Chooses the first model that surely chats, or else one that may. The demo model comes last. */
 async function chooseModel(connection: Connection, signal: AbortSignal): Promise<string> {
   let models: readonly ListedModel[];
   try {

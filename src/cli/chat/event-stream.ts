@@ -2,15 +2,15 @@
 import { SseParser } from "../../base/text/sse.ts";
 
 /**
- * The data of each event of a `text/event-stream`. Throws on an event beyond 8 MiB, and the reason of `signal` as soon as
- * that is aborted.
+ * The data of each event of a `text/event-stream`. Throws on an event beyond 8 MiB, and throws the reason of `signal`
+ * once that is aborted.
  */
 export async function* readEvents(body: ReadableStream<Uint8Array>, signal: AbortSignal): AsyncGenerator<string> {
   const parser = new SseParser();
   const reader = body.getReader();
-  // Aborting the request does not always end a read that has begun.
+  // Aborting the request does not always end a running read.
   const aborted = Promise.withResolvers<never>();
-  // The race below gets the rejection; without a read under way nobody does.
+  // The race below receives the rejection, but only during a read.
   aborted.promise.catch(() => {});
   const onAbort = () => aborted.reject(signal.reason);
   signal.addEventListener("abort", onAbort, { once: true });
@@ -23,7 +23,7 @@ export async function* readEvents(body: ReadableStream<Uint8Array>, signal: Abor
     }
   } finally {
     signal.removeEventListener("abort", onAbort);
-    // The reader stops here, and the connection is given up.
+    // If the consumer stops here, the connection is closed.
     void reader.cancel().catch(() => {});
   }
 }

@@ -1,4 +1,4 @@
-// A client's configuration file on this machine: found, read, and replaced whole.
+// Finds, reads and replaces a client's configuration file on this machine.
 import {
   accessSync,
   chmodSync,
@@ -17,10 +17,10 @@ import { CliError, type Env } from "../terminal/terminal.ts";
 import type { ClientFile } from "./clients.ts";
 import { SettingsError } from "./settings-text.ts";
 
-/** More than any such file has: what is longer is no configuration. */
+/** No real configuration is larger. */
 const maxBytes = 1_000_000;
 
-/** Absolute. A file that is a link, as among dotfiles, is the one that it leads to. */
+/** Absolute. A symbolic link, as in dotfiles, is resolved to its target. */
 export function pathOf({ folder, otherFolder, names }: Omit<ClientFile, "settings">, env: Env): string {
   const [variable = "", ...below] = otherFolder ?? [];
   const other = env[variable];
@@ -29,7 +29,7 @@ export function pathOf({ folder, otherFolder, names }: Omit<ClientFile, "setting
   return existsSync(path) ? realpathSync(path) : path;
 }
 
-/** Undefined where there is none. */
+/** Undefined without a file. */
 export function readClientFile(path: string): string | undefined {
   try {
     if (statSync(path).size > maxBytes) throw new CliError(`${path} has more than a megabyte: is it a configuration?`);
@@ -41,26 +41,26 @@ export function readClientFile(path: string): string | undefined {
   }
 }
 
-/** Where a file stands as it was before. */
+/** The path of the copy of the original file. */
 export function keptPathOf(path: string): string {
   return join(dirname(path), `${basename(path)}.before-headrace`);
 }
 
-/** Undefined where there is none. */
+/** Undefined without a file. */
 export function modeOf(path: string): number | undefined {
   return existsSync(path) ? statSync(path).mode & 0o777 : undefined;
 }
 
 /**
- * Refuses what would be replaced against its owner's will: whoever replaces a file takes it over, were it of another user,
- * protected from being written, or a link that leads to nothing.
+ * Refuses to replace a file against its owner's will: replacing takes the file over, even from another user, if
+ * write-protected, or through a dangling link.
  */
 export function requireOwn(path: string): void {
   const link = lstatSync(path, { throwIfNoEntry: false });
   if (link?.isSymbolicLink()) throw new CliError(`${path} is a link to a file that is not there. Nothing was changed.`);
   const there = link ? path : nearestFolder(path);
   const [owner, self] = [statSync(there).uid, process.getuid?.()];
-  // Whoever may write into a folder of others may have been let in; who may write everywhere was not.
+  // A user who may write into a folder of others may have been let in. Root may write everywhere and was not.
   if (self !== undefined && owner !== self && (link !== undefined || self === 0)) {
     throw new CliError(
       `${there} belongs to another user, whose client could not read what is written now. Run headrace connect as that user${self === 0 ? ", without sudo" : ""}. Nothing was changed.`,
@@ -88,16 +88,16 @@ function nearestFolder(path: string): string {
   return existsSync(folder) || folder === path ? folder : nearestFolder(folder);
 }
 
-/** Refuses where somebody has written it since it was read. */
+/** Throws if somebody has written the file since it was read. */
 export function requireUnchanged(path: string, before: string | undefined): void {
   if (readClientFile(path) === before) return;
   throw new CliError(`${path} was changed meanwhile. Nothing was written: run the command again.`);
 }
 
 export interface WriteOptions {
-  /** For its owner alone unless told otherwise. */
+  /** Only for its owner by default. */
   mode?: number | undefined;
-  /** What is kept of it beside it. */
+  /** The copy of the original to store beside it. */
   kept?: string | undefined;
 }
 
@@ -120,7 +120,7 @@ export function removeClientFile(path: string): void {
   }
 }
 
-/** Does `work` on the text of the file; what is wrong with that is told with the file. */
+/** Does `work` on the text of the file. Errors name the file. */
 export function understandingFile<Result>(path: string, work: () => Result): Result {
   try {
     return work();

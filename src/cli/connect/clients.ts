@@ -1,61 +1,62 @@
-// The clients that can be connected: what each is told, in which file or variable, and where its maker documents that.
+// The clients that can be connected: their settings, the file or variable for them, and where the vendor documents
+// that.
 
-/** What a client is to be connected to. */
+/** What a client is connected to. */
 export interface Target {
   /** Ends in `/v1`. */
   baseUrl: string;
   model: string;
   key: string;
-  /** Tokens that the model takes, where they are known. */
+  /** The context of the model in tokens, if known. */
   context: number | undefined;
 }
 
-/** A value in a client's configuration, under the names that lead to it. */
+/** A value in a client's configuration, and the path of its names. */
 export interface Setting {
   path: readonly string[];
   value: unknown;
 }
 
-/** Where a client is to find tools. */
+/** Where a client finds tools. */
 export interface ToolsTarget {
-  /** The endpoint that has all of them. */
+  /** The endpoint that has all tools. */
   url: string;
-  /** Whether it sends the key of its environment; else it signs its user in by itself. */
+  /** Whether it sends the key of its environment. If not, it signs its user in. */
   sendsKey: boolean;
 }
 
 export interface ClientFile<To = Target> {
   format: "toml" | "json";
-  /** Where it is below the user's home, unless the variable names another folder. */
+  /** The folder below the user's home, unless the variable names another folder. */
   folder: readonly string[];
-  /** A variable that names another folder, or, with what follows it, one above it. */
+  /** A variable that names another folder, or a parent to which the rest is appended. */
   otherFolder: readonly [variable: string, ...below: string[]] | undefined;
-  /** The first that is there is used, else the first. */
+  /** The first existing name is used, or else the first name. */
   names: readonly [string, ...string[]];
   settings(target: To): readonly Setting[];
 }
 
 export interface ClientTools {
   file: ClientFile<ToolsTarget>;
-  /** Has it sign its user in. */
+  /** The command that signs the user in. */
   signIn: string;
 }
 
 export interface Client {
   id: string;
   name: string;
-  /** By which it is found on a machine; undefined: it is no program. */
+  /** The program by which the client is found on a machine. Undefined if it is a library. */
   program: string | undefined;
   file: ClientFile | undefined;
-  /** The client's settings for MCP servers; undefined: its users name MCP servers in code alone. */
+  /** The client's settings for MCP servers. Undefined if its users name MCP servers only in code. */
   tools: ClientTools | undefined;
-  /** Variables that it reads, of its environment. */
+  /** The environment variables that it reads. */
   environment(target: Target): Readonly<Record<string, string>>;
-  /** What is done once it is connected. */
+  /** What the user does next. */
   start: string;
 }
 
-/** The variable in which a client's configuration names the key, so that it stands in no file. */
+/** A client's configuration names this variable instead of the key, so that no file contains the key. */
 export const keyVariable = "HEADRACE_API_KEY";
 const name = "Headrace";
 const id = "headrace";
@@ -89,7 +90,7 @@ const codex: Client = {
     settings: ({ baseUrl, model, context }) => [
       { path: ["model"], value: model },
       { path: ["model_provider"], value: id },
-      // It knows that of its maker's models alone.
+      // The client knows the context only for its vendor's models.
       ...(context === undefined ? [] : [{ path: ["model_context_window"], value: context }]),
       {
         path: ["model_providers", id],
@@ -102,8 +103,8 @@ const codex: Client = {
 };
 
 /**
- * code.claude.com/docs/en/llm-gateway-connect: the address has no `/v1`, the token goes as a Bearer; what runs in the
- * background asks for the model of `HAIKU`. code.claude.com/docs/en/mcp: servers of the user's own stand in a file beside.
+ * code.claude.com/docs/en/llm-gateway-connect: the address has no `/v1`, the token is sent as a Bearer, and background
+ * work uses the model of `HAIKU`. code.claude.com/docs/en/mcp: the user's own servers are in another file.
  */
 const claude: Client = {
   id: "claude",
@@ -147,7 +148,7 @@ function claudeVariables({ baseUrl, model, key, context }: Target): Record<strin
     ANTHROPIC_DEFAULT_OPUS_MODEL: model,
     ANTHROPIC_DEFAULT_SONNET_MODEL: model,
     ANTHROPIC_DEFAULT_HAIKU_MODEL: model,
-    // It takes a model that it does not know for one with a million tokens, and would make a conversation short too late.
+    // The client takes an unknown model for one with a million tokens, and would compact a conversation too late.
     ...(context === undefined ? {} : { CLAUDE_CODE_AUTO_COMPACT_WINDOW: String(context) }),
   };
 }
@@ -196,7 +197,7 @@ const opencode: Client = {
   start: "opencode",
 };
 
-/** It wants both; an answer is seldom longer than a quarter of what fits. */
+/** The client requires both. An answer is seldom longer than a quarter of the context. */
 function limitOf(context: number) {
   return { context, output: Math.min(32_000, Math.floor(context / 4)) };
 }

@@ -1,4 +1,5 @@
-// `headrace connect`: prints what an agent or an SDK is to be told to use this server, or writes it into its configuration.
+// `headrace connect`: prints the settings with which an agent or an SDK uses this server, or writes them into its
+// configuration.
 import { resolve } from "node:path";
 import { maskKeys } from "../../domain/api-key.ts";
 import { type MaybeOutcome, printRows } from "../command.ts";
@@ -22,7 +23,7 @@ interface ConnectOptions extends ConnectionOptions {
 }
 type ConnectCall = ServerCall<ConnectOptions>;
 
-/** Tokens of instructions and tools that agents begin with: Codex sends some 6,000, Claude Code 13,000. */
+/** The tokens of instructions and tools that agents begin with: Codex sends some 6,000, Claude Code 13,000. */
 const defaultPrompt = 16_000;
 
 export const connectCommand = serverCommand({
@@ -133,14 +134,14 @@ async function connectTools(call: ConnectCall, client: Client): Promise<MaybeOut
   return { json: { ...json, file: told.path, text }, show };
 }
 
-/** Which file of the client is meant; undefined where it has none. */
+/** Chooses the file of the client, or undefined if it has none. */
 function toldFile({ context, options }: ConnectCall, { id, file, tools }: Client): ToldFile | undefined {
   const main = file && pathOf(file, context.env);
   const command = `headrace connect ${id}`;
   if (!options.tools) return file && main ? { path: main, format: file.format, record: id, command } : undefined;
   if (!tools) return undefined;
   const path = pathOf(tools.file, context.env);
-  // A file is taken back as a whole, whatever was written into it.
+  // A file is restored as a whole, whatever was written into it.
   const record = path === main ? id : `${id}-tools`;
   return { path, format: tools.file.format, record, command: `${command} --tools` };
 }
@@ -166,7 +167,7 @@ function list({ context, terminal }: ConnectCall): MaybeOutcome {
   return { json: rows, show };
 }
 
-/** A client's key lasts as long as it is used; what a login has ends within the hour. */
+/** A client needs a lasting key; the token of a login ends within the hour. */
 async function usable({ connect }: ConnectCall): Promise<{ connection: Connection; key: string }> {
   const connection = await connect();
   if (!connection.login) return { connection, key: connection.apiKey };
@@ -221,7 +222,7 @@ function tell(call: ConnectCall, client: Client, target: Target): MaybeOutcome {
   return { json: { ...json, text: text ?? null, environment: masked }, show };
 }
 
-/** The key itself is not shown: the shell asks for it. */
+/** Does not show the key itself: the shell command asks for it. */
 function tellVariables(call: ConnectCall, { environment, start, program }: Client, target: Target): void {
   const { terminal } = call;
   const variables = Object.entries(environment(target));
@@ -241,7 +242,7 @@ function tellVariables(call: ConnectCall, { environment, start, program }: Clien
   }
 }
 
-/** Asks for the same key again: by the options that this one was found with. */
+/** Prints the same key again, with the options that found it. */
 function keyCommand({ options: { baseUrl, dataDir, apiKeyStdin } }: ConnectCall): string {
   if (apiKeyStdin) return "cat FILE_WITH_THE_KEY";
   const named = Object.entries({ "--base-url": baseUrl, "--data-dir": dataDir && resolve(dataDir) });

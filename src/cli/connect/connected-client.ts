@@ -1,4 +1,4 @@
-// Writes what a client is to be told into its configuration, after showing the change, and takes it back.
+// Writes settings into a client's configuration after showing the change, and undoes that.
 import { maskKeys } from "../../domain/api-key.ts";
 import type { MaybeOutcome } from "../command.ts";
 import type { ServerCall } from "../login/server-command.ts";
@@ -20,22 +20,22 @@ import { settingsFormats, withSettings } from "./settings-text.ts";
 
 type Call = Pick<ServerCall<unknown>, "terminal" | "context" | "confirm">;
 
-/** A file of a client, and what is to stand in it. */
+/** A configuration file of a client, and the settings to write into it. */
 export interface ToldFile extends Pick<ClientFile, "format"> {
   path: string;
-  /** Under which it is remembered what was written. */
+  /** The name under which the written settings are remembered. */
   record: string;
-  /** That has it written, or taken back. */
+  /** The command that writes the settings or undoes them. */
   command: string;
 }
 
 export interface Telling {
   settings: readonly Setting[];
-  /** Where it is among the settings, the file is for its owner alone. */
+  /** If one of the settings is the key, the file is only for its owner. */
   key?: string;
-  /** What `--json` prints beside what came of it. */
+  /** Printed by `--json` beside the result. */
   json: Readonly<Record<string, unknown>>;
-  /** Tells what is to be done beside it. */
+  /** Tells the person what remains to be done. */
   tellRest(): void;
 }
 
@@ -78,9 +78,9 @@ async function change(
   const connected = new ConnectedFiles(context.configFolder);
   const earlier = connected.read().get(record);
   const remembered = rememberedOf(format, { text: before, after, mode, file: path, settings }, earlier);
-  // First: what is written and not remembered could not be taken back.
+  // Remembered first, since otherwise the change could not be undone.
   connected.put(record, remembered);
-  // What was there before stays what it was before the first time: later the file has what we wrote, a key among it.
+  // The original values are those before the first time: later the file has ours, including a key.
   const isFirst = earlier?.file !== path;
   try {
     writeClientFile(path, after, { mode: hasKey ? undefined : mode, kept: isFirst ? before : undefined });
@@ -90,7 +90,7 @@ async function change(
   }
 }
 
-/** `told`: undefined where the client has no such file. */
+/** `told` is undefined if the client has no such file. */
 export async function undo(call: Call, client: Client, told: ToldFile | undefined): Promise<MaybeOutcome> {
   const { terminal, context } = call;
   const connected = new ConnectedFiles(context.configFolder);
@@ -124,11 +124,11 @@ export async function undo(call: Call, client: Client, told: ToldFile | undefine
 }
 
 interface Undone {
-  /** Undefined: the file is removed. */
+  /** If undefined, the file is removed. */
   text: string | undefined;
   /** Settings that somebody has changed since. */
   kept: readonly string[];
-  /** Whether it is then as it was before. */
+  /** Whether the file is then as it was before. */
   isExact: boolean;
 }
 
@@ -157,7 +157,7 @@ function showChange({ terminal }: Call, path: string, before: string, after: str
   terminal.note("");
 }
 
-/** Keys of ours, and what a name says is a secret of somebody else's; the name of a variable is none. */
+/** Masks our keys, and values whose name says that they are secret. The name of a variable is not secret. */
 function maskSecrets(line: string): string {
   return maskKeys(line).replace(secretValue, (whole, begin: string, value: string, end: string) =>
     /^[A-Z][A-Z0-9_]*$|[{$…]/.test(value) ? whole : `${begin}${value.slice(0, 4)}…${end}`,

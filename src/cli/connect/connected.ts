@@ -1,4 +1,4 @@
-// What was written into the files of clients, so that it can be taken back: kept with this user's own settings.
+// Remembers what was written into the files of clients, so that it can be undone. Stored with this user's own settings.
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,20 +11,20 @@ import { type SettingsFormat, valueAt, withSettings } from "./settings-text.ts";
 
 const change = z.object({
   path: z.array(z.string()),
-  /** What was there; missing: nothing. */
+  /** The value before; missing if there was none. */
   before: z.unknown().optional(),
-  /** Digest of what was written: it may be a key. */
+  /** A digest of the written value, which may be a key. */
   written: z.string(),
 });
 const entry = z.object({
   file: z.string(),
   isNew: z.boolean(),
   changes: z.array(change),
-  /** That of the file before; missing: there was none. */
+  /** The mode of the file before; missing if there was no file. */
   mode: z.number().optional(),
-  /** Digest of the file as it was before anything was written; missing: there was none. */
+  /** A digest of the file before the first write; missing if there was no file. */
   original: z.string().optional(),
-  /** Digest of the file as it was left; missing: somebody else has changed it between two times. */
+  /** A digest of the file after the last write; missing if somebody else changed it in between. */
   left: z.string().optional(),
 });
 const content = z.object({ connected: z.record(z.string(), entry) });
@@ -40,7 +40,7 @@ export class ConnectedFiles {
     this.path = join(folder, "connected.json");
   }
 
-  /** By the name of what is remembered: the id of a client, or that of another file of it. Throws a CliError where it cannot be understood. */
+  /** By name: the id of a client, or the id of another file of it. Throws a CliError if the record cannot be parsed. */
   read(): Map<string, ConnectedFile> {
     let text: string;
     try {
@@ -65,7 +65,7 @@ export class ConnectedFiles {
 }
 
 export interface Written {
-  /** The file before; undefined: there is none. */
+  /** The earlier text of the file, or undefined without one. */
   text: string | undefined;
   after: string;
   mode?: number | undefined;
@@ -73,7 +73,7 @@ export interface Written {
   settings: readonly Setting[];
 }
 
-/** What is to be remembered of settings that are about to be written; `earlier`: of the same file, where some stand there already. */
+/** The record of settings that are about to be written. `earlier` is the record of the same file, if it has one. */
 export function rememberedOf(
   format: SettingsFormat,
   { text, file, settings, after, mode }: Written,
@@ -84,11 +84,11 @@ export function rememberedOf(
   const changes = settings.map(({ path, value }) => {
     const now = valueAt(table, path);
     const ours = known?.changes.find((one) => Bun.deepEquals(one.path, path));
-    // What we wrote ourselves is not what its owner had.
+    // A value that we wrote is not the owner's original.
     const before = ours && ours.written === digestOf(now) ? ours.before : now;
     return { path: [...path], ...(before === undefined ? {} : { before }), written: digestOf(value) };
   });
-  // What was written there for another purpose is taken back with it.
+  // Settings written there for another purpose are undone with it.
   const others = (known?.changes ?? []).filter((one) => !settings.some(({ path }) => Bun.deepEquals(path, one.path)));
   const first = { isNew: text === undefined, mode, original: text === undefined ? undefined : digestOf(text) };
   const { isNew, mode: firstMode, original } = known ?? first;
@@ -101,13 +101,16 @@ export function rememberedOf(
   };
 }
 
-/** Whether the file is as it was left, and what is kept of it as it was before: then it can be that again, to the byte. */
+/**
+ * Whether the file is unchanged since the last write and its original is kept, so that it can be restored byte for
+ * byte.
+ */
 export function isAsLeft({ isNew, left, original }: ConnectedFile, text: string, kept: string | undefined): boolean {
   if (left === undefined || left !== digestOf(text)) return false;
   return isNew || (kept !== undefined && digestOf(kept) === original);
 }
 
-/** The text as it would be without what was written; `kept`: settings that somebody has changed since, which stay. */
+/** Returns the text without the written settings. `kept` lists settings that somebody has changed since, which stay. */
 export function undone(
   format: SettingsFormat,
   text: string,
@@ -123,7 +126,7 @@ export function undone(
     return [];
   });
   const left = withSettings(format, text, settings);
-  // A table that was made for a setting goes with the last one in it.
+  // A table made for a setting is removed with its last setting.
   const emptied = new Set(changes.filter(({ path }) => path.length > 1).map(({ path }) => path[0] ?? ""));
   const empty = [...emptied].filter((name) => {
     const value = valueAt(format.parse(left), [name]);

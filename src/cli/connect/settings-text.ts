@@ -1,17 +1,17 @@
-// A client's configuration as text, in which settings are read, set and taken out with everything else left as it is.
+// Reads, sets and removes settings in a client's configuration text and leaves everything else unchanged.
 import { applyEdits, modify, type ParseError, parse, printParseErrorCode } from "jsonc-parser";
 import type { Setting } from "./clients.ts";
 import { setInToml } from "./toml-text.ts";
 
-/** A format of such files. */
+/** The format of such files. */
 export interface SettingsFormat {
   /** Throws a SettingsError that names the line. */
   parse(text: string): Record<string, unknown>;
-  /** The text with this value; undefined: without the setting. Comments and the order of everything else stay. */
+  /** Returns the text with this value, or without the setting if undefined. Comments and order stay. */
   set(text: string, path: readonly string[], value: unknown): string;
 }
 
-/** A file that cannot be understood, or not be changed without a loss. */
+/** A file that cannot be parsed, or not be changed without a loss. */
 export class SettingsError extends Error {}
 
 const json: SettingsFormat = {
@@ -33,7 +33,7 @@ const json: SettingsFormat = {
   },
 };
 
-/** Some editors begin a file with the mark of UTF-8's byte order. */
+/** Some editors begin a file with a UTF-8 byte-order mark. */
 function withoutMark(text: string): { mark: string; own: string } {
   const mark = text.startsWith("\ufeff") ? "\ufeff" : "";
   return { mark, own: text.slice(mark.length) };
@@ -54,17 +54,17 @@ const toml: SettingsFormat = {
     }
   },
   set(text, path, value) {
-    // Line by line without their ends, which are those that most lines have.
+    // Works line by line, and restores the line ends that most lines have.
     const end = lineEndOf(text);
     const changed = setInToml(end === "\n" ? text : text.replaceAll("\r\n", "\n"), path, value);
     return end === "\n" ? changed : changed.replaceAll("\n", end);
   },
 };
 
-/** Looking for the line takes as many readings. */
+/** Finding the line parses the text once for each line. */
 const maxLines = 1_000;
 
-/** The first line up to which it cannot be understood, as what reads it does not say where. */
+/** Returns the first line that makes the text invalid, since the parser does not say which. */
 function faultyLine(text: string): string {
   const lines = text.split("\n");
   if (lines.length > maxLines) return "";
@@ -76,13 +76,13 @@ function faultyLine(text: string): string {
       return false;
     }
   };
-  // What goes over several lines is no fault of its first ones.
+  // A value over several lines is not a fault of its first lines.
   let good = lines.length - 1;
   while (good > 0 && !isGood(good)) good--;
   return `line ${good + 1}: `;
 }
 
-/** The end that most lines have. */
+/** The line end that most lines have. */
 function lineEndOf(text: string): "\n" | "\r\n" {
   const [all, windows] = [text.split("\n").length - 1, text.split("\r\n").length - 1];
   return 2 * windows > all ? "\r\n" : "\n";
@@ -91,8 +91,8 @@ function lineEndOf(text: string): "\n" | "\r\n" {
 export const settingsFormats: Readonly<Record<"json" | "toml", SettingsFormat>> = { json, toml };
 
 /**
- * The text with all settings. Throws a SettingsError where it cannot be understood, or where it would then say anything else
- * than before but for these.
+ * Returns the text with all settings. Throws a SettingsError if the text cannot be parsed, or if the result would
+ * change anything else.
  */
 export function withSettings(format: SettingsFormat, text: string, settings: readonly Setting[]): string {
   const expected = format.parse(text);
@@ -131,7 +131,7 @@ function putAt(table: Record<string, unknown>, path: readonly string[], value: u
   putAt(next, rest, value);
 }
 
-/** Without tables that have nothing in them: in some formats these are written down, in others they are not. */
+/** Without empty tables, which some formats write down and others do not. */
 function filled(table: Record<string, unknown>): Record<string, unknown> {
   const entries = Object.entries(table).map(([name, value]) => [name, isTable(value) ? filled(value) : value] as const);
   return Object.fromEntries(entries.filter(([, value]) => !isTable(value) || Object.keys(value).length > 0));

@@ -1,11 +1,12 @@
-// Sets a value in the text of a TOML file: one at the top, or a whole table of plain values; the rest stays as it is written.
+// Sets a value in the text of a TOML file: one at the top level, or a whole table of plain values. The rest stays as
+// written.
 
-/** A line that begins a table, and what is in its brackets. */
+/** Matches the line that begins a table and captures its name. */
 const header = /^\s*\[{1,2}\s*(.+?)\s*\]{1,2}\s*(?:#.*)?$/;
 
 /**
- * `path`: one name, of a value at the top; or several, of a table whose values are texts, numbers and truth values. Whoever
- * calls this reads the result again: a value over several lines, or a table that is written in dots, is not understood here.
+ * `path` is one name for a value at the top level, or several for a table of strings, numbers and booleans. The caller
+ * must check the result: multi-line values and dotted tables are not supported here.
  */
 export function setInToml(text: string, path: readonly string[], value: unknown): string {
   const lines = text === "" ? [] : text.replace(/\n$/, "").split("\n");
@@ -20,7 +21,7 @@ function withTopValue(lines: readonly string[], name: string, value: unknown): s
   if (value === undefined) return at < 0 ? [...lines] : lines.toSpliced(at, 1);
   const line = `${bare(name)} = ${literal(value)}`;
   if (at >= 0) return lines.toSpliced(at, 1, line + commentOf(lines[at] ?? ""));
-  // Behind the last value at the top, so that a comment on the first table stays with it.
+  // After the last top-level value, so that a comment on the first table stays with it.
   const last = lines.findLastIndex((one, index) => index < top && keyOf(one) !== undefined);
   return lines.toSpliced(last + 1, 0, line, ...(last < 0 && lines.length > 0 && lines[0] !== "" ? [""] : []));
 }
@@ -35,7 +36,7 @@ function withTable(lines: readonly string[], path: readonly string[], value: unk
   if (start < 0) return body.length === 0 ? [...lines] : [...lines, ...(lines.length > 0 ? [""] : []), ...body];
   const next = lines.findIndex((line, index) => index > start && header.test(line));
   let end = next < 0 ? lines.length : next;
-  // Blank lines and comments before the next table are that one's.
+  // Blank lines and comments before the next table belong to that table.
   while (end > start + 1 && /^\s*(?:#.*)?$/.test(lines[end - 1] ?? "")) end--;
   const before = body.length === 0 && lines[start - 1] === "" ? start - 1 : start;
   return lines.toSpliced(before, end - before, ...body);
@@ -46,7 +47,7 @@ function keyOf(line: string): string | undefined {
   return match?.[1] ?? match?.[2] ?? match?.[3];
 }
 
-/** The comment of a line whose value ends in it. */
+/** The comment at the end of a line that has a complete value. */
 function commentOf(line: string): string {
   return /^[^=]*=\s*(?:"(?:[^"\\]|\\.)*"|'[^']*'|[^"'#[{]*?)(\s*#.*)$/.exec(line)?.[1] ?? "";
 }
@@ -60,7 +61,7 @@ function bare(name: string): string {
   return /^[\w-]+$/.test(name) ? name : literal(name);
 }
 
-/** JSON's texts, numbers and truth values are TOML's as well, but for DEL, which it wants escaped. */
+/** JSON's strings, numbers and booleans are valid TOML, except that TOML requires DEL to be escaped. */
 function literal(value: unknown): string {
   return JSON.stringify(value).replaceAll("\u007f", "\\u007f");
 }

@@ -1,4 +1,4 @@
-// `headrace keys create`, `update` and `rotate`: what makes or changes a key.
+// `headrace keys create`, `update` and `rotate`: create or change a key.
 import { InvalidArgumentError } from "commander";
 import { z } from "zod";
 import { readCredentials, writeCredentials } from "../../storage/files/credentials-file.ts";
@@ -143,7 +143,7 @@ export const updateCommand = serverCommand({
 
 const defaultOverlapSeconds = 86_400;
 
-/** The tool's own key was replaced: where it was read from, the next command must find the new one. */
+/** The command's own key was replaced, so the new key is stored where the old one was read. */
 function keepOwnKey(connection: Connection, key: string): string {
   const { storedIn, keySource } = connection;
   const stored = storedIn === undefined ? undefined : readCredentials(storedIn);
@@ -165,7 +165,7 @@ interface Telling {
   nowSeconds: number;
 }
 
-/** The secret goes to standard output alone, so that a script can take it; people read the rest on standard error. */
+/** Only the secret goes to standard output, so that a script can take it. People read the rest on standard error. */
 function tellNewKey(terminal: Terminal, made: NewKey, { what, quiet, baseUrl, nowSeconds }: Telling): void {
   const { bold, dim } = terminal.err;
   const named = `Key "${printable(made.name)}" ${what} (${made.id})`;

@@ -1,4 +1,4 @@
-// API keys as the API describes them, and which one a person means.
+// API keys as the API describes them: finds the key that a person means.
 import { z } from "zod";
 import { environments, showsAs } from "../../domain/api-key.ts";
 import { byWire, keyAmounts } from "../../domain/limits/amounts.ts";
@@ -50,14 +50,14 @@ export function shownKey({ prefix, last4 }: Pick<ListedKey, "prefix" | "last4">)
   return `${prefix}…${last4}`;
 }
 
-/** Whether the command itself is using this key: without it, the next command has none. */
+/** Whether the command itself uses this key: if it is removed, the next command has none. */
 export function isOwnKey(connection: Connection, key: ListedKey): boolean {
   return showsAs(connection.apiKey, key);
 }
 
 const wholeKey = new RegExp(`sk_(?:${environments.join("|")})_hr_[0-9A-Za-z]{36}`);
 
-/** Throws a CliError where an argument holds a whole key, without repeating it. */
+/** Throws a CliError if an argument contains a whole key, without repeating it. */
 export function refuseSecret(argument: string): void {
   if (!wholeKey.test(argument)) return;
   throw new CliError(
@@ -66,7 +66,7 @@ export function refuseSecret(argument: string): void {
   );
 }
 
-/** What the argument says, or standard input where it is `-`. Refuses a whole key in an argument. */
+/** The argument, or standard input if it is `-`. Refuses a whole key as an argument. */
 export async function readKeyArgument(
   argument: string,
   input: CliInput,
@@ -87,8 +87,8 @@ export async function readKeyArgument(
 
 /**
  * The one key that `wanted` means: an id, a name, the last four characters, or a whole key (from standard input, see
- * `readKeyArgument`), which is compared by what may be shown of it and never sent. Of several, the active one. Rejects
- * with a CliError that lists the candidates where that leaves more than one.
+ * `readKeyArgument`), which is compared by its visible part and never sent. Prefers the active key. Rejects with a
+ * CliError that lists the candidates if several remain.
  */
 export async function findKey(connection: Connection, wanted: string, signal: AbortSignal): Promise<FoundKey> {
   const direct = wanted.startsWith("key_") ? await records.withId(connection, wanted, signal) : undefined;

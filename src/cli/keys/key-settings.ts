@@ -1,4 +1,4 @@
-// Options that say what a key may do, and the fields of the API that they become.
+// Options for what a key may do, and the API fields that they become.
 import { InvalidArgumentError } from "commander";
 import { amountText, type ByName, byName, byWire, type KeyAmount, keyAmounts } from "../../domain/limits/amounts.ts";
 import type { GivenQuotaRule } from "../../domain/limits/quota-rules.ts";
@@ -8,7 +8,7 @@ import { accountScopes, defaultScopes, scopeMeanings } from "../../domain/scope.
 import { parseDate, parseSpan, parseTime } from "../terminal/figures.ts";
 import { parseQuotas } from "./quota-view.ts";
 
-/** What is undefined was not given. Commander turns null into an empty text, so "none" stands for what is cleared. */
+/** Undefined if not given. "none" clears a value, since Commander turns null into an empty text. */
 export interface KeySettings extends Partial<ByName<KeyAmount, number | None>> {
   scopes?: string[];
   expires?: Expiry | None;
@@ -27,17 +27,17 @@ export interface KeySettings extends Partial<ByName<KeyAmount, number | None>> {
 
 type None = "none";
 
-/** A span counts from when the request is made. */
+/** A span counts from the request. */
 export type Expiry = { inSeconds: number } | { at: number };
 
-/** What can be said of keys, for `--help`. */
+/** What `--help` says about scopes. */
 export const scopesHelp = `Scopes:
 ${accountScopes.map((scope) => `  ${scope.padEnd(12)}  ${scopeMeanings[scope]}`).join("\n")}`;
 
 /** How lists of tools are written. */
 export const toolsForm = "server or server/tool, or a prefix ending in *, separated by commas; none, or all";
 
-/** `clearable`: the key exists already, and what it has can be taken away again with `none`. */
+/** `clearable`: the key exists already, and `none` clears a setting. */
 export function keySettings({ clearable }: { clearable: boolean }) {
   const scopesDefault = clearable ? "" : ` (default: ${defaultScopes.join(",")})`;
   const none = clearable ? ", or none" : "";
@@ -95,7 +95,7 @@ export function keySettings({ clearable }: { clearable: boolean }) {
   } as const;
 }
 
-/** The fields of a request that creates a key: a span is left to the server's clock. */
+/** The fields of a request that creates a key. The server's clock resolves a span. */
 export function creationFields(settings: KeySettings): Record<string, unknown> {
   const { expires } = settings;
   const expiry =
@@ -108,11 +108,11 @@ export function creationFields(settings: KeySettings): Record<string, unknown> {
   return { ...Object.fromEntries(given), ...expiry };
 }
 
-/** The fields of a request that changes a key, null where it clears; empty where no option was given. */
+/** The fields of a request that changes a key, null to clear. Empty if no option was given. */
 export function changeFields(settings: KeySettings, nowMs: number): Record<string, unknown> {
   const { expires, rateLimit } = settings;
   const fields = commonFields(settings);
-  // A window without a limit says nothing.
+  // A window without a limit has no meaning.
   if (rateLimit === "none") fields["rate_limit_window"] = null;
   if (expires === undefined) return fields;
   if (expires === "none") return { ...fields, expires_at: null };
@@ -148,7 +148,7 @@ export function parseNames(text: string): string[] {
   return names;
 }
 
-/** To the API a list that bounds nothing is none, and an empty one has no tool. */
+/** The API represents a list without a restriction as null, and an empty list has no tool. */
 export function parseTools(text: string): string[] | None {
   if (text === "all") return "none";
   return text === "none" ? [] : parseNames(text);
@@ -172,7 +172,7 @@ function parseResponseCache(text: string): ResponseCache | None {
   throw new InvalidArgumentError("It must be on, off or model.");
 }
 
-/** A date alone means its end in this machine's time zone: the key still works on that day. */
+/** A date alone means the end of that day in this machine's time zone. */
 export function parseExpiry(text: string): Expiry | None {
   if (text === "never" || text === "none") return "none";
   const inSeconds = parseSpan(text);

@@ -1,19 +1,19 @@
-// How a key is shown to a person.
+// Shows a key to a person.
 import { type KeyAmount, keyAmounts } from "../../domain/limits/amounts.ts";
 import { formatCount, formatRelative, formatSpan, formatTimeAndRelative, formatUsd } from "../terminal/figures.ts";
 import { formatFacts, printable, type Terminal } from "../terminal/terminal.ts";
 import { type ListedKey, shownKey } from "./key-records.ts";
 import { quotaFacts, quotaWords } from "./quota-view.ts";
 
-/** `<key>` as commander reads it. */
+/** `<key>` as Commander reads it. */
 export const keyArgument = ["<key>", "id, name, last four characters, or - for standard input"] as const;
 
-/** What `<key>` may be, for every command that has one. */
+/** What `<key>` may be, for every command with one. */
 export const keyArgumentHelp = `\
 <key> is an id, a name or the last four characters of a key, where those fit one
 key only; with - it is read from standard input, and may be a whole key there.`;
 
-/** When a key ends, or ended, by whichever comes first. */
+/** When a key ends or ended, whichever of its ends comes first. */
 export function endsAs(key: ListedKey, nowSeconds: number): string {
   const { expires_at: expires, revoked_at: revoked } = key;
   if (key.status === "revoked") return formatRelative(revoked, nowSeconds);
@@ -21,7 +21,7 @@ export function endsAs(key: ListedKey, nowSeconds: number): string {
   return expires ? formatRelative(expires, nowSeconds) : "never";
 }
 
-/** All that may be shown of a key, for a person. */
+/** Everything about a key that may be shown to a person. */
 export function printKey(terminal: Terminal, key: ListedKey, nowMs: number): void {
   const nowSeconds = Math.floor(nowMs / 1000);
   const { bold, green, yellow, red } = terminal.out;

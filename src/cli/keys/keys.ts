@@ -18,7 +18,7 @@ import {
 } from "./key-records.ts";
 import { endsAs, keyArgument, keyArgumentHelp, printKey } from "./key-view.ts";
 
-/** Columns that are shown at any width: name, key, status, last used, end. */
+/** The columns shown at any width: name, key, status, last used, end. */
 const narrowestTable = 5;
 
 const listCommand = serverCommand({
@@ -57,7 +57,7 @@ const showCommand = serverCommand({
     const { raw, key } = await ask(async (connection, signal) => {
       const found = await findKey(connection, name, signal);
       const { id, quotas, quotas_used: used } = found.key;
-      // A list does not have what was used.
+      // A list does not include the use.
       const isMore = quotas?.length && used == null;
       return (isMore ? await keyWithId(connection, id, signal) : undefined) ?? found;
     });
@@ -125,7 +125,7 @@ export const keysCommand = command({
   ],
 });
 
-/** The last columns are left out where a terminal is too narrow for them; `keys show` has them. */
+/** On a narrow terminal the last columns are left out; `keys show` has them. */
 function keysTable({ stdout, out }: Terminal, keys: readonly ListedKey[], nowSeconds: number): string {
   const rows = [
     ["NAME", "KEY", "STATUS", "LAST USED", "ENDS", "SCOPES", "ID"],

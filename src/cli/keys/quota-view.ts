@@ -1,4 +1,4 @@
-// How quotas are shown to a person, with what was used of them, and how they are written on the command line.
+// Shows quotas and their use to a person, and parses quotas on the command line.
 import { InvalidArgumentError } from "commander";
 import { z } from "zod";
 import { type GivenQuotaRule, namedSpans, spanText } from "../../domain/limits/quota-rules.ts";
@@ -30,7 +30,7 @@ type UsedQuota = z.infer<typeof usedQuota>;
 
 const barWidth = 20;
 
-/** The part of a limit that is used, as a bar and in figures. */
+/** The used part of a limit, as a bar and in numbers. */
 export function shareOf(
   { limit, used }: { limit?: number | null | undefined; used: number },
   format: (value: number) => string,
@@ -40,7 +40,7 @@ export function shareOf(
   return `${barOf({ limit, used }, unicode)}, ${format(used)} of ${format(limit)}`;
 }
 
-/** The part alone: `█████░░░░░░░░░░░░░░░ 25 %`. */
+/** The used part only: `█████░░░░░░░░░░░░░░░ 25 %`. */
 export function barOf({ limit, used }: { limit: number; used: number }, unicode: boolean): string {
   const share = limit === 0 ? 1 : Math.min(1, used / limit);
   const filled = Math.round(share * barWidth);
@@ -48,7 +48,7 @@ export function barOf({ limit, used }: { limit: number; used: number }, unicode:
   return `${full.repeat(filled) + empty.repeat(barWidth - filled)} ${Math.floor(share * 100)} %`;
 }
 
-/** One for each: what it is of, and how much is used. */
+/** One fact per quota: what it limits, and how much is used. */
 export function quotaFacts(
   quotas: readonly UsedQuota[],
   unicode: boolean,
@@ -66,7 +66,7 @@ export function quotaFacts(
   });
 }
 
-/** Quotas of which it is not known what was used, in the words in which they are given. */
+/** Quotas whose use is unknown, as they are written on the command line. */
 export function quotaWords(quotas: readonly z.infer<typeof givenQuota>[]): string {
   return quotas
     .map(({ unit, amount, per: span, window, hard_stop: isHard, ...which }) => {
@@ -76,7 +76,7 @@ export function quotaWords(quotas: readonly z.infer<typeof givenQuota>[]): strin
     .join(", ");
 }
 
-/** What of its owner's requests it counts, where not all of them. */
+/** Which of the owner's requests it counts, if not all. */
 function countedOf({ models, tag }: Pick<z.infer<typeof givenQuota>, "models" | "tag">, between: string): string {
   return (models ? ` for ${models.join(between)}` : "") + (tag == null ? "" : ` tagged ${tag}`);
 }

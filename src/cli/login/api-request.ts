@@ -1,4 +1,4 @@
-// Sends requests of commands to the HTTP API and explains what goes wrong.
+// Sends requests of commands to the HTTP API and explains errors.
 import { z } from "zod";
 import { CliError, printable } from "../terminal/terminal.ts";
 import type { Connection } from "./connection.ts";
@@ -7,21 +7,21 @@ export interface ApiRequest {
   method?: "GET" | "POST" | "PATCH" | "DELETE";
   /** Sent as JSON. */
   body?: unknown;
-  /** Sent as a form, in place of `body`. */
+  /** Sent as a form instead of `body`. */
   form?: Readonly<Record<string, string>>;
   accept?: string;
-  /** Beside those that are always sent. */
+  /** Sent in addition to the usual headers. */
   headers?: Readonly<Record<string, string>>;
-  /** Bounds the whole exchange; null: no bound, for answers that take as long as they take. */
+  /** Limits the whole exchange; null for none, for answers that take any time. */
   timeoutMs?: number | null;
 }
 
-/** The server answered, and refused. */
+/** The server answered with a refusal. */
 export class ApiError extends CliError {
   readonly status: number;
-  /** The API's error code; undefined where the answer is none of this API's. */
+  /** The API's error code. Undefined if the answer is not from this API. */
   readonly code: string | undefined;
-  /** In the API's own words; undefined with `code`. */
+  /** The API's own message. Undefined together with `code`. */
   readonly reason: string | undefined;
 
   constructor(message: string, status: number, told?: { code?: string | undefined; message: string }) {
@@ -35,7 +35,7 @@ export class ApiError extends CliError {
 const requestTimeoutMs = 30_000;
 const pageSize = 100;
 
-/** Rejects with a CliError where no answer comes, or with the reason of `signal`. Whatever the status. */
+/** Returns the response with any status. Rejects with a CliError if none comes, or with the reason of `signal`. */
 export async function send(
   connection: Pick<Connection, "baseUrl"> & Partial<Connection>,
   path: string,
@@ -48,7 +48,8 @@ export async function send(
   const token = await login.token(signal);
   const response = await sendWith(token, url, baseUrl, signal, request);
   if (response.status !== 401) return response;
-  // Before its end, as when the server was given another address: a new one is good where the login still is.
+  // A token may be rejected before its end, for example after the server's address changed. A new one works if the
+  // login still exists.
   await response.body?.cancel();
   return sendWith(await login.tokenAfter(token, signal), url, baseUrl, signal, request);
 }
@@ -70,9 +71,9 @@ async function sendWith(
         ...(body === undefined ? {} : { "content-type": "application/json" }),
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      // Its type is set with it.
+      // fetch sets the content type of a form.
       ...(form === undefined ? {} : { body: new URLSearchParams(form) }),
-      // The key must not follow a redirect to somewhere else.
+      // A redirect must not take the key elsewhere.
       redirect: "manual",
       signal: timeoutMs === null ? signal : AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
       // Bun's own limit of five minutes would end a long answer.
@@ -84,7 +85,7 @@ async function sendWith(
   }
 }
 
-/** The text of a successful answer. Rejects with an ApiError for any other, and as `send` does. */
+/** The text of a successful response. Rejects with an ApiError for any other, and like `send`. */
 export async function requestText(
   connection: Connection,
   path: string,
@@ -97,7 +98,7 @@ export async function requestText(
   throw refusal(response.status, text, connection);
 }
 
-/** The JSON of a successful answer; rejects as `requestText` does. */
+/** The JSON of a successful response. Rejects like `requestText`. */
 export async function requestJson(
   connection: Connection,
   path: string,
@@ -111,7 +112,7 @@ export async function requestJson(
 
 const page = z.object({ data: z.array(z.unknown()), last_id: z.string().nullish(), has_more: z.boolean().optional() });
 
-/** The entries of all pages of a list, as the API gives them. `path` may have a query of its own. */
+/** The entries of all pages of a list, as the API returns them. `path` may have a query. */
 export async function requestList(connection: Connection, path: string, signal: AbortSignal): Promise<unknown[]> {
   const first = path.includes("?") ? "&" : "?";
   const entries: unknown[] = [];
@@ -124,16 +125,16 @@ export async function requestList(connection: Connection, path: string, signal: 
       "list",
     );
     entries.push(...data);
-    // A server that names the same page again would keep us here for ever.
+    // A server that names the same page again would cause an endless loop.
     if (!has_more || data.length === 0 || !last_id || last_id === after) return entries;
     after = last_id;
   }
 }
 
-// Unchecked entries: --json passes on what this version does not know.
+// Entries are not checked, since --json passes on fields unknown to this version.
 const wholeList = z.object({ data: z.array(z.unknown()) });
 
-/** The entries of a list that comes in one answer, as the API gives them. */
+/** The entries of a list in one response, as the API returns them. */
 export async function requestWholeList(
   connection: Connection,
   path: string,
@@ -143,7 +144,7 @@ export async function requestWholeList(
   return understood(wholeList, await requestJson(connection, path, signal), connection, what).data;
 }
 
-/** What the schema reads of an answer; throws a CliError that says what was expected. */
+/** Parses a response with the schema. Throws a CliError that says what was expected. */
 export function understood<Schema extends z.ZodType>(
   schema: Schema,
   json: unknown,
@@ -158,7 +159,7 @@ export function understood<Schema extends z.ZodType>(
   );
 }
 
-/** The body as text; a connection that breaks meanwhile is told as one. */
+/** The body as text. A connection that breaks is reported as such. */
 export async function bodyText(response: Response, baseUrl: string, signal: AbortSignal): Promise<string> {
   try {
     return await response.text();
@@ -168,7 +169,7 @@ export async function bodyText(response: Response, baseUrl: string, signal: Abor
   }
 }
 
-/** The failure that a response with an error status tells of. */
+/** The failure that a response with an error status describes. */
 export async function failure(response: Response, connection: Connection, signal: AbortSignal): Promise<ApiError> {
   return refusal(response.status, await bodyText(response, connection.baseUrl, signal), connection);
 }
@@ -188,7 +189,7 @@ function refusal(status: number, body: string, { baseUrl, keySource, login }: Co
     return new ApiError(message, status, told);
   }
   if (told) {
-    // Whoever comes here first has the first key, which does not operate.
+    // Newcomers use the first key, which does not operate.
     const hint = told.message.endsWith(": admin:manage")
       ? ". It takes an operator's key: on the server's machine, HEADRACE_API_KEY=$(headrace operator-key --quiet)"
       : "";
@@ -203,7 +204,7 @@ function notThisApi(status: number, baseUrl: string): ApiError {
   return new ApiError(message, status);
 }
 
-/** No status came, or the answer broke off. */
+/** No status arrived, or the answer broke off. */
 export function unreachable(error: unknown, baseUrl: string, timeoutMs: number | null = requestTimeoutMs): CliError {
   if (error instanceof Error && error.name === "TimeoutError") {
     return new CliError(`${baseUrl} did not answer within ${(timeoutMs ?? requestTimeoutMs) / 1000} s.`);

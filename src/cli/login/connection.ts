@@ -1,23 +1,26 @@
 // How a command reaches the server.
 
 export interface Connection {
-  /** Without a slash at its end; includes `/v1`. */
+  /** Includes `/v1`, without a slash at its end. */
   baseUrl: string;
-  /** The credential to send; for a login, the access token that it had when the command began; `login` gives the one to send. */
+  /**
+   * The credential to send. For a login it is the access token at the start of the command; `login` returns the current
+   * one.
+   */
   apiKey: string;
-  /** Where the key came from, for messages; of a login, `your login at …`. */
+  /** Where the key came from, for messages. For a login, `your login at …`. */
   keySource: string;
   login?: FreshTokens;
-  /** The data directory whose credentials.json has the key, where it came from there. */
+  /** The data directory whose credentials.json has the key, if it came from there. */
   storedIn?: string;
 }
 
-/** The access tokens of a login, made anew where they end. */
+/** The access tokens of a login, renewed when they end. */
 export interface FreshTokens {
-  /** When the token at hand ends, Unix seconds. */
+  /** When the current token ends, in Unix seconds. */
   readonly expiresAt: number;
-  /** One that lasts for a while. */
+  /** Returns a token that stays valid for a while. */
   token(signal: AbortSignal): Promise<string>;
-  /** Another one than `refused`. */
+  /** Returns another token than `refused`. */
   tokenAfter(refused: string, signal: AbortSignal): Promise<string>;
 }

@@ -1,4 +1,4 @@
-// Logins of this machine's user, one for each server, in the operating system's configuration folder.
+// The logins of this machine's user, one per server, in the operating system's configuration folder.
 import { chmod, open, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
@@ -18,13 +18,13 @@ const login = z.object({
 
 export type StoredLogin = z.infer<typeof login>;
 
-/** By origin of the server; the newest login is the last. */
+/** By origin of the server. The newest login is the last. */
 export type Logins = Map<string, StoredLogin>;
 
 const file = z.object({ logins: z.record(z.string(), login) });
 
 const lockWaitMs = 50;
-/** Longer than a renewal takes at most, during which a command holds the lock. */
+/** Longer than the longest renewal, during which a command holds the lock. */
 const maxLockWaitMs = 30_000;
 
 export class LoginStore {
@@ -36,7 +36,7 @@ export class LoginStore {
     this.path = join(folder, "login.json");
   }
 
-  /** Rejects with a CliError where the file cannot be read or understood. */
+  /** Rejects with a CliError if the file cannot be read or parsed. */
   async read(): Promise<Logins> {
     let text: string;
     try {
@@ -52,9 +52,9 @@ export class LoginStore {
   }
 
   /**
-   * Lets `work` change the logins, and writes them when it is done: one process at a time, from the reading on, so that no
-   * two renew the same login. Rejects, with nothing written, as `work` does, with the reason of `signal`, or with a
-   * CliError where the folder cannot be written.
+   * Lets `work` change the logins and writes them afterwards. One process at a time holds the lock from the reading on,
+   * so that no two renew the same login. Rejects, with nothing written, like `work`, with the reason of `signal`, or
+   * with a CliError if the folder cannot be written.
    */
   async change<Result>(signal: AbortSignal, work: (logins: Logins) => Promise<Result>): Promise<Result> {
     const release = await this.#lock(signal);
@@ -87,7 +87,7 @@ export class LoginStore {
     }
   }
 
-  /** In one step, and on the disk: the server takes the token that was renewed no more. */
+  /** Written atomically and flushed to disk, since the server no longer accepts the renewed token. */
   async #write(text: string): Promise<void> {
     await this.#writing(async () => {
       replaceFile(this.path, text);

@@ -33,7 +33,7 @@ const defaultIntervalSeconds = 5;
 const slowDownSeconds = 5;
 const maxIntervalSeconds = 60;
 const frameMs = 120;
-/** What is only tidying up is not waited for longer. */
+/** Cleaning up may not take longer. */
 const farewellMs = 5_000;
 
 const loginOptions = {
@@ -72,7 +72,7 @@ async function login(context: CliContext, options: LoginOptions): Promise<void> 
   const { terminal, configFolder, env } = context;
   const root = (await findServer(context, options)).replace(/\/v1$/, "");
   const store = new LoginStore(configFolder);
-  // A file that cannot be read is to be told before anybody goes to a browser.
+  // Reports an unreadable file before the person goes to a browser.
   await store.read();
   const made = await interruptible((signal) => signIn(context, root, options, signal)).catch((error: unknown) => {
     throw error instanceof Interrupted ? error.with("Interrupted. You are not signed in.") : error;
@@ -106,11 +106,11 @@ async function signIn(
     requireAccount(made, account);
     replaced = await keep(context, made, signal);
   } catch (error) {
-    // Nobody has these tokens from here on. Ctrl-C included: the login must not stay behind at the server.
+    // Nobody stores these tokens, also after Ctrl-C: the login must not remain at the server.
     await revoke({ base_url, refresh_token: tokens.refresh_token }, AbortSignal.timeout(farewellMs)).catch(() => {});
     throw error;
   }
-  // Nothing of an earlier login is to stay; that it could not be told to the server is no failure of this one.
+  // An earlier login must end. If the server cannot be told, this login still succeeds.
   if (replaced) await revoke(replaced, AbortSignal.timeout(farewellMs)).catch(() => {});
   return made;
 }
@@ -126,7 +126,7 @@ const deviceAuthorization = z.object({
 
 type DeviceAuthorization = z.infer<typeof deviceAuthorization>;
 
-/** Rejects with a CliError also where the page is not the server's own: there a person would type the code. */
+/** Rejects with a CliError also if the page is not on the server: the person would type the code there. */
 async function authorizeDevice(
   { issuer, deviceEndpoint }: AuthorizationServer,
   signal: AbortSignal,
@@ -155,7 +155,7 @@ function show({ terminal }: CliContext, device: DeviceAuthorization, account: st
   if (complete !== undefined) terminal.note(dim(`  With the code in it: ${printable(complete)}\n`));
 }
 
-/** Asks again and again, as fast as the server allows, until the person has decided or the code has expired. */
+/** Polls as fast as the server allows, until the person has decided or the code has expired. */
 async function awaitApproval(
   context: CliContext,
   server: AuthorizationServer,
@@ -176,7 +176,7 @@ async function awaitApproval(
   }
 }
 
-/** Seconds until the next try. Throws where there is nothing more to wait for. */
+/** The seconds until the next try. Throws if waiting is useless. */
 function nextInterval(error: unknown, seconds: number): number {
   if (error instanceof OAuthRefusal) {
     const { code, status } = error;
@@ -188,11 +188,11 @@ function nextInterval(error: unknown, seconds: number): number {
   } else if (!(error instanceof CliError) || error instanceof Interrupted) {
     throw error;
   }
-  // RFC 8628, 3.5: a server that is away for a moment is asked less often, and the person need not begin again.
+  // RFC 8628, 3.5: an unreachable server is asked less often, and the person need not start again.
   return Math.max(seconds, Math.min(seconds * 2, maxIntervalSeconds));
 }
 
-/** Draws for whoever watches that it still waits, and until when; a log gets one line. */
+/** Shows that the command still waits, and until when. A log gets one line. */
 async function whileWaiting<Result>(
   { terminal, nowMs }: CliContext,
   { expires_in }: DeviceAuthorization,
@@ -243,12 +243,12 @@ function requireAccount({ account }: StoredLogin, wanted: string | undefined): v
   );
 }
 
-/** Gives the login in whose place it stands. */
+/** Returns the login that was replaced. */
 function keep({ configFolder }: CliContext, made: StoredLogin, signal: AbortSignal): Promise<StoredLogin | undefined> {
   const { origin } = new URL(made.base_url);
   return new LoginStore(configFolder).change(signal, async (logins) => {
     const replaced = logins.get(origin);
-    // Anew, so that it is the last: that one is used where no server is named.
+    // Inserted again, so that it is the last: that one is used if no server is named.
     logins.delete(origin);
     logins.set(origin, made);
     return replaced;

@@ -34,7 +34,9 @@ export const logoutCommand = command({
   },
 });
 
-/** Under the lock, so that no command renews meanwhile what is revoked here. Gives why the server could not be told. */
+/**
+ * Holds the lock, so that no command renews the login while it is revoked. Returns why the server could not be told.
+ */
 function end(
   { configFolder }: CliContext,
   login: StoredLogin,
@@ -49,7 +51,7 @@ function end(
   });
 }
 
-/** RFC 7009. Gives what went wrong; undefined where the login has ended. Rejects with the reason of `signal`. */
+/** RFC 7009. Returns what went wrong, or undefined if the login has ended. Rejects with the reason of `signal`. */
 export async function revoke(
   { base_url, refresh_token }: Pick<StoredLogin, "base_url" | "refresh_token">,
   signal: AbortSignal,

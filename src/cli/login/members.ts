@@ -33,7 +33,7 @@ const ownSession = z.object({
   accounts: z.array(z.object({ id: z.string(), membership_id: z.string() })),
 });
 
-/** Somebody who is in the account, or who may come. */
+/** A member of the account, or an invited person. */
 interface Found {
   kind: "member" | "invitation";
   one: { id: string; email: string };
@@ -99,7 +99,7 @@ Anyone who has the link can join. Send it over a private channel.`,
       const made = understood(newInvitation, answer, connection, "new invitation");
       if (made.link !== null) terminal.print(printable(made.link));
       if (options.quiet) {
-        // With nothing at all, nobody would know why there is no link, or whether the address was the right one.
+        // Without any output nobody would know why there is no link, or whether the address was right.
         if (made.link === null) terminal.note(`Mailed to ${printable(made.email)}.`);
         return;
       }
@@ -269,7 +269,7 @@ function parseRole(text: string): Role {
   throw new InvalidArgumentError(`It must be one of ${roles.join(", ")}.`);
 }
 
-/** Oneself, by whom no list is needed: members see none, and may leave. */
+/** Finds the caller without a list: members may not see the list, but may leave. */
 async function findSelf(connection: Connection, who: string, signal: AbortSignal): Promise<Found | undefined> {
   const { person, account, accounts } = understood(
     ownSession,
@@ -282,7 +282,7 @@ async function findSelf(connection: Connection, who: string, signal: AbortSignal
   return isMeant ? { kind: "member", one: { ...person, id: own.membership_id } } : undefined;
 }
 
-/** By id or address: a member before an invitation. Rejects with a CliError where there is nobody. */
+/** Finds by id or address, members before invitations. Rejects with a CliError if there is none. */
 async function findOne(connection: Connection, who: string, signal: AbortSignal): Promise<Found> {
   refuseSecret(who);
   const wanted = who.trim().toLowerCase();
@@ -298,7 +298,7 @@ async function findOne(connection: Connection, who: string, signal: AbortSignal)
   );
 }
 
-/** Rejects with a CliError for who has not joined yet: there is nothing to change. */
+/** Rejects with a CliError for a person who has not joined yet, as there is nothing to change. */
 async function findMember(connection: Connection, who: string, signal: AbortSignal): Promise<Found["one"]> {
   const { kind, one } = await findOne(connection, who, signal);
   if (kind === "member") return one;

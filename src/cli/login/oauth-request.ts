@@ -3,7 +3,7 @@ import { z } from "zod";
 import { CliError, printable } from "../terminal/terminal.ts";
 import { bodyText, parseJson, send, understood } from "./api-request.ts";
 
-/** Addresses of one server, all of its own origin. */
+/** The endpoints of one server, all on its own origin. */
 export interface AuthorizationServer {
   /** The server's address without `/v1`. */
   issuer: string;
@@ -12,10 +12,10 @@ export interface AuthorizationServer {
   revocationEndpoint: string;
 }
 
-/** An error answer as RFC 6749, 5.2 has it, or none that can be read. */
+/** An error response by RFC 6749, 5.2, or one that cannot be parsed. */
 export class OAuthRefusal extends CliError {
   readonly status: number;
-  /** Such as `invalid_grant`; undefined where the answer is none of this kind. */
+  /** For example `invalid_grant`. Undefined if the response has another form. */
   readonly code: string | undefined;
 
   constructor(message: string, status: number, code: string | undefined) {
@@ -33,8 +33,8 @@ const metadata = z.object({
 });
 
 /**
- * RFC 8414. `root`: the address without `/v1`. Rejects with a CliError where the server is another than it was asked as,
- * or sends the tokens elsewhere (RFC 8414, 3.3: whoever answers for another could have itself given that one's tokens).
+ * RFC 8414. `root` is the address without `/v1`. Rejects with a CliError if the server names itself differently or
+ * sends tokens elsewhere (RFC 8414, 3.3): an impostor could otherwise get the other server's tokens.
  */
 export async function discover(root: string, signal: AbortSignal): Promise<AuthorizationServer> {
   const response = await send({ baseUrl: root }, "/.well-known/oauth-authorization-server", signal);
@@ -61,12 +61,12 @@ export async function discover(root: string, signal: AbortSignal): Promise<Autho
   };
 }
 
-/** Whether it is an http or https address of that server. */
+/** Whether it is an http or https address on that server. */
 export function isOfOrigin(address: string, root: string): boolean {
   return URL.canParse(address) && new URL(address).origin === new URL(root).origin;
 }
 
-/** The text of a success. Rejects with an OAuthRefusal for any other answer, and as `send` does. */
+/** Returns the text of a success. Rejects with an OAuthRefusal for any other response, and like `send`. */
 export async function postForm(
   endpoint: string,
   form: Readonly<Record<string, string>>,
@@ -93,7 +93,7 @@ const tokens = z.object({
 
 export type IssuedTokens = z.infer<typeof tokens>;
 
-/** RFC 6749, 5.1. Rejects as `postForm` does. */
+/** RFC 6749, 5.1. Rejects like `postForm`. */
 export async function requestTokens(
   { issuer, tokenEndpoint }: Pick<AuthorizationServer, "issuer" | "tokenEndpoint">,
   form: Readonly<Record<string, string>>,

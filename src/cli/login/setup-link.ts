@@ -1,4 +1,4 @@
-// `headrace setup-link`: makes the link with which whoever has the data directory creates an operator's sign-in.
+// `headrace setup-link`: creates the link with which anybody who has the data directory creates an operator's sign-in.
 import { loadDatabaseUrl, loadPublicUrl } from "../../config/config.ts";
 import { makeSetupLink } from "../../maintenance/setup-link.ts";
 import { command, dataDirOption } from "../command.ts";

@@ -1,4 +1,4 @@
-// The access token of a stored login: the one at hand while it lasts, then a new one for the login's refresh token.
+// The access token of a stored login: the current one while it is valid, then a new one for the login's refresh token.
 import { commandLineAppId } from "../../domain/people/app.ts";
 import { CliError } from "../terminal/terminal.ts";
 import { ApiError } from "./api-request.ts";
@@ -8,15 +8,15 @@ import { discover, type IssuedTokens, OAuthRefusal, requestTokens } from "./oaut
 export interface LoginTokensOptions {
   store: LoginStore;
   login: StoredLogin;
-  /** Milliseconds since the Unix epoch. */
+  /** Unix time in milliseconds. */
   nowMs(): number;
 }
 
-/** A token this near its end is replaced first: the request takes time, and clocks differ. */
+/** A token this near its end is replaced first, since the request takes time and clocks differ. */
 const renewBeforeMs = 60_000;
 /**
- * A server gives the same answer to the same request for 10 s after the first, in case that one's answer was lost: the
- * second must come before.
+ * A server repeats the answer to the same request for 10 s, in case the first answer was lost. The second request must
+ * come before that.
  */
 const renewalTimeoutMs = 7_000;
 
@@ -32,17 +32,17 @@ export class LoginTokens {
     this.#nowMs = nowMs;
   }
 
-  /** Unix seconds: of the access token at hand. */
+  /** Unix seconds at which the current access token ends. */
   get expiresAt(): number {
     return this.#login.expires_at;
   }
 
-  /** Rejects with an ApiError of 401 where the login has ended, or as the requests to the server do. */
+  /** Rejects with an ApiError of 401 if the login has ended, or like the requests to the server. */
   async token(signal: AbortSignal): Promise<string> {
     return this.#lasts(this.#login) ? this.#login.access_token : this.#renewed((login) => this.#lasts(login), signal);
   }
 
-  /** Another than `refused`, which the server took no longer before its end. Rejects as `token` does. */
+  /** Returns another token than `refused`, which the server rejected before its end. Rejects like `token`. */
   async tokenAfter(refused: string, signal: AbortSignal): Promise<string> {
     const differs = (login: StoredLogin) => login.access_token !== refused && this.#lasts(login);
     return differs(this.#login) ? this.#login.access_token : this.#renewed(differs, signal);
@@ -59,14 +59,14 @@ export class LoginTokens {
     return this.#renewal;
   }
 
-  /** Each refresh token works once, so all commands of this machine renew one after another. */
+  /** Each refresh token works once, so the commands on this machine renew one after another. */
   async #renew(isGood: (login: StoredLogin) => boolean, signal: AbortSignal): Promise<string> {
     const { base_url } = this.#login;
     const { origin } = new URL(base_url);
     this.#login = await this.#store.change(signal, async (logins) => {
       const stored = logins.get(origin);
       if (stored === undefined) throw new CliError(`You have signed out of ${base_url} meanwhile.`);
-      // Another command has renewed it while this one waited for its turn.
+      // Another command has renewed the login while this one waited.
       if (isGood(stored)) return stored;
       const nowMs = this.#nowMs();
       const { access_token, refresh_token, expires_in } = await refresh(stored, signal);
@@ -82,7 +82,7 @@ export class LoginTokens {
 async function refresh({ base_url, refresh_token }: StoredLogin, signal: AbortSignal): Promise<IssuedTokens> {
   const server = await discover(base_url.replace(/\/v1$/, ""), signal);
   const form = { grant_type: "refresh_token", refresh_token, client_id: commandLineAppId };
-  // Not ended by Ctrl-C: an answer that is given up takes the login with it.
+  // Not ended by Ctrl-C: abandoning the answer would lose the login.
   const ask = () => requestTokens(server, form, new AbortController().signal, renewalTimeoutMs);
   try {
     return await ask().catch((error: unknown) => {

@@ -1,4 +1,4 @@
-// How a backup's content is told in words.
+// Describes a backup's content in words.
 import { formatCount } from "../terminal/figures.ts";
 
 const named: Readonly<Record<string, readonly [one: string, many: string]>> = {
@@ -11,7 +11,7 @@ const named: Readonly<Record<string, readonly [one: string, many: string]>> = {
   responses: ["stored response", "stored responses"],
 };
 
-/** `2 accounts, 41 keys, 3 people, 10,234 requests`; what there is none of is left out. */
+/** `2 accounts, 41 keys, 3 people, 10,234 requests`, without zero counts. */
 export function countsText(counts: Readonly<Record<string, number>>): string {
   const parts = Object.entries(named).flatMap(([name, [one, many]]) => {
     const count = counts[name] ?? 0;

@@ -1,4 +1,4 @@
-// `headrace backup`: a copy of the records and of the usage on its way into them, while the server runs or without one.
+// `headrace backup`: copies the records and the usage that is not recorded yet, with or without a running server.
 import { existsSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { InvalidArgumentError } from "commander";
@@ -104,7 +104,7 @@ function requireEmbedded({ env }: CliContext): void {
 }
 
 interface Place {
-  /** That is for backups; undefined where only the one was named. */
+  /** The folder for backups. Undefined if one file was named. */
   folder: string | undefined;
   target: string;
 }
@@ -129,7 +129,7 @@ function placeOf(dataDir: string, path: string | undefined, { keep }: BackupFlag
 
 function secretsOf({ env }: CliContext, dataDir: string): KeyRing {
   const given = loadSecretsHex(env);
-  // Never one that is made now.
+  // Never creates a secret.
   if (given !== undefined || existsSync(secretFile(dataDir))) return loadSecrets(dataDir, given);
   throw new CliError(
     `There is no file ${secretFile(dataDir)} to include: set HEADRACE_SECRET to what the server is started with, or leave out --include-secret and keep it elsewhere.`,

@@ -1,4 +1,4 @@
-// `headrace migrate sqlite-to-postgres`: moves the records of a data directory to PostgreSQL, and says how to go on from there.
+// `headrace migrate sqlite-to-postgres`: moves the records of a data directory to PostgreSQL, and says what to do next.
 import { usdOf } from "../../base/money.ts";
 import { loadDatabaseUrl, loadSecretsHex } from "../../config/config.ts";
 import type { Recovered } from "../../ledger/ledger-recovery.ts";
@@ -47,7 +47,7 @@ async function migrate(context: CliContext, flags: { dataDir?: string; json?: bo
   }
   const startedMs = performance.now();
   const report = flags.json ? jsonReport(terminal) : textReport(terminal);
-  // Only here: a server that runs for months holds nothing of it in memory.
+  // Loaded here only, so that a long-running server does not keep it in memory.
   const { moveToPostgres } = await import("../../maintenance/move-to-postgres.ts");
   let moved: Moved;
   try {
@@ -96,7 +96,7 @@ function jsonReport(terminal: Terminal): Report {
   };
 }
 
-/** Drawn again for a person, a line now and then for a log. */
+/** Redraws a line for a person, and prints one now and then for a log. */
 function textReport(terminal: Terminal): Report {
   const { interactive, stderr } = terminal;
   const erase = () => void (interactive && stderr.write("\r\x1b[2K"));

@@ -1,4 +1,4 @@
-// `headrace restore`: puts a backup in the place of a data directory's records, and says what that means.
+// `headrace restore`: replaces a data directory's records with a backup, and says what that means.
 import { join, resolve } from "node:path";
 import { loadDatabaseUrl, loadSecretsHex } from "../../config/config.ts";
 import { formatBytes } from "../../engines/llama/byte-size.ts";
@@ -12,7 +12,7 @@ import { type Progress, startProgress } from "../terminal/progress.ts";
 import { CliError, interruptible, printable, type Terminal } from "../terminal/terminal.ts";
 import { countsText } from "./backup-view.ts";
 
-/** More are in the JSON. */
+/** The JSON has all of them. */
 const shownCredentials = 20;
 
 const restoreOptions = {
@@ -50,7 +50,7 @@ async function restore(context: CliContext, path: string, flags: OptionValues<ty
   const nowSeconds = Math.floor(context.nowMs() / 1000);
   const secretsHex = loadSecretsHex(context.env);
   let progress: Progress | undefined;
-  // Only here: a server that runs for months holds nothing of it in memory.
+  // Loaded here only, so that a long-running server does not keep it in memory.
   const { restoreBackup } = await import("../../maintenance/restore.ts");
   let restored: Restored;
   try {

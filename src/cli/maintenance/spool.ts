@@ -22,7 +22,7 @@ const drainCommand = command({
 nothing is counted twice; what is in the database is deleted from the directory.`,
   ],
   async run({ context, options, terminal }, directory) {
-    // Only here: a server that runs for months holds nothing of it in memory.
+    // Loaded here only, so that a long-running server does not keep it in memory.
     const { drainSpool } = await import("../../maintenance/spool-drain.ts");
     const { spool, settled, interrupted, damaged, unknown, tooOld } = await drainSpool({
       directory: resolve(directory),

@@ -1,4 +1,4 @@
-// `headrace models show`, `add`, `set` and `remove`: what operators declare of models at a server.
+// `headrace models show`, `add`, `set` and `remove`: the models that operators declare on a server.
 
 import type { ManagedModelWire } from "../../wire/models.ts";
 import { type Outcome, refuseNoChange } from "../command.ts";
@@ -85,7 +85,7 @@ export const removeCommand = serverCommand({
     const { file: asked = false, force = false } = call.options;
     if (asked && !file)
       throw new CliError(`No model ${id} was pulled to this server. See: headrace models list --files`);
-    // What is not whole is offered nowhere, so that nothing was declared of it but its file.
+    // An incomplete download is not offered, so nothing but its file was declared.
     if (file && (asked || file.state === "incomplete")) return removeFile(call, file, force);
     const declared = understoodModel(await call.request(modelPath(id)), await call.connect());
     if (file && declared.source !== "database") return removeFile(call, file, force);

@@ -1,4 +1,4 @@
-// The GGUF files of a server, as `headrace models list --files`, `show` and `remove` ask for them.
+// The GGUF files of a server, for `headrace models list --files`, `show` and `remove`.
 import { z } from "zod";
 import type { Fit } from "../../domain/models/memory-need.ts";
 import { formatBytes } from "../../engines/llama/byte-size.ts";
@@ -20,7 +20,7 @@ export const fitNames: Record<Fit, string> = {
 const fileList = z.object({ data: z.array(pulledModelShape), memory: modelMemoryShape });
 const path = "/admin/pulled-models";
 
-/** Rejects as `request` does: it takes an operator. */
+/** Rejects like `request`. Needs an operator. */
 async function readFiles({ request, connect }: ServerCall<unknown>) {
   return understood(fileList, await request(path), await connect(), "list of files");
 }
@@ -53,7 +53,7 @@ export async function listFiles(call: ServerCall<unknown>): Promise<Outcome> {
   return { json: { data: files, memory }, show };
 }
 
-/** What the disk of the server has of a model. */
+/** Prints what the server's disk has of a model. */
 export function printFile(terminal: Terminal, file: PulledModelWire): void {
   const { memory, architecture, parameters, quantization, context_length: context } = file;
   const facts: [string, string][] = [
@@ -74,7 +74,7 @@ export function printFile(terminal: Terminal, file: PulledModelWire): void {
   terminal.print(formatFacts(facts, terminal.out));
 }
 
-/** Asks, and deletes the file; it says what that frees. */
+/** Asks, deletes the file, and says how much space that frees. */
 export async function removeFile(call: ServerCall<unknown>, file: PulledModelWire, force: boolean): Promise<Outcome> {
   const { confirm, request, terminal } = call;
   const { id, bytes, in_use: inUse } = file;

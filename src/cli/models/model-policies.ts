@@ -1,4 +1,4 @@
-// Policies of a model on the command line: the options that set them, and how they are told.
+// The policies of a model on the command line: the options that set them, and their display.
 import { readFile } from "node:fs/promises";
 import { InvalidArgumentError } from "commander";
 import { cachedRequests } from "../../domain/models/policies/cache.ts";
@@ -48,7 +48,7 @@ type PolicyCall = Pick<
   "context" | "options"
 >;
 
-/** What the options say, single ones on top of the file; nothing where none was given. */
+/** The policies of the options, where single options override the file. Empty if none was given. */
 export async function policyFields(call: PolicyCall): Promise<{ policies?: PoliciesRequest | null }> {
   const { policies: path, continuation, overflow, cache, guardrails, shadow, split } = call.options;
   const said = { continuation: continuation && continuation === "on", overflow, cache, guardrails, shadow, split };
@@ -60,7 +60,7 @@ export async function policyFields(call: PolicyCall): Promise<{ policies?: Polic
   throw new CliError("--policies none takes all of them away; leave the other options out.", exitCodes.usage);
 }
 
-/** The server checks what is in it, and says what is wrong. */
+/** The server checks the content and reports errors. */
 async function readPolicies({ context, options }: PolicyCall, path: string): Promise<PoliciesRequest> {
   if (path === "-" && options.apiKeyStdin) {
     throw new CliError(
@@ -90,7 +90,7 @@ function parseShare(text: string): Share {
   throw new InvalidArgumentError("Give a model and its percent, such as next=10, or none.");
 }
 
-/** What stands alone, and what is given by a name; the server checks it all. */
+/** Splits into plain words and `name=value` parts. The server checks them. */
 function partsOf(text: string): { alone: string[]; named: [name: string, value: string][] } {
   const parts = parseNames(text);
   const named = parts.flatMap((part): [string, string][] => {
@@ -145,7 +145,7 @@ function numberIn(text = ""): number {
   throw new InvalidArgumentError(`Give a number (got ${text}).`);
 }
 
-/** A line each; none where there are no policies. */
+/** One line for each policy. */
 export function policyLines(policies: PoliciesRequest | null | undefined): string[] {
   const { continuation, overflow, cache, guardrails, shadow, split } = policies ?? {};
   return [

@@ -1,11 +1,11 @@
-// The options of a model's settings, and the members of a request that they become.
+// The options for a model's settings, and the request fields that they become.
 import { InvalidArgumentError } from "commander";
 import { type Environment, environments } from "../../domain/api-key.ts";
 import { capabilityNames } from "../../domain/models/capabilities.ts";
 import type { OptionValues } from "../command.ts";
 import { parseNames } from "../keys/key-settings.ts";
 
-/** "none" takes away what was set: Commander turns null into an empty text. */
+/** "none" clears a setting: Commander turns null into an empty text. */
 type OrNone<Value> = Value | "none";
 
 interface Deployment {

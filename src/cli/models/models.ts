@@ -1,4 +1,4 @@
-// `headrace models`: lists what a running server serves; what operators change of it is in model-changes.ts.
+// `headrace models`: lists the models that a running server serves. Operators' changes are in model-changes.ts.
 
 import { z } from "zod";
 import { byCapability, capabilityNames } from "../../domain/models/capabilities.ts";
@@ -70,7 +70,7 @@ const modelList = z.object({
       id: z.string(),
       owned_by: z.string().optional(),
       context_length: z.number().nullish(),
-      /** Id of the model, where the entry is an alias of it. */
+      /** The id of the model, if the entry is its alias. */
       alias_of: z.string().optional(),
       price: z.unknown().optional(),
       capabilities: z.object(byCapability(() => z.boolean().optional())).optional(),
@@ -107,7 +107,7 @@ async function listModels({ connect, request, terminal }: ServerCall<unknown>): 
       ["OWNER", ({ owned_by: owner }) => owner ?? "-"],
     ]);
   };
-  // The entries as they came: --json passes on what this version does not know.
+  // The entries as received, since --json passes on fields unknown to this version.
   return { json: (answer as { data: unknown[] }).data, show };
 }
 
@@ -127,7 +127,7 @@ async function listAllModels({ connect, ask, terminal }: ServerCall<unknown>): P
   return { json: raw, show };
 }
 
-/** With what is loaded of it, where its servers are started for requests. */
+/** Shows how many of its processes are loaded, if they are started on demand. */
 function stateText({ status, deployments }: ManagedModelWire): string {
   const states = new Set(deployments.flatMap(({ process }) => process ?? []));
   return [status, ...states].join(", ");

@@ -1,11 +1,11 @@
-// `headrace prices`: what public models cost at their vendors, from the list that is a part of the program.
+// `headrace prices`: shows vendors' prices of public models from the built-in list.
 import type { PriceWire } from "../../domain/models/price-text.ts";
 import { matchingPrices, priceList } from "../../prices/price-list.ts";
 import { command } from "../command.ts";
 import { formatCount, formatRate } from "../terminal/figures.ts";
 import { CliError, formatTable } from "../terminal/terminal.ts";
 
-/** More lines say less. */
+/** A longer list would not help. */
 const maxRows = 60;
 
 export const pricesCommand = command({
@@ -66,7 +66,7 @@ export const pricesCommand = command({
   },
 });
 
-/** Lines that can be put into headrace.yaml as they are. */
+/** Lines that can be pasted into headrace.yaml. */
 function yamlOf({ variants = [], ...rates }: PriceWire): string {
   const lines = ["price:", ...Object.entries(rates).map(([name, rate]) => `  ${name}: ${rate}`)];
   if (variants.length > 0) lines.push("  variants:", ...variants.map((variant) => `    - ${flowOf(variant)}`));

@@ -1,4 +1,4 @@
-// `headrace pull`: fetches a model from the Hugging Face hub and says how to use it.
+// `headrace pull`: downloads a model from the Hugging Face hub and says how to use it.
 import { formatBytes } from "../../engines/llama/byte-size.ts";
 import { minMemory } from "../../engines/llama/gguf/estimate.ts";
 import { defaultHubTiming } from "../../engines/llama/hub-request.ts";
@@ -70,7 +70,7 @@ async function pull(context: CliContext, source: string, options: PullOptions): 
   }
 }
 
-/** Adds what the person can do now; other errors stay as they are. */
+/** Adds what the person can do now. Other errors stay unchanged. */
 function explain(error: unknown, keptBytes: number, command: string): unknown {
   const resume = `${formatBytes(keptBytes)} are kept. To continue, run the same command again:\n  ${command}`;
   if (error instanceof Interrupted) return keptBytes > 0 ? error.with(`Interrupted. ${resume}`) : error;
@@ -87,13 +87,13 @@ function commandLine(source: string, options: PullOptions): string {
   return `headrace pull ${quoted(source)}${name}${dataDir}`;
 }
 
-/** For a POSIX shell. */
+/** Quotes for a POSIX shell. */
 function quoted(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
 interface PullView extends PullObserver {
-  /** Bytes on disk that a next run can continue from. */
+  /** The bytes on disk from which the next run can continue. */
   keptBytes: number;
   done(manifest: ModelManifest, alreadyThere: boolean): void;
   failed(error: unknown): void;

@@ -23,7 +23,7 @@ export const listCommand = command({
   ],
   async run({ context, options, terminal, nowSeconds }) {
     const models = await listPulledModels(await context.dataDir(options.dataDir));
-    // What a server has loaded is not known here: what other programs leave free counts.
+    // This command does not know what a server has loaded, so it counts the memory that other programs leave free.
     const here = { ...machineMemory(), evictable: 0, pinned: 0 };
     const show = () => {
       if (models.length === 0) {
@@ -63,7 +63,7 @@ export const rmCommand = command({
   async run({ context, options, terminal, confirm }, ids) {
     const dataDir = await context.dataDir(options.dataDir);
     const all = await listPulledModels(dataDir);
-    // Before anything is deleted: one mistyped id of several changes nothing.
+    // Checked before anything is deleted: one mistyped id of several changes nothing.
     const models = [...new Set(ids)].map((id) => all.find((model) => model.id === id) ?? unknown(id));
     const names = models.map(({ id, bytes }) => `${id} (${formatBytes(bytes)})`).join(", ");
     await confirm({
@@ -75,7 +75,7 @@ export const rmCommand = command({
     try {
       for (const { id } of models) removed.push((await removePulledModel(dataDir, id)) ?? unknown(id));
     } finally {
-      // Also what was deleted before one that is refused, such as a model that is being pulled.
+      // Also prints what was deleted before a refusal, such as a model that is being pulled.
       if (!options.json) {
         for (const { id, bytes } of removed) terminal.print(`${printable(id)} is deleted, ${formatBytes(bytes)}.`);
       } else if (removed.length > 0) terminal.print(JSON.stringify(removed.map(removedAsJson), undefined, 2));
@@ -97,7 +97,7 @@ function removedAsJson({ left, ...model }: RemovedModel) {
   return { ...asJson(model), left };
 }
 
-/** In the words of the API. */
+/** With the names of the API. */
 function asJson({ pulledAt, context, facts, memory, ...model }: PulledModel) {
   const { architecture = null, quantization = null, parameters = null } = facts ?? {};
   return {

@@ -1,4 +1,4 @@
-// Follows the configuration file of a running server: reads it again once a change of it is complete, and on SIGHUP.
+// Follows the configuration file of a running server: reads it again after a complete change, and on SIGHUP.
 import { statSync } from "node:fs";
 import type { Log } from "../../base/log.ts";
 import {
@@ -17,13 +17,13 @@ export interface FollowOptions {
   config: Config;
   server: RunningServer;
   log: Log;
-  /** Told of each configuration that was taken. */
+  /** Called with each accepted configuration. */
   reloaded(changed: ReloadableConfig): void;
 }
 
 /**
- * A wrong file is refused, and the running configuration stays. So does it where the file is empty: editors and tools that
- * write a file in place empty it first, and what was served must not be gone for that moment, or for good on a full disk.
+ * A wrong file is refused and the running configuration stays, also if the file is empty: tools that write a file in
+ * place empty it first, and the served configuration must not vanish for that moment, or for good on a full disk.
  */
 export function followConfigFile({ config, server, log, reloaded }: FollowOptions): void {
   const { path } = config.file;
@@ -45,7 +45,7 @@ export function followConfigFile({ config, server, log, reloaded }: FollowOption
       log.error("configuration_refused", { detail: error instanceof ConfigError ? message : stack });
     }
   };
-  // A terminal that closes sends it too, and that is no wish to reload.
+  // A closing terminal sends SIGHUP too, which does not mean a reload.
   if (!process.stdout.isTTY) process.on("SIGHUP", () => void reload());
   let taken = mark(path);
   let looked = taken;
@@ -53,7 +53,7 @@ export function followConfigFile({ config, server, log, reloaded }: FollowOption
     const now = mark(path);
     const isComplete = now === looked;
     looked = now;
-    // A file that is gone for a moment is being replaced; one that stays away changes nothing.
+    // A file that is missing for a moment is being replaced; one that stays away changes nothing.
     if (!isComplete || now === taken || now === undefined) return;
     taken = now;
     void reload();
@@ -70,7 +70,7 @@ function emptied(file: string): ConfigError {
   ]);
 }
 
-/** Time and size of the last change; undefined where there is no file. */
+/** The time and size of the last change, or undefined without a file. */
 function mark(path: string): string | undefined {
   const stats = statSync(path, { throwIfNoEntry: false });
   return stats && `${stats.mtimeMs} ${stats.size} ${stats.ino}`;

@@ -1,12 +1,12 @@
-// What a person sees of a machine that serves as a node: one line that is kept up to date, or, in a log, what changed.
+// What a person sees of a machine that serves as a node: one updated line, or the changes in a log.
 import type { UplinkView } from "../../nodes/uplink.ts";
 import { printable, type Terminal } from "../terminal/terminal.ts";
 
 const redrawMs = 500;
-/** Pieces of the line stay readable while they can be shown at all. */
+/** Below this width the parts of the line could not be read. */
 const minColumns = 40;
 
-/** Until the process ends; `stop` ends it in order. */
+/** Runs until the process ends. `stop` ends it cleanly. */
 export function showNode(
   terminal: Terminal,
   view: () => UplinkView | undefined,
@@ -18,7 +18,7 @@ export function showNode(
     const line = now ? lineOf(now, terminal) : "This machine has left its gateway.";
     const isOver = now === undefined || now.status === "refused";
     if (terminal.interactive && !isOver) {
-      // Some say 0 where they do not know.
+      // Some terminals report 0 if they do not know.
       const columns = Math.max(minColumns, terminal.stderr.columns || 80);
       const fitting = cut(line, columns - 1);
       if (fitting === shown) return;
@@ -32,7 +32,7 @@ export function showNode(
     terminal.note(line);
     if (!isOver) return;
     clearInterval(timer);
-    // Somebody has to hear of a node that is not let in; that it left was somebody's wish.
+    // A node that was refused must exit with an error; a node that left did what somebody wanted.
     if (now) process.exitCode = 1;
     void stop(now ? "node_refused" : "node_left");
   };
@@ -57,7 +57,7 @@ function lineOf(view: UplinkView, { interactive }: Terminal): string {
     ...[who, "connected", offered],
     approved > 0 ? `${approved} approved` : "",
     pending > 0 ? `${pending} waiting for approval` : "",
-    // It changes all the time, which a log need not say.
+    // It changes all the time, so a log does not show it.
     interactive ? `${running} running` : "",
   ];
   return parts.filter((part) => part !== "").join(" · ");

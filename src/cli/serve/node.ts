@@ -23,7 +23,7 @@ import { CliError, exitCodes, formatFacts, interruptible, printable } from "../t
 import { showNode } from "./node-face.ts";
 import { serveOptions, startServer } from "./serve.ts";
 
-/** How long a server that runs here already gets to connect before the command says that it has not yet. */
+/** How long a running server gets to connect before the command says that it has not connected yet. */
 const connectWaitMs = 10_000;
 const pollMs = 200;
 
@@ -120,7 +120,7 @@ export const nodeCommand = command({
 async function joinAndServe(context: CliContext, gatewayUrl: string, flags: JoinFlags): Promise<void> {
   const { terminal } = context;
   const { token: _, tokenStdin: __, name = defaultName(), ...serveOptions } = flags;
-  // What is wrong with the configuration must not cost the token.
+  // A fault in the configuration must not cost the token.
   const { dataDir } = await loadConfig({ flags: serveOptions as never, env: context.env });
   const joined = readNodeIdentity(dataDir);
   if (joined) {
@@ -204,7 +204,7 @@ async function waitForServer(context: CliContext, dataDir: string, identity: Nod
   });
 }
 
-/** Without what is secret: the key, and the password of a proxy. */
+/** Without the secrets: the key and the password of a proxy. */
 function shownOf({ private_key: _, proxy, ...shown }: NodeIdentity) {
   if (proxy === undefined) return shown;
   const url = URL.canParse(proxy) ? new URL(proxy) : undefined;

@@ -1,13 +1,13 @@
-// Gives memory back to the system once the server is quiet, as far as the mode allows.
+// Returns memory to the system once the server is quiet, as far as the mode allows.
 
 import type { Mode } from "../../config/options.ts";
 import { releaseProgramPages } from "../../installation/program-pages.ts";
 import type { RunningServer } from "../../server/serve.ts";
 
 const pollMs = 1_000;
-/** Requests in a second up to which a server counts as quiet, so that a monitor does not keep it busy. */
+/** A server counts as quiet up to this many requests in a second, so that a monitor does not keep it busy. */
 const maxQuietRequests = 10;
-/** A server in use pauses for seconds at a time, and compiling its code again after each pause would cost more than memory. */
+/** A server in use has pauses of seconds. Compiling its code again after each pause would cost more than the memory. */
 const quietPollsAfterLoad = 20;
 
 interface Releases {
@@ -18,9 +18,9 @@ interface Releases {
 }
 
 /**
- * Production keeps the compiled code: a gateway is quiet most of the time, and without its code each first second after a
- * pause took several times the processor time (docs/adr/0027-memory.md). Development, on somebody's own machine, gives
- * the code back as well.
+ * Production keeps the compiled code: a gateway is quiet most of the time, and without its code each first second after
+ * a pause took several times the processor time (docs/adr/0027-memory.md). Development, on a person's own machine,
+ * frees the code as well.
  */
 export function releaseWhenQuiet(
   server: Pick<RunningServer, "requests">,
@@ -47,7 +47,7 @@ export function releaseWhenQuiet(
 const releasesInProduction: Releases = { afterStart: releaseProgramPages, afterLoad: () => {} };
 const releasesInDevelopment: Releases = { afterStart: releaseAll, afterLoad: releaseAll };
 
-/** Holds the event loop for some 50 ms; `Bun.shrink` discards all compiled code. */
+/** Blocks the event loop for some 50 ms. `Bun.shrink` discards all compiled code. */
 function releaseAll(): void {
   Bun.shrink();
   releaseProgramPages();

@@ -1,4 +1,5 @@
-// `headrace serve`: starts the server, tells a person what to do next, follows the configuration file, ends in order.
+// `headrace serve`: starts the server, tells a person what to do next, follows the configuration file and stops
+// cleanly.
 import packageJson from "../../../package.json" with { type: "json" };
 import {
   type Config,
@@ -20,14 +21,14 @@ import { CliError, reportError } from "../terminal/terminal.ts";
 import { followConfigFile } from "./follow-config.ts";
 import { releaseWhenQuiet } from "./quiet.ts";
 
-/** Open answers get this long to end after the first signal. */
+/** Running answers get this long to end after the first signal. */
 const drainMs = 30_000;
-/** One Ctrl-C may arrive from the terminal and again from npm: only a later one means "now". */
+/** One Ctrl-C may arrive from the terminal and again from npm. Only a later one means "now". */
 const secondSignalMs = 1_500;
 const watchMs = 1_000;
 const firstLookMs = 1_000;
 
-/** Every flag of a server. */
+/** All flags of a server. */
 export function serveOptions(): OptionEntries {
   return Object.fromEntries(
     serveFlags().map(({ syntax, description, repeatable }) => [
@@ -63,29 +64,29 @@ export const serveCommand = command({
   },
 });
 
-/** A server that has another purpose than to be used here, and says so itself. */
+/** The display of a server with another purpose, such as a node. */
 export interface ServerFace {
-  /** Only what is wrong goes to the log: what goes on is shown. */
+  /** The log gets problems only, since the display shows normal operation. */
   quiet: boolean;
-  /** In place of the banner. */
+  /** Called instead of printing the banner. */
   show(server: RunningServer, stop: (reason: string) => Promise<void>): void;
 }
 
-/** Runs until a signal ends the process. Rejects where it cannot start. */
+/** Runs until a signal ends the process. Rejects if the server cannot start. */
 export async function startServer(
   flags: Record<string, unknown>,
   context: CliContext,
   face?: ServerFace,
 ): Promise<void> {
   prepareServerProcess();
-  // Everything this process writes, the database and its journal included, is for its owner only.
+  // Everything this process writes, including the database and its journal, is only for its owner.
   process.umask(0o077);
   const config = await loadConfig({ flags: flags as never });
   const launcher = process.ppid;
   const log = new StreamLog(config.logFormat);
   const configureLog = (reloaded: ReloadableConfig, server?: RunningServer) => {
     const { level, redact } = logSettings(config, reloaded, server);
-    // Where it is quiet, a person watches something else.
+    // With a quiet display a person watches that instead of the log.
     log.configure({ level: face?.quiet && level === "info" ? "warn" : level, redact });
   };
   configureLog(config);
@@ -115,7 +116,7 @@ export async function startServer(
     return;
   }
   const found = await server.localServers;
-  // A model server that does not answer must not keep the key and the address from being shown.
+  // A model server that does not answer must not delay showing the key and the address.
   await Promise.race([server.catalog.whenComplete(), Bun.sleep(firstLookMs)]);
   log.plain(banner(config, server, found, context.terminal.out, server.setupLink));
   logStart(log, config, server, found);
@@ -125,7 +126,7 @@ function wantsJson(flags: Record<string, unknown>, context: CliContext): boolean
   return (flags["logFormat"] ?? context.env["HEADRACE_LOG_FORMAT"]) === "json";
 }
 
-/** A start that fails is a line of the log as well, for whoever reads lines of JSON. Gives the exit code. */
+/** Logs a failed start as a JSON line too, for programs that read the log. Returns the exit code. */
 function tellAsJson(error: unknown, context: CliContext): number {
   const lines: string[] = [];
   const code = reportError(error, { ...context.terminal, note: (line) => void lines.push(Bun.stripANSI(line)) });
@@ -158,7 +159,7 @@ function logStart(log: StreamLog, config: Config, server: RunningServer, found: 
       .map((model) => model.id)
       .join(","),
   });
-  // The key itself stays out of the log, which others may read; the file is for its owner only.
+  // The key stays out of the log, which others may read. The file is only for its owner.
   if (server.firstKey.key !== undefined) {
     const { prefix, last4 } = server.firstKey.record;
     log.info("first_key", { key: `${prefix}…${last4}`, file: credentialsPath(config.dataDir) });
@@ -170,7 +171,7 @@ function logStart(log: StreamLog, config: Config, server: RunningServer, found: 
     log.info("local_server_found", { title, url, served: config.mode === "development" });
 }
 
-/** `launcher` is the process with which this one ends, where there is such a process. */
+/** This process ends together with `launcher`, if given. */
 function followSignals(
   server: RunningServer,
   log: StreamLog,

@@ -1,4 +1,4 @@
-// How what was found is shown to a person, and to a program.
+// Shows the findings to a person, and to a program.
 
 import { countLevels, type Finding, type GroupReport, type Level } from "../../doctor/finding.ts";
 import { paragraph } from "../terminal/fitted-text.ts";
@@ -9,7 +9,7 @@ const widestName = 24;
 
 const words: Readonly<Record<Level, string>> = { ok: "ok", skipped: "skipped", warning: "warning", failure: "FAILURE" };
 
-/** Lines are broken for whoever reads them at a terminal; elsewhere each finding is one line, to be searched. */
+/** Lines are broken at a terminal. Elsewhere each finding is one line, so that it can be searched. */
 export function groupLines({ title, findings }: GroupReport, terminal: Terminal): string[] {
   const { out, stdout } = terminal;
   const columns = stdout.isTTY ? (stdout.columns ?? 80) : undefined;
@@ -69,7 +69,7 @@ function checkAsJson(group: string, { name, level, found, remedy, sent }: Findin
 
 const patienceMs = 500;
 
-/** Names what is still being looked at, for who waits for long; a line that is drawn again, and is gone at the end. */
+/** Names the running checks if they take long, in a redrawn line that disappears at the end. */
 export class WaitingLine {
   readonly #terminal: Terminal;
   #names: readonly string[] = [];
@@ -90,7 +90,7 @@ export class WaitingLine {
     if (this.#terminal.interactive && this.#timer === undefined) this.#draw();
   }
 
-  /** For other lines; it comes back with the next change. */
+  /** Removes the line so that others can be printed. It comes back with the next change. */
   clear(): void {
     if (this.#isShown) this.#terminal.stderr.write("\r\x1b[2K");
     this.#isShown = false;

@@ -1,4 +1,4 @@
-// `headrace doctor`: looks at everything that a server needs, and says what is wrong and what to do about it.
+// `headrace doctor`: checks everything that a server needs, and says what is wrong and how to fix it.
 import packageJson from "../../../package.json" with { type: "json" };
 import { connectDirectly, serveFlags } from "../../config/config.ts";
 import type { GroupReport } from "../../doctor/finding.ts";
@@ -32,10 +32,10 @@ const doctorOptions = {
   apiKeyStdin: ["--api-key-stdin", "with --clients: read the API key from standard input"],
 } as const;
 
-/** What `serve` takes; a value that may be given several times there is taken once here, but for models. */
+/** The options of `serve`. An option that may be repeated there is taken once here, except for models. */
 const ofServe = Object.fromEntries(
   serveFlags().flatMap(({ syntax, description }) =>
-    // Here it has two meanings.
+    // The option has two meanings here.
     syntax.startsWith("--model ") ? [] : [[syntax, [syntax, description] as const]],
   ),
 );
@@ -66,7 +66,7 @@ async function doctor(context: CliContext, flags: DoctorFlags): Promise<void> {
   connectDirectly();
   const { terminal, env } = context;
   const startedMs = performance.now();
-  // Only here: a server that runs for months holds nothing of it in memory.
+  // Loaded here only, so that a long-running server does not keep them in memory.
   const [{ findSubject }, { diagnose }] = await Promise.all([
     import("../../doctor/subject.ts"),
     import("../../doctor/diagnose.ts"),

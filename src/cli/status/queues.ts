@@ -1,4 +1,4 @@
-// What waits for models: by priority, and how long a request that came now would wait.
+// Shows what waits for models: by priority, and the estimated wait of a new request.
 import { z } from "zod";
 import { priorities } from "../../domain/models/policies/priority.ts";
 import { formatCount } from "../terminal/figures.ts";
@@ -6,7 +6,7 @@ import { printable } from "../terminal/terminal.ts";
 
 const byPriority = z.record(z.string(), z.number().nullable());
 
-/** A model of `GET /v1/model-status`; servers of before tell no more than how many wait. */
+/** A model of `GET /v1/model-status`. Older servers tell only how many requests wait. */
 export const modelQueues = z.object({
   id: z.string(),
   deployments: z.array(
@@ -37,7 +37,7 @@ export function queuesOf({ id, deployments }: z.infer<typeof modelQueues>): Mode
   }));
 }
 
-/** Those where somebody waits, the longest first. */
+/** The models for which requests wait, longest queue first. */
 export function queueFacts(queues: readonly ModelQueue[]): [name: string, value: string][] {
   const busy = queues.filter(({ waiting }) => waiting > 0).sort((a, b) => b.waiting - a.waiting);
   if (busy.length === 0) return [["Waiting", "none"]];

@@ -1,4 +1,4 @@
-// How the state of a server is shown to a person.
+// Shows the state of a server to a person.
 import { z } from "zod";
 import { displayParts } from "../../domain/api-key.ts";
 import { type FoundKey, shownKey } from "../keys/key-records.ts";
@@ -31,15 +31,15 @@ export interface StatusReport {
   ready: boolean;
   checks: Record<string, string>;
   version?: string;
-  /** Why the key does not count. */
+  /** Why the key is refused. */
   keyRefused?: string;
   account?: { raw: unknown; read: z.infer<typeof account> };
-  /** What holds for a key that may not see the account. */
+  /** The limits of a key that may not see the account. */
   limits?: { raw: unknown; read: z.infer<typeof limitsShape> };
   key?: FoundKey;
   models?: readonly string[];
   queues?: readonly ModelQueue[];
-  /** What could not be read, mostly for want of a scope. */
+  /** What could not be read, usually because a scope is missing. */
   missing: { part: string; reason: string }[];
 }
 

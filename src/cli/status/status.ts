@@ -1,4 +1,4 @@
-// `headrace status`: one look at a server and at what this key may do there.
+// `headrace status`: shows the state of a server and what this key may do there.
 import { z } from "zod";
 import { type FoundKey, isOwnKey, listKeys } from "../keys/key-records.ts";
 import { ApiError, parseJson, requestJson, requestWholeList, send, understood } from "../login/api-request.ts";
@@ -50,7 +50,7 @@ async function look(connection: Connection, signal: AbortSignal): Promise<Status
     checks: {},
     missing: [],
   };
-  // What needs no key stands beside /v1, and is asked without one.
+  // Public pages are beside /v1 and are requested without a key.
   const root = { baseUrl: baseUrl.replace(/\/v1$/, "") };
   let ready: z.infer<typeof readiness>;
   try {
@@ -90,7 +90,7 @@ async function look(connection: Connection, signal: AbortSignal): Promise<Status
   return report;
 }
 
-/** A key that may use models alone sees its limits without the account. */
+/** A key that may only use models sees its limits without the account. */
 async function readAccount(connection: Connection, signal: AbortSignal, report: StatusReport): Promise<void> {
   try {
     const raw = await requestJson(connection, "/account", signal);
@@ -110,7 +110,7 @@ async function readVersion(root: { baseUrl: string }, signal: AbortSignal): Prom
   return understood(description, parseJson(await response.text()), root, "API description").info.version;
 }
 
-/** One part that fails does not hide the others. */
+/** If one part fails, the others are still shown. */
 function leaveOut(report: StatusReport, name: string, error: unknown, signal: AbortSignal): void {
   if (signal.aborted || !(error instanceof CliError)) throw error;
   if (error instanceof ApiError && error.status === 401) {

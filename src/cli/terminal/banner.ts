@@ -1,4 +1,4 @@
-// The text at start, for people.
+// The text that people see at start.
 import packageJson from "../../../package.json" with { type: "json" };
 import type { Config } from "../../config/config.ts";
 import { showsAs } from "../../domain/api-key.ts";
@@ -8,7 +8,7 @@ import type { FirstKey, RunningServer } from "../../server/serve.ts";
 import { credentialsPath, readCredentials } from "../../storage/files/credentials-file.ts";
 import type { Style } from "./terminal.ts";
 
-/** What is told of the server that runs. */
+/** What is shown of the running server. */
 interface ShownServer {
   readonly baseUrl: string;
   readonly firstKey: ShownKey;
@@ -21,8 +21,8 @@ interface ShownKey {
 }
 
 /**
- * What a person reads at start: where it is, the key, the models, and a command that works when pasted. `setupLink` is there
- * as long as nobody has a sign-in.
+ * What a person reads at start: the address, the key, the models, and a command that works when pasted. `setupLink` is
+ * set while nobody has a sign-in.
  */
 export function banner(
   config: Pick<Config, "dataDir" | "mode" | "upstreams" | "databaseUrl">,
@@ -32,10 +32,10 @@ export function banner(
   setupLink?: string,
 ): string {
   const { firstKey, baseUrl } = server;
-  // The address that browsers must use: under another one, the server refuses what a signed-in person does.
+  // Browsers must use this address: under another one the server refuses what a signed-in person does.
   const url = baseUrl.replace(/\/v1$/, "");
   const file = credentialsPath(config.dataDir);
-  // Only what the key that is shown may use.
+  // Only models that the shown key may use.
   const models = server.catalog.list().filter((model) => model.environments.includes(firstKey.record.environment));
   const able = models.filter((model) => model.capabilities?.chat !== false);
   const others = able.filter((model) => model.id !== demoId);
@@ -85,7 +85,7 @@ function tryIt(config: Pick<Config, "dataDir">, { firstKey, baseUrl }: ShownServ
     (keyIsIn(config, firstKey)
       ? `$(node -p ${shellQuoted(`require(${JSON.stringify(file)}).api_key`)})`
       : "$HEADRACE_API_KEY");
-  // Only its likeliest words make sense: the demo model is that small.
+  // The demo model is so small that only its likeliest words make sense.
   const temperature = model === demoId ? { temperature: 0 } : {};
   const body = JSON.stringify({
     model,
@@ -111,7 +111,7 @@ function keyIsIn(config: Pick<Config, "dataDir">, { record }: ShownKey): boolean
   return key !== undefined && showsAs(key, record);
 }
 
-/** For a POSIX shell, also inside `"$(…)"`. */
+/** Quotes for a POSIX shell, also inside `"$(…)"`. */
 function shellQuoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }

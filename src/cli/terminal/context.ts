@@ -1,4 +1,4 @@
-// What every command is given of the world outside, so that a test can give it another.
+// The outside world that every command gets, so that a test can replace it.
 import { setTimeout } from "node:timers/promises";
 import { loadDataDir, loadPullSource, type PullSource } from "../../config/config.ts";
 import { configFolder } from "./config-folder.ts";
@@ -8,27 +8,27 @@ import { createTerminal, type Env, type Terminal } from "./terminal.ts";
 export interface CliContext {
   env: Env;
   terminal: Terminal;
-  /** Called first by every command that only prints and ends; a server must outlive the reader of its output. */
+  /** Called first by every command that only prints and ends. A server must outlive the reader of its output. */
   begin(): void;
-  /** The data directory as `headrace serve` would choose it. Absolute. Rejects with a ConfigError. */
+  /** The data directory that `headrace serve` would choose, as an absolute path. Rejects with a ConfigError. */
   dataDir(flag: string | undefined): Promise<string>;
   /** Throws a ConfigError. */
   pullSource(): PullSource;
-  /** Where the user's logins are. Absolute; need not exist. */
+  /** The folder of the user's logins: absolute, and may not exist yet. */
   configFolder: string;
   input: CliInput;
   /** Milliseconds since the Unix epoch. */
   nowMs(): number;
   /** Rejects with the reason of `signal`. */
   pause(ms: number, signal: AbortSignal): Promise<void>;
-  /** Shows a page in the user's browser. False where none can be started here. */
+  /** Shows a page in the user's browser. False if no browser can be started here. */
   openPage(url: string): boolean;
 }
 
 /** 128 + SIGPIPE, as of a program that the signal ends. */
 const brokenPipeCode = 141;
 
-/** The real world, seen through the environment that config.ts hands out. */
+/** The real world, with the environment from config.ts. */
 export function createContext(env: Env): CliContext {
   bypassProxyForLoopback(env);
   return {
@@ -49,7 +49,7 @@ export function createContext(env: Env): CliContext {
 function openPage(url: string): boolean {
   const opener = {
     darwin: ["open"],
-    // Not `start`: a command line would read the & of a query as its own.
+    // Not `start`: the Windows command line would interpret the & of a query.
     win32: ["rundll32", "url.dll,FileProtocolHandler"],
   }[process.platform as string] ?? ["xdg-open"];
   try {
@@ -60,7 +60,7 @@ function openPage(url: string): boolean {
   }
 }
 
-/** Whoever read our output has gone, as `| head` does: there is nobody left to tell anything. */
+/** Ends once nobody reads our output, as after `| head`. */
 function endWhenUnread(): void {
   for (const stream of [process.stdout, process.stderr]) {
     stream.on("error", (error: NodeJS.ErrnoException) => {
@@ -70,7 +70,7 @@ function endWhenUnread(): void {
   }
 }
 
-/** Bun would send even a request to this machine, with its API key, to the proxy that the environment names. */
+/** Bun would send even requests to this machine, with its API key, to the proxy of the environment. */
 function bypassProxyForLoopback(env: Env): void {
   const hosts = [env["NO_PROXY"] ?? env["no_proxy"] ?? "", "localhost", "127.0.0.1", "::1"].filter(
     (host) => host !== "",

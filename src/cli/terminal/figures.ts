@@ -1,10 +1,10 @@
-// Numbers, amounts of money, times and spans as people read them, and as they write them in options.
+// Formats and parses numbers, amounts of money, times and spans for people.
 
 const minuteSeconds = 60;
 const hourSeconds = 3600;
 const daySeconds = 86_400;
 
-/** `12,345`, as the dashboard writes it; `-` for none. */
+/** `12,345`, as in the dashboard; `-` for none. */
 export function formatCount(value: number | null | undefined): string {
   if (value === null || value === undefined) return "-";
   const [whole = "", fraction] = String(value).split(".");
@@ -12,19 +12,19 @@ export function formatCount(value: number | null | undefined): string {
   return fraction === undefined ? grouped : `${grouped}.${fraction}`;
 }
 
-/** USD, with as many digits as `usdDigits` gives unless told; `-` for none. */
+/** USD with `digits` digits after the point; `-` for none. */
 export function formatUsd(value: number | null | undefined, digits = usdDigits([value])): string {
   if (value === null || value === undefined) return "-";
   const [whole = "", fraction = ""] = Math.abs(value).toFixed(digits).split(".");
   return `${value < 0 ? "-" : ""}$${formatCount(Number(whole))}.${fraction}`;
 }
 
-/** A rate or an amount as somebody set it, without the digits that binary fractions add: `$2.5`. */
+/** A rate or an amount that a person set, without the extra digits of binary fractions: `$2.5`. */
 export function formatRate(usd: number): string {
   return `$${Number(usd.toPrecision(12))}`;
 }
 
-/** Amounts of USD as exact texts, with the digits that the longest of them needs, so that a column of them adds up. */
+/** Formats exact amounts of USD with as many digits as the longest needs, so that a column adds up. */
 export function formatUsdColumn(costs: readonly string[]): (cost: string) => string {
   const digits = Math.max(2, ...costs.map((cost) => (cost.split(".")[1] ?? "").replace(/0+$/, "").length));
   return (cost) => {
@@ -33,7 +33,9 @@ export function formatUsdColumn(costs: readonly string[]): (cost: string) => str
   };
 }
 
-/** Digits after the point that show every amount: a request often costs less than a cent, so two of its own count. */
+/**
+ * The digits after the point that show every amount: a request often costs less than a cent, so two significant digits.
+ */
 export function usdDigits(values: readonly (number | null | undefined)[]): number {
   const needed = values.map((value) => {
     const size = Math.abs(value ?? 0);
@@ -42,7 +44,7 @@ export function usdDigits(values: readonly (number | null | undefined)[]): numbe
   return Math.max(2, ...needed);
 }
 
-/** `2026-11-20 18:30` of this machine's time zone; `-` for none. `seconds` are of the Unix epoch. */
+/** `2026-11-20 18:30` in this machine's time zone; `-` for none. `seconds` is Unix time. */
 export function formatTime(seconds: number | null | undefined): string {
   if (seconds === null || seconds === undefined) return "-";
   const date = new Date(seconds * 1000);
@@ -50,10 +52,10 @@ export function formatTime(seconds: number | null | undefined): string {
   return `${day} ${two(date.getHours())}:${two(date.getMinutes())}`;
 }
 
-/** What was made for ten minutes has ten left, not nine, though its answer was on its way for a moment. */
+/** A link made for ten minutes shows ten left, not nine, although its answer took a moment to arrive. */
 const onItsWaySeconds = 5;
 
-/** `3 min ago`, `in 29 days`; far away, the time itself. Unix seconds; `-` for none. */
+/** `3 min ago`, `in 29 days`; for distant times the time itself. Unix seconds; `-` for none. */
 export function formatRelative(seconds: number | null | undefined, nowSeconds: number): string {
   if (seconds === null || seconds === undefined) return "-";
   const away = Math.abs(seconds - nowSeconds);
@@ -64,7 +66,7 @@ export function formatRelative(seconds: number | null | undefined, nowSeconds: n
   return `in ${formatSpan(left < minuteSeconds ? away : left)}`;
 }
 
-/** The largest whole unit that says enough: `45 s`, `3 min`, `23 h`, `29 days`. */
+/** The largest whole unit that is precise enough: `45 s`, `3 min`, `23 h`, `29 days`. */
 export function formatSpan(seconds: number): string {
   if (seconds < minuteSeconds) return `${Math.floor(seconds)} s`;
   if (seconds < hourSeconds) return `${Math.floor(seconds / minuteSeconds)} min`;
@@ -72,7 +74,7 @@ export function formatSpan(seconds: number): string {
   return `${Math.floor(seconds / daySeconds)} days`;
 }
 
-/** `2026-11-20 18:30 (3 h ago)`, `-` for none. */
+/** `2026-11-20 18:30 (3 h ago)`; `-` for none. */
 export function formatTimeAndRelative(seconds: number | null | undefined, nowSeconds: number): string {
   const time = formatTime(seconds);
   const relative = formatRelative(seconds, nowSeconds);
@@ -88,7 +90,7 @@ const spanUnits: Readonly<Record<string, number>> = {
   w: 7 * daySeconds,
 };
 
-/** Seconds of `90s`, `30m`, `12h`, `30d`, `2w` or `0`; undefined for anything else. */
+/** Parses `90s`, `30m`, `12h`, `30d`, `2w` or `0` to seconds, or returns undefined. */
 export function parseSpan(text: string): number | undefined {
   if (text === "0") return 0;
   const match = /^(\d{1,9})(s|m|min|h|d|w)$/.exec(text);
@@ -96,7 +98,7 @@ export function parseSpan(text: string): number | undefined {
   return unit === undefined ? undefined : Number(match?.[1]) * unit;
 }
 
-/** A date alone, `2026-11-20`, as the number of its year, month and day; undefined for anything else, 31 February included. */
+/** Parses a date alone, `2026-11-20`, or returns undefined, for 31 February too. */
 export function parseDate(text: string): { year: number; month: number; day: number } | undefined {
   const match = /^(\d{4})-(\d{2})-(\d{2})$/.exec(text);
   if (match === null) return undefined;
@@ -105,7 +107,9 @@ export function parseDate(text: string): { year: number; month: number; day: num
   return date.getUTCMonth() === month - 1 && date.getUTCDate() === day ? { year, month, day } : undefined;
 }
 
-/** Unix seconds of `2026-11-20T18:30`, with seconds and a zone or without; without a zone it is this machine's. */
+/**
+ * Parses `2026-11-20T18:30` to Unix seconds, with or without seconds and a zone. Without a zone it is this machine's.
+ */
 export function parseTime(text: string): number | undefined {
   if (!/^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2})?(Z|[+-]\d{2}:?\d{2})?$/.test(text)) return undefined;
   const milliseconds = Date.parse(text.replace(" ", "T"));

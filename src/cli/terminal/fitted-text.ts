@@ -1,6 +1,7 @@
-// Text in lines of a bounded width: at the blanks between words, and within a word that is too long for a line.
+// Breaks text into lines of a limited width: at the spaces between words, and within a word that is too long for a
+// line.
 
-/** At least one line. `width`: columns, 1 or more. */
+/** Returns at least one line. `width` is in columns, 1 or more. */
 export function wrapped(text: string, width: number): string[] {
   const lines: string[] = [];
   let line = "";
@@ -29,18 +30,18 @@ function pieces(word: string, width: number): string[] {
   return [...found, piece];
 }
 
-/** So narrow, a column says nothing any more: rather the line is too long. */
+/** A narrower column is useless, so the line becomes too long instead. */
 const minWidth = 8;
 
-/** Reports whether a word is a figure, a date or a time, of which a part would read as another one. */
+/** Reports whether a word is a number, a date or a time, a part of which would read as another value. */
 function isFigure(word: string): boolean {
   return /\p{N}/u.test(word) && !/\p{L}/u.test(word);
 }
 
 /**
- * Returns widths of columns that fit into a line, two blanks apart. Columns narrow in this order: those whose cells can be
- * broken between words, those of texts, the names of columns of figures. No figure is broken: rather the line is too long.
- * `rows`: with the header; `figures`: the columns of figures, by number from 0.
+ * Returns column widths that fit into a line, two spaces apart. Columns become narrower in this order: those whose
+ * cells break between words, then text columns, then the names of number columns. Numbers are never broken, even if the
+ * line becomes too long. `rows` includes the header; `figures` lists the number columns, from 0.
  */
 export function fittedWidths(
   rows: readonly (readonly string[])[],
@@ -68,7 +69,7 @@ function widest(texts: readonly string[]): number {
   return Math.max(0, ...texts.map((text) => Bun.stringWidth(text)));
 }
 
-/** Takes from the widest that is above its least width, one by one. */
+/** Takes columns one by one from the widest that exceeds its minimum. */
 function narrow(widths: number[], least: readonly number[], room: number): void {
   for (let excess = widths.reduce((sum, width) => sum + width, 0) - room; excess > 0; excess--) {
     const spare = widths.map((width, column) => (width > (least[column] ?? 0) ? width : 0));
@@ -78,12 +79,12 @@ function narrow(widths: number[], least: readonly number[], room: number): void 
   }
 }
 
-/** Columns of a text, however narrow the terminal is. */
+/** The columns that a text gets, however narrow the terminal is. */
 const minWrapped = 20;
 
 /**
- * Lines as `wrapped` makes them, but words stay whole. `columns`: undefined: one line, however long. `used`: columns that
- * the first line has used already, beyond the margin.
+ * Breaks lines like `wrapped`, but keeps words whole. If `columns` is undefined, returns one line of any length. `used`
+ * counts the columns that the first line has used already, beyond the margin.
  */
 export function paragraph(text: string, columns: number | undefined, margin: number, used = 0): string[] {
   if (columns === undefined) return [text];

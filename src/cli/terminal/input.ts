@@ -1,4 +1,4 @@
-// What commands read from whoever started them: standard input as text, and questions to a person at a terminal.
+// What commands read from the caller: standard input as text, and a person's answers at a terminal.
 import { createInterface } from "node:readline";
 import { createLineEditor, type LineEditor } from "./line-editor.ts";
 import { CliError, exitCodes, Interrupted, printable } from "./terminal.ts";
@@ -6,11 +6,11 @@ import { CliError, exitCodes, Interrupted, printable } from "./terminal.ts";
 export interface CliInput {
   /** Whether a person can be asked: standard input is a terminal. */
   isTerminal: boolean;
-  /** The first line of standard input, without its end; empty when there is none. */
+  /** The first line of standard input without its line end, or empty. */
   readLine(): Promise<string>;
   /** All of standard input. */
   readAll(): Promise<string>;
-  /** What a person answers; undefined when they end the input instead. Rejects with Interrupted on Ctrl-C. */
+  /** The person's answer, or undefined if they end the input instead. Rejects with Interrupted on Ctrl-C. */
   ask(question: string): Promise<string | undefined>;
   openEditor(): LineEditor;
 }
@@ -34,7 +34,7 @@ async function readLine(): Promise<string> {
   return "";
 }
 
-/** The question goes to standard error: standard output is for results. */
+/** The question goes to standard error, since standard output is for results. */
 function ask(question: string): Promise<string | undefined> {
   const lines = createInterface({ input: process.stdin, output: process.stderr, historySize: 0 });
   return new Promise<string | undefined>((resolve, reject) => {
@@ -50,15 +50,18 @@ function ask(question: string): Promise<string | undefined> {
 export interface Confirmation {
   /** What is about to happen, as a question without its mark. */
   question: string;
-  /** What else comes of it; whole sentences. */
+  /** What else will follow from it, in whole sentences. */
   consequence?: string;
-  /** It can be taken back, and is asked for another reason. */
+  /** It can be undone, and is confirmed for another reason. */
   canBeUndone?: boolean;
   /** `--yes` was given. */
   yes: boolean | undefined;
 }
 
-/** Resolves when the person agrees. Without a terminal there is nobody to ask: a wrong call, unless `--yes` is given. */
+/**
+ * Resolves once the person agrees. Without a terminal nobody can be asked: then the call is wrong unless `--yes` is
+ * given.
+ */
 export async function confirm(input: CliInput, confirmation: Confirmation): Promise<void> {
   const { question, consequence, canBeUndone, yes } = confirmation;
   if (yes) return;

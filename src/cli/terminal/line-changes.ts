@@ -1,16 +1,16 @@
-// Two texts as the lines that are taken out of the one and put into the other, with some of those around them.
+// Compares two texts: the lines removed and added, with some lines around them.
 
 export interface LineChange {
   sign: " " | "-" | "+";
   line: string;
 }
 
-/** Lines around a change that are shown. */
+/** The number of lines shown around a change. */
 const around = 2;
-/** Longer texts are compared by their beginning and end alone. */
+/** Longer texts are compared only at their beginning and end. */
 const maxLines = 3_000;
 
-/** Empty where the texts are the same. */
+/** Empty if the texts are equal. */
 export function lineChanges(before: string, after: string): LineChange[] {
   const all = compared(linesOf(before), linesOf(after));
   const isNear = (index: number) =>

@@ -1,26 +1,29 @@
-// Lines that a person types at a terminal, with history and Ctrl-C; nothing of it is kept on disk.
+// Reads lines that a person types at a terminal, with history and Ctrl-C. Nothing is stored on disk.
 import { createInterface, type Interface } from "node:readline";
 
 export type Typed =
   | { kind: "line"; text: string }
-  /** Ctrl-C; `empty`: nothing was typed yet. */
+  /** Ctrl-C; `empty` if nothing was typed yet. */
   | { kind: "interrupted"; empty: boolean }
-  /** Ctrl-D at an empty line, or the terminal is gone. */
+  /** Ctrl-D at an empty line, or the terminal has closed. */
   | { kind: "end" };
 
 export interface LineEditor {
-  /** Several lines that are pasted at once are one text. Rejects with the reason of `signal`. */
+  /** Several lines pasted at once are one text. Rejects with the reason of `signal`. */
   read(prompt: string, signal: AbortSignal): Promise<Typed>;
-  /** Until the function that it gives is called: Ctrl-C calls `onInterrupt`, and what else is typed is dropped. */
+  /** Until the returned function is called, Ctrl-C calls `onInterrupt` and other input is dropped. */
   watch(onInterrupt: () => void): () => void;
 }
 
-/** Faster than anybody types, slower than a terminal delivers what is pasted. */
+/** Faster than anybody types, slower than a terminal delivers pasted text. */
 const pasteGapMs = 30;
 const historySize = 1000;
 const controlC = 0x03;
 
-/** At the process's own terminal; the prompt goes to standard error, which standard output's reader does not see. */
+/**
+ * Reads from the process's terminal. The prompt goes to standard error, so that readers of standard output do not see
+ * it.
+ */
 export function createLineEditor(): LineEditor {
   let history: string[] = [];
   return {
@@ -44,7 +47,7 @@ export function createLineEditor(): LineEditor {
       const onData = (bytes: Uint8Array) => {
         if (bytes.includes(controlC)) onInterrupt();
       };
-      // Raw: Ctrl-C comes as a byte and ends the answer only, and keys do not appear in the middle of it.
+      // In raw mode Ctrl-C arrives as a byte and ends only the answer, and typed keys are not echoed into it.
       stdin.setRawMode?.(true);
       stdin.on("data", onData);
       stdin.resume();
@@ -68,7 +71,7 @@ function readOne(lines: Interface, signal: AbortSignal): Promise<Typed> {
       typed.push(line);
       clearTimeout(timer);
       timer = setTimeout(() => {
-        // The rest of a paste without an end of line stands at the prompt: its Enter is still to come.
+        // If a paste ends without a line end, its rest stays at the prompt until Enter.
         if (lines.line === "") resolve({ kind: "line", text: typed.join("\n") });
       }, pasteGapMs);
     });

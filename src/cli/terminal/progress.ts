@@ -1,4 +1,4 @@
-// Shows how far a long transfer is: a line drawn again for a person, a line now and then for a log, JSON for a program.
+// Shows the progress of a long transfer: a redrawn line for a person, an occasional line for a log, JSON for a program.
 import { formatBytes } from "../../engines/llama/byte-size.ts";
 import { formatDuration, type Terminal } from "./terminal.ts";
 
@@ -6,30 +6,30 @@ export interface ProgressReport {
   bytes: number;
   totalBytes: number;
   bytesPerSecond: number;
-  /** Undefined while nothing moves. */
+  /** Undefined while nothing is transferred. */
   secondsLeft: number | undefined;
 }
 
 export interface Progress {
   update(bytes: number): void;
-  /** Stops drawing for a line of text, which stays. */
+  /** Stops drawing to print a line of text, which stays. */
   note(line: string): void;
-  /** Ends it; a last state is shown unless `clear`. */
+  /** Ends the display. The last state stays visible unless `clear`. */
   stop(clear?: boolean): void;
 }
 
 export interface ProgressOptions {
   totalBytes: number;
-  /** Where given, reports go here and nothing is drawn. */
+  /** If given, reports go here and nothing is drawn. */
   onReport?: ((report: ProgressReport) => void) | undefined;
-  /** Monotonic, milliseconds. */
+  /** Monotonic, in milliseconds. */
   now?: () => number;
 }
 
 const redrawIntervalMs = 200;
 const logIntervalMs = 5_000;
 const reportIntervalMs = 1_000;
-// Long enough to even out bursts, short enough to follow a change of network.
+// Long enough to smooth bursts, short enough to follow a change of network.
 const speedWindowMs = 6_000;
 
 export function startProgress(terminal: Terminal, options: ProgressOptions): Progress {
@@ -63,7 +63,7 @@ export function startProgress(terminal: Terminal, options: ProgressOptions): Pro
   };
 }
 
-/** Speed over the last seconds. What was there at the first record is no part of it. */
+/** The speed over the last seconds. Bytes before the first record do not count. */
 class SpeedMeter {
   readonly #totalBytes: number;
   readonly #now: () => number;
@@ -77,7 +77,7 @@ class SpeedMeter {
   record(bytes: number): void {
     const at = this.#now();
     const last = this.#samples.at(-1);
-    // A download that starts again would show a negative speed.
+    // A restarted download would show a negative speed.
     if (last !== undefined && bytes < last.bytes) this.#samples = [];
     else if (last !== undefined && this.#samples.length > 1 && at - last.at < 100) this.#samples.pop();
     this.#samples.push({ at, bytes });
@@ -103,7 +103,7 @@ function progressLine(report: ProgressReport, terminal: Terminal): string {
     `${formatBytes(report.bytesPerSecond)}/s`,
     remaining(report, share),
   ].join("  ");
-  // One column is kept free: a full line makes some terminals wrap.
+  // One column stays free, since a full line makes some terminals wrap.
   const columns = (terminal.stderr.columns ?? 80) - 1;
   const width = Math.min(40, columns - figures.length - 2);
   if (width < 5) return figures.slice(0, columns);

@@ -1,4 +1,4 @@
-// What commands share of the terminal: streams, colours, tables, exit codes, and Ctrl-C.
+// What commands share of the terminal: streams, colors, tables, exit codes and Ctrl-C.
 import { CommanderError } from "commander";
 import { StartError } from "../../base/errors.ts";
 import { ConfigError } from "../../config/config.ts";
@@ -10,7 +10,7 @@ export type Env = Readonly<Record<string, string | undefined>>;
 /** 0 done, 1 failed, 2 called wrongly, 130 interrupted (128 + SIGINT, as shells count). */
 export const exitCodes = { ok: 0, failure: 1, usage: 2, interrupted: 130 } as const;
 
-/** An expected failure of a command; `message` is shown as it is. */
+/** An expected failure of a command. `message` is shown as it is. */
 export class CliError extends Error {
   override readonly name = "CliError";
   readonly exitCode: number;
@@ -29,25 +29,25 @@ export interface OutputStream {
 }
 
 export interface Terminal {
-  /** Results: what a script would read. */
+  /** Prints results, which a script would read. */
   print(line: string): void;
-  /** Notes and errors: what a person reads. */
+  /** Prints notes and errors, which a person reads. */
   note(line: string): void;
-  /** Where answers go that arrive piece by piece. */
+  /** Receives answers that arrive piece by piece. */
   stdout: OutputStream;
-  /** Where progress goes. */
+  /** Receives progress. */
   stderr: OutputStream;
-  /** Whether a person watches standard error, so that a line may be drawn again. */
+  /** Whether a person watches standard error, so that a line may be redrawn. */
   interactive: boolean;
-  /** Whether more than ASCII can be drawn. */
+  /** Whether characters beyond ASCII can be shown. */
   unicode: boolean;
-  /** Styles for standard output and standard error; plain text where colours do not belong. */
+  /** Styles for standard output and standard error: plain text if colors are off. */
   out: Style;
   err: Style;
 }
 
 export interface Style {
-  /** That fit in a line of the terminal; undefined where nobody watches, as for what reads lines. */
+  /** The width of the terminal. Undefined if standard output is not a terminal. */
   readonly columns?: number | undefined;
   bold(text: string): string;
   dim(text: string): string;
@@ -58,7 +58,7 @@ export interface Style {
 
 export function createTerminal(stdout: OutputStream, stderr: OutputStream, env: Env): Terminal {
   const dumb = env["TERM"] === "dumb";
-  // https://no-color.org: present and not empty, whatever the value.
+  // https://no-color.org: set and not empty, whatever the value.
   const colours = !dumb && !env["NO_COLOR"];
   const locale = env["LC_ALL"] || env["LC_CTYPE"] || env["LANG"] || "";
   return {
@@ -75,11 +75,11 @@ export function createTerminal(stdout: OutputStream, stderr: OutputStream, env: 
 
 function styles(colours: boolean, stream: OutputStream): Style {
   const enabled = colours && stream.isTTY === true;
-  // ECMA-48 "select graphic rendition": each style is ended by its own code, so that styles may be nested.
+  // ECMA-48 "select graphic rendition": each style has its own end code, so styles may be nested.
   const style = (on: number, off: number) => (text: string) => (enabled ? `\x1b[${on}m${text}\x1b[${off}m` : text);
   return {
     get columns() {
-      // Asked anew: a window may have been made wider.
+      // Read again each time, since a window may have been resized.
       return stream.isTTY === true ? stream.columns : undefined;
     },
     bold: style(1, 22),
@@ -90,14 +90,13 @@ function styles(colours: boolean, stream: OutputStream): Style {
   };
 }
 
-/** Text from elsewhere without control characters: a model's name must not be able to command the terminal. */
+/** Removes control characters from text of other origin: the name of a model must not control the terminal. */
 export function printable(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, "");
 }
 
 /**
- * The same for text of several lines: its ends of lines and tabs stay, and the joiners that some scripts and emoji are
- * written with.
+ * The same for text of several lines. Line ends and tabs stay, and so do the joiners that some scripts and emoji need.
  */
 export function printableText(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (character) =>
@@ -106,8 +105,8 @@ export function printableText(text: string): string {
 }
 
 /**
- * Columns wide enough for their longest cell, two blanks apart; where a terminal is narrower, cells go on below. The
- * header in bold, the columns of `figures` (by number, from 0) flush right. Cells are made printable.
+ * Formats columns as wide as their longest cell, two spaces apart; on a narrower terminal, cells continue below. The
+ * header is bold and the `figures` columns (numbers from 0) are right-aligned. Cells are made printable.
  */
 export function formatTable(
   header: readonly string[],
@@ -135,7 +134,7 @@ export function formatTable(
   return [...first.map((line) => style.bold(line)), ...others.flat()].join("\n");
 }
 
-/** Names in a column, what they stand for beside them, two blanks in. Both are made printable. */
+/** Formats names in a column with their values beside them, indented by two. Both are made printable. */
 export function formatFacts(facts: readonly (readonly [name: string, value: string])[], style: Style): string {
   const nameWidth = Math.max(...facts.map(([name]) => name.length));
   const indent = nameWidth + 4;
@@ -158,12 +157,12 @@ export function formatDuration(seconds: number): string {
   return `${Math.floor(whole / 3600)} h ${two(Math.floor((whole % 3600) / 60))} min`;
 }
 
-/** One Ctrl-C may arrive from the terminal and again from npm or the launcher: only a later one means "at once". */
+/** One Ctrl-C may arrive from the terminal and again from npm or the launcher. Only a later one means "at once". */
 const secondSignalMs = 1_500;
 
 /**
- * Runs `work` so that Ctrl-C (and SIGTERM) aborts `signal` and lets it tidy up; a second one ends the process at
- * once. Rejects with the reason of the signal, an Interrupted, once the work has stopped.
+ * Runs `work`. Ctrl-C or SIGTERM aborts `signal`, so that `work` can clean up; a second one ends the process at once.
+ * Rejects with the reason of the signal, an Interrupted, once the work has stopped.
  */
 export async function interruptible<Result>(work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
   const controller = new AbortController();
@@ -183,7 +182,7 @@ export async function interruptible<Result>(work: (signal: AbortSignal) => Promi
   }
 }
 
-/** The person, or whoever manages the process, ended it. */
+/** The person, or a process manager, ended the command. */
 export class Interrupted extends CliError {
   readonly #signalName: string;
 
@@ -193,19 +192,19 @@ export class Interrupted extends CliError {
     this.#signalName = signalName;
   }
 
-  /** The same with more to say. */
+  /** The same with a longer message. */
   with(message: string): Interrupted {
     return new Interrupted(this.#signalName, message);
   }
 }
 
 /**
- * Tells the person what ended a command, and gives the exit code for it: 2 for a wrong call, 1 for other failures.
- * Commander has already written its own complaints; its `--help` and `--version` end in 0.
+ * Reports the error that ended a command and returns the exit code: 2 for a wrong call, 1 for other failures. Commander
+ * has already written its own errors; its `--help` and `--version` end with 0.
  */
 export function reportError(error: unknown, terminal: Terminal): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
-  // Errors quote what servers and file names say.
+  // Errors quote text of servers and file names.
   const clean = (text: string) => text.split("\n").map(printable).join("\n");
   if (error instanceof Interrupted) {
     terminal.note(clean(error.message));
@@ -218,7 +217,7 @@ export function reportError(error: unknown, terminal: Terminal): number {
   return error instanceof SetupError && error.kind === "misuse" ? exitCodes.usage : exitCodes.failure;
 }
 
-/** What nobody foresaw keeps its stack: it will be part of a bug report. */
+/** An unexpected error keeps its stack for the bug report. */
 function textOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const foreseen = [CliError, SetupError, ConfigError, StartError].some((kind) => error instanceof kind);

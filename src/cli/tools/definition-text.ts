@@ -1,20 +1,20 @@
-// What a server says of a tool as lines that a person can judge: nothing of it stays unseen, and what has changed is marked.
+// Shows a tool's definition so that a person can judge it: everything is visible, and changes are marked.
 import type { DefinitionWire } from "../../wire/tools/mcp-servers.ts";
 import { lineChanges } from "../terminal/line-changes.ts";
 import type { Style } from "../terminal/terminal.ts";
 
 type Definition = DefinitionWire["definition"];
 
-/** What a model goes by stands first. */
+/** The members that models rely on come first. */
 const order = ["title", "description", "arguments", "inputSchema", "outputSchema", "annotations"];
 
-/** Emoji are made up with such characters, of their own right. */
+/** Emoji legitimately contain such characters. */
 const emojiOrHidden =
   /\p{Extended_Pictographic}\u{FE0F}?(?:\u{200D}\p{Extended_Pictographic}\u{FE0F}?)*|[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/gu;
 
 /**
- * A model reads what no terminal shows, such as blanks of no width and tags of languages: it is written out, as is what
- * would command the terminal.
+ * A model reads characters that no terminal shows, such as zero-width spaces and language tags. They are written out,
+ * and so are those that would control the terminal.
  */
 export function unhidden(text: string): string {
   return text.replace(emojiOrHidden, (found) =>
@@ -22,12 +22,15 @@ export function unhidden(text: string): string {
   );
 }
 
-/** One member below the other, each by its name; texts as they are, everything else as JSON. */
+/** One member below another, with its name. Texts stay as they are, everything else is JSON. */
 export function definitionLines(definition: Definition): string[] {
   return membersOf(definition).flatMap((name) => [`${unhidden(name)}:`, ...linesOf(definition[name])]);
 }
 
-/** What was approved beside what is said now, in lines that begin with a sign; all of it where there is no difference to show. */
+/**
+ * The approved definition compared with the current one, in lines that begin with a sign. All of it if no difference
+ * can be shown.
+ */
 export function changedLines(
   { approved, definition }: Pick<DefinitionWire, "approved" | "definition">,
   style: Style,
@@ -47,7 +50,7 @@ export function changedLines(
 
 function membersOf(definition: Definition): string[] {
   const names = [...new Set([...order, ...Object.keys(definition)])];
-  // It stands above all of them.
+  // The name is shown above the members.
   return names.filter((name) => name !== "name" && definition[name] !== undefined);
 }
 
@@ -57,7 +60,7 @@ function linesOf(value: unknown): string[] {
   return text.split("\n").map((line) => `  ${unhidden(line)}`);
 }
 
-/** What stands in a line of a table. */
+/** The line for a table. */
 export function firstLine(text: string): string {
   return text.trimStart().split("\n")[0] ?? "";
 }

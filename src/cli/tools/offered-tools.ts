@@ -1,4 +1,4 @@
-// The tools that a key or login may use, as any client of the protocol lists them.
+// The tools that a key or login may use, listed as any MCP client would.
 import { Client, type FetchLike, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { failure, parseJson, send } from "../login/api-request.ts";
 import type { Connection } from "../login/connection.ts";
@@ -8,17 +8,17 @@ export interface OfferedTool {
   description?: string | undefined;
 }
 
-/** The one whose requests need no session. */
+/** The revision whose requests need no session. */
 const revision = "2026-07-28";
 const path = "/mcp?tools=all";
-/** A list that goes on for ever is not followed. */
+/** An endless list is not followed. */
 const maxPages = 50;
 const timeoutMs = 60_000;
 
-/** All of them, also where there are so many that clients search among them. Rejects as `requestJson` does. */
+/** All tools, even where there are so many that clients search among them. Rejects like `requestJson`. */
 export async function listOffered(connection: Connection, signal: AbortSignal): Promise<OfferedTool[]> {
   const root = connection.baseUrl.replace(/\/v1$/, "");
-  // The protocol's package tells in its own words what went wrong: those of the server are better.
+  // The server's own error message is better than that of the MCP package.
   let refused: unknown;
   const fetchAs: FetchLike = async (_, init) => {
     try {
@@ -49,7 +49,7 @@ export async function listOffered(connection: Connection, signal: AbortSignal): 
   }
 }
 
-/** With the credential of the connection, which may be one of a login that is made anew meanwhile. */
+/** Uses the connection's credential, which may be renewed during a login. */
 async function answerOf(connection: Connection, signal: AbortSignal, init: RequestInit = {}): Promise<Response> {
   const { accept = "application/json", ...headers } = Object.fromEntries(new Headers(init.headers));
   const body = parseJson(String(init.body));

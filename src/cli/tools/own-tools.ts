@@ -12,7 +12,7 @@ import { firstLine, unhidden } from "./definition-text.ts";
 
 const connectionsPath = "/tools/connections";
 const peopleNeed = "Needs a headrace login.";
-/** The server's own limit for somebody who is on the way is the same. */
+/** The server's own limit for a person who is signing in is the same. */
 const connectingMs = 15 * 60_000;
 const pollMs = 2_000;
 
@@ -102,7 +102,7 @@ function stateText({ state, broken_because: reason }: ToolConnectionWire): strin
   return state === "broken" ? `broken: ${reason ?? "connect it again"}` : state;
 }
 
-/** None where a key asks, which is nobody's account. */
+/** Empty for a key, which belongs to no person. */
 async function ownConnections(connection: Connection, signal: AbortSignal): Promise<ToolConnectionWire[]> {
   try {
     const found = await requestWholeList(connection, connectionsPath, "list of accounts", signal);
@@ -124,7 +124,7 @@ async function findOwn({ ask }: ServerCall<unknown>, server: string): Promise<To
   throw new CliError(`${server} is no MCP server at which you have an account of your own. ${others}`);
 }
 
-/** Rejects with a CliError where nobody has done it in time. */
+/** Rejects with a CliError if the person does not connect in time. */
 async function untilConnected(call: ServerCall<unknown>, server: string): Promise<ToolConnectionWire> {
   const { context } = call;
   const end = context.nowMs() + connectingMs;

@@ -1,4 +1,4 @@
-// `headrace tools add`, `set` and `remove`: what operators change of MCP servers.
+// `headrace tools add`, `set` and `remove`: operators' changes to MCP servers.
 import { type Outcome, refuseNoChange } from "../command.ts";
 import { refuseSecret } from "../keys/key-records.ts";
 import { type ServerCall, serverCommand } from "../login/server-command.ts";

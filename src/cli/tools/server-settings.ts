@@ -1,4 +1,4 @@
-// The options of an MCP server, and the members of a request that they become.
+// The options of an MCP server, and the request fields that they become.
 import { InvalidArgumentError } from "commander";
 import { substitute } from "../../config/substitute.ts";
 import { environments } from "../../domain/api-key.ts";
@@ -90,7 +90,7 @@ export interface SecretSource {
   options: ConnectionOptions;
 }
 
-/** What the options say, null for what is taken away; empty where none was given. */
+/** The fields of the options, null to clear. Empty if no option was given. */
 export async function serverFields(options: SettingOptions, source: SecretSource): Promise<UpdateMcpServerRequest> {
   const { header, enabled, disabled } = options;
   if (enabled && disabled) throw new CliError("Give --enabled or --disabled, not both.", exitCodes.usage);
@@ -118,7 +118,7 @@ export async function serverFields(options: SettingOptions, source: SecretSource
   return withNulls(fields);
 }
 
-/** The headers of `--header`; undefined where none was given. */
+/** The headers of `--header`, or undefined if none was given. */
 export function givenHeaders(
   header: readonly Header[] | "none" | undefined,
   source: SecretSource,
@@ -153,7 +153,7 @@ async function oauthOf(
   );
 }
 
-/** Without what was not given; null in place of `none`, which Commander could not say. */
+/** Drops missing fields, and puts null for `none`, which Commander cannot express. */
 function withNulls(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const given = Object.entries(fields).filter(([, value]) => value !== undefined);
   return Object.fromEntries(given.map(([name, value]) => [name, value === "none" ? null : value]));
@@ -200,7 +200,7 @@ function parsePlace(text: string): { node: string; server: string } {
   throw new InvalidArgumentError("Give a node and a server of it, such as studio/files.");
 }
 
-/** A list that bounds nothing is none to the API. */
+/** The API represents a list without a restriction as null. */
 function orAll<Value>(parse: (text: string) => Value): (text: string) => Value | "none" {
   return (text) => (text === "all" ? "none" : parse(text));
 }

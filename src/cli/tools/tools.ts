@@ -1,4 +1,4 @@
-// `headrace tools`: MCP servers as operators manage them; what people have of them is in own-tools.ts.
+// `headrace tools`: MCP servers as operators manage them. People's connections are in own-tools.ts.
 import { command, printRows } from "../command.ts";
 import { refuseSecret } from "../keys/key-records.ts";
 import { requestJson, requestWholeList } from "../login/api-request.ts";

@@ -1,4 +1,4 @@
-// `headrace limits`: which limits and quotas hold for a key, what is used and left of each, and when it opens.
+// `headrace limits`: shows which limits and quotas apply to a key, what is used and left, and when each resets.
 import { z } from "zod";
 import { type Column, printRows } from "../command.ts";
 import { barOf, quotaWords, usedQuota } from "../keys/quota-view.ts";

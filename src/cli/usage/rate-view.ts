@@ -1,4 +1,4 @@
-// How what is left of a rate limit is shown to a person.
+// Shows the rest of a rate limit to a person.
 import { z } from "zod";
 import { formatCount, formatSpan } from "../terminal/figures.ts";
 

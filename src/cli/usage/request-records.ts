@@ -1,4 +1,4 @@
-// Requests as the API lists them, as far as the commands need them.
+// The fields of a request in the API that the commands need.
 import { z } from "zod";
 
 export const listedRequest = z.object({
@@ -31,7 +31,7 @@ export const listedRequest = z.object({
   tokens_per_second: z.number().nullable(),
 });
 
-/** `result` may be one that this version does not know. */
+/** `result` may be unknown to this version. */
 const step = z.object({
   server: z.number().nullable(),
   model: z.string(),

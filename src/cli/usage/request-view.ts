@@ -1,4 +1,4 @@
-// How requests are shown to a person: a table, and one of them with its trail.
+// Shows requests to a person: a table, or one request with its steps.
 
 import { guardrailResults } from "../../features/guardrails/command.ts";
 import { formatCount, formatTime, formatUsd } from "../terminal/figures.ts";
@@ -7,16 +7,16 @@ import { formatFacts, formatTable, printable, type Style, type Terminal } from "
 import type { ListedRequest, RequestDetail, RequestStep } from "./request-records.ts";
 
 const header = ["TIME", "OUTCOME", "MODEL", "TOKENS", "DURATION", "ID", "KEY"];
-/** The columns that are figures, and those that stand in a line of their own where there is no room beside the others. */
+/** The number columns, and the columns that move to a separate line if the others leave no room. */
 const figures = [3, 4];
 const ownLine = 5;
 const modelColumn = 2;
 const minModel = 8;
 
-/** At a terminal that is too narrow, id and key stand below their request; elsewhere each request is one line. */
+/** On a narrow terminal the id and key are below their request. Elsewhere each request is one line. */
 export function printRequests(terminal: Terminal, requests: readonly ListedRequest[]): void {
   const { stdout, unicode } = terminal;
-  // Here the id is never broken: what is too wide is cut, or stands below.
+  // The id is never broken here: other cells are cut or move below.
   const out = { ...terminal.out, columns: undefined };
   const rows = requests.map((request) => [
     formatTime(request.at),
@@ -53,7 +53,7 @@ function cutEnd(text: string, width: number, mark: string): string {
   return text.length <= width ? text : text.slice(0, Math.max(0, width - 1)) + mark;
 }
 
-/** The middle of a name says least where many names begin alike. */
+/** Where many names begin alike, the middle tells least. */
 function cutMiddle(text: string, width: number, mark: string): string {
   if (text.length <= width) return text;
   const start = Math.floor((width - 1) / 3);
@@ -120,7 +120,7 @@ function figuresOf(request: RequestDetail): [string, string][] {
   ];
 }
 
-/** What few servers tell, where they do. */
+/** Details that only few servers send. */
 function detailsOf({ usage_details: details }: RequestDetail): [string, string][] {
   if (!details) return [];
   const { served, billed } = details;
@@ -203,7 +203,7 @@ function stepText(step: RequestStep, servers: number, asked: string | null): str
   return `${shown}${standIn}${id}: ${words}${duration_ms > 0 ? `, ${formatMs(duration_ms)}` : ""}`;
 }
 
-/** Broken for whoever reads them at a terminal, but for the margin of the first one. */
+/** Broken into lines at a terminal. The first line has no margin. */
 function lines(text: string, columns: number | undefined, margin: string): string {
   return text
     .split("\n")

@@ -1,4 +1,4 @@
-// `headrace requests`: the requests of the account that ended or were refused, and why one of them ended as it did.
+// `headrace requests`: lists the account's finished and refused requests, and explains the result of one.
 import { InvalidArgumentError } from "commander";
 import { z } from "zod";
 import type { OptionValues } from "../command.ts";
@@ -17,7 +17,9 @@ const outcomes = ["completed", "failed", "refused", "cancelled", "interrupted"] 
 const defaultLimit = 20;
 const maxListed = 1_000;
 const pageRows = 200;
-/** Each looks through as much as the server does for one page; where nothing is found it says how far it got. */
+/**
+ * The server searches a limited number of requests for each page. If none match, the output says how far it searched.
+ */
 const maxPages = 20;
 
 const notFound =
@@ -118,7 +120,7 @@ const requestPage = z.object({
   searched_to: z.number().nullish(),
 });
 
-/** `searchedTo`: Unix seconds up to which was looked, where that is not all. */
+/** `searchedTo` says in Unix seconds how far was searched, if not everything. */
 async function readRequests(
   connection: Connection,
   query: URLSearchParams,

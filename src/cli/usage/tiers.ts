@@ -1,4 +1,4 @@
-// `headrace tiers`: how much each tier may use, and which one is this account's.
+// `headrace tiers`: shows how much each tier may use, and which one this account has.
 import { z } from "zod";
 import { type Amount, amountLabel, amounts, byWire } from "../../domain/limits/amounts.ts";
 import { type Column, printRows } from "../command.ts";

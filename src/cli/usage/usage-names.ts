@@ -1,4 +1,4 @@
-// Names beside the ids of keys, members and apps in a table of usage, as far as the credential in use may know them.
+// Adds names to the ids of keys, members and apps in a usage table, as far as the credential may see them.
 import { z } from "zod";
 import { commandLineAppId } from "../../domain/people/app.ts";
 import { listApps } from "../apps/app-records.ts";
@@ -9,7 +9,7 @@ import type { UsageRow } from "./usage-table.ts";
 
 type Named = Pick<UsageRow, "key" | "app">;
 
-/** By id. */
+/** Names by id. */
 type Names = ReadonlyMap<string, string>;
 
 const member = z.object({ id: z.string(), email: z.string() });
@@ -17,8 +17,8 @@ const allowed = z.object({ app: z.object({ id: z.string(), name: z.string() }) }
 const withEnvironment = /^(mbr_.+)_[a-z]+$/;
 
 /**
- * The rows as they are shown. `readGrants` gives the same usage with key and app, by which the app of a grant is known; it
- * is asked for only where the rows do not have both.
+ * The rows with names. `readGrants` returns the same usage by key and app, which tells the app of a grant; it is called
+ * only if the rows lack one of them.
  */
 export async function withNames<Row extends Named>(
   connection: Connection,
@@ -71,7 +71,7 @@ async function namesOfMembers(connection: Connection, signal: AbortSignal): Prom
   );
 }
 
-/** The account's own, then those of others that the person allowed. */
+/** The account's own apps, then other apps that the person allowed. */
 async function namesOfApps(connection: Connection, ids: ReadonlySet<string>, signal: AbortSignal): Promise<Names> {
   const names = new Map([[commandLineAppId, "command line"]]);
   const isMissing = () => [...ids].some((id) => !names.has(id));
@@ -84,7 +84,7 @@ async function namesOfApps(connection: Connection, ids: ReadonlySet<string>, sig
   return names;
 }
 
-/** What this credential may not see, or the server does not have, leaves the ids. */
+/** If this credential may not read the list, or the server lacks it, the ids stay. */
 async function orNothing<Entry>(list: Promise<readonly Entry[]>): Promise<readonly Entry[]> {
   return list.catch((error: unknown) => {
     if (error instanceof ApiError) return [];

@@ -1,4 +1,4 @@
-// Usage for a person: a table, with bars beside it where a terminal can draw them.
+// Shows usage to a person: a table, with bars beside it if the terminal can show them.
 
 import { z } from "zod";
 import { nanoOfUsd, usdOf } from "../../base/money.ts";
@@ -30,9 +30,9 @@ export type UsageRow = z.infer<typeof usageRow>;
 export interface UsageTableOptions {
   bucket: string;
   groups: readonly UsageGroup[];
-  /** The rows that the sum below is of, where those shown are no parts of it. */
+  /** The rows for the total, if the shown rows do not add up to it. */
   whole?: readonly UsageRow[] | undefined;
-  /** Whether a row that cost nothing is of a model without a price. */
+  /** Whether a row without a cost is of a model without a price. */
   isUnpriced?: ((model: string) => boolean) | undefined;
 }
 
@@ -40,12 +40,12 @@ const blocks = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 const minBarWidth = 8;
 const maxBarWidth = 30;
 
-/** Rows in the order of the API, a sum below when there are several. */
+/** Rows in the order of the API, with a total if there are several. */
 export function printUsage(terminal: Terminal, rows: readonly UsageRow[], options: UsageTableOptions): void {
   const { bucket, groups, whole = rows, isUnpriced = () => false } = options;
   const { out } = terminal;
   const digits = usdDigits(rows.map((row) => row.cost));
-  // Most servers tell of none.
+  // Most servers report no cached tokens.
   const hasCached = rows.some((row) => row.cached_tokens);
   const isFree = (row: Figures & { model?: string | null | undefined }) =>
     costsNothing(row) && row.model != null && isUnpriced(row.model);
@@ -72,7 +72,7 @@ export function printUsage(terminal: Terminal, rows: readonly UsageRow[], option
   const numeric = header.map((_, column) => column).slice(groups.length + 1);
   const table = formatTable(header, cells, out, numeric);
   const [first = "", ...lines] = table.split("\n");
-  // On a narrow terminal a row takes several lines, so that bars would stand beside the wrong ones.
+  // On a narrow terminal a row takes several lines, so bars would be beside the wrong lines.
   if (lines.length !== cells.length) {
     terminal.print(table);
     return;
@@ -83,7 +83,7 @@ export function printUsage(terminal: Terminal, rows: readonly UsageRow[], option
 
 type Figures = Omit<UsageRow, "start" | "end" | UsageGroup>;
 
-/** Whether something was used of which nothing was charged. */
+/** Whether the row has usage but no cost. */
 export function costsNothing({ cost, total_tokens: tokens }: Pick<UsageRow, "cost" | "total_tokens">): boolean {
   return cost === 0 && tokens > 0;
 }
@@ -103,18 +103,18 @@ function sum(rows: readonly UsageRow[]): Figures {
   };
 }
 
-/** Buckets are of UTC, whatever the time zone here. */
+/** Buckets are in UTC, whatever the local time zone. */
 function periodOf(startSeconds: number, bucket: string): string {
   const text = new Date(startSeconds * 1000).toISOString();
   if (bucket === "month") return text.slice(0, 7);
   return bucket === "hour" ? text.slice(0, 16).replace("T", " ") : text.slice(0, 10);
 }
 
-/** Each row's share of the largest in tokens. Left out where they would not fit or nobody looks. */
+/** Adds each row's share of the largest in tokens. Left out if the bars do not fit or the output is not a terminal. */
 function withBars(lines: readonly string[], rows: readonly UsageRow[], terminal: Terminal): readonly string[] {
   const most = Math.max(...rows.map((row) => row.total_tokens));
   const width = Math.max(...lines.map((line) => Bun.stringWidth(line)));
-  // One column is kept free: a full line makes some terminals wrap.
+  // One column stays free, since a full line makes some terminals wrap.
   const room = Math.min(maxBarWidth, (terminal.stdout.columns ?? 80) - width - 3);
   if (terminal.stdout.isTTY !== true || !terminal.unicode || room < minBarWidth || rows.length < 2 || most === 0) {
     return lines;
@@ -127,7 +127,7 @@ function withBars(lines: readonly string[], rows: readonly UsageRow[], terminal:
   });
 }
 
-/** In eighths of a column; what is not nothing is at least the thinnest line. */
+/** Drawn in eighths of a column. A share above zero gets at least the thinnest bar. */
 export function bar(share: number, width: number): string {
   const eighths = share > 0 ? Math.max(1, Math.round(share * width * 8)) : 0;
   return "█".repeat(Math.floor(eighths / 8)) + (blocks[eighths % 8] ?? "");

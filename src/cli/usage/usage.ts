@@ -1,4 +1,4 @@
-// `headrace usage`, and the usage of one key: which time to ask for, and the pages of the answer.
+// `headrace usage`, and the usage of one key: chooses the period and reads all pages of the answer.
 import { InvalidArgumentError } from "commander";
 import { z } from "zod";
 import { type UsageGroup, usageBuckets, usageGroups } from "../../domain/usage/usage.ts";
@@ -40,11 +40,11 @@ interface UsageFields {
   arguments?: readonly [] | readonly [ArgumentEntry];
   examples: readonly string[];
   notes?: readonly string[];
-  /** Where the API tells it; `wanted` is the argument. */
+  /** The path in the API. `wanted` is the argument. */
   path(call: UsageCall, wanted: string): string | Promise<string>;
 }
 
-/** `usage` below a subject, or of the account: what `path` of the API tells, in the form that the options ask for. */
+/** `usage` of the account or under a subject: reads `path` of the API and prints it in the requested form. */
 export function usageCommand(fields: UsageFields): CommandEntry {
   const { summary, description, notes = [] } = fields;
   return serverCommand({
@@ -110,7 +110,7 @@ async function showUsage(
   if (without.length > 0)
     terminal.note(`These models have no price, so the cost does not include them: ${namesOf(without)}.`);
 
-  /** A request that has several tags is in several rows. */
+  /** A request with several tags is in several rows. */
   async function readWhole(): Promise<UsageRow[]> {
     const once = new URLSearchParams(query);
     once.delete("group_by");
@@ -125,7 +125,7 @@ function namesOf(ids: readonly string[]): string {
   return `${ids.slice(0, maxNames).join(", ")}${more}`;
 }
 
-/** Whether each model has a price; undefined for a key that may not list them. */
+/** Whether each model has a price. Undefined if the key may not list them. */
 async function readPrices(connection: Connection, signal: AbortSignal): Promise<Map<string, boolean> | undefined> {
   try {
     const models = await readModels(connection, signal);

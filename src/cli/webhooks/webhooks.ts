@@ -1,4 +1,4 @@
-// `headrace webhooks`: lists, makes, tests and deletes webhooks, and shows what was delivered to them.
+// `headrace webhooks`: lists, creates, tests and deletes webhooks, and shows their deliveries.
 import { z } from "zod";
 import { notificationTypes } from "../../domain/notifications/notification.ts";
 import { command, printRows } from "../command.ts";
@@ -32,7 +32,7 @@ type Delivery = z.infer<typeof delivery>;
 
 const idArgument = ["<id>", "id of the webhook, whk_…"] as const;
 const operators = ["--operators", "webhooks of the server, for operators"] as const;
-/** An attempt takes 15 s at most, and the server begins it at once. */
+/** The server begins an attempt at once, and it takes 15 s at most. */
 const testWaitMs = 20_000;
 const testPollMs = 250;
 
@@ -139,7 +139,7 @@ const testCommand = serverCommand({
   },
 });
 
-/** The delivery once it was tried, or as it is where that takes too long. */
+/** Returns the delivery after its first attempt, or as it is if that takes too long. */
 async function firstAttempt(
   { ask, connect }: Pick<ServerCall<unknown>, "ask" | "connect">,
   path: string,
@@ -212,7 +212,7 @@ const deleteCommand = serverCommand({
   },
 });
 
-/** What came of the last attempt: `200`, `timeout`. */
+/** The result of the last attempt: `200`, `timeout`. */
 function cameOf({ attempts }: Delivery): string {
   const last = attempts.at(-1);
   if (!last) return "-";

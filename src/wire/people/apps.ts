@@ -1,4 +1,4 @@
-// The shapes of apps and of what people allowed them on the wire, and of the requests that register and change apps.
+// Shapes of apps and of people's grants to them on the wire, and of the requests that register and change apps.
 import { z } from "zod";
 import { environments } from "../../domain/api-key.ts";
 import { appScopes, appTypes, defaultAppScopes, defaultSecretOverlapSeconds } from "../../domain/people/app.ts";

@@ -1,8 +1,8 @@
-// The shapes of passkeys on the wire, with what browsers send and get for them (WebAuthn Level 3, 5.1).
+// Shapes of passkeys on the wire, with what browsers send and receive for them (WebAuthn Level 3, 5.1).
 import { z } from "zod";
 import { deletedShape, unixSeconds } from "../parts.ts";
 
-/** Far more than any authenticator has; an attestation without certificates is some hundreds of bytes. */
+/** Far more than any authenticator needs; an attestation without certificates has some hundred bytes. */
 const bytes = (most: number) => z.string().max(most).describe("base64url, as the browser returns it.");
 
 const credential = {
@@ -65,7 +65,7 @@ export const passkeyShape = z
 
 export const deletedPasskey = deletedShape("passkey.deleted", "DeletedPasskey");
 
-/** Options for a browser are what its own interface takes. */
+/** The options in the form of the browser's own interface. */
 export const creationOptions = z
   .looseObject({ challenge: z.string() })
   .meta({ id: "PasskeyCreationOptions", description: "`PublicKeyCredentialCreationOptionsJSON`." });

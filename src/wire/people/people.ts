@@ -1,4 +1,4 @@
-// The shapes of people, their sessions, members of accounts and invitations on the wire, and of the requests about them.
+// Shapes of people, their sessions, members of accounts and invitations on the wire, and of the requests about them.
 import { z } from "zod";
 import { environments } from "../../domain/api-key.ts";
 import type { Member, OneTimeLink, Person } from "../../domain/people/person.ts";

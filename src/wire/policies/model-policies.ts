@@ -1,4 +1,4 @@
-// The shapes of what is done with a model's requests beyond that they are answered.
+// Shapes of the policies for a model's requests.
 import { z } from "zod";
 import { maxModelIdLength } from "../../domain/models/model-entry.ts";
 import { cachedRequests, defaultCachePolicy } from "../../domain/models/policies/cache.ts";
@@ -72,7 +72,7 @@ const cache = z.strictObject({
     .describe(policyDocs.semantic),
 });
 
-/** A policy that is null is off; in a change, one that is left out stays as it was. */
+/** A null policy is off. In a change, a missing policy stays as it was. */
 export const policiesShape = z.strictObject({
   continuation: z.boolean().nullish().describe(policyDocs.continuation),
   overflow: overflow.nullish().describe(policyDocs.overflow),

@@ -1,11 +1,12 @@
-// Sound and images on the wire (OpenAI API reference: "Create speech", "Create transcription", "Create image", and what stands beside them).
+// Sound and images on the wire (OpenAI API reference: "Create speech", "Create transcription", "Create image" and
+// related pages).
 import { z } from "zod";
 import { modelId } from "../parts.ts";
 
 const user = z.string().max(1024).nullish().describe("Your own id of the end user. Passed on to the model server.");
 const prompt = z.string().min(1).max(1_000_000);
 
-/** A file of a form, as what is told of it in place of its bytes. */
+/** A file of a form, described without its bytes. */
 export const formFile = z.looseObject({ bytes: z.int() }).describe("A file.").meta({ id: "FormFile" });
 
 /** POST /audio/speech. */
@@ -33,7 +34,7 @@ export const speechRequest = z
   })
   .meta({ id: "SpeechRequest" });
 
-/** The events of a stream of speech. */
+/** The events of streamed speech. */
 export const speechEvent = z
   .looseObject({
     type: z.string().describe("`speech.audio.delta`, and `speech.audio.done` with `usage` at the end."),

@@ -1,8 +1,8 @@
-// Reranking and scoring on the wire, as Cohere, Jina, vLLM, llama-server and SGLang have them.
+// Reranking and scoring on the wire, as in Cohere, Jina, vLLM, llama-server and SGLang.
 import { z } from "zod";
 import { modelId } from "../parts.ts";
 
-/** A text, or what else a model server knows, such as an image. */
+/** A text, or other input that a model server knows, such as an image. */
 const passage = z.union([z.string(), z.looseObject({})]);
 const passages = z.union([z.array(passage).min(1).max(10_000), z.looseObject({})]);
 const user = z.string().max(1024).nullish().describe("Your own id of the end user. Passed on to the model server.");

@@ -1,11 +1,14 @@
-// Tokens of a text, and the text of tokens, on the wire: vLLM's and SGLang's requests, and llama-server's.
+// Token counts and texts of tokens on the wire: requests of vLLM and SGLang, and of llama-server.
 import { z } from "zod";
 import { modelId } from "../parts.ts";
 
 const tokenId = z.int().min(0);
 const flag = z.boolean().nullish();
 
-/** POST /tokenize. One of `prompt`, `content` and `messages` has to be there, which `requests/dialects/task/tokens.ts` sees to. */
+/**
+ * POST /tokenize. One of `prompt`, `content` and `messages` is required, which `requests/dialects/task/tokens.ts`
+ * checks.
+ */
 export const tokenizeRequest = z
   .looseObject({
     model: modelId,

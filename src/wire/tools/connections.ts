@@ -1,4 +1,4 @@
-// The shapes of people's own accounts at MCP servers on the wire; no token is in any of them.
+// Shapes of people's own accounts at MCP servers. None of them contains a token.
 import { z } from "zod";
 import { unixSeconds } from "../parts.ts";
 

@@ -1,4 +1,4 @@
-// MCP servers and what they say of their tools, as operators see them.
+// MCP servers and their tool definitions, as operators see them.
 import { z } from "zod";
 import { environments } from "../../domain/api-key.ts";
 import { toolApprovals, toolProtocolVersions, toolSharings } from "../../domain/tools/mcp-server.ts";
@@ -6,7 +6,7 @@ import { mcpServerSources } from "../../domain/tools/mcp-server-store.ts";
 import { definitionKinds, definitionStates } from "../../domain/tools/tool-definition.ts";
 import { unixSeconds } from "../parts.ts";
 
-// Which characters it may have is said where it is read: a pattern has no words for what is wrong.
+// The allowed characters are checked where the name is read: a pattern could not explain the error.
 const serverName = z.string().min(1).max(64);
 const name = serverName.describe("Name of the server. It prefixes the tool names that clients see.");
 const title = z.string().min(1).max(128);
@@ -255,7 +255,7 @@ export const decideDefinitionRequest = z
   .strictObject({
     kind: z.enum(definitionKinds).optional().describe("Default: `tool`."),
     name: z.string().min(1).max(256),
-    // Any other than that of what is said now is told so.
+    // If the current definition has another digest, the request is refused.
     digest: z.string().min(1).max(64),
     decision: z.enum(["approved", "refused"]),
   })

@@ -1,4 +1,4 @@
-// The shape of lists that say which tools a key, a person, an app or an account may use.
+// Shape of the lists of tools that a key, a person, an app or an account may use.
 import { z } from "zod";
 import { maxToolEntries, maxToolEntryLength, toolEntryPattern } from "../../domain/tools/tool-access.ts";
 
