@@ -23,54 +23,56 @@ import {
 import type { HeaderFields } from "../http1/message.ts";
 import { FetchClient } from "./fetch-client.ts";
 
-/** `own`: Http1Client; `fetch`: what the runtime brings along. */
+/** `own` is Http1Client; `fetch` is the client of the runtime. */
 export type HttpClientKind = "own" | "fetch";
 
 export interface HttpTargetOptions {
-  /** The name that error details show. */
+  /** The name in error details. */
   name: string;
-  /** Base URL to which `/chat/completions` and the like are appended; no trailing slash. */
+  /** Base URL to which `/chat/completions` and other paths are appended, without a slash at its end. */
   url: string;
   apiKey?: string | undefined;
-  /** Left out: as most servers are spoken to. */
+  /** Left out for the usual way of speaking to a server. */
   speech?: UpstreamSpeech | undefined;
-  /** Path of a Unix domain socket to connect to instead of the URL's host. */
+  /** Path of a Unix domain socket that replaces the URL's host. */
   unix?: string | undefined;
-  /** Wait for the status line. */
+  /** The longest wait for the status line. */
   firstByteTimeoutMs: number;
-  /** Longest silence in the middle of an answer. */
+  /** The longest silence within an answer. */
   idleTimeoutMs: number;
   /** Default `own`. */
   httpClient?: HttpClientKind | undefined;
 }
 
-/** A server with the connections to it, which are kept between requests: one for as long as it is known. */
+/**
+ * A server and its connections, which are kept between requests. There is one target as long as the server is known.
+ */
 export interface HttpTarget extends HttpTargetOptions {
   readonly client: HttpClient;
   readonly api: UpstreamApi;
   /** Path of the base URL, without a slash at its end. */
   readonly basePath: string;
-  /** The same without the version of the API at its end: what is no part of that API stands there. */
+  /** The same without the API version at its end. Paths outside that API are below it. */
   readonly rootPath: string;
-  /** With their query. */
+  /** With their queries. */
   readonly paths: Readonly<Record<Operation, string>>;
   readonly headers: Readonly<Record<Operation, RequestHeaders>>;
-  /** Headers of requests of Messages, by the version that their body is of. */
+  /** Headers of Messages requests, by the version of their body. */
   readonly messageHeaders: Readonly<Record<MessageVersion, RequestHeaders>>;
 }
 
 /**
- * Headers of every request that asks for JSON, or for a stream: one object each, as the client makes a head of it once.
+ * Headers of every request for JSON and for a stream. Each is one object, since the client renders a head from it once.
  */
 interface RequestHeaders {
   readonly json: HeaderFields;
   readonly stream: HeaderFields;
   readonly bytes: HeaderFields;
-  /** Those of a form, whose own type is told with each. */
+  /** Headers of a form, whose content type is added for each request. */
   readonly form: Omit<RequestHeaders, "form">;
 }
 
-/** Throws a TypeError where the URL is none. */
+/** Throws a TypeError for an invalid URL. */
 export function httpTarget(options: HttpTargetOptions): HttpTarget {
   const url = new URL(options.url);
   const { unix } = options;
@@ -113,20 +115,20 @@ function byAnswer(headers: HeaderFields): RequestHeaders["form"] {
 }
 
 /**
- * Base URLs of servers with Anthropic's API are commonly given without the `/v1` that the paths begin with
- * (ANTHROPIC_BASE_URL of Claude Code and the SDKs), so it may be left out of them.
+ * Base URLs for Anthropic's API usually lack the `/v1` that the paths begin with (ANTHROPIC_BASE_URL of Claude Code and
+ * the SDKs), so it is optional.
  */
 function basePathOf({ pathname }: URL, api: UpstreamApi): string {
   const path = trimSlashes(pathname);
   return api !== "messages" || /\/v\d[^/]*$/.test(path) ? path : `${path}/v1`;
 }
 
-/** Where a server lists its models; without the query of each request, which `getText` adds. */
+/** The path of a server's model list, without the query of each request, which `getText` adds. */
 export function modelsPath({ basePath }: HttpTarget): string {
   return `${basePath}/models`;
 }
 
-/** Headers of a request for JSON, or for a stream. */
+/** Headers of a request for JSON or for a stream. */
 export function headersOf(
   target: HttpTarget,
   { operation, messageHeaders }: Pick<EngineRequest, "operation" | "messageHeaders">,
@@ -135,7 +137,7 @@ export function headersOf(
   return isOfClient ? target.messageHeaders[messageHeaders.version] : target.headers[operation];
 }
 
-/** Those of this request alone. */
+/** Headers of this request only. */
 export function ownHeadersOf({
   operation,
   messageHeaders,
@@ -149,8 +151,9 @@ export function ownHeadersOf({
 }
 
 /**
- * POSTs the body. Of the client's headers those of Messages alone go along, and only there; redirects are not followed (the
- * credential would follow them), and compression is not asked for (an event stream must not wait in a decoder).
+ * POSTs the body. Of the client's headers only those of Messages are passed on, and only for Messages. Redirects are
+ * not followed, since the credential would follow them. Compression is not requested, since an event stream must not
+ * wait in a decoder.
  */
 export function postJson(
   target: HttpTarget,
@@ -172,9 +175,9 @@ export function postJson(
 
 interface TextAnswer {
   status: number;
-  /** By the server's clock, as it sent it. */
+  /** The `Date` header, by the server's clock. */
   date: string | null;
-  /** Undefined where it is longer than it may be, or not wanted. */
+  /** Undefined if it is too long or not wanted. */
   text: string | undefined;
 }
 
@@ -186,7 +189,7 @@ export function getText(target: HttpTarget, path: string, maxBytes: number, sign
   return ask(target, request, (status) => (status === 200 ? maxBytes : 0), signal);
 }
 
-/** Asks for an operation with this JSON text. The text of the answer is there whatever the status is. */
+/** Sends an operation with this JSON text. Returns the answer's text with any status. */
 export function postText(
   target: HttpTarget,
   operation: Operation,
@@ -239,7 +242,7 @@ function versionHeader(version: MessageHeaders["version"]) {
   return { "anthropic-version": version };
 }
 
-/** Those of every request that name the gateway, and its credential for the server. */
+/** The headers of every request that name the gateway and carry its credential. */
 export function requestHeaders({ apiKey, speech = usualSpeech }: HttpTargetOptions): Record<string, string> {
   const headers: Record<string, string> = { "user-agent": "headrace", "accept-encoding": "identity" };
   if (!apiKey) return headers;
@@ -248,7 +251,7 @@ export function requestHeaders({ apiKey, speech = usualSpeech }: HttpTargetOptio
   return headers;
 }
 
-/** A path with the parameters that every request to the server has. */
+/** A path with the query parameters of every request to the server. */
 export function withQuery(path: string, { speech = usualSpeech }: HttpTargetOptions): string {
   const query = new URLSearchParams(speech.query).toString();
   return query === "" ? path : `${path}${path.includes("?") ? "&" : "?"}${query}`;
@@ -258,7 +261,7 @@ function send(target: HttpTarget, request: ClientRequest, cancellation: Cancella
   return target.client.send(request, target, cancellation);
 }
 
-/** An answer that breaks off has an error of its own, which the relay words; it is for the log only. */
+/** An answer that breaks off has a separate error for the log, which the relay rewords for clients. */
 function gatewayErrorOf(target: HttpTargetOptions, fault: unknown): unknown {
   if (!(fault instanceof ClientError)) return fault;
   const detail = `${target.name}: ${fault.message}`;

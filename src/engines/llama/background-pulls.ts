@@ -1,4 +1,4 @@
-// Pulls that a running server does for its operators, side by side with its requests.
+// Pulls that a running server does for its operators while it serves requests.
 import type { Pull, PullOffer } from "../../domain/models/pulled-model.ts";
 import { diskRoom } from "./disk-space.ts";
 import { minMemory } from "./gguf/estimate.ts";
@@ -15,7 +15,7 @@ interface Running {
 
 export interface BackgroundPullsOptions {
   dataDir: string;
-  /** Asked for every pull: the address and the token of the hub. */
+  /** Called for every pull: returns the address and the token of the hub. */
   hub(): Hub;
   onFailed(id: string, reason: string): void;
 }
@@ -32,13 +32,16 @@ export class BackgroundPulls {
     return [...this.#pulls.values()].map(({ shown }) => ({ ...shown }));
   }
 
-  /** Rejects with a SetupError, as when the hub does not answer in time. */
+  /** Rejects with a SetupError, for example if the hub does not answer in time. */
   async offer(source: string, name: string | undefined): Promise<PullOffer> {
     const { signal } = new AbortController();
     return this.#offerOf(await findModel({ source, name, hub: this.#options.hub(), signal }));
   }
 
-  /** Resolves once it has begun; `ended` is called behind it. Rejects with a SetupError, also where the disk has no room. */
+  /**
+   * Resolves once the pull has begun; `ended` is called after its end. Rejects with a SetupError, also if the disk is
+   * full.
+   */
   async start(source: string, name: string | undefined, ended: () => void): Promise<PullOffer> {
     const { dataDir, hub: hubNow } = this.#options;
     const stop = new AbortController();
@@ -63,7 +66,7 @@ export class BackgroundPulls {
     return offer;
   }
 
-  /** Resolves once nothing is written any more; what was fetched stays on the disk. */
+  /** Resolves once writing has stopped. Downloaded bytes stay on the disk. */
   async stop(id: string): Promise<void> {
     const running = this.#pulls.get(id);
     running?.stop.abort();

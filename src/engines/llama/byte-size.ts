@@ -1,4 +1,4 @@
-// Sizes for people, in the decimal units that the hub and disk makers use.
+// Sizes for people, in the decimal units of the hub and disk makers.
 
 const units = ["B", "kB", "MB", "GB", "TB"] as const;
 

@@ -1,16 +1,18 @@
-// Hashes content as it streams by: SHA-256 for the record, and git's blob hash for files the hub keeps in git itself.
+// Hashes content while it streams: SHA-256 for the record, and git's blob hash for files that the hub stores in git
+// itself.
 import { createHash } from "node:crypto";
 import type { HubFile } from "./model-source.ts";
 
 export interface ContentCheck {
   update(chunk: Uint8Array): void;
-  /** Ends the check; hexadecimal, lower case. */
+  /** Ends the check. The hash is in lower-case hexadecimal. */
   finish(): { sha256: string; matches: boolean };
 }
 
 export function contentCheck(file: Pick<HubFile, "bytes" | "checksum">): ContentCheck {
   const sha256 = createHash("sha256");
-  // A git object's name hashes a header with the type and length before the content (git-scm.com, "Git Objects").
+  // The name of a git object is the hash of a header with type and length, followed by the content (git-scm.com, "Git
+  // Objects").
   const blob = file.checksum.algorithm === "git-blob" ? createHash("sha1").update(`blob ${file.bytes}\0`) : undefined;
   return {
     update(chunk) {

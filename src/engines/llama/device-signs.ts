@@ -1,12 +1,12 @@
-// Whether this machine shows a device for a back-end, before anything is fetched for it: by what its driver puts there.
+// Checks by its driver's files whether this machine has a device for a back-end, before anything is downloaded.
 import { access, readdir } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { Backend } from "./engine-backends.ts";
 
-/** The signs of each GPU back-end. A path may end in a star: any name that begins so. */
+/** The signs of each GPU back-end. A path may end in a star, for any name that begins so. */
 const signs: Readonly<Record<string, Readonly<Record<Exclude<Backend, "cpu">, readonly string[]>>>> = {
   linux: {
-    // The second is what Linux within Windows sees.
+    // Linux within Windows has the second one.
     cuda: ["/dev/nvidiactl", "/dev/dxg"],
     vulkan: ["/dev/dri/renderD*", "/dev/nvidiactl", "/dev/dxg"],
   },
@@ -17,9 +17,9 @@ const signs: Readonly<Record<string, Readonly<Record<Exclude<Backend, "cpu">, re
 };
 
 export interface DeviceSigns {
-  /** The place where one was seen; undefined where none was. */
+  /** The path where a sign was found, or undefined. */
   seen: string | undefined;
-  /** The places that were looked at; empty where nothing tells, as for the CPU. */
+  /** The paths that were checked. Empty if no path tells, as for the CPU. */
   looked: readonly string[];
 }
 

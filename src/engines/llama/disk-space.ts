@@ -1,4 +1,4 @@
-// Refuses what would fill the disk, before the first byte of it is fetched.
+// Refuses a download that would fill the disk, before its first byte.
 import { statfs } from "node:fs/promises";
 import { formatBytes } from "./byte-size.ts";
 import { SetupError } from "./setup-error.ts";
@@ -6,7 +6,9 @@ import { SetupError } from "./setup-error.ts";
 // Left free, so that the machine stays usable while a server writes its ledger.
 const reserveBytes = 100_000_000;
 
-/** Rejects with a SetupError when `bytes` more do not fit where `directory` is; `advice` says what else can be done. */
+/**
+ * Rejects with a SetupError if `bytes` more do not fit on the disk of `directory`. `advice` says what else can be done.
+ */
 export async function requireDiskSpace(directory: string, bytes: number, advice: string): Promise<void> {
   if (bytes <= 0) return;
   const roomBytes = await diskRoom(directory);
@@ -16,7 +18,7 @@ export async function requireDiskSpace(directory: string, bytes: number, advice:
   );
 }
 
-/** Bytes that may be written where `directory` is. */
+/** Bytes that may be written to the disk of `directory`. */
 export async function diskRoom(directory: string): Promise<number> {
   const { bavail, bsize } = await statfs(directory);
   return Math.max(0, bavail * bsize - reserveBytes);

@@ -1,4 +1,4 @@
-// Downloads one file so that it is whole or absent: a `.part` beside it, resumed by Range, checked, then renamed.
+// Downloads one file so that it is complete or absent: to a `.part` beside it, resumed by Range, checked, then renamed.
 import { type FileHandle, open, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
@@ -14,16 +14,16 @@ export interface Download {
   hub: Hub;
   source: ModelSource;
   file: HubFile;
-  /** Final place; the part is kept at this path plus `.part`. */
+  /** The final path. The partial file has this path plus `.part`. */
   target: string;
   signal: AbortSignal;
-  /** Bytes of this file on disk, after every chunk and once at the start; goes back when the file is started again. */
+  /** Bytes of this file on disk, after every chunk and once at the start. Goes back if the file is started again. */
   onBytes(bytes: number): void;
   /** Called before the wait ahead of another attempt. */
   onRetry(reason: string, waitMs: number): void;
 }
 
-/** The file that a part belongs to: it is continued only when the hub still lists the same content. */
+/** The file that a part belongs to. The part is continued only if the hub still lists the same content. */
 const partRecord = z.object({ bytes: z.number(), checksum: z.string(), etag: z.string().nullable() });
 
 interface Part {
@@ -32,16 +32,16 @@ interface Part {
   check: ContentCheck;
   bytes: number;
   etag: string | null;
-  /** Whether some of its bytes come from an earlier run, which the disk may have spoiled. */
+  /** Whether some bytes come from an earlier run, and the disk may have damaged them. */
   resumed: boolean;
 }
 
-// A connection that brought this much was a good one: its end starts the count of attempts anew.
+// A connection that brought this much was good: the count of attempts starts again after it.
 const goodProgressBytes = 1_000_000;
 
 /**
  * Resolves to the SHA-256 of the content once it is at `target`. Rejects with a SetupError, or with the reason of
- * `signal`; the part then stays for the next run, except when the content was wrong.
+ * `signal`. The part then stays for the next run, unless the content was wrong.
  */
 export async function downloadFile(download: Download): Promise<string> {
   const partPath = `${download.target}.part`;
@@ -62,13 +62,13 @@ export async function downloadFile(download: Download): Promise<string> {
   return sha256;
 }
 
-/** Forgets what earlier runs left of a file. */
+/** Removes what earlier runs left of a file. */
 async function removePart(target: string): Promise<void> {
   await rm(`${target}.part`, { force: true });
   await rm(`${target}.part.json`, { force: true });
 }
 
-/** The content is not what the hub promised: nothing of it is worth keeping. */
+/** The content is not what the hub promised, so none of it is kept. */
 class ContentError extends SetupError {}
 
 async function complete(download: Download, part: Part): Promise<string> {
@@ -121,7 +121,7 @@ async function attempt(download: Download, part: Part): Promise<void> {
   }
 }
 
-/** Decides from status and headers whether what follows continues the part, begins the file, or is no use. */
+/** Decides by status and headers whether the body continues the part, begins the file, or is useless. */
 async function accept(response: HubResponse, download: Download, part: Part): Promise<void> {
   const { status, headers } = response;
   const etag = headers.get("etag");
@@ -175,7 +175,7 @@ async function openPart(download: Download, path: string): Promise<Part> {
   const recordPath = `${path}.json`;
   const record = await readRecord(recordPath);
   const usable = record?.bytes === download.file.bytes && record.checksum === download.file.checksum.hex;
-  // Appending: after a truncation the next write begins at 0 by itself.
+  // In append mode the next write after a truncation begins at 0.
   const handle = await open(path, "a+", 0o644);
   const part: Part = {
     handle,
@@ -196,7 +196,7 @@ async function openPart(download: Download, path: string): Promise<Part> {
   return part;
 }
 
-/** Hashes what is there, so that the sum covers the whole file and not only what this run fetches. */
+/** Hashes the existing bytes, so that the sum covers the whole file and not only this run. */
 async function readExisting(download: Download, part: Part): Promise<void> {
   if ((await part.handle.stat()).size > download.file.bytes) await part.handle.truncate(0);
   const buffer = new Uint8Array(1024 * 1024);
@@ -233,7 +233,7 @@ async function readRecord(path: string): Promise<z.infer<typeof partRecord> | un
   try {
     return partRecord.parse(JSON.parse(await readFile(path, "utf8")));
   } catch {
-    // Absent or torn: the part without its record is worth nothing, and the download begins anew.
+    // Missing or damaged: without its record the part is useless, and the download begins again.
     return undefined;
   }
 }

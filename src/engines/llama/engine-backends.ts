@@ -1,4 +1,4 @@
-// The back-ends of llama.cpp that live apart from the default install: which exist, which are here, which one to use.
+// The back-ends of llama.cpp outside the default install: which exist, which are installed, and which one to use.
 import { readdir, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
@@ -9,16 +9,16 @@ import { SetupError } from "./setup-error.ts";
 export const backends = ["cuda", "vulkan", "cpu"] as const;
 export type Backend = (typeof backends)[number];
 
-/** The exact version that this Headrace is built on: library and binaries must be of one version. */
+/** The exact version for this Headrace. Library and binaries must have the same version. */
 export const libraryVersion: string = packageJson.dependencies["node-llama-cpp"];
 
 export interface BackendPackage {
   name: string;
-  /** Unpacked; what is shown where the registry does not tell. Rounded from version 3.22. */
+  /** Unpacked; shown if the registry does not tell. Rounded from version 3.22. */
   approximateBytes: number;
 }
 
-/** Unpacked size of the library itself with all that it needs, without binaries. */
+/** Unpacked size of the library with its dependencies, without binaries. */
 export const libraryBytes = 50_000_000;
 
 const scope = "@node-llama-cpp";
@@ -27,7 +27,7 @@ const pack = (name: string, megabytes: number): BackendPackage => ({
   approximateBytes: megabytes * 1_000_000,
 });
 
-// A GPU back-end brings the CPU's package too: it is what answers while no device does.
+// A GPU back-end includes the CPU's package, which computes while no device answers.
 const packages: Readonly<Record<string, Partial<Record<Backend, readonly BackendPackage[]>>>> = {
   "linux-x64": {
     cuda: [pack("linux-x64-cuda", 130), pack("linux-x64-cuda-ext", 410), pack("linux-x64", 30)],
@@ -45,7 +45,7 @@ const packages: Readonly<Record<string, Partial<Record<Backend, readonly Backend
   "win32-arm64": { cpu: [pack("win-arm64", 20)] },
 };
 
-/** What comes with the library itself there, and is never installed apart from it. */
+/** On macOS these come with the library and are never installed separately. */
 const ofMacOs: Readonly<Record<string, string>> = {
   "darwin-arm64": `${scope}/mac-arm64-metal`,
   "darwin-x64": `${scope}/mac-x64`,
@@ -56,12 +56,12 @@ export function currentPlatform(): string {
   return `${process.platform}-${process.arch}`;
 }
 
-/** The back-ends that exist for a platform. Empty on macOS, where Metal comes with the default install. */
+/** The back-ends for a platform. Empty on macOS, where Metal comes with the default install. */
 export function availableBackends(platform: string): Backend[] {
   return backends.filter((backend) => packages[platform]?.[backend] !== undefined);
 }
 
-/** Throws a SetupError (misuse) that names what exists. */
+/** Throws a SetupError (misuse) that names the available ones. */
 export function backendPackages(name: string, platform: string): { backend: Backend; packages: BackendPackage[] } {
   const backend = backendNamed(name);
   const wanted = packages[platform]?.[backend];
@@ -88,7 +88,7 @@ const recordSchema = z.object({
   bytes: z.number().nonnegative(),
   /** Unix seconds. */
   installedAt: z.number().int(),
-  /** Names of the devices that answered at the last check; empty: the CPU computes. */
+  /** Names of the devices that answered at the last check. If empty, the CPU computes. */
   devices: z.array(z.string()),
 });
 
@@ -105,7 +105,7 @@ export function libraryPathIn(directory: string): string {
   return join(directory, "node_modules", "node-llama-cpp");
 }
 
-/** All installs that can be read, preferred ones first. */
+/** All readable installs, preferred ones first. */
 export async function listBackends(dataDir: string): Promise<BackendRecord[]> {
   const found = await Promise.all(backends.map((backend) => readRecord(join(enginesDirectory(dataDir), backend))));
   return found.filter((record) => record !== undefined);
@@ -115,7 +115,7 @@ export async function readRecord(directory: string): Promise<BackendRecord | und
   try {
     return recordSchema.parse(JSON.parse(await readFile(join(directory, recordName), "utf8")));
   } catch {
-    // Absent, torn or foreign: to be treated as not installed, which an install mends.
+    // Missing, damaged or foreign. It counts as not installed, and an install repairs it.
     return undefined;
   }
 }
@@ -124,13 +124,13 @@ export interface InstalledEngine {
   backend: Backend;
   /** Directory of the `node-llama-cpp` package to load instead of our own. */
   libraryPath: string;
-  /** The argument for its `getLlama`; false where no device answered at the last check. */
+  /** The argument for its `getLlama`. False if no device answered at the last check. */
   gpu: "cuda" | "vulkan" | false;
 }
 
 /**
- * The install to use: the first with a device in the order cuda, vulkan; else any, for its CPU binary. Undefined when
- * there is none of this version, and the default install serves.
+ * The install to use: the first with a device in the order cuda, vulkan, or else any, for its CPU binary. Undefined if
+ * none has this version; the default install is used then.
  */
 export async function installedEngine(dataDir: string): Promise<InstalledEngine | undefined> {
   const current = (await listBackends(dataDir)).filter((record) => record.version === libraryVersion);
@@ -143,13 +143,13 @@ export async function installedEngine(dataDir: string): Promise<InstalledEngine 
   };
 }
 
-/** Removes an install. Resolves to false when there is none; throws a SetupError (misuse) for an unknown name. */
+/** Removes an install. Resolves to false if there is none. Throws a SetupError (misuse) for an unknown name. */
 export async function removeBackend(dataDir: string, name: string): Promise<boolean> {
   const backend = backendNamed(name);
   const parent = enginesDirectory(dataDir);
   const names: string[] = await readdir(parent).catch(() => []);
   if (!names.includes(backend)) return false;
-  // Renamed first: a server that starts meanwhile sees all of it or nothing.
+  // Renamed first, so that a server that starts meanwhile sees all of it or nothing.
   const doomed = join(parent, `.removing-${backend}-${process.pid}`);
   await rename(join(parent, backend), doomed);
   await rm(doomed, { recursive: true, force: true });

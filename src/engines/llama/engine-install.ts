@@ -1,4 +1,5 @@
-// Installs a back-end of llama.cpp: a private package of the library and the named binaries, checked, then moved in place.
+// Installs a llama.cpp back-end: a private package with the library and the named binaries, checked and then moved into
+// place.
 
 import { chmod, mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -32,16 +33,16 @@ export interface InstallRequest {
   /** The environment for npm: PATH, proxies, its own configuration. */
   env: Env;
   signal: AbortSignal;
-  /** Ours; its versions and checksums of the library's own dependencies hold for the private install too. */
+  /** Our lock file. Its versions and checksums of the library's dependencies apply to the private install too. */
   lockFile?: string;
 }
 
 export interface InstallObserver {
-  /** Before anything is fetched: what it will take on disk, and for which device. Rejects to have nothing fetched. */
+  /** Called before anything is downloaded, with the disk space and the device. Reject to download nothing. */
   planned(plan: InstallPlan): Promise<void>;
-  /** Bytes on disk so far; about as many as planned at the end. */
+  /** Bytes on disk so far, about as many as planned at the end. */
   progress(bytes: number): void;
-  /** Everything is there; the library is now started to see what answers. */
+  /** Everything is there. The library is now started to see which devices answer. */
   checking(): void;
 }
 
@@ -54,7 +55,7 @@ export interface InstallPlan {
 
 export interface InstallResult {
   record: BackendRecord;
-  /** It was there in this version, and only the devices were looked for again. */
+  /** This version was there, and only the devices were checked again. */
   alreadyThere: boolean;
 }
 
@@ -62,8 +63,8 @@ const probeTimeoutMs = 60_000;
 const progressIntervalMs = 500;
 
 /**
- * Rejects with a SetupError, or with the reason of `signal`; then nothing has changed on disk. A machine without a
- * fitting device is no failure: the record's `devices` is empty and the CPU computes.
+ * Rejects with a SetupError, or with the reason of `signal`, and then the disk is unchanged. A machine without a
+ * suitable device is not a failure: the record's `devices` is empty and the CPU computes.
  */
 export async function installBackend(request: InstallRequest, observer: InstallObserver): Promise<InstallResult> {
   const { backend, packages } = backendPackages(request.name, currentPlatform());
@@ -105,7 +106,7 @@ async function build(
   request.signal.throwIfAborted();
   await writePackage(staging, backend, packages, request.lockFile ?? ownLockFile);
   await watchSize(join(staging, "node_modules"), observer, () =>
-    // Optional dependencies are all the other platforms' binaries: only the named packages may come.
+    // Optional dependencies are the binaries of all other platforms. Only the named packages may be installed.
     runNpm(npm, staging, ["install", "--ignore-scripts", "--omit=optional", "--omit=dev"], request.signal),
   );
   observer.checking();
@@ -123,7 +124,10 @@ async function build(
 
 const npmSize = z.union([z.number(), z.record(z.string(), z.number())]);
 
-/** Asks the registry, which also tells whether it can be reached before anything is written; else our own figures. */
+/**
+ * Asks the registry, which also shows whether it can be reached before anything is written. Falls back to our own
+ * figures.
+ */
 async function unpackedBytes(
   npm: Npm,
   directory: string,
@@ -135,7 +139,7 @@ async function unpackedBytes(
       const output = await runNpm(
         npm,
         directory,
-        // Asked first, so a missing network is told within seconds and not after the patience of a download.
+        // Asked first, so that a missing network is reported within seconds, not after a download times out.
         ["view", `${name}@${libraryVersion}`, "dist.unpackedSize", "--json", "--fetch-retries=1"],
         signal,
       );
@@ -143,7 +147,7 @@ async function unpackedBytes(
         const told = npmSize.parse(JSON.parse(output));
         return typeof told === "number" ? told : (Object.values(told)[0] ?? approximateBytes);
       } catch {
-        // Mirrors leave the figure out.
+        // Mirrors omit the size.
         return approximateBytes;
       }
     }),
@@ -153,7 +157,7 @@ async function unpackedBytes(
 
 const lockSchema = z.object({ packages: z.record(z.string(), z.record(z.string(), z.unknown())) });
 
-/** A package.json with exact versions, and a lock file cut from our own. */
+/** A package.json with exact versions, and the matching part of our lock file. */
 async function writePackage(
   directory: string,
   backend: Backend,
@@ -168,7 +172,7 @@ async function writePackage(
   };
   await writeFile(join(directory, "package.json"), `${JSON.stringify(root, undefined, 2)}\n`);
   const ours = await readFile(lockFile, "utf8").catch(() => undefined);
-  // Some ways of installing Headrace do not bring its lock file; npm then resolves by itself.
+  // Some ways of installing Headrace lack its lock file. npm then resolves versions itself.
   if (ours === undefined) return;
   const locked = Object.entries(lockSchema.parse(JSON.parse(ours)).packages)
     .filter(([path, entry]) => path !== "" && entry["dev"] !== true)
@@ -182,14 +186,14 @@ async function writePackage(
   await writeFile(join(directory, "package-lock.json"), JSON.stringify(lock));
 }
 
-/** The lock file gives the processor "none" to a back-end that the default install leaves out. */
+/** In the lock file, a back-end that the default install leaves out has the processor "none". */
 function isNone(cpu: unknown): boolean {
   return Array.isArray(cpu) && cpu.includes("none");
 }
 
 /**
- * Starts the library in a child process. First the back-end asked for; when that gives no device, the CPU, which must
- * work: otherwise the install itself is broken.
+ * Starts the library in a child process, first with the requested back-end. If that has no device, then with the CPU,
+ * which must work: otherwise the install itself is broken.
  */
 async function findDevices(directory: string, backend: Backend, signal: AbortSignal): Promise<string[]> {
   if (backend !== "cpu") {
@@ -240,7 +244,7 @@ async function writeRecord(directory: string, record: BackendRecord): Promise<vo
   await rename(temporary, path);
 }
 
-/** Removes what installs that were killed have left. */
+/** Removes the remains of killed installs. */
 async function sweep(parent: string): Promise<void> {
   for (const name of await readdir(parent)) {
     const owner = /^\.(?:installing|removing)-\w+-(\d+)/.exec(name)?.[1];
@@ -271,7 +275,7 @@ async function watchSize<Result>(
   }
 }
 
-/** npm moves files about while this looks: what vanishes in between counts as nothing. */
+/** npm moves files meanwhile, so files that vanish count as nothing. */
 async function directoryBytes(directory: string): Promise<number> {
   let bytes = 0;
   for (const entry of await readdir(directory, { withFileTypes: true }).catch(() => [])) {

@@ -1,4 +1,5 @@
-// A child process of its own: loads one install of the library, asks for one back-end, prints what answers as JSON.
+// A separate child process: loads one install of the library, requests one back-end and prints the available devices as
+// JSON.
 import { loadLibrary } from "./worker/library.ts";
 
 /** One line on standard output: the devices that answer (none for the CPU), or why the library does not start. */

@@ -1,13 +1,14 @@
-// One GET request to the model hub: deadlines, redirects followed by hand, the token kept to the hub's own origin.
+// One GET request to the model hub, with deadlines. Redirects are followed here, so that only the hub's own origin gets
+// the token.
 import { SetupError } from "./setup-error.ts";
 
 /** Durations in milliseconds. */
 export interface HubTiming {
   /** Milliseconds from the request to the response headers, for each hop. */
   firstByteTimeoutMs: number;
-  /** The longest silence inside a body. */
+  /** The longest silence within a body. */
   stallTimeoutMs: number;
-  /** Waits before the second, third, … attempt; its length bounds the attempts that bring nothing. */
+  /** Waits before the second, third, … attempt. Its length limits the attempts without progress. */
   retryDelaysMs: readonly number[];
 }
 
@@ -18,9 +19,9 @@ export const defaultHubTiming: HubTiming = {
 };
 
 export interface Hub {
-  /** The address without a trailing slash, e.g. `https://huggingface.co`. */
+  /** The address without a slash at its end, e.g. `https://huggingface.co`. */
   endpoint: string;
-  /** A token for gated and private repositories; goes to the endpoint's own origin only. */
+  /** A token for gated and private repositories. Only the endpoint's own origin gets it. */
   token: string | undefined;
   timing: HubTiming;
 }
@@ -29,9 +30,9 @@ export interface Hub {
 export interface HubResponse {
   status: number;
   headers: Headers;
-  /** Host that answered last, for messages: the rest of a CDN's address is a signature. */
+  /** The host that answered last, for messages: the rest of a CDN's address is a signature. */
   host: string;
-  /** Rejects with a transient SetupError when nothing comes for `stallTimeoutMs`. */
+  /** Rejects with a transient SetupError after a silence of `stallTimeoutMs`. */
   chunks(): AsyncGenerator<Uint8Array, void>;
   /** Drops the connection. */
   discard(): void;
@@ -41,8 +42,8 @@ const maxRedirects = 10;
 const redirectStatuses = new Set([301, 302, 303, 307, 308]);
 
 /**
- * Sends a GET and follows redirects. Any status that is no redirect is returned as it is.
- * Rejects with a SetupError, transient where another attempt may help, or with the reason of `signal`.
+ * Sends a GET and follows redirects. Returns a response with any other status. Rejects with a SetupError, transient if
+ * a retry may help, or with the reason of `signal`.
  */
 export async function hubGet(
   hub: Hub,
@@ -67,7 +68,7 @@ function authorization(hub: Hub, endpoint: URL, url: URL): Record<string, string
 }
 
 /**
- * The next address. A hub spoken to over https never leads to plain http; one on plain http, a mirror on the own
+ * The next address. A hub on https must not redirect to plain http; one on plain http, such as a mirror in the local
  * network, may. Throws a SetupError.
  */
 export function redirectTarget(location: string | null, from: URL, endpoint: URL): URL {
@@ -139,7 +140,7 @@ async function* readChunks(
   }
 }
 
-/** Turns what fetch throws into a text; an abort keeps its own reason. */
+/** Turns what fetch throws into a text. An abort keeps its reason. */
 function failure(error: unknown, what: string, signal: AbortSignal, connection: AbortSignal): unknown {
   if (signal.aborted) return signal.reason;
   if (connection.aborted && connection.reason instanceof SetupError) return connection.reason;

@@ -1,4 +1,4 @@
-// The Hugging Face hub: lists a repository's files and says in plain words why one cannot be had.
+// The Hugging Face hub: lists a repository's files and explains plainly why one cannot be downloaded.
 import { z } from "zod";
 import { type Hub, type HubResponse, hubGet } from "./hub-request.ts";
 import type { HubFile, ModelSource } from "./model-source.ts";
@@ -15,7 +15,7 @@ const treeEntries = z.array(
   }),
 );
 
-// Far above any repository of models; bounds memory when the address is not the hub at all.
+// Far above any repository of models. Limits memory if the address is not the hub at all.
 const maxListingBytes = 32 * 1024 * 1024;
 const maxListingPages = 50;
 
@@ -36,13 +36,13 @@ export async function listHubFiles(hub: Hub, source: ModelSource, signal: AbortS
   return files;
 }
 
-/** The address of a file's content; the hub answers with a redirect to its storage. */
+/** The address of a file's content. The hub answers with a redirect to its storage. */
 export function hubFileAddress(hub: Hub, source: ModelSource, path: string): string {
   const escaped = path.split("/").map(encodeURIComponent).join("/");
   return `${hub.endpoint}/${source.owner}/${source.repo}/resolve/main/${escaped}`;
 }
 
-/** The error for a status that brings no content. The hub's `X-Error-Code` tells a gate from a missing repository. */
+/** The error for a status without content. The hub's `X-Error-Code` distinguishes a gated from a missing repository. */
 export function hubFailure(
   response: Pick<HubResponse, "status" | "headers" | "host">,
   source: ModelSource,
@@ -114,7 +114,7 @@ function nextPage(response: HubResponse, hub: Hub): string | undefined {
   return url.origin === new URL(hub.endpoint).origin ? url.href : undefined;
 }
 
-/** RFC 9110 section 10.2.3, the form in seconds; bounded, as nobody watches a terminal for longer. */
+/** RFC 9110 section 10.2.3, the form in seconds. Limited, since nobody watches a terminal for longer. */
 function retryAfterMs(headers: Headers): number | undefined {
   const value = Number(headers.get("retry-after") ?? Number.NaN);
   return Number.isFinite(value) && value >= 0 ? Math.min(value, 60) * 1000 : undefined;

@@ -1,4 +1,4 @@
-// Asks the engine's worker, in a process of its own, what a GGUF file is: a broken file can end only that process.
+// Asks the engine's worker, in a separate process, what a GGUF file is: a broken file can end only that process.
 import { z } from "zod";
 import { selfCommand } from "../../installation/places.ts";
 import { SetupError } from "./setup-error.ts";
@@ -6,7 +6,7 @@ import { SetupError } from "./setup-error.ts";
 const inspection = z.object({
   architecture: z.string(),
   name: z.string().nullish(),
-  /** Tokens; the length that the model was trained for. */
+  /** The context length of the training, in tokens. */
   context: z.number().int().positive().nullish(),
   embeddingLength: z.number().nullish(),
   parameters: z.number().nullish(),
@@ -22,10 +22,10 @@ export type ModelInspection = z.infer<typeof inspection>;
 
 const refusal = z.object({ error: z.string() });
 
-/** Reading the header of a file, on a slow disk and a busy machine. */
+/** Enough to read a header from a slow disk on a busy machine. */
 const inspectTimeoutMs = 60_000;
 
-/** Reads the file's own description. Rejects with a SetupError when the engine cannot use the file. */
+/** Reads the file's own description. Rejects with a SetupError if the engine cannot use the file. */
 export async function inspectModel(path: string, signal: AbortSignal): Promise<ModelInspection> {
   const limit = AbortSignal.any([signal, AbortSignal.timeout(inspectTimeoutMs)]);
   const child = Bun.spawn([...selfCommand("run-model"), "--inspect", path], {

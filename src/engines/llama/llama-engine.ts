@@ -1,4 +1,4 @@
-// The built-in engine: every GGUF model of this machine, each in a process of its own, behind the engine port.
+// The built-in engine: every GGUF model of this machine, each in a separate process, behind the engine port.
 
 import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
@@ -34,48 +34,48 @@ export interface LlamaModel {
   id: string;
   path: string;
   ownedBy: string;
-  /** Left out: those of any discovered model. */
+  /** If left out, the environments of any discovered model. */
   environments?: readonly Environment[];
-  /** The facts that are known before it is loaded. */
+  /** The facts that are known before loading. */
   capabilities?: Capabilities;
   context?: number;
-  /** What it needs, reduced to fit into so many bytes where that can be; left out where its file is not there. */
+  /** The memory it needs, reduced to fit into `roomBytes` if possible. Left out if its file is missing. */
   memory?(roomBytes: number): MemoryNeed;
-  /** Loaded with the server, and kept; others are loaded by their first request and unloaded when idle. */
+  /** Loaded with the server, and kept. Other models are loaded by their first request and unloaded when idle. */
   eager: boolean;
 }
 
 export interface LlamaEngineOptions {
-  /** The models of this moment; asked again whenever the catalog is refreshed. */
+  /** The current models, requested again at each refresh of the catalog. */
   models(): Promise<readonly LlamaModel[]>;
   context: number | undefined;
   parallel: number | undefined;
   threads: number | undefined;
   gpu: false | "auto";
   libraryPath: string | undefined;
-  /** Shared with whatever else runs models on this machine. */
+  /** Shared with everything else that runs models on this machine. */
   budget: MemoryBudget;
   log: Log;
-  /** A model became ready: what it can do is known now. */
+  /** A model became ready, so its capabilities are known. */
   onReady(): void;
-  /** A model takes requests: who waits for it may go on. */
+  /** A model accepts requests, so waiting requests may continue. */
   onOpen(): void;
 }
 
-/** What its worker answers beside chats, completions and embeddings. */
+/** What its worker answers besides chats, completions and embeddings. */
 const ownTasks: ReadonlySet<Operation> = new Set(["rerank", "score", "tokenize", "detokenize"]);
 const unloadAfterMs = 10 * 60_000;
-/** Until the worker tells how many it takes; it chooses this many for most models. */
+/** Until the worker tells its number: it chooses this many for most models. */
 const placesBeforeReady = 4;
-/** One that computes, and one that is ready to follow. */
+/** One computes, and one is ready to follow. */
 const embeddingPlaces = 2;
-/** A long prompt, or a model that thinks, may be silent for long. */
+/** A long prompt, or a model that thinks, may cause a long silence. */
 const silenceTimeoutMs = 10 * 60_000;
 
 export class LlamaEngine implements Engine {
   readonly name = builtInEngineName;
   readonly #options: LlamaEngineOptions;
-  /** Each that was ever asked for: whoever gives places keeps to it. */
+  /** Every model that was ever requested, since the code that gives out slots keeps references. */
   readonly #loaded = new Map<string, LoadedModel>();
   #known = new Map<string, LlamaModel>();
   #unloader: ReturnType<typeof setInterval>;
@@ -85,7 +85,7 @@ export class LlamaEngine implements Engine {
     this.#unloader = setInterval(() => this.#unloadIdle(), unloadAfterMs / 10);
   }
 
-  /** Begins to load the eager ones among the models of the last list. */
+  /** Begins to load the eager models of the last list. */
   start(): void {
     for (const { id, eager } of this.#known.values()) if (eager) this.#modelOf(id).load();
   }
@@ -106,7 +106,7 @@ export class LlamaEngine implements Engine {
     });
   }
 
-  /** A model that has to be loaded first has its places already: who gets them is decided before it is ready. */
+  /** A model that must be loaded first has its slots already, since they are given out before it is ready. */
   concurrency(model: string, operation: Operation): number {
     if (!generates[operation]) return embeddingPlaces;
     const loaded = this.#loaded.get(model);
@@ -121,7 +121,7 @@ export class LlamaEngine implements Engine {
     return "last_message";
   }
 
-  /** A model that is not loaded is loaded for that: who counts a prompt is about to send it. */
+  /** Loads the model if necessary, since a caller that counts a prompt is about to send it. */
   async countTokens(request: CountRequest, cancellation: Cancellation): Promise<number | undefined> {
     if (!this.#known.has(request.model)) return undefined;
     const model = this.#modelOf(request.model);
@@ -165,13 +165,13 @@ export class LlamaEngine implements Engine {
     };
     let sent: { worker: WorkerProcess; ready: WorkerReady } | undefined;
     const failed = (error: unknown): unknown => {
-      // Before the place is given on: the next one must not meet a process that is dying.
+      // Before the slot is given on, so that the next request does not meet a dying process.
       if (sent && !cancellation.cancelled) sent.worker.suspect(sent.ready);
       release();
       return cancellation.cancelled ? error : asEngineFault(error);
     };
     try {
-      // It may have crashed while this request waited for its turn.
+      // The process may have crashed while this request waited.
       sent = await model.ready(cancellation.signal);
       const response = await postJson(targetOf(sent.ready), request, cancellation);
       return { ...response, body: new WatchedBody(response.body, release, failed) };
@@ -185,13 +185,13 @@ export class LlamaEngine implements Engine {
     return modelUse(model?.state ?? "off", model?.inUse ?? 0);
   }
 
-  /** Those that are kept are just there. */
+  /** Models loaded with the server have no state to show. */
   processState(id: string): ModelProcessState | undefined {
     if (this.#known.get(id)?.eager !== false) return undefined;
     return this.#loaded.get(id)?.state ?? "off";
   }
 
-  /** The models that hold memory, whoever runs them. */
+  /** The models that hold memory, whatever runs them. */
   held(): HeldMemory[] {
     return this.#options.budget.view().held.map(({ name, amounts, state, pinned, idle }) => {
       const own = this.#loaded.get(name)?.inUse;
@@ -230,7 +230,7 @@ export class LlamaEngine implements Engine {
 
   async #readModels(): Promise<void> {
     this.#known = new Map((await this.#options.models()).map((model) => [model.id, model]));
-    // What was deleted frees its memory, and its file on the disk, once nobody works with it.
+    // A deleted model frees its memory, and its disk space, once no request uses it.
     const gone = [...this.#loaded.values()].filter(({ name }) => !this.#known.has(name));
     await Promise.all(gone.map((model) => model.unload()));
   }
@@ -261,14 +261,14 @@ export class LlamaEngine implements Engine {
     return new WorkerProcess(options, log, onReady, onFailed);
   }
 
-  /** What fits beside the models that are kept; the others leave for it. */
+  /** What fits beside the pinned models. The others leave for it. */
   #needOf(id: string): MemoryNeed | undefined {
     const { total, pinned } = this.memory();
     const own = this.held().find((held) => held.id === id && held.pinned)?.bytes ?? 0;
     return this.#known.get(id)?.memory?.(total - pinned + own);
   }
 
-  /** Where there are GPUs it is not known yet how much of it goes there: it is set aside everywhere until it is loaded. */
+  /** With GPUs, how much goes to each is unknown before loading, so it is reserved everywhere until then. */
   #amountsOf(need: MemoryNeed | undefined): Amounts {
     const { budget, gpu } = this.#options;
     const bytes = need?.bytes ?? 0;
@@ -284,7 +284,7 @@ export class LlamaEngine implements Engine {
       const [facts] = await getModels(targetOf(ready), AbortSignal.timeout(5_000));
       model.facts = facts;
     } catch {
-      // It died at once: the supervisor says so, and the facts come with its successor.
+      // It died at once. The supervisor reports that, and the facts come with the next process.
     }
     this.#options.onReady();
   }
@@ -296,7 +296,7 @@ export class LlamaEngine implements Engine {
   }
 }
 
-/** Each process has its own, as long as it lives. */
+/** Each process has its own target. */
 const targets = new WeakMap<WorkerReady, HttpTarget>();
 
 function targetOf(ready: WorkerReady): HttpTarget {
@@ -323,7 +323,7 @@ function asEngineFault(error: unknown): unknown {
   );
 }
 
-/** The body, unchanged; calls `release` when it is over, or `failed` for the error to give on. */
+/** The unchanged body. Calls `release` at its end, or `failed` to turn an error into the one to pass on. */
 class WatchedBody implements BodySource {
   readonly #body: BodySource;
   readonly #release: () => void;

@@ -1,4 +1,4 @@
-// The memory of this machine, a container's limit included.
+// The memory of this machine, including a container's limit.
 import { freemem, totalmem } from "node:os";
 
 /** Bytes that this process can still take. */
@@ -8,7 +8,7 @@ export function availableMemoryBytes(): number {
 
 /** Bytes. */
 export function machineMemory(): { total: number; free: number } {
-  // Zero, or more than there is, where nothing bounds the process.
+  // Zero, or more than the total, if the process has no limit.
   const bound = process.constrainedMemory();
   return { total: bound > 0 ? Math.min(bound, totalmem()) : totalmem(), free: availableMemoryBytes() };
 }

@@ -1,9 +1,8 @@
-// Chooses the file of a Hugging Face repository that is meant: the `hf:` name, quantisations, split files, the
-// preferred choice.
+// Chooses the file in a Hugging Face repository: the `hf:` name, quantizations, split files, the preferred choice.
 import { formatBytes } from "./byte-size.ts";
 import { SetupError } from "./setup-error.ts";
 
-/** `hf:owner/repo[:file]` taken apart; `file` is a path in the repository or a quantisation such as `Q8_0`. */
+/** The parts of `hf:owner/repo[:file]`. `file` is a path in the repository or a quantization such as `Q8_0`. */
 export interface ModelSource {
   owner: string;
   repo: string;
@@ -15,7 +14,7 @@ export interface HubFile {
   /** Path inside the repository. */
   path: string;
   bytes: number;
-  /** The hash that the content must have: SHA-256 of a large file, git's blob SHA-1 of one kept in git itself. */
+  /** The expected hash: SHA-256 of a large file, git's blob SHA-1 of one stored in git itself. */
   checksum: { algorithm: "sha256" | "git-blob"; hex: string };
 }
 
@@ -39,8 +38,8 @@ const quantizationPattern =
   /(?:^|[-._])((?:UD-)?(?:I?Q\d(?:_[A-Z0-9]+)*|TQ\d_\d|MXFP4(?:_MOE)?|BF16|F16|FP16|F32|FP32))(?=$|[-._])/gi;
 
 /**
- * The choice when nobody names one: Q4_K_M is the usual balance of size and quality; what follows is the nearest to it,
- * smaller files before larger ones of no use on a small machine.
+ * The choice if nobody names one: Q4_K_M is the usual balance of size and quality. The next ones are the nearest to it,
+ * smaller files before larger ones, which a small machine could not use.
  */
 export const preferredQuantizations: readonly string[] = [
   "Q4_K_M",
@@ -66,7 +65,7 @@ export function parseModelSource(text: string): ModelSource {
   return { owner, repo, file };
 }
 
-/** Writes `https://huggingface.co/owner/repo/blob/main/file` and `hf.co/owner/repo:file` in the form with `hf:`. */
+/** Converts `https://huggingface.co/owner/repo/blob/main/file` and `hf.co/owner/repo:file` to the form with `hf:`. */
 function fromPage(text: string): string {
   const page = /^(?:https?:\/\/)?(?:www\.)?(?:huggingface\.co|hf\.co)\/([^?#]+?)\/*(?:[?#].*)?$/i.exec(text)?.[1];
   if (page === undefined) return text;
@@ -87,14 +86,12 @@ function noSource(text: string): string {
   return `'${text}' names no model. Use hf:owner/repo or hf:owner/repo:file, such as ${example}.`;
 }
 
-/** `UD-Q4_K_XL`, `Q8_0`, `F16`… from a file's name, in capitals; undefined where the name has none. */
+/** `UD-Q4_K_XL`, `Q8_0`, `F16`… from a file name, in capitals. Undefined if the name has none. */
 export function quantizationOf(stem: string): string | undefined {
   return [...stem.matchAll(quantizationPattern)].at(-1)?.[1]?.toUpperCase();
 }
 
-/**
- * The split model and the part of it that a file is by its name, which is given without `.gguf`; undefined: of none.
- */
+/** The split model and the part number in a file name, given without `.gguf`. Undefined if it names no part. */
 export function partOf(name: string): { stem: string; index: number; count: number } | undefined {
   const match = splitPattern.exec(name);
   return match ? { stem: name.slice(0, match.index), index: Number(match[1]), count: Number(match[2]) } : undefined;
@@ -104,14 +101,14 @@ export function partName(stem: string, index: number, count: number): string {
   return `${stem}-${String(index).padStart(5, "0")}-of-${String(count).padStart(5, "0")}`;
 }
 
-/** Groups the `.gguf` files of a listing into models. Projectors (mmproj) and importance matrices are no models. */
+/** Groups the `.gguf` files of a listing into models. Projectors (mmproj) and importance matrices are skipped. */
 export function modelsAmong(files: readonly HubFile[]): ModelFiles[] {
   const groups = new Map<string, HubFile[]>();
   for (const file of files) {
     if (!isModelFile(file.path)) continue;
     const stem = file.path.slice(0, -".gguf".length);
     const part = partOf(stem);
-    // No name has a slash at its end.
+    // No name ends with a slash.
     const key = part ? `${part.stem}-of-${part.count}/` : stem;
     groups.set(key, [...(groups.get(key) ?? []), file]);
   }
@@ -119,8 +116,8 @@ export function modelsAmong(files: readonly HubFile[]): ModelFiles[] {
 }
 
 /**
- * The model that `wanted` (a path, a file name or a quantisation) means, or the preferred one when it is undefined.
- * Throws a SetupError that lists what there is when nothing or more than one fits.
+ * The model that `wanted` (a path, a file name or a quantization) means, or the preferred one if undefined. Throws a
+ * SetupError that lists the models if none or several match.
  */
 export function chooseModel(files: readonly HubFile[], wanted: string | undefined, repository: string): ModelFiles {
   const models = modelsAmong(files);
@@ -172,7 +169,7 @@ function only(fitting: readonly ModelFiles[], wanted: string | undefined, reposi
   throw new SetupError(`${repository} has several ${what}. Name one:\n${choices(fitting, repository)}`);
 }
 
-/** One line a model: what to write after the colon, and the size. */
+/** One line per model: what to write after the colon, and the size. */
 function choices(models: readonly ModelFiles[], repository?: string): string {
   const prefix = repository === undefined ? "" : `hf:${repository}:`;
   const width = Math.max(...models.map((model) => model.path.length));
@@ -190,7 +187,7 @@ function toModel(files: HubFile[]): ModelFiles {
   const name = fileName(path).slice(0, -".gguf".length);
   const stem = partOf(name)?.stem ?? name;
   const bytes = parts.reduce((sum, part) => sum + part.bytes, 0);
-  // Some repositories name the quantisation in the folder only.
+  // Some repositories name the quantization only in the folder.
   const quantization = quantizationOf(stem) ?? quantizationOf(path.slice(0, -fileName(path).length - 1));
   return { quantization, path, stem, parts, bytes };
 }

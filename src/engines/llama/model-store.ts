@@ -1,4 +1,4 @@
-// The models on this machine's disk: one manifest beside its GGUF file or files in `<dataDir>/models`.
+// The models on this machine's disk: one manifest beside its GGUF files in `<dataDir>/models`.
 import { mkdir, open, readdir, readFile, rename, stat } from "node:fs/promises";
 import { basename, isAbsolute, join } from "node:path";
 import { z } from "zod";
@@ -27,20 +27,20 @@ const manifestSchema = z.object({
   source: z.string(),
   /** Unix seconds. */
   pulledAt: z.number().int().nonnegative(),
-  /** Tokens; the length that the model was trained for. */
+  /** The context length of the training, in tokens. */
   context: z.number().int().positive().optional(),
   capabilities: z.object({
     ...{ chat: z.boolean(), completion: z.boolean(), embeddings: z.boolean() },
-    // Models that an earlier version pulled say nothing of these.
+    // Models pulled by an earlier version lack these.
     ...{ rerank: z.exactOptional(z.boolean()), tokenize: z.exactOptional(z.boolean()) },
   }),
-  /** Whether the chat template has tool calls. */
+  /** Whether the chat template supports tool calls. */
   tools: z.boolean(),
 });
 
 /**
- * The facts of a pulled model. `file` and `otherFiles` are absolute paths in memory; on disk they are bare names, so
- * that a data directory may move.
+ * The facts of a pulled model. `file` and `otherFiles` are absolute paths in memory and bare names on disk, so that a
+ * data directory may move.
  */
 export type ModelManifest = z.infer<typeof manifestSchema>;
 
@@ -85,8 +85,8 @@ export async function prepareModelsDirectory(dataDir: string): Promise<string> {
 }
 
 /**
- * All usable models, sorted by id. A manifest that cannot be read, or whose file is gone, is left out and told to
- * `onSkipped` with the reason, so that one broken file never keeps a server from starting.
+ * All usable models, sorted by id. If a manifest cannot be read or its file is missing, the model is skipped and
+ * `onSkipped` gets the reason, so that one broken file never stops a server from starting.
  */
 export async function listModels(
   dataDir: string,
@@ -106,14 +106,14 @@ export async function listModels(
   return models.sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-/** The manifest of one model, whether its files exist or not; undefined where there is none, or none that reads. */
+/** The manifest of one model, whether its files exist or not. Undefined if there is no valid manifest. */
 export async function findManifest(dataDir: string, id: string): Promise<ModelManifest | undefined> {
   if (!modelId.safeParse(id).success) return undefined;
   const found = await readManifest(manifestPath(dataDir, id), false);
   return typeof found === "string" ? undefined : found;
 }
 
-/** Writes `<id>.json` as a whole or not at all. `file` may be a path in the models directory. */
+/** Writes `<id>.json` atomically. `file` may be a path in the models directory. */
 export async function saveManifest(dataDir: string, manifest: ModelManifest): Promise<void> {
   await prepareModelsDirectory(dataDir);
   const stored = manifestSchema.parse({
@@ -138,7 +138,7 @@ export function manifestPath(dataDir: string, id: string): string {
   return join(modelsDirectory(dataDir), `${id}.json`);
 }
 
-/** Names in a directory; a reason when it is there and cannot be read. */
+/** The names in a directory, or the reason if it exists and cannot be read. */
 async function namesIn(directory: string): Promise<string[] | string> {
   try {
     return await readdir(directory);

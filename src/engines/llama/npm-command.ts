@@ -1,4 +1,4 @@
-// Runs the npm of this machine in a child process and puts its failures into words a person can act on.
+// Runs this machine's npm in a child process and rewords its failures so that a person can act on them.
 import { SetupError } from "./setup-error.ts";
 
 export type Env = Readonly<Record<string, string | undefined>>;
@@ -8,14 +8,14 @@ export interface Npm {
   env: Env;
 }
 
-// npm's defaults wait minutes for a network that is not there.
+// By default npm waits minutes for a missing network.
 const patience = ["--fetch-retries=2", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000"];
 const quiet = ["--no-audit", "--no-fund", "--no-update-notifier", "--no-progress", "--loglevel=error"];
 
 const offlineCodes =
   /\b(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH|ERR_SOCKET_TIMEOUT|EIDLETIMEOUT|FETCH_ERROR)\b/;
 
-/** Throws a SetupError when this machine has no npm. */
+/** Throws a SetupError if this machine has no npm. */
 export function findNpm(env: Env): Npm {
   const path = Bun.which("npm", { PATH: env["PATH"] ?? "" });
   if (path === null) {
@@ -32,7 +32,7 @@ export async function runNpm(
   signal: AbortSignal,
 ): Promise<string> {
   signal.throwIfAborted();
-  // The explicit prefix keeps it in that directory, whatever project or `npm start` we were called from.
+  // The explicit prefix keeps npm in that directory, whatever project or `npm start` called us.
   const child = Bun.spawn([npm.path, "--prefix", directory, ...patience, ...quiet, ...args], {
     cwd: directory,
     env: npm.env,
@@ -40,7 +40,7 @@ export async function runNpm(
     stdout: "pipe",
     stderr: "pipe",
     signal,
-    // npm does not end on SIGINT or SIGTERM while it waits for the network. What it wrote is thrown away anyway.
+    // npm does not end on SIGINT or SIGTERM while it waits for the network. Its output is discarded anyway.
     killSignal: "SIGKILL",
   });
   const [output, complaint, code] = await Promise.all([

@@ -1,6 +1,6 @@
-// Tells whether the process that left a lock or a half-done directory behind is still running.
+// Tells whether the process that left a lock or an incomplete directory still runs.
 
-/** False for numbers that are no process id. A process of another user counts as running. */
+/** False for invalid process ids. A process of another user counts as running. */
 export function isProcessAlive(pid: number): boolean {
   if (!Number.isInteger(pid) || pid <= 0) return false;
   try {

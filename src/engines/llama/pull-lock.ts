@@ -1,4 +1,4 @@
-// One writer a model: two pulls of the same model would write into the same part.
+// One writer per model: two pulls of the same model would write into the same part.
 import { readFile, readlink, rm, symlink } from "node:fs/promises";
 import { isProcessAlive } from "./process-alive.ts";
 import { SetupError } from "./setup-error.ts";
@@ -6,8 +6,8 @@ import { SetupError } from "./setup-error.ts";
 const held = new Set<string>();
 
 /**
- * Claims `path` for this process and resolves to the release. A lock whose process is gone, as after `kill -9`, is
- * taken over. Rejects with a SetupError while another process holds it.
+ * Claims `path` for this process and resolves to the release. Takes over a lock whose process is gone, for example
+ * after `kill -9`. Rejects with a SetupError while another process holds it.
  */
 export async function claimPull(path: string, id: string): Promise<() => Promise<void>> {
   for (let attempt = 0; attempt < 3; attempt++) {
@@ -27,8 +27,8 @@ export async function claimPull(path: string, id: string): Promise<() => Promise
 }
 
 /**
- * A symbolic link to the process id: it is never there without one, and takes no space, so that a model can be deleted on a
- * full disk, too.
+ * A symbolic link to the process id: it never exists without one and takes no space, so that a model can be deleted on
+ * a full disk too.
  */
 async function tryClaim(path: string): Promise<boolean> {
   try {
@@ -40,19 +40,19 @@ async function tryClaim(path: string): Promise<boolean> {
   }
 }
 
-/** Undefined where it is gone meanwhile. */
+/** Undefined if it is gone meanwhile. */
 async function holderOf(path: string): Promise<number | undefined> {
   try {
     return Number(await readlink(path));
   } catch (error) {
     if (codeOf(error) === "ENOENT") return undefined;
-    // A file with the number, as earlier versions made it.
+    // A file with the number, from earlier versions.
     return Number(await readFile(path, "utf8").catch(() => ""));
   }
 }
 
 function isHeld(pid: number, path: string): boolean {
-  // Every run in a container may get the same process id: our own number on a lock that we do not hold is a leftover.
+  // Every run in a container may get the same process id, so a lock with our number that we do not hold is a leftover.
   return pid === process.pid ? held.has(path) : isProcessAlive(pid);
 }
 

@@ -33,31 +33,31 @@ import { SetupError } from "./setup-error.ts";
 export interface PullRequest {
   /** `hf:owner/repo[:file]`. */
   source: string;
-  /** The id wanted; by default the file's name in lower case. */
+  /** The wanted id. The default is the file's name in lower case. */
   name: string | undefined;
   dataDir: string;
   hub: Hub;
   signal: AbortSignal;
 }
 
-/** Told of the steps of a pull, in this order; `progress` many times. */
+/** Gets the steps of a pull in this order; `progress` many times. */
 export interface PullObserver {
-  /** `chosen` says that nobody named the file, and the preference list did. */
+  /** `chosen` says that the preference list chose the file, since nobody named one. */
   selected(model: ModelFiles, id: string, chosen: boolean): void;
-  /** Bytes of all parts on disk; the first call tells what an earlier run left. */
+  /** Bytes of all parts on disk. The first call tells what an earlier run left. */
   progress(bytes: number): void;
   retrying(reason: string, waitMs: number): void;
-  /** The bytes are complete and right; the engine now reads the file. */
+  /** The bytes are complete and correct. The engine now reads the file. */
   inspecting(): void;
 }
 
 export interface PulledModel {
   manifest: ModelManifest;
-  /** Nothing had to be fetched: the same content was there. */
+  /** Nothing had to be downloaded, since the same content was there. */
   alreadyThere: boolean;
 }
 
-/** What a pull would fetch. */
+/** What a pull would download. */
 export interface FoundModel {
   source: ModelSource;
   repository: string;
@@ -65,7 +65,7 @@ export interface FoundModel {
   id: string;
 }
 
-/** Asks the hub what `request` names. Rejects with a SetupError, or with the reason of `signal`. */
+/** Asks the hub for what `request` names. Rejects with a SetupError, or with the reason of `signal`. */
 export async function findModel(request: Omit<PullRequest, "dataDir">): Promise<FoundModel> {
   const source = parseModelSource(request.source);
   const named = request.name === undefined ? undefined : checkModelId(request.name);
@@ -75,14 +75,17 @@ export async function findModel(request: Omit<PullRequest, "dataDir">): Promise<
   return { source, repository, model, id: requireNoPart(named ?? modelIdFrom(model.stem)) };
 }
 
-/** Rejects with a SetupError, or with the reason of `signal`; a part then stays and the same call continues it. */
+/**
+ * Rejects with a SetupError, or with the reason of `signal`. The partial file then stays, and the same call continues
+ * it.
+ */
 export async function pullModel(request: PullRequest, observer: PullObserver): Promise<PulledModel> {
   const found = await findModel(request);
   observer.selected(found.model, found.id, found.source.file === undefined);
   return await fetchModel(request, found, observer);
 }
 
-/** Fetches what was found; rejects likewise. */
+/** Downloads the found model. Rejects in the same way. */
 export async function fetchModel(
   request: PullRequest,
   found: FoundModel,
@@ -99,7 +102,7 @@ export async function fetchModel(
   }, request.dataDir);
 }
 
-/** Bytes of it that are not on the disk yet. */
+/** The bytes that are not on the disk yet. */
 export async function missingBytes(dataDir: string, { model, id }: Pick<FoundModel, "model" | "id">): Promise<number> {
   return missingOf(model, targetsOf(modelsDirectory(dataDir), model, id));
 }
@@ -188,7 +191,7 @@ async function fetchParts(
   return { sums, alreadyThere };
 }
 
-/** The name of a part is refused: the file could be taken for a part of another model, or be replaced by one. */
+/** Refuses the name of a part: the file could be taken for a part of another model, or be replaced by one. */
 function requireNoPart(id: string): string {
   const part = partOf(id);
   if (!part) return id;
@@ -202,7 +205,7 @@ function localName(id: string, index: number, count: number): string {
   return `${count === 1 ? id : partName(id, index + 1, count)}.gguf`;
 }
 
-/** The SHA-256 of a file that already has the wanted content, else undefined. */
+/** The SHA-256 of a file that already has the wanted content, or undefined. */
 async function existingSum(path: string, file: HubFile, signal: AbortSignal): Promise<string | undefined> {
   if ((await sizeOf(path)) !== file.bytes) return undefined;
   const check = contentCheck(file);

@@ -1,4 +1,4 @@
-// What the pulls have left in the data directory, whole or in parts, with its size, and how it is deleted.
+// Lists what pulls left in the data directory, complete or partial, with its size, and deletes it.
 import { readdir, rm, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import type { PulledModel, RemovedModel } from "../../domain/models/pulled-model.ts";
@@ -8,7 +8,7 @@ import { partName, partOf } from "./model-source.ts";
 import { findManifest, type ModelManifest, manifestPath, modelsDirectory } from "./model-store.ts";
 import { claimPull } from "./pull-lock.ts";
 
-/** A file as `pull` names it; `.part`: not whole yet. */
+/** A file name of `pull`. `.part` marks an incomplete file. */
 const fileOfPull = /^(.+)\.gguf(?:\.part(?:\.json)?)?$/;
 
 interface Found {
@@ -19,13 +19,16 @@ interface Found {
 
 const usual: AskedShape = { context: undefined, parallel: undefined };
 
-/** Pulled models by id; what memory they need is worked out for `shape`. */
+/** Pulled models by id. Their memory is estimated for `shape`. */
 export async function listPulledModels(dataDir: string, shape: AskedShape = usual): Promise<PulledModel[]> {
   const found = [...(await findAll(dataDir))].sort(([a], [b]) => (a < b ? -1 : 1));
   return await Promise.all(found.map(([id, one]) => shown(dataDir, id, one, shape)));
 }
 
-/** Removes a model like `PulledModelStore.remove`; a file that another model has as well is kept. Rejects with a SetupError while the model is being pulled. */
+/**
+ * Removes a model like `PulledModelStore.remove`. A file that another model shares is kept. Rejects with a SetupError
+ * while the model is being pulled.
+ */
 export async function removePulledModel(dataDir: string, id: string): Promise<RemovedModel | undefined> {
   if (!(await findAll(dataDir)).has(id)) return undefined;
   const directory = modelsDirectory(dataDir);
@@ -38,7 +41,7 @@ export async function removePulledModel(dataDir: string, id: string): Promise<Re
     const shared = new Set([...all].flatMap(([other, { files }]) => (other === id ? [] : files)));
     // The manifest goes first: a crash in between leaves an unlisted file, not a listed model without one.
     await rm(manifestPath(dataDir, id), { force: true });
-    // The last part first: what cannot be deleted is then still told to be of this model.
+    // The last part first: files that cannot be deleted still belong to this model then.
     const files = one.files.filter((file) => !shared.has(file)).sort();
     let bytes = 0;
     for (let name = files.at(-1); name !== undefined; name = files.at(-1)) {
@@ -58,7 +61,7 @@ export async function removePulledModel(dataDir: string, id: string): Promise<Re
 async function findAll(dataDir: string): Promise<Map<string, Found>> {
   const names: string[] = await readdir(modelsDirectory(dataDir)).catch(() => []);
   const found = new Map<string, Found>();
-  /** The model that names each file in its manifest. */
+  /** The model whose manifest names the file. */
   const owners = new Map<string, string>();
   for (const name of names) {
     const manifest = name.endsWith(".gguf.part.json") ? undefined : await manifestNamed(dataDir, name);
@@ -81,8 +84,8 @@ async function findAll(dataDir: string): Promise<Map<string, Found>> {
 }
 
 /**
- * The id of the split model of which a pull has left this part: the parts come in order, so those before it are there.
- * Undefined where it is none, as of a model that has all that its manifest names.
+ * The id of the split model to which this remaining part of a pull belongs. Parts come in order, so those before it
+ * must be there. Undefined if it belongs to none, for example because the model is complete.
  */
 function splitModelOf(stem: string, stems: ReadonlySet<string>, found: ReadonlyMap<string, Found>): string | undefined {
   const part = partOf(stem);
@@ -102,7 +105,7 @@ async function shown(dataDir: string, id: string, { manifest, files }: Found, sh
   const sizes = await Promise.all(files.map((name) => sizeOf(join(directory, name))));
   const wanted = manifest ? [manifest.file, ...manifest.otherFiles] : [];
   const isWhole = manifest !== undefined && wanted.every((path) => files.includes(basename(path)));
-  // A file of which nothing can be read may still be deleted.
+  // A file that cannot be read may still be deleted.
   const facts = isWhole ? await readModelFile(wanted).catch(() => undefined) : undefined;
   return {
     id,
@@ -123,7 +126,7 @@ function reasonOf(error: unknown): string {
   return (error as NodeJS.ErrnoException).code ?? String(error);
 }
 
-/** 0 where it is gone. */
+/** 0 if it is gone. */
 async function sizeOf(path: string): Promise<number> {
   return (await stat(path).catch(() => undefined))?.size ?? 0;
 }

@@ -1,10 +1,10 @@
-// The one error of fetching models and installing back-ends: expected failures, with a text a person can act on.
+// The one error of downloading models and installing back-ends: an expected failure with a message that a person can
+// act on.
 
 /**
- * - `misuse`: the request itself is wrong (a malformed name, an unknown back-end).
- * - `network`: nobody answered, or the connection was lost; the machine may be offline.
- * - `busy`: the server asked to come back later.
- * - `failure`: everything else that another attempt will not mend.
+ * - `misuse`: the request itself is wrong (a malformed name, an unknown back-end). - `network`: no answer, or the
+ * connection was lost; the machine may be offline. - `busy`: the server asked to retry later. - `failure`: everything
+ * else that a retry will not fix.
  */
 export type SetupErrorKind = "misuse" | "network" | "busy" | "failure";
 
@@ -15,7 +15,7 @@ export interface SetupErrorOptions {
   cause?: unknown;
 }
 
-/** `message` is shown to the person as it is: it never holds a token, nor the query of a signed address. */
+/** `message` is shown to the person as it is, so it never contains a token or the query of a signed address. */
 export class SetupError extends Error {
   override readonly name = "SetupError";
   readonly kind: SetupErrorKind;

@@ -1,9 +1,10 @@
-// Bounds how much work is with a model at once, whoever sends it; the gateway's fair queue should leave nobody to wait here.
+// Limits the work with a model at one time, from any sender. The gateway's fair queue should leave no request to wait
+// here.
 import { GatewayError } from "../../base/errors.ts";
 
 interface Waiter {
   width: number;
-  /** Given the number of slots that it takes. */
+  /** Gets the number of slots that it takes. */
   start(taken: number): void;
   fail(error: unknown): void;
 }
@@ -33,7 +34,7 @@ export class Slots {
     return this.#waiting.length;
   }
 
-  /** A model that was reloaded may have another number of sequences. */
+  /** A reloaded model may have another number of sequences. */
   resize(total: number): void {
     this.#free += total - this.#total;
     this.#total = total;
@@ -41,8 +42,8 @@ export class Slots {
   }
 
   /**
-   * Waits for `width` slots (at most all of them) in order of arrival; call the result once to give them back.
-   * Rejects with `service_unavailable` when too many wait already or the wait is too long.
+   * Waits for `width` slots (at most all of them) in order of arrival. Call the result once to return them. Rejects
+   * with `service_unavailable` if too many wait already or the wait is too long.
    */
   async acquire(width: number, signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted();

@@ -1,13 +1,13 @@
-// Makes what was fetched survive a power cut: a model or an engine that was told to be there is there afterwards.
+// Makes downloads survive a power failure: a model or engine that was reported as installed is there afterwards.
 import { open, readdir } from "node:fs/promises";
 import { join } from "node:path";
 
-/** The names in a directory. Windows has no call for it, and none is needed there. */
+/** Flushes the names in a directory. Windows has no call for it and needs none. */
 export async function syncNames(directory: string): Promise<void> {
   if (process.platform !== "win32") await syncOne(directory);
 }
 
-/** Every file and every name in and below a directory. */
+/** Flushes every file and name in and below a directory. */
 export async function syncTree(directory: string): Promise<void> {
   for (const entry of await readdir(directory, { withFileTypes: true })) {
     const path = join(directory, entry.name);

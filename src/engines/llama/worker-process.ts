@@ -1,4 +1,4 @@
-// Supervises the process that runs one model: starts it, waits for it, restarts it after a crash with back-off.
+// Supervises the process of one model: starts it, waits for it, and restarts it after a crash with back-off.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,19 +11,19 @@ import { selfCommand } from "../../installation/places.ts";
 export interface WorkerOptions {
   modelId: string;
   modelPath: string;
-  /** Tokens of one sequence; chosen by the worker where undefined. */
+  /** Tokens of one sequence. The worker chooses if undefined. */
   context: number | undefined;
-  /** Sequences that generate side by side; chosen by the worker where undefined. */
+  /** Parallel sequences. The worker chooses if undefined. */
   parallel: number | undefined;
   threads: number | undefined;
-  /** The most of both that it chooses; undefined: as it likes. */
+  /** The largest values that the worker chooses. Undefined for no limit. */
   most: { context: number; parallel: number } | undefined;
   gpu: false | "auto";
   /** A node-llama-cpp installed elsewhere, with a GPU back-end. */
   libraryPath: string | undefined;
 }
 
-/** The facts that a worker tells when it is ready. */
+/** The facts that a worker reports once it is ready. */
 export interface WorkerReady {
   socket: string;
   context: number;
@@ -34,18 +34,18 @@ type State = "stopped" | "starting" | "ready" | "failed";
 
 const firstRestartMs = 200;
 const maxRestartMs = 30_000;
-/** A worker that ran this long before it died starts the back-off anew. */
+/** If a worker ran this long before it died, the back-off starts again. */
 const stableMs = 60_000;
-/** A file that did not load is not tried again sooner, whatever requests come. */
+/** A file that failed to load is not tried again sooner, whatever requests arrive. */
 const retryFailedMs = 15_000;
-/** A large model on a slow disk takes minutes; one that takes longer hangs. */
+/** A large model on a slow disk takes minutes. One that takes longer hangs. */
 const maxLoadMs = 15 * 60_000;
 const stopGraceMs = 2_000;
 const probeTimeoutMs = 2_000;
-/** A worker that answers nothing at all for this long is stuck, and is killed: every request waits behind it. */
+/** A worker that answers nothing for this long is stuck and is killed, since every request waits for it. */
 const healthEveryMs = 15_000;
 const healthTimeoutMs = 20_000;
-/** Deaths while loading, in a row, after which the model is given up until somebody asks again. */
+/** After this many deaths in a row while loading, the model is given up until the next request. */
 const maxLoadDeaths = 5;
 
 export class WorkerProcess {
@@ -57,7 +57,7 @@ export class WorkerProcess {
   #state: State = "stopped";
   #process: Bun.Subprocess<"pipe", "pipe", "pipe"> | undefined;
   #ready: WorkerReady | undefined;
-  /** Whether this process was ready at any time. */
+  /** Whether this process was ever ready. */
   #wasReady = false;
   #waiting = new Set<{ resolve(ready: WorkerReady): void; reject(error: GatewayError): void }>();
   #failure = "";
@@ -85,25 +85,25 @@ export class WorkerProcess {
     return this.#process?.pid;
   }
 
-  /** Starts it unless it runs. Never throws: `ready` tells how it went. */
+  /** Starts it unless it runs. Never throws: `ready` reports the result. */
   start(): void {
     if (this.#state === "starting" || this.#state === "ready") return;
     if (this.#state === "failed" && exactMs() - this.#failedAtMs < retryFailedMs) return;
     clearTimeout(this.#restart);
     this.#state = "starting";
     this.#launch().catch((error: unknown) => {
-      // No process could be made: no memory, or an installation that is being replaced.
+      // No process could be created: no memory, or the installation is being replaced.
       this.#log.error("engine_not_started", { model: this.#options.modelId, detail: String(error) });
       this.#process = undefined;
       this.#crashed(undefined, exactMs());
     });
   }
 
-  /** Resolves when it can take requests; starts it if need be. Rejects when the model cannot be loaded. */
+  /** Resolves once it accepts requests, after starting it if necessary. Rejects if the model cannot be loaded. */
   ready(signal: AbortSignal): Promise<WorkerReady> {
     signal.throwIfAborted();
     if (this.#ready) return Promise.resolve(this.#ready);
-    // During back-off the restart that is planned is waited for.
+    // During back-off this waits for the planned restart.
     if (this.#state !== "starting" && this.#restart === undefined) this.start();
     if (this.#state === "failed") return Promise.reject(this.loadError());
     return new Promise((resolve, reject) => {
@@ -123,8 +123,8 @@ export class WorkerProcess {
   }
 
   /**
-   * A connection broke that should not have. Most likely the process is dying, but its end may be told later than its
-   * sockets: whoever comes now waits for the successor, or for proof that it lives.
+   * A connection broke unexpectedly. Most likely the process is dying, but its end may be reported after its sockets.
+   * New requests wait for the next process, or for proof that this one lives.
    */
   suspect(ready: WorkerReady): void {
     if (this.#ready !== ready) return;
@@ -133,12 +133,12 @@ export class WorkerProcess {
     void this.#probe(ready, probeTimeoutMs);
   }
 
-  /** Goes on with a worker that answers, and kills one that does not. */
+  /** Continues with a worker that answers, and kills one that does not. */
   async #probe(ready: WorkerReady, timeoutMs: number): Promise<void> {
     const generation = this.#generation;
     const alive = await fetch("http://engine/health", { unix: ready.socket, signal: AbortSignal.timeout(timeoutMs) })
       .then((response) => response.ok)
-      // Only silence and a closed door speak against it; running out of descriptors here does not.
+      // Only silence and a refused connection count against it. A lack of descriptors here does not.
       .catch((error: { name?: string; code?: string }) => error.code === "EMFILE" || error.code === "ENFILE");
     if (generation !== this.#generation || this.#process === undefined) return;
     if (!alive) this.#process.kill("SIGKILL");
@@ -151,7 +151,7 @@ export class WorkerProcess {
     for (const waiter of this.#waiting) waiter.resolve(ready);
   }
 
-  /** Stops it for good or until the next `start`; a worker that does not leave is killed. */
+  /** Stops it until the next `start`. A worker that does not end is killed. */
   async stop(): Promise<void> {
     this.#generation++;
     clearInterval(this.#health);
@@ -210,7 +210,7 @@ export class WorkerProcess {
     clearInterval(this.#health);
     this.#process = undefined;
     rmSync(socket, { force: true });
-    // The worker's own word about a model is final; a death without a word is a crash, also while loading.
+    // A worker's report about a model is final. A death without a report is a crash, also while loading.
     if (failure !== undefined) this.#failed(failure);
     else this.#crashed(child, startedMs);
   }

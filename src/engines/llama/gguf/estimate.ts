@@ -1,25 +1,25 @@
-// How much memory a model will take, worked out from what its file says, before anything of it is loaded.
+// Estimates a model's memory from its file before anything is loaded.
 import type { MemoryNeed } from "../../../domain/models/memory-need.ts";
 import type { GgufFacts } from "./model-file.ts";
 
 export interface AskedShape {
-  /** Tokens of one place, and places; undefined: as the engine chooses. */
+  /** Tokens of one slot, and slots. Undefined lets the engine choose. */
   context: number | undefined;
   parallel: number | undefined;
 }
 
-/** What the engine takes where nothing else is asked for, and where memory allows. */
+/** The engine takes this by default, if memory allows. */
 const largestDefaultContext = 8192;
 const defaultParallel = 4;
-/** Small models answer so fast that more at once cost little. */
+/** Small models answer so fast that more parallel requests cost little. */
 const smallModelBytes = 100_000_000;
 const defaultParallelOfSmallModel = 8;
-/** Below this a context is not reduced any more. */
+/** A context is not reduced below this. */
 export const smallestContext = 512;
 
-/** Keys and values are kept as 16-bit floats. */
+/** Keys and values are stored as 16-bit floats. */
 const cachedBytes = 2;
-/** Tokens that are computed at once (`n_ubatch` of llama.cpp); their logits and vectors are 32-bit floats. */
+/** Tokens computed at once (`n_ubatch` of llama.cpp). Their logits and vectors are 32-bit floats. */
 const batchTokens = 512;
 const computedBytes = 4;
 /** Vectors of a token that are held while a layer is computed. */
@@ -27,7 +27,7 @@ const heldVectors = 16;
 /** The process with the library, before it has a model: 98 MB measured. */
 const processBytes = 100_000_000;
 
-/** The context and the places that are taken where nothing is asked for. `trained`: tokens that it was trained for. */
+/** The default context and slots. `trained` is the context length of the training, in tokens. */
 export function defaultShape(fileBytes: number, trained: number): { context: number; parallel: number } {
   return {
     context: Math.min(trained, largestDefaultContext),
@@ -35,9 +35,7 @@ export function defaultShape(fileBytes: number, trained: number): { context: num
   };
 }
 
-/**
- * With sliding windows a model takes less, as only some layers keep all of the context: the estimate is then too high.
- */
+/** Too high for a model with sliding windows, in which only some layers keep the whole context. */
 export function estimateMemory(facts: GgufFacts, asked: AskedShape): MemoryNeed {
   const usual = defaultShape(facts.fileBytes, facts.context ?? largestDefaultContext);
   const context = asked.context ?? usual.context;
@@ -48,8 +46,7 @@ export function estimateMemory(facts: GgufFacts, asked: AskedShape): MemoryNeed 
 }
 
 /**
- * The same, with fewer places, and then with a shorter context, so that `roomBytes` are enough where that can be; what was
- * asked for stays.
+ * The same with fewer slots, and then a shorter context, to fit into `roomBytes` if possible. Requested values stay.
  */
 export function fittedMemory(facts: GgufFacts, asked: AskedShape, roomBytes: number): MemoryNeed {
   let need = estimateMemory(facts, asked);
@@ -64,7 +61,7 @@ export function fittedMemory(facts: GgufFacts, asked: AskedShape, roomBytes: num
   return need;
 }
 
-/** What any model of this size takes at the least, while nothing but the size is known of it. */
+/** The least that any model of this size takes, if only the size is known. */
 export function minMemory(fileBytes: number): number {
   return fileBytes + processBytes;
 }

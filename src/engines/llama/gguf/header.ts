@@ -1,12 +1,12 @@
-// Reads the header of a GGUF file from its first bytes: bounded, and for bytes that somebody else may have made.
-// The format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
+// Reads the header of a GGUF file from its first bytes, within limits, since the file may be hostile. The format:
+// https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 
-/** The header goes on behind the bytes that were given. */
+/** The header continues after the given bytes. */
 export class GgufIncomplete extends Error {
   override readonly name = "GgufIncomplete";
 }
 
-/** It is no GGUF file that can be read; the message is half a sentence that says why. */
+/** The file is not a readable GGUF file. The message is half a sentence that says why. */
 export class GgufRefused extends Error {
   override readonly name = "GgufRefused";
 }
@@ -14,38 +14,40 @@ export class GgufRefused extends Error {
 export type GgufValue = number | boolean | string | readonly number[];
 
 export interface GgufHeader {
-  /** What was kept of the metadata: texts up to `maxTextLength`, lists of up to `maxListLength` numbers, and single values. */
+  /**
+   * The metadata that is kept: texts up to `maxTextLength`, lists of up to `maxListLength` numbers, and single values.
+   */
   metadata: ReadonlyMap<string, GgufValue>;
-  /** Entries of each list, whether it was kept or not. */
+  /** The number of entries of each list, whether kept or not. */
   lengths: ReadonlyMap<string, number>;
   /** The sum over all tensors of this file. */
   parameters: number;
-  /** Where the header ends. */
+  /** The offset of the end of the header. */
   bytes: number;
 }
 
-/** More than any model has; each is only skipped over, so that the file's own length bounds the work. */
+/** More than any model has. Each is only skipped, so the file's length bounds the work. */
 const maxEntries = 65_536;
-/** Names are short; chat templates and the like are of no use here. */
+/** Names are short; longer texts such as chat templates are not needed here. */
 const maxTextLength = 256;
 const maxKeyLength = 65_535;
-/** Values that differ from layer to layer come as lists. */
+/** Values that differ between layers are lists. */
 const maxListLength = 1024;
-/** All lists together, two or three of which are of use. */
+/** All lists together, of which two or three are needed. */
 const maxNumbers = 65_536;
-/** Words and merges of the largest vocabularies are less than a million; each of them has to be passed by itself. */
+/** The words and merges of the largest vocabularies are less than a million. Each must be skipped separately. */
 const maxTexts = 2_000_000;
 const maxDimensions = 4;
 
 const text = 8;
 const list = 9;
-/** Bytes of a single value by its type: u8, i8, u16, i16, u32, i32, f32, bool, and u64, i64, f64 behind text and list. */
+/**
+ * Bytes of a single value by type: u8, i8, u16, i16, u32, i32, f32, bool, text, list, u64, i64, f64. Text and list have
+ * no fixed size.
+ */
 const widths = [1, 1, 2, 2, 4, 4, 4, 1, undefined, undefined, 8, 8, 8] as const;
 
-/**
- * Throws a GgufIncomplete where the header is longer than `bytes`, which more of the file may mend, and a GgufRefused
- * where it cannot be one.
- */
+/** Throws a GgufIncomplete if the header is longer than `bytes`, and a GgufRefused if it is invalid. */
 export function readGgufHeader(bytes: Buffer): GgufHeader {
   const cursor = new Cursor(bytes);
   if (cursor.text(4) !== "GGUF") throw new GgufRefused("it is not a GGUF file");
@@ -96,7 +98,7 @@ function readList(cursor: Cursor, counted: (length: number) => void): readonly n
   return Array.from({ length }, () => cursor.single(type));
 }
 
-/** The number of its parameters. */
+/** Returns the number of its parameters. */
 function readTensor(cursor: Cursor): number {
   cursor.skip(cursor.count("bytes of a tensor's name", maxKeyLength));
   const dimensions = cursor.single(4);
@@ -115,11 +117,11 @@ function widthOf(type: number): number {
   return width;
 }
 
-/** Goes forward over the bytes; what is behind their end is a GgufIncomplete. */
+/** Reads forward through the bytes and throws a GgufIncomplete at their end. */
 class Cursor {
   readonly #bytes: Buffer;
   position = 0;
-  /** Entries of lists that were met, and numbers of lists that were kept. */
+  /** The list entries read so far, and the numbers kept from lists. */
   texts = 0;
   numbers = 0;
 
@@ -139,7 +141,7 @@ class Cursor {
     return this.#bytes.toString("utf8", start, start + length);
   }
 
-  /** A number of the given type; booleans are bytes. */
+  /** A number of the given type. Booleans are bytes. */
   single(type: number): number {
     const start = this.skip(widthOf(type));
     const bytes = this.#bytes;
@@ -155,7 +157,7 @@ class Cursor {
     return bytes.readUInt8(start);
   }
 
-  /** A length of 64 bits; throws a GgufRefused where it is more than `most`. */
+  /** A length of 64 bits. Throws a GgufRefused if it exceeds `most`. */
   count(of: string, most = Number.MAX_SAFE_INTEGER): number {
     const start = this.skip(8);
     const value = this.#bytes.readUInt32LE(start) + this.#bytes.readUInt32LE(start + 4) * 2 ** 32;

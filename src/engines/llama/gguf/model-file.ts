@@ -1,21 +1,21 @@
-// What the GGUF files of a model say of it: how large it is, and what its memory depends on.
+// Reads the facts in a model's GGUF files: its size, and what its memory depends on.
 import { open, stat } from "node:fs/promises";
 import { type GgufHeader, GgufIncomplete, GgufRefused, readGgufHeader } from "./header.ts";
 import { quantizationName } from "./quantizations.ts";
 
 export interface GgufFacts {
   architecture: string;
-  /** The name of its file type, such as `Q4_K_M`. */
+  /** The name of its file type, for example `Q4_K_M`. */
   quantization: string | undefined;
   parameters: number;
-  /** Tokens; the length that the model was trained for. */
+  /** The context length of the training, in tokens. */
   context: number | undefined;
   /** Bytes of all files together. */
   fileBytes: number;
-  /** Entries of the vocabulary, and numbers in the vector of a token; 0 where the file does not say. */
+  /** The size of the vocabulary and of a token's vector, or 0 if the file does not say. */
   vocabulary: number;
   embedding: number;
-  /** Numbers that attention keeps for each token, over all layers: keys and values. */
+  /** The numbers that attention stores for each token, over all layers: keys and values. */
   cachedPerToken: number;
 }
 
@@ -23,15 +23,15 @@ const firstRead = 1024 * 1024;
 /** Vocabularies of a quarter of a million words take some ten megabytes. */
 const maxHeaderLength = 64 * 1024 * 1024;
 
-/** More than any model has of layers, heads and the like; together, of numbers that it keeps for each token. */
+/** More than any model has of layers, heads and the like, or of stored numbers per token. */
 const largestNumber = 2 ** 31;
 const maxCachedPerToken = 1e9;
 
-/** By path, size and time of change of each file: headers are long, and lists are asked for often. */
+/** By path, size and modification time of each file: headers are long, and lists are requested often. */
 const known = new Map<string, GgufFacts | GgufRefused>();
 const maxKnown = 500;
 
-/** `paths`: all files of one model, the first part first. Rejects with a GgufRefused, or as the disk does. */
+/** `paths` are all files of one model, the first part first. Rejects with a GgufRefused, or with the disk's error. */
 export async function readModelFile(paths: readonly string[]): Promise<GgufFacts> {
   const files = await Promise.all(paths.map((path) => stat(path)));
   const identity = JSON.stringify(paths.map((path, index) => [path, files[index]?.size, files[index]?.mtimeMs]));
@@ -60,7 +60,10 @@ async function readHeaders(paths: readonly string[], fileBytes: number): Promise
   }
 }
 
-/** What is known of files whose header cannot be read here: an engine may read it all the same. Rejects as the disk does. */
+/**
+ * The facts of files whose header cannot be read here, since an engine may still read it. Rejects with the disk's
+ * error.
+ */
 export async function unreadModelFile(paths: readonly string[]): Promise<GgufFacts> {
   const files = await Promise.all(paths.map((path) => stat(path)));
   const fileBytes = files.reduce((sum, { size }) => sum + size, 0);
@@ -68,7 +71,7 @@ export async function unreadModelFile(paths: readonly string[]): Promise<GgufFac
   return { architecture: "", ...unknown, fileBytes, vocabulary: 0, embedding: 0, cachedPerToken: 0 };
 }
 
-/** Reads more of the file as long as its header goes on, four times as much each time. */
+/** Reads four times as much each time until the header is complete. */
 async function readHeader(path: string): Promise<GgufHeader> {
   const handle = await open(path, "r");
   try {
@@ -110,7 +113,7 @@ export function factsOf(header: GgufHeader, sums: Pick<GgufFacts, "parameters" |
   };
 }
 
-/** Layers, times heads of keys and values, times the length of both; heads may differ from layer to layer. */
+/** Layers, times heads of keys and values, times the length of both. Heads may differ between layers. */
 function cachedPerToken(
   metadata: GgufHeader["metadata"],
   architecture: string,

@@ -1,4 +1,4 @@
-// Names of the file types of GGUF, which say how its weights are stored (`llama_ftype` of llama.cpp).
+// Names of the GGUF file types, which say how weights are stored (`llama_ftype` of llama.cpp).
 
 const names: readonly (string | undefined)[] = [
   ...["F32", "F16", "Q4_0", "Q4_1", undefined, undefined, undefined, "Q8_0", "Q5_0", "Q5_1", "Q2_K"],
@@ -7,7 +7,7 @@ const names: readonly (string | undefined)[] = [
   ...["BF16", undefined, undefined, undefined, "TQ1_0", "TQ2_0", "MXFP4_MOE", "NVFP4", "Q1_0", "Q2_0"],
 ];
 
-/** Undefined for one that is not known here. */
+/** Undefined for an unknown type. */
 export function quantizationName(fileType: number): string | undefined {
   return names[fileType];
 }

@@ -1,4 +1,5 @@
-// One model of the built-in engine and its memory: set aside before its process starts, given back once that is gone.
+// One model of the built-in engine and its memory, which is reserved before its process starts and freed after the
+// process ends.
 import { exactMs } from "../../../base/clock.ts";
 import { GatewayError } from "../../../base/errors.ts";
 import type { Log } from "../../../base/log.ts";
@@ -16,21 +17,21 @@ export interface LoadedModelOptions {
   pinned: boolean;
   budget: MemoryBudget;
   log: Log;
-  /** Places until the process tells how many it has. */
+  /** The slots until the process tells how many it has. */
   places: number;
-  /** To set aside for it. */
+  /** The memory to reserve. */
   amounts(): Amounts;
   /** Its process, not started yet. */
   worker(onReady: (ready: WorkerReady) => void, onFailed: () => void): WorkerProcess;
-  /** It is ready; resolves when all is known of it. */
+  /** The process is ready. Resolves once all facts are known. */
   onReady(ready: WorkerReady): Promise<void>;
-  /** It takes requests: who waits for it may go on. */
+  /** It accepts requests, so waiting requests may continue. */
   onOpen(): void;
 }
 
-/** One that computes, and one that is ready to follow. */
+/** One computes, and one is ready to follow. */
 const embeddingPlaces = 2;
-/** What did not fit, or did not load, is not tried again sooner, whatever requests come. */
+/** A model that did not fit or load is not tried again sooner, whatever requests arrive. */
 const restMs = 15_000;
 
 interface Demand {
@@ -40,7 +41,7 @@ interface Demand {
 
 export class LoadedModel implements Tenant {
   readonly slots: Slots;
-  /** Embeddings have a context of their own in the worker, so they do not take the places of chats. */
+  /** Embeddings use a separate context in the worker, so they take no slots of chats. */
   readonly embeddingSlots = new Slots(embeddingPlaces);
   facts: EngineModel | undefined;
   readonly #options: LoadedModelOptions;
@@ -54,7 +55,7 @@ export class LoadedModel implements Tenant {
   #state: "off" | "waiting" | "loading" | "loaded" | "leaving" | "failed" = "off";
   #refusal: GatewayError | undefined;
   #holders = 0;
-  /** Those that hold it and came through no gate. */
+  /** The holders that came through no gate. */
   readonly #arrivals = new Set<() => void>();
   #idleMs = exactMs();
   #yielding = false;
@@ -79,7 +80,7 @@ export class LoadedModel implements Tenant {
     return this.#worker;
   }
 
-  /** Requests that are with it. */
+  /** The number of its running requests. */
   get inFlight(): number {
     return Math.max(this.#holders, this.#demands[0].inFlight + this.#demands[1].inFlight);
   }
@@ -88,17 +89,17 @@ export class LoadedModel implements Tenant {
     return this.#demands[0].waiting + this.#demands[1].waiting + this.#arrivals.size;
   }
 
-  /** While it is open, who waits is as good as in flight: it is about to have a place. */
+  /** While it is open, a waiting request counts as running, since it is about to get a slot. */
   get idleSinceMs(): number | undefined {
     return this.inFlight > 0 || (this.#waiting > 0 && this.open) ? undefined : this.#idleMs;
   }
 
-  /** Its process has no sleep: it is in memory, or gone. */
+  /** Its process cannot sleep: it is in memory, or gone. */
   get asleep(): undefined {
     return undefined;
   }
 
-  /** After a failure it is open, so that who waits is told of it. */
+  /** Open after a failure too, so that waiting requests get the error. */
   get open(): boolean {
     return (this.#state === "loaded" && !this.#yielding) || this.#state === "failed";
   }
@@ -107,12 +108,12 @@ export class LoadedModel implements Tenant {
     return this.#state === "leaving" ? "stopping" : this.#state;
   }
 
-  /** Requests that are with it, or wait for it. */
+  /** The number of its running and waiting requests. */
   get inUse(): number {
     return this.inFlight + this.#waiting;
   }
 
-  /** The view of it that whoever gives places for one kind of work has. */
+  /** The view for the code that gives out slots for one kind of work. */
   demandOf(generates: boolean): OnDemand {
     const demand = this.#demands[generates ? 0 : 1];
     const isOpen = () => this.open;
@@ -123,13 +124,13 @@ export class LoadedModel implements Tenant {
       demand: (inFlight, waiting) => {
         if (inFlight < demand.inFlight) this.#idleMs = exactMs();
         Object.assign(demand, { inFlight, waiting });
-        // In a microtask: who tells of demand is in the middle of giving places.
+        // In a microtask, since the caller is in the middle of giving out slots.
         queueMicrotask(() => this.#look());
       },
     };
   }
 
-  /** Counts a request as with it from now on; to be called once more when that has ended. */
+  /** Counts a request as running. The returned function ends that. */
   hold(): () => void {
     this.#holders++;
     return () => {
@@ -139,7 +140,7 @@ export class LoadedModel implements Tenant {
     };
   }
 
-  /** Resolves once its process takes requests; it is loaded for that. For who holds it. */
+  /** Resolves once its process accepts requests, after loading it if necessary. Only for holders. */
   async ready(signal: AbortSignal): Promise<{ worker: WorkerProcess; ready: WorkerReady }> {
     while (this.#state !== "loaded" && this.#state !== "failed") await this.#arrival(signal);
     const worker = this.#worker;
@@ -147,7 +148,7 @@ export class LoadedModel implements Tenant {
     return { worker, ready: await worker.ready(signal) };
   }
 
-  /** Begins to load it, whether anybody waits or not. */
+  /** Begins to load it, whether requests wait or not. */
   load(): void {
     if (this.#state === "off" && !this.#closed) void this.#start();
   }
@@ -161,14 +162,14 @@ export class LoadedModel implements Tenant {
     void this.#stop();
   }
 
-  /** Takes it out of memory where nobody uses it. */
+  /** Unloads it from memory if nobody uses it. */
   async unload(): Promise<void> {
     if (this.#state !== "loaded" || this.inFlight > 0 || this.#lease?.mayLeave === false) return;
     this.#lease?.leaves("gone");
     await this.#stop();
   }
 
-  /** Monotonic milliseconds for which nothing has been in flight. */
+  /** Milliseconds since the last running request, monotonic. */
   get idleForMs(): number {
     return this.inFlight > 0 ? 0 : exactMs() - this.#idleMs;
   }
@@ -238,12 +239,12 @@ export class LoadedModel implements Tenant {
     await this.#options.onReady(ready);
     if (this.#worker !== worker || this.#state !== "loading") return;
     this.#idleMs = exactMs();
-    // Who waits gets its places first: then it works, and nobody asks it to leave.
+    // Waiting requests get their slots first: then the model is working and is not asked to leave.
     this.#set("loaded");
     this.#lease?.loaded();
   }
 
-  /** The process has given the model up. */
+  /** The process has given up the model. */
   async #workerFailed(worker: WorkerProcess): Promise<void> {
     if (this.#worker !== worker) return;
     const error = worker.loadError();

@@ -1,53 +1,52 @@
-// Brings the generations that run side by side into common batches: each batch has the next token of all of them.
-// The library begins a batch with whatever is queued at that moment. As the generations come back one after the other
-// when a batch is done, most batches would lack some of them, which then take a batch of their own: four tenths more
-// batches at four chats and at eight. And as one batch followed the other without end, a new chat would wait for the
-// context until there happened to be a gap.
+// Brings parallel generations into common batches: each batch has the next token of all of them. The library starts a
+// batch with whatever is queued at that moment. Generations come back one after another when a batch ends, so most
+// batches would lack some, which then take a separate batch: four tenths more batches at four chats and at eight. And
+// since batches follow each other without end, a new chat would wait for the context until a gap happened.
 import type { BatchingOptions, CustomBatchingPrioritizationStrategy } from "node-llama-cpp";
 
 /**
- * The number of times a batch is put off for a generation that is on its way. Each time lets the pending continuations
- * advance; three are enough in practice. Beyond the bound the batch is evaluated without it, so nothing can hang here.
+ * How many times a batch is delayed for a generation that is on its way. Each time lets the pending continuations
+ * advance; three are enough in practice. Then the batch is evaluated without it, so nothing can hang here.
  */
 const maxDelays = 24;
 
 export class Batching {
-  /** Options for the context whose generations these are. */
+  /** Options for the context of these generations. */
   readonly options: BatchingOptions = {
-    // At once: the library would wait for the next turn of the event loop, which here is only lost time.
+    // Immediately: the library would wait for the next turn of the event loop, which only loses time here.
     dispatchSchedule: (dispatch) => dispatch(),
     itemPrioritizationStrategy: (batch) => this.#arrange(batch),
   };
-  /** Evaluations that are queued, or will be before the event loop turns. */
+  /** Evaluations that are queued, or will be before the next turn of the event loop. */
   #expected = 0;
   #delays = 0;
   #closers = 0;
   #gate: PromiseWithResolvers<void> | undefined;
   #afterwards: (() => void)[] = [];
   #runsAfterwards = false;
-  /** A batch has just got under way: what is done now is beside it. */
+  /** A batch has just started, so work done now runs beside it. */
   #hasTime = false;
   #underWay: Promise<void> | undefined;
 
-  /** Call before an evaluation is queued; from then on batches wait for it. */
+  /** Call it before an evaluation is queued. From then on batches wait for it. */
   enter(): void {
     this.#expected += 1;
   }
 
-  /** Call when the next evaluation will not be queued at once, or never. */
+  /** Call it if the next evaluation will not be queued at once, or never. */
   leave(): void {
     this.#expected -= 1;
     if (this.#expected === 0) this.#scheduleAfterwards();
   }
 
-  /** A promise to wait for, where it is defined, between `leave` and another `enter`, before the next evaluation. */
+  /** If defined, a promise to await between `leave` and another `enter`, before the next evaluation. */
   get pause(): Promise<void> | undefined {
     return this.#gate?.promise;
   }
 
   /**
-   * Does work that needs the context between two batches. While one batch follows the other the library never lets go
-   * of the context, so the generations are held up for a moment.
+   * Does work that needs the context between two batches. The library never releases the context while batches follow
+   * each other, so the generations are paused for a moment.
    */
   async between(work: () => Promise<void>): Promise<void> {
     this.#closers += 1;
@@ -63,7 +62,7 @@ export class Batching {
     }
   }
 
-  /** Resolves once the next batch is under way: meanwhile there is time. */
+  /** Resolves once the next batch runs: then there is time for other work. */
   get underWay(): Promise<void> {
     this.#underWay ??= new Promise((resolve) => {
       this.afterwards(() => {
@@ -74,7 +73,7 @@ export class Batching {
     return this.#underWay;
   }
 
-  /** Runs `action` soon, and where generations run, once the next batch is under way: meanwhile there is time. */
+  /** Runs `action` soon; if generations run, once the next batch runs, when there is time. */
   afterwards(action: () => void): void {
     this.#afterwards.push(action);
     if (this.#expected === 0 || this.#hasTime) this.#scheduleAfterwards();
@@ -87,7 +86,7 @@ export class Batching {
       this.#runsAfterwards = false;
       const actions = this.#afterwards;
       this.#afterwards = [];
-      // The continuations of a batch, as the writing of a text or the reading of it, must not wait for another batch.
+      // The continuations of a batch, such as writing or reading a text, must not wait for another batch.
       this.#hasTime = true;
       setImmediate(() => {
         this.#hasTime = false;
@@ -110,7 +109,7 @@ export class Batching {
 type BatchRequest = Parameters<CustomBatchingPrioritizationStrategy>[0];
 type BatchItems = ReturnType<CustomBatchingPrioritizationStrategy>;
 
-/** Generations take one token each; prompts share what is left, the short ones in full. */
+/** Generations take one token each. Prompts share the rest, the short ones completely. */
 function fairShares(items: BatchRequest["items"], size: number): BatchItems {
   const ascending = items.toSorted((a, b) => a.tokens.length - b.tokens.length);
   let left = size;

@@ -1,14 +1,14 @@
-// Runs the generations of one request side by side, as far as there are sequences for them.
+// Runs the generations of one request in parallel, as far as sequences are free.
 import { type Generation, generate, type Outcome, type Tell } from "./generate.ts";
 import type { Runtime } from "./runtime.ts";
 
-/** Told of each choice what it tells, and how it ended. */
+/** Receives the events of each choice, and how it ended. */
 export interface ChoiceListener {
   told: (choice: number, ...told: Parameters<Tell>) => ReturnType<Tell>;
   ended: (choice: number, outcome: Outcome) => void;
 }
 
-/** Resolves when all have ended. When one fails the others end too, and its error is what this rejects with. */
+/** Resolves once all have ended. If one fails, the others end too, and this rejects with its error. */
 export async function runChoices(
   runtime: Runtime,
   choices: readonly Generation[],

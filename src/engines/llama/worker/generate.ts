@@ -1,6 +1,6 @@
-// The generation loop: one prompt on one sequence, token by token, with exact counts and no hidden shift of the context.
-// The library's LlamaChat is not used: it shifts the context (engine trap 3), rejects or withholds text at an abort
-// (trap 6) and at the token limit, does not tell how many tokens it made, and cannot wait for a slow client.
+// The generation loop: one prompt on one sequence, token by token, with exact counts and no hidden shift of the
+// context. The library's LlamaChat is not used: it shifts the context (engine trap 3), rejects or withholds text at an
+// abort (trap 6) and at the token limit, does not report its number of tokens, and cannot wait for a slow client.
 import type { LlamaContextSequence, LlamaGrammarEvaluationState, Token } from "node-llama-cpp";
 import type { Batching } from "./batching.ts";
 import type { ReplyEvent, ReplyReader } from "./reply/reply-reader.ts";
@@ -10,19 +10,19 @@ import type { Runtime } from "./runtime.ts";
 import { evaluateOptions, type Sampling } from "./sampling.ts";
 
 export interface Generation {
-  /** Fits into the context with room for at least one more token; the caller has checked (engine trap 3). */
+  /** Must fit into the context with room for at least one more token; the caller has checked that (engine trap 3). */
   prompt: Token[];
   maxTokens: number;
   sampling: Sampling;
   /** Index among the choices of the request. */
   choice: number;
-  /** Called when the generation's turn has come: starting a grammar takes milliseconds, and a request may have many. */
+  /** Called when the generation begins: starting a grammar takes milliseconds, and a request may have many. */
   startReader: () => ReplyReader<LlamaGrammarEvaluationState>;
 }
 
 export interface Outcome {
   finishReason: "stop" | "length" | "tool_calls";
-  /** Every token after the prompt, those that ended the reply or formed a stop text included (engine trap 4). */
+  /** Every token after the prompt, including those that ended the reply or formed a stop text (engine trap 4). */
   completionTokens: number;
 }
 
@@ -31,14 +31,14 @@ const portionMs = 250;
 const smallestPortion = 32;
 
 /**
- * Takes what a reply tells, as soon as it does. Where it gives a promise, as for a client that does not read, at most
- * one more token is generated before that is resolved; then the signal is looked at. It must not reject.
+ * Receives the events of a reply immediately. If it returns a promise, for example because a client does not read, at
+ * most one more token is generated before it resolves; then the signal is checked. It must not reject.
  */
 export type Tell = (events: readonly ReplyEvent[]) => Promise<void> | undefined;
 
 /**
- * Tells the reply as it is generated; resolves with how it ended. Rejects with the signal's reason at most one token
- * after an abort; the sequence is free again then.
+ * Reports the reply as it is generated and resolves with how it ended. Rejects with the signal's reason at most one
+ * token after an abort; the sequence is free then.
  */
 export async function generate(
   runtime: Runtime,
@@ -52,7 +52,7 @@ export async function generate(
   try {
     return await generateOn(lease.sequence, runtime, generation, signal, tell);
   } catch (error) {
-    // After an abort the sequence holds exactly what it was given, and is as good as before.
+    // After an abort the state of the sequence is correct, so it can be used again.
     broken = !signal.aborted;
     throw error;
   } finally {
@@ -79,7 +79,7 @@ async function generateOn(
     finishReason: reader.calledTools ? "tool_calls" : "stop",
     completionTokens: generated.length,
   });
-  // The model stands still from a token to the next evaluation: nothing is awaited.
+  // The model is idle from a token to the next evaluation, so nothing is awaited here.
   batching.enter();
   try {
     let upcoming = steps.next();
@@ -88,7 +88,7 @@ async function generateOn(
         try {
           await Promise.race([batching.underWay, upcoming]);
         } finally {
-          // Holds also where there will be no next token: this one is the client's.
+          // Needed even without a next token, since the client gets this one.
           reading.read();
         }
       }
@@ -106,7 +106,7 @@ async function generateOn(
       }
       reading.take(token);
       const full = generated.length >= limit;
-      // Somebody waits for the first text; what follows can be read while the model works on the next token.
+      // A client waits for the first text. Later text can be read while the model works on the next token.
       if (reading.begun && !reader.steers && !full && reading.told === undefined && batching.pause === undefined) {
         upcoming = steps.next();
         continue;
@@ -128,15 +128,15 @@ async function generateOn(
   }
 }
 
-/** Makes text of tokens, and tells what the reader makes of the text. */
+/** Turns tokens into text and reports what the reader finds in it. */
 class Reading {
   readonly #reader: ReplyReader<LlamaGrammarEvaluationState>;
   readonly #text: TokenText;
   readonly #tell: Tell;
   #unread: Token | undefined;
-  /** Whether anything was told. */
+  /** Whether anything was reported. */
   begun = false;
-  /** Present where the client has to read before more is generated; whoever has waited for it takes it away. */
+  /** Set if the client must read before more is generated. The code that has waited for it clears it. */
   told: Promise<void> | undefined;
 
   constructor(reader: ReplyReader<LlamaGrammarEvaluationState>, text: TokenText, tell: Tell) {
@@ -149,7 +149,7 @@ class Reading {
     return this.#unread !== undefined;
   }
 
-  /** The next token, which `read` reads. */
+  /** Stores the next token, which `read` reads. */
   take(token: Token): void {
     this.#unread = token;
   }
@@ -160,17 +160,17 @@ class Reading {
     this.#unread = undefined;
     if (events.length === 0) return;
     this.begun = true;
-    // A client that has room again has read what it was told before, too.
+    // A client that has room again has read the earlier text too.
     this.told = this.#tell(events) ?? this.told;
   }
 
-  /** The reply is over: tells what was held back. */
+  /** The reply is over: reports what was held back. */
   finish(): void {
     this.#tell([...this.#reader.read(this.#text.flush()), ...this.#reader.finish()]);
   }
 }
 
-/** Waits for the client to read, and for its turn, without keeping the other generations waiting. */
+/** Waits for the client to read and for its turn, without delaying the other generations. */
 async function standBy(batching: Batching, reading: Reading, signal: AbortSignal): Promise<void> {
   batching.leave();
   try {
@@ -183,7 +183,7 @@ async function standBy(batching: Batching, reading: Reading, signal: AbortSignal
   signal.throwIfAborted();
 }
 
-/** A forbidden token is only chosen when the grammar leaves no other. */
+/** A forbidden token is chosen only if the grammar allows no other. */
 function nothingAllowed(): Error {
   return invalid(
     "logit_bias forbids every token with which the answer could go on as response_format or the tools demand. " +
@@ -192,8 +192,8 @@ function nothingAllowed(): Error {
 }
 
 /**
- * Brings the sequence to the end of the prompt but for a last portion, which it returns: what the sequence already
- * holds of the prompt is kept. The counts of a request never depend on what was kept.
+ * Evaluates the prompt except for a last portion, which it returns. Tokens that the sequence already holds are kept.
+ * The counts of a request never depend on that.
  */
 async function evaluatePrompt(
   sequence: LlamaContextSequence,
@@ -202,7 +202,7 @@ async function evaluatePrompt(
   signal: AbortSignal,
 ): Promise<Token[]> {
   const { batching } = runtime;
-  // The last token has to be evaluated anew in any case: its result is the first token of the reply.
+  // The last token must be evaluated again in any case, since its result is the first token of the reply.
   await batching.between(() => sequence.adaptStateToTokens(prompt.slice(0, -1), false));
   let portion = Math.min(runtime.context.batchSize, Math.max(smallestPortion, runtime.promptPortion));
   let from = sequence.nextTokenIndex;

@@ -1,4 +1,4 @@
-// The one place that loads node-llama-cpp, so that a GPU build installed elsewhere can take the place of the default.
+// The only place that loads node-llama-cpp, so that a GPU build installed elsewhere can replace the default.
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 

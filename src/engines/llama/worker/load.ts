@@ -13,22 +13,24 @@ import { chooseShape } from "./sizing.ts";
 import { chooseThreads, mostThreads } from "./threads.ts";
 
 const firstPromptPortion = 64;
-/** The embedding context has room for one token more than the model was trained for; that one is never used. */
+/** The embedding context has room for one token more than the model was trained for, which is never used. */
 const harmlessLine = /n_ctx_seq \(\d+\) > n_ctx_train/;
 
 export interface LoadHooks {
   log: (line: string) => void;
-  /** The context is broken; only a new process helps. */
+  /** The context is broken, and only a new process helps. */
   giveUp: (error: unknown) => void;
 }
 
-/** A Runtime where the model writes text, else only a ModelRuntime. Rejects with a ModelFileError for the operator. */
+/**
+ * Returns a Runtime if the model writes text, else only a ModelRuntime. Rejects with a ModelFileError for the operator.
+ */
 export async function load(settings: WorkerSettings, { log, giveUp }: LoadHooks): Promise<ModelRuntime | Runtime> {
   const { modelPath } = settings;
   const { sizeBytes, modified } = await checkModelFile(modelPath);
   if (settings.gpu === false) checkMemory(sizeBytes);
   const library = await loadLibrary(settings.libraryPath);
-  // llama.cpp tells the reason of a failure only in its log.
+  // llama.cpp reports the reason of a failure only in its log.
   let reason = "";
   const llama = await library.getLlama({
     gpu: settings.gpu,
@@ -84,14 +86,14 @@ export async function load(settings: WorkerSettings, { log, giveUp }: LoadHooks)
       generatedTokens: 0,
     };
   } catch (error) {
-    // A file that is torn in its header is said to be so.
+    // Reports a file with an incomplete header as such.
     await readModelFacts(library, modelPath);
     reason ||= error instanceof Error ? error.message : String(error);
     throw new ModelFileError(`The model ${modelPath} could not be loaded: ${reason}`, { cause: error });
   }
 }
 
-/** The text of an error with the place in the code, as the library's messages are short ("Object is disposed"). */
+/** The text of an error with its place in the code, since the library's messages are short ("Object is disposed"). */
 function errorText(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const place = /^[ \t]*at (?:async )?([\w.#<>]+)/m.exec(error.stack ?? "")?.[1];
@@ -103,7 +105,7 @@ function readChat(library: Library, model: LlamaModel, template: string): Chat {
   return { wrapper, syntax: readReplySyntax(library, wrapper, template) };
 }
 
-/** The weights have to be in memory: read from the disk again for every token they would answer no one in time. */
+/** The weights must be in memory: reading them from disk for every token would be too slow for any client. */
 function checkMemory(sizeBytes: number): void {
   const available = availableMemoryBytes();
   if (sizeBytes <= available) return;

@@ -1,5 +1,5 @@
-// The worker process: serves one GGUF model on a Unix domain socket, so that a crash of native code ends only it
-// (engine trap 10).
+// The worker process: serves one GGUF model on a Unix domain socket, so that a crash in native code ends only this
+// process (engine trap 10).
 import { rmdirSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { loadLibrary } from "./library.ts";
@@ -8,7 +8,7 @@ import { type ModelFacts, readModelFacts } from "./model-facts.ts";
 import { serve } from "./server.ts";
 import { workerSettings } from "./settings.ts";
 
-/** The one line on standard output; everything else goes to standard error. */
+/** The one line on standard output. Everything else goes to standard error. */
 function tell(message: object): Promise<void> {
   return new Promise((resolve) => {
     process.stdout.write(`${JSON.stringify(message)}\n`, () => resolve());
@@ -23,12 +23,12 @@ function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** A gateway that was killed cannot clear away the directory that it made for the socket. */
+/** A killed gateway cannot remove the directory that it created for the socket. */
 function removeIfEmpty(directory: string): void {
   try {
     rmdirSync(directory);
   } catch {
-    // Something else is in it, or it is gone already.
+    // It has other content, or is gone already.
   }
 }
 
@@ -56,7 +56,7 @@ async function run(json: string): Promise<void> {
     removeIfEmpty(dirname(settings.socket));
     process.exit(0);
   };
-  // The parent holds the other end open for as long as it lives, so a killed gateway leaves no engine behind.
+  // The parent keeps the other end open as long as it lives, so a killed gateway leaves no engine behind.
   process.stdin.on("end", orphaned).on("close", orphaned).on("error", orphaned).resume();
   const giveUp = (error: unknown) => {
     log(`error: the engine cannot go on: ${reasonOf(error)}`);
@@ -77,7 +77,7 @@ async function run(json: string): Promise<void> {
 
 /** `<settings as JSON>` serves until its end; `--inspect <file>` describes a file and ends. */
 export async function runModel([first = "", second = ""]: readonly string[]): Promise<void> {
-  // A stray rejection in the library concerns one generation; the others go on.
+  // A stray rejection in the library affects one generation. The others continue.
   process.on("unhandledRejection", (reason) =>
     log(`error: unexpected failure outside of any request: ${reasonOf(reason)}`),
   );

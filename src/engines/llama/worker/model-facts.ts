@@ -1,9 +1,9 @@
-// Facts that a GGUF file tells of itself: name, sizes, and what the model can be asked to do.
+// Facts in a GGUF file: name, sizes, and the operations the model supports.
 import { stat } from "node:fs/promises";
 import type { GgufFileInfo } from "node-llama-cpp";
 import type { Library } from "./library.ts";
 
-/** `rerank` is left open where a model does not rank, but can score by its embeddings: it says so itself. */
+/** `rerank` is left out if a model cannot rank but can score by its embeddings: the model itself reports that. */
 export interface ModelCapabilities {
   chat: boolean;
   completion: boolean;
@@ -16,30 +16,30 @@ export interface ModelFacts {
   architecture: string;
   name: string | undefined;
   author: string | undefined;
-  /** Tokens; the length that the model was trained for. */
+  /** The context length of the training, in tokens. */
   context: number | undefined;
   embeddingLength: number | undefined;
   parameters: number | undefined;
   /** The file type by its usual name, e.g. `Q4_K_M`. */
   quantization: string | undefined;
   capabilities: ModelCapabilities;
-  /** Whether the chat template has a place for tools. */
+  /** Whether the chat template supports tools. */
   tools: boolean;
   chatTemplate: string | undefined;
 }
 
-/** A failure that the operator can mend; its message is one clear sentence. */
+/** A failure that the operator can fix. Its message is one clear sentence. */
 export class ModelFileError extends Error {
   override readonly name = "ModelFileError";
 }
 
-/** Architectures that only read text; they have neither a next token nor a chat. */
+/** Architectures that only read text: they neither predict a next token nor chat. */
 const encoderOnly = /bert|gemma-embedding|t5encoder/;
 
-/** By which a model tells how well two texts go together, as the library knows one that was made for that. */
+/** Tensors of models made for ranking, by which the library recognizes them. */
 const rankingTensors: ReadonlySet<string> = new Set(["cls.weight", "cls.output.weight"]);
 
-/** Reads the header only. Rejects with a ModelFileError. */
+/** Reads only the header. Rejects with a ModelFileError. */
 export async function readModelFacts(library: Library, path: string): Promise<ModelFacts> {
   const { sizeBytes } = await checkModelFile(path);
   let info: GgufFileInfo;
@@ -49,19 +49,19 @@ export async function readModelFacts(library: Library, path: string): Promise<Mo
     const reason = error instanceof Error ? error.message : String(error);
     throw new ModelFileError(`The header of ${path} is damaged or incomplete; get the file again (${reason}).`);
   }
-  // Beyond the end of a file the library reads zeros, and takes them for what the file says.
+  // Beyond the end of a file the library reads zeros, as if the file contained them.
   if (expectedBytes(info) > sizeBytes) throw new ModelFileError(`${path} is incomplete; get the file again.`);
   return factsOf(library, info);
 }
 
-/** A lower bound: the end of the header, and the beginning of the tensor that starts last. */
+/** A lower bound: the end of the header, and the start of the last tensor. */
 function expectedBytes(info: GgufFileInfo): number {
   const header = info.infoEndOffset ?? 0;
   const lastStart = (info.tensorInfo ?? []).reduce((last, { offset }) => Math.max(last, Number(offset)), 0);
   return header + lastStart + 1;
 }
 
-/** Rejects with a ModelFileError when there is no GGUF at the path; resolves with its size in bytes and its age. */
+/** Rejects with a ModelFileError if the path has no GGUF. Resolves with its size in bytes and its age. */
 export async function checkModelFile(path: string): Promise<{ sizeBytes: number; modified: Date }> {
   const file = await stat(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") throw new ModelFileError(`There is no file at ${path}. Check the path of the model.`);
@@ -84,7 +84,7 @@ export function factsOf(library: Library, info: GgufFileInfo): ModelFacts {
     embedding_length: embeddingLength,
     pooling_type: pooling,
   } = info.architectureMetadata;
-  // 0 is "no pooling" and 4 ranks pairs of texts (llama.cpp, enum llama_pooling_type): neither makes one vector.
+  // 0 is "no pooling" and 4 ranks pairs of texts (llama.cpp, enum llama_pooling_type). Neither makes one vector.
   const pools = pooling !== undefined && pooling > 0 && pooling < 4;
   const ranks = !pools && (info.fullTensorInfo ?? []).some(({ name }) => rankingTensors.has(name));
   const generates = !encoderOnly.test(architecture) && !ranks;

@@ -1,4 +1,4 @@
-// The parts of a loaded model, for those who answer requests with it.
+// The parts of a loaded model, for the code that answers requests with it.
 import type { ChatWrapper, Llama, LlamaContext, LlamaModel } from "node-llama-cpp";
 import type { Batching } from "./batching.ts";
 import type { Library } from "./library.ts";
@@ -17,11 +17,11 @@ export interface ModelRuntime {
   created: number;
   /** Tokens of one sequence, prompt and reply together. */
   contextSize: number;
-  /** Generations side by side. */
+  /** Parallel generations. */
   parallel: number;
   threads: number;
   vocabularySize: number;
-  /** A token stands for at most so many bytes of text. */
+  /** A token stands for at most this many bytes of text. */
   maxTokenBytes: number;
   /**
    * Writes what the operator should know of an unexpected failure to the log: never what a client sent.
@@ -35,18 +35,18 @@ export interface Chat {
   syntax: ReplySyntax;
 }
 
-/** A model that writes text; the others only make embeddings. */
+/** A model that writes text. Other models only make embeddings. */
 export interface Runtime extends ModelRuntime {
   context: LlamaContext;
   batching: Batching;
-  /** The frames of all answers that are streamed. */
+  /** The frames of all streamed answers. */
   frames: Frames;
   pool: SequencePool;
-  /** undefined: the file has no chat template. */
+  /** Undefined if the file has no chat template. */
   chat: Chat | undefined;
-  /** Tokens of a prompt that are evaluated in one go; follows the speed of the machine. */
+  /** Tokens of a prompt that are evaluated at once. Adapts to the speed of the machine. */
   promptPortion: number;
-  /** Since the start; shows that the engine gets on. */
+  /** Since the start. Shows that the engine makes progress. */
   generatedTokens: number;
 }
 

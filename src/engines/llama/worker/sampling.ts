@@ -1,4 +1,4 @@
-// The choice of the next token: the request's sampling parameters, and their translation for the library.
+// Chooses the next token: the request's sampling parameters, translated for the library.
 import type {
   LlamaGrammarEvaluationState,
   LlamaModel,
@@ -25,14 +25,14 @@ export interface Sampling {
 }
 
 /**
- * The library's own default of 40 would change what temperature 1 means. Beyond a thousand candidates nothing
- * sensible is left, and sorting a vocabulary of 150,000 for every token takes milliseconds.
+ * The library's default of 40 would change the meaning of temperature 1. Beyond a thousand candidates no sensible one
+ * is left, and sorting a vocabulary of 150,000 for every token takes milliseconds.
  */
 const maxCandidates = 1000;
 
 /**
- * Makes a token impossible beside any other. Not minus infinity: where a grammar allows none but forbidden tokens, the
- * sampler would choose among all that are at minus infinity, so write what the grammar forbids.
+ * Makes a token impossible beside any other. Not minus infinity: if a grammar allows only forbidden tokens, the sampler
+ * would choose among all tokens at minus infinity and so violate the grammar.
  */
 const bannedLogit = -1e6;
 
@@ -91,8 +91,8 @@ export function evaluateOptions(
 }
 
 /**
- * The 32 bits that llama.cpp takes. The first choice of a small seed has the seed itself; everything else is spread, so
- * that the second choice is not the first one of the next seed.
+ * The 32 bits that llama.cpp takes. The first choice of a small seed has the seed itself. Everything else is spread, so
+ * that the second choice does not equal the first one of the next seed.
  */
 export function choiceSeed(seed: number, choice: number): number {
   if (choice === 0 && seed >= 0 && seed <= 0xffff_ffff) return seed;
@@ -123,7 +123,7 @@ function readBias(
     if (typeof bias !== "number" || !(bias >= -100 && bias <= 100)) {
       throw invalid(`logit_bias.${key} must be a number from -100 to 100.`);
     }
-    // The library takes no bias for tokens that end a reply; saying nothing would look like success.
+    // The library ignores a bias for tokens that end a reply, so accepting one would be wrong.
     if (model.isEogToken(token as Token))
       throw invalid(`logit_bias.${key}: this token ends the reply and takes no bias.`);
     if (bias === -100) banned.add(token as Token);

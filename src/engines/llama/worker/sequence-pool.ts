@@ -1,10 +1,10 @@
-// Lends the context's sequences, one a generation, to those who wait in the order of their asking.
+// Lends the sequences of the context, one per generation, in order of arrival.
 import type { LlamaContext, LlamaContextSequence, Token } from "node-llama-cpp";
 import type { Batching } from "./batching.ts";
 
 interface Slot {
   readonly sequence: LlamaContextSequence;
-  /** Counts up with every loan; the lowest was unused for longest. */
+  /** Counts up with every loan. The lowest was unused for the longest time. */
   lastUse: number;
 }
 
@@ -15,7 +15,7 @@ interface Waiter {
 
 export interface Lease {
   readonly sequence: LlamaContextSequence;
-  /** Gives the sequence back with its tokens kept; `broken`: its state is not to be trusted and is cleared first. */
+  /** Returns the sequence and keeps its tokens. If `broken`, its state is unreliable and is cleared first. */
   release(broken: boolean): Promise<void>;
 }
 
@@ -42,7 +42,7 @@ export class SequencePool {
     this.#batching = batching;
     this.#onUnusable = onUnusable;
     this.#total = context.totalSequences;
-    // The library throws when it has no sequence left, so all are taken at once and never given back to it.
+    // The library throws if it has no sequence left, so all are taken at once and never returned to it.
     this.#free = Array.from({ length: this.#total }, () => ({ sequence: context.getSequence(), lastUse: 0 }));
   }
 
@@ -52,8 +52,8 @@ export class SequencePool {
   }
 
   /**
-   * Resolves when a sequence is free, first come, first served; among several, the one that keeps the longest
-   * beginning of `prompt` already evaluated. Rejects with the signal's reason when it is aborted before that.
+   * Resolves once a sequence is free, first come, first served. Of several, takes the one with the longest common
+   * beginning with `prompt`. Rejects with the signal's reason if aborted earlier.
    */
   async acquire(prompt: readonly Token[], signal: AbortSignal): Promise<Lease> {
     signal.throwIfAborted();

@@ -1,4 +1,4 @@
-// The worker's HTTP server on a Unix domain socket: OpenAI-shaped routes, and errors in the OpenAI shape.
+// The worker's HTTP server on a Unix domain socket: OpenAI-shaped routes and errors.
 import { answerChat, countChat } from "./request/chat.ts";
 import { answerCompletion } from "./request/completion.ts";
 import { Fields, isObject } from "./request/fields.ts";
@@ -8,12 +8,12 @@ import { Embedder } from "./texts/embedding.ts";
 import { Ranker } from "./texts/ranking.ts";
 import { detokenize, tokenize } from "./texts/tokens.ts";
 
-/** The gateway has its own, lower limit for what clients send. */
+/** The gateway has a lower limit for clients. */
 const largestBodyBytes = 64 * 1024 * 1024;
 
 /**
- * A generation may be silent for as long as it takes; only the gateway is at the other end. Bun's types say that
- * there is no such limit on a Unix socket, but Bun 1.4.5 closes it after 10 s all the same.
+ * A generation may be silent for any time, since only the gateway is at the other end. Bun's types say that a Unix
+ * socket has no such limit, but Bun 1.4.5 closes it after 10 s.
  */
 const noIdleTimeout: object = { idleTimeout: 0 };
 

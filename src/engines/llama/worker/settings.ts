@@ -1,4 +1,4 @@
-// The settings that the gateway gives a worker on its command line.
+// The settings that the gateway passes to a worker on its command line.
 import { z } from "zod";
 
 export const workerSettings = z.object({
@@ -9,13 +9,13 @@ export const workerSettings = z.object({
   modelId: z.string().min(1),
   /** Tokens per sequence. */
   context: z.int().min(16).optional(),
-  /** Sequences, i.e. generations side by side. */
+  /** Sequences, i.e. parallel generations. */
   parallel: z.int().min(1).max(256).optional(),
-  /** The most of both that is chosen where nothing is asked for: the memory that is set aside is worked out for them. */
+  /** The largest values to choose by default: the reserved memory is computed for them. */
   most: z.object({ context: z.int().min(1), parallel: z.int().min(1) }).optional(),
   threads: z.int().min(1).optional(),
   gpu: z.union([z.literal(false), z.literal("auto")]).default(false),
-  /** Directory of another install of node-llama-cpp, with a GPU back-end. */
+  /** Directory of another node-llama-cpp install, with a GPU back-end. */
   libraryPath: z.string().optional(),
 });
 

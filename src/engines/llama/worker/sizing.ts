@@ -1,4 +1,4 @@
-// Chooses how long and how many the sequences of a context are, so that they fit into memory.
+// Chooses the number and length of a context's sequences so that they fit into memory.
 import type { Llama, LlamaModel } from "node-llama-cpp";
 import { defaultShape, smallestContext } from "../gguf/estimate.ts";
 import { availableMemoryBytes } from "../machine-memory.ts";
@@ -9,11 +9,11 @@ export interface ContextShape {
   sequences: number;
 }
 
-/** The rest is for the model's weights, the gateway, and whatever else runs. */
+/** The rest is for the model's weights, the gateway, and other programs. */
 const shareOfFreeMemory = 0.5;
 
 /**
- * Sizes that were asked for are taken as they are; others are reduced, sequences first, until the library's estimate
+ * Requested sizes are used as they are. Others are reduced, the number of sequences first, until the library's estimate
  * fits.
  */
 export async function chooseShape(

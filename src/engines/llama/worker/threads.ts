@@ -1,11 +1,11 @@
-// Finds how many threads serve a model best on this machine, by trying (engine trap 1).
+// Finds by trial how many threads serve a model best on this machine (engine trap 1).
 import { availableParallelism } from "node:os";
 import type { LlamaModel } from "node-llama-cpp";
 
-/** One core stays with the gateway. */
+/** One core is left for the gateway. */
 export const mostThreads = Math.max(1, availableParallelism() - 1);
 
-/** The whole search, and the share of one candidate: enough for some tokens of any model that is usable at all. */
+/** The time of the whole search and of one candidate, enough for some tokens of any usable model. */
 const searchMs = 2000;
 const trialMs = 150;
 const maxTokensOfTrial = 24;
@@ -15,8 +15,8 @@ const quickModelBytes = 500_000_000;
 
 /**
  * More threads can be many times slower: with two on two virtual cores a tiny model ran at a twentieth of its speed.
- * Small models begin with one thread, large ones with the most, which are the likely best; from there by factors of
- * two until it gets slower, as the speed has one peak.
+ * Small models begin with one thread, large ones with the most, which are the likely best. From there the number
+ * changes by factors of two until it gets slower, as the speed has one peak.
  */
 export async function chooseThreads(model: LlamaModel, most: number): Promise<number> {
   const candidates: number[] = [];
@@ -36,7 +36,7 @@ export async function chooseThreads(model: LlamaModel, most: number): Promise<nu
   return best;
 }
 
-/** Milliseconds a token. */
+/** Milliseconds per token. */
 async function measure(model: LlamaModel, threads: number): Promise<number> {
   const context = await model.createContext({ contextSize: 64, batchSize: 16, threads });
   try {
@@ -46,7 +46,7 @@ async function measure(model: LlamaModel, threads: number): Promise<number> {
     let count = 0;
     let started = 0;
     for await (const _ of sequence.evaluate([start], { yieldEogToken: true })) {
-      // The first token also pays for setting up the threads.
+      // The first token also pays for creating the threads.
       if (count === 0) started = performance.now();
       else if (performance.now() - started > trialMs || count >= maxTokensOfTrial) break;
       count += 1;

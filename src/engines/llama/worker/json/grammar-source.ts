@@ -1,4 +1,4 @@
-// Compiles the grammars of one request, each once however many choices use it.
+// Compiles the grammars of one request, each only once however many choices use it.
 import type { LlamaGrammar, LlamaGrammarEvaluationState } from "node-llama-cpp";
 import { invalid } from "../request/request-error.ts";
 import type { Runtime } from "../runtime.ts";
@@ -11,7 +11,7 @@ export class GrammarSource {
     this.#runtime = runtime;
   }
 
-  /** Throws a RequestError that begins with `name` when llama.cpp does not take the grammar. */
+  /** Throws a RequestError that begins with `name` if llama.cpp refuses the grammar. */
   check(grammar: string, name: string): void {
     try {
       this.#compile(grammar);
@@ -20,7 +20,7 @@ export class GrammarSource {
     }
   }
 
-  /** A fresh evaluation from the grammar's beginning. */
+  /** A fresh evaluation from the start of the grammar. */
   start(grammar: string): LlamaGrammarEvaluationState {
     const { library, model } = this.#runtime;
     return new library.LlamaGrammarEvaluationState({ model, grammar: this.#compile(grammar) });

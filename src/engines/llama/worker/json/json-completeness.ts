@@ -1,7 +1,7 @@
-// Follows JSON text piece by piece and tells when its outermost object or array is closed.
+// Follows JSON text piece by piece and detects the end of its outermost object or array.
 
 /**
- * Tells whether a JSON text is complete. For text that a grammar keeps well-formed: it checks nothing but nesting and
+ * Tells whether a JSON text is complete. For text that a grammar keeps well-formed: it follows only nesting and
  * strings.
  */
 export class JsonCompleteness {

@@ -1,8 +1,8 @@
-// Builds GBNF, llama.cpp's grammar notation (its grammars/README.md), for JSON texts.
+// Builds JSON grammars in GBNF, llama.cpp's notation (its grammars/README.md).
 
 /**
- * The rules that every JSON grammar may use. White space is bounded, or a model could write it until the context is
- * full; so are digits.
+ * The rules that every JSON grammar may use. White space and digits are limited, since a model could otherwise fill the
+ * context with them.
  */
 const baseRules: Readonly<Record<string, string>> = {
   space: '| " " | "\\n" [ \\t]{0,20}',
@@ -20,7 +20,7 @@ const baseRules: Readonly<Record<string, string>> = {
   uuid: '[0-9a-f]{8} "-" [0-9a-f]{4} "-" [0-9a-f]{4} "-" [0-9a-f]{4} "-" [0-9a-f]{12}',
 };
 
-/** Text as a GBNF literal. */
+/** A text as a GBNF literal. */
 export function literal(text: string): string {
   let body = "";
   for (const character of text) {
@@ -36,12 +36,12 @@ export function alternatives(expressions: readonly string[]): string {
   return expressions.length === 1 ? (expressions[0] ?? "") : `(${expressions.join(" | ")})`;
 }
 
-/** Collects named rules; same text, same rule. */
+/** Collects named rules. Equal texts share one rule. */
 export class GrammarRules {
   readonly #rules = new Map<string, string>();
   readonly #names = new Map<string, string>();
 
-  /** Gives the expression a rule of its own and returns its name. */
+  /** Makes a rule of the expression and returns its name. */
   add(expression: string): string {
     const known = this.#names.get(expression);
     if (known !== undefined) return known;
@@ -51,7 +51,7 @@ export class GrammarRules {
     return name;
   }
 
-  /** A name to refer to before its rule is known, for schemas that contain themselves. */
+  /** Reserves a name before its rule is known, for recursive schemas. */
   reserve(): string {
     const name = `r${this.#rules.size}`;
     this.#rules.set(name, '""');
@@ -62,7 +62,7 @@ export class GrammarRules {
     this.#rules.set(name, expression);
   }
 
-  /** The whole grammar text; `root` is what the model has to write. */
+  /** The whole grammar text. `root` is what the model has to write. */
   grammar(root: string): string {
     const lines = [`root ::= ${root}`];
     for (const [name, expression] of this.#rules) lines.push(`${name} ::= ${expression}`);
@@ -71,12 +71,12 @@ export class GrammarRules {
   }
 }
 
-/** Beyond so many characters only strings that differ earlier, or end there, are let through. */
+/** Beyond this many characters only strings that differ earlier, or end there, are allowed. */
 const deepestDifference = 100;
 
 /**
- * A JSON string that is none of the texts. While it could still become one of them it is written without escapes.
- * @param spend is told of each rule that this takes
+ * A JSON string that equals none of the texts. While it could still become one of them, it is written without escapes.
+ * Calls `spend` for each rule.
  */
 export function otherString(rules: GrammarRules, texts: readonly string[], spend: (rules: number) => void): string {
   const rest = (suffixes: readonly string[], depth: number): string => {
@@ -103,7 +103,7 @@ export function otherString(rules: GrammarRules, texts: readonly string[], spend
   return texts.length === 0 ? "string" : rules.add(`"\\"" ${rest(texts, 0)} "\\""`);
 }
 
-/** Any JSON object, as `response_format: {"type": "json_object"}` asks for. */
+/** Any JSON object, for `response_format: {"type": "json_object"}`. */
 export function anyObjectGrammar(): string {
   return new GrammarRules().grammar("object");
 }

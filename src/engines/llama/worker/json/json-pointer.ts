@@ -1,7 +1,7 @@
 // Follows references within a JSON document: JSON Pointer (RFC 6901) as a URI fragment.
 import { isObject } from "../request/fields.ts";
 
-/** undefined: the reference is no such pointer, or points to nothing. */
+/** Undefined if the reference is not such a pointer or points to nothing. */
 export function resolvePointer(root: unknown, reference: string): unknown {
   if (reference !== "#" && !reference.startsWith("#/")) return undefined;
   let target = root;

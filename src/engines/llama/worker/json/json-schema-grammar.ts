@@ -1,5 +1,5 @@
-// Translates a JSON Schema into a grammar that lets the model write only JSON of that schema.
-// The library's own translation drops what it does not know (anyOf becomes null, optional properties become required).
+// Translates a JSON Schema into a grammar that allows only JSON of that schema. The library's translation ignores what
+// it does not know (anyOf becomes null, optional properties become required).
 import { isObject, type JsonObject } from "../request/fields.ts";
 import { invalid } from "../request/request-error.ts";
 import { alternatives, GrammarRules, literal, otherString } from "./json-grammar.ts";
@@ -18,25 +18,25 @@ import { mergeSchemas, mergeWork } from "./json-schema-merge.ts";
 
 /** llama.cpp refuses grammars with longer repetitions. */
 const maxRepetitions = 1000;
-/** Schemas can ask for work that grows exponentially with their length; each unit takes microseconds. */
+/** A schema can cause work that grows exponentially with its length. Each unit takes microseconds. */
 const maxWork = 5000;
-/** Optional members and repetitions count for more, as llama.cpp's compiler takes longer over them than ours. */
+/** Optional members and repetitions count more, since llama.cpp's compiler takes longer for them than ours. */
 const workPerOptional = 2;
 const repetitionsPerWork = 50;
-/** Characters of literal text that count as a unit of work. */
+/** Characters of literal text that count as one unit of work. */
 const textPerWork = 100;
 const deepestNesting = 100;
 
 export interface SchemaOptions {
   /** The place of the schema in the request, for error messages. */
   path: string;
-  /** Whether the client asked that every keyword be enforced. */
+  /** Whether the client asked to enforce every keyword. */
   strict: boolean;
-  /** Shared by the schemas of one request; default: a schema's own. */
+  /** Shared by the schemas of one request. By default each schema has its own. */
   budget?: WorkBudget;
 }
 
-/** The amount of work that a request may ask for; used up as it goes. */
+/** The work that a request may still cause. */
 export interface WorkBudget {
   left: number;
 }
@@ -52,7 +52,7 @@ class SchemaTranslation {
   readonly #root: unknown;
   readonly #options: SchemaOptions;
   readonly #references = new Map<string, string>();
-  /** References that are being followed and have not met a bracket yet: one of them again would never end. */
+  /** References being followed without a bracket since. Meeting one of them again would be an endless loop. */
   #leading = new Set<string>();
   readonly #budget: WorkBudget;
 
@@ -108,7 +108,7 @@ class SchemaTranslation {
     return this.rules.add(alternatives(texts.map(literal)));
   }
 
-  /** Parts that must all hold: merged into one schema. */
+  /** Schemas that must all hold, merged into one. */
   #all(schema: JsonObject, path: string, depth: number): string {
     const { allOf, ...own } = schema;
     if (!Array.isArray(allOf) || allOf.length === 0) throw invalid(`${path}.allOf must be a non-empty array.`);
@@ -127,7 +127,7 @@ class SchemaTranslation {
     const expressions = options.map((option, index) => {
       const place = `${path}.${keyword}[${index}]`;
       if (kept.length === 0) return this.expression(option, place, depth + 1);
-      // The keywords beside the alternatives hold for each of them.
+      // The keywords beside the alternatives apply to each of them.
       return option === true ? this.expression(base, path, depth + 1) : this.#merged([base, option], place, depth);
     });
     return this.rules.add(alternatives(expressions));
@@ -203,7 +203,7 @@ class SchemaTranslation {
     if (!isTextArray(required)) throw invalid(`${path}.required must be an array of strings.`);
     const names = Object.keys(properties ?? {});
     const needed = new Set(required);
-    // Other members would be inventions of the model where the schema names its properties and says no more.
+    // If the schema names its properties and says no more, the model would invent any other member.
     const extra = additionalProperties ?? properties === undefined;
     const pair = (name: string, value: string) => {
       this.#spend(name.length / textPerWork);
@@ -221,7 +221,7 @@ class SchemaTranslation {
       }
       first.push(pair(name, this.expression(additionalProperties ?? true, `${path}.additionalProperties`, depth + 1)));
     }
-    // Another member of the same name would take the place of the one that follows the schema.
+    // Another member of the same name would override the one that follows the schema.
     const other = () => otherString(this.rules, names, (work) => this.#spend(work));
     const free =
       extra === false
@@ -234,7 +234,7 @@ class SchemaTranslation {
   #members(required: readonly string[], optional: readonly string[], free: string | undefined): string {
     let tail = free === undefined ? '""' : this.rules.add(`("," space ${free})*`);
     const starts = free === undefined ? [] : [`${free} ${tail}`];
-    // Members are taken from the last to the first: each optional one shares the rule for what may follow it.
+    // Built from the last member to the first: each optional one shares the rule for what may follow it.
     for (const member of optional.toReversed()) {
       starts.unshift(`${member} ${tail}`);
       tail = this.rules.add(`("," space ${member})? ${tail}`);
@@ -264,7 +264,10 @@ class SchemaTranslation {
     return this.rules.add(members === "" ? '"[" space "]"' : `"[" space ${members} "]"`);
   }
 
-  /** `item` from `least` to `most` times, with commas; `follows`: after other items, so a comma comes first. */
+  /**
+   * `item` repeated from `least` to `most` times, with commas. `follows` means after other items, so a comma comes
+   * first.
+   */
   #repeated(item: string, least: number, most: number | undefined, follows: boolean): string {
     const another = this.rules.add(`"," space ${item}`);
     if (follows) return ` ${another}{${least},${most ?? ""}} space`;
@@ -292,7 +295,7 @@ class SchemaTranslation {
     if (!Number.isInteger(value) || (value as number) < 0) throw invalid(`${path}.${keyword} must be a whole number.`);
     this.#spend(Math.min(value as number, maxRepetitions) / repetitionsPerWork);
     if ((value as number) <= maxRepetitions) return value as number;
-    // A high upper limit that is not asked for strictly may be left open; a lower limit may not.
+    // Unless strict, a high upper limit may be ignored; a lower limit may not.
     if (keyword.startsWith("max") && !this.#options.strict) return undefined;
     throw invalid(`${path}.${keyword} must be at most ${maxRepetitions}.`);
   }

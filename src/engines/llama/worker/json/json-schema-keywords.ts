@@ -1,8 +1,8 @@
-// Knows the keywords of JSON Schema (2020-12): which ones the grammar enforces, and which ones it cannot.
+// Lists the keywords of JSON Schema (2020-12): those that the grammar enforces and those that it cannot.
 import type { JsonObject } from "../request/fields.ts";
 import { invalid } from "../request/request-error.ts";
 
-/** Those that a grammar follows; annotations such as `title` are in none of the lists. */
+/** Enforced by the grammar. Annotations such as `title` are in none of the lists. */
 export const enforcedKeywords = [
   "$ref",
   "allOf",
@@ -25,7 +25,7 @@ export const enforcedKeywords = [
 
 export type EnforcedKeyword = (typeof enforcedKeywords)[number];
 
-/** Change what is valid in ways that a grammar cannot follow: always refused. */
+/** These change what is valid in ways that a grammar cannot follow, so they are always refused. */
 export const unsupportedKeywords = [
   "not",
   "if",
@@ -40,7 +40,10 @@ export const unsupportedKeywords = [
   "$recursiveRef",
 ] as const;
 
-/** Narrow what is otherwise right: refused when the client asks for strictness, else left to the model. */
+/**
+ * These restrict otherwise valid values. They are refused if the client asks for strictness, and otherwise left to the
+ * model.
+ */
 export const unenforcedKeywords = [
   "pattern",
   "minimum",
@@ -66,7 +69,7 @@ export interface TextFormat {
   longest: number;
 }
 
-/** The formats that the grammar enforces; others are annotations. */
+/** The formats that the grammar enforces. Others are annotations. */
 export const textFormats: ReadonlyMap<unknown, TextFormat> = new Map([
   ["date", { grammar: "date", shortest: 10, longest: 10 }],
   ["time", { grammar: "time", shortest: 9, longest: 21 }],
@@ -78,7 +81,7 @@ const typeNames = ["object", "array", "string", "number", "integer", "boolean", 
 
 export type TypeName = (typeof typeNames)[number];
 
-/** The enforced keywords that a schema has. */
+/** The enforced keywords in a schema. */
 export function constraints(schema: JsonObject): EnforcedKeyword[] {
   return enforcedKeywords.filter(
     (keyword) => schema[keyword] !== undefined && (keyword !== "format" || textFormats.has(schema["format"])),
@@ -102,7 +105,7 @@ export function hasType(value: unknown, type: TypeName): boolean {
   return type === typeof value;
 }
 
-/** The type that a schema without `type` is taken to mean by the other keywords that it has. */
+/** The type that the keywords of a schema without `type` imply. */
 export function impliedType(schema: JsonObject): TypeName | undefined {
   const has = (...keywords: EnforcedKeyword[]) => keywords.some((keyword) => schema[keyword] !== undefined);
   if (has("properties", "required", "additionalProperties")) return "object";
@@ -110,7 +113,7 @@ export function impliedType(schema: JsonObject): TypeName | undefined {
   return has("minLength", "maxLength") || textFormats.has(schema["format"]) ? "string" : undefined;
 }
 
-/** Throws a RequestError (400) that names the first keyword that cannot be enforced and may not be left to the model. */
+/** Throws a RequestError (400) that names the first keyword that can neither be enforced nor be left to the model. */
 export function refuseUnsupported(schema: JsonObject, path: string, strict: boolean): void {
   for (const keyword of unsupportedKeywords) {
     if (schema[keyword] !== undefined) throw invalid(`${path}.${keyword}: this keyword cannot be enforced. Remove it.`);
@@ -122,16 +125,16 @@ export function refuseUnsupported(schema: JsonObject, path: string, strict: bool
   }
 }
 
-/** Throws for a keyword that `keyword` would leave without effect. */
+/** Throws for a keyword that `keyword` would make ineffective. */
 export function refuseBeside(schema: JsonObject, keyword: string, allowed: readonly string[], path: string): void {
   const other = constraints(schema).find((found) => found !== keyword && !allowed.includes(found));
   if (other === undefined) return;
   throw invalid(`${path}.${other} cannot be enforced beside ${keyword}. Remove one of them, or write them as one.`);
 }
 
-/** Schema libraries write the limits of safe integers for a plain integer. */
+/** Schema libraries write the limits of safe integers for any integer. */
 function isVacuous(keyword: string, value: unknown): boolean {
-  // Older drafts write these as booleans.
+  // Older drafts use booleans for these.
   if (value === false) return keyword === "uniqueItems" || keyword.startsWith("exclusive");
   if (typeof value !== "number") return false;
   if (keyword === "minimum") return value <= Number.MIN_SAFE_INTEGER;

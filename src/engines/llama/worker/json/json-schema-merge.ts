@@ -1,4 +1,4 @@
-// Merges JSON Schemas that must all hold into one schema that says the same, or tells why that is not possible.
+// Merges JSON Schemas that must all hold into one equivalent schema, or says why that is impossible.
 import { isObject, type JsonObject } from "../request/fields.ts";
 import { invalid } from "../request/request-error.ts";
 import {
@@ -22,7 +22,7 @@ export function mergeSchemas(parts: readonly JsonObject[], path: string): JsonOb
   return merged;
 }
 
-/** Everything that merging has to look at once more. */
+/** Everything that merging has to look at again. */
 export function mergeWork({ properties, required, allOf }: JsonObject): number {
   const lists = [required, allOf].map((list) => (Array.isArray(list) ? list.length : 0));
   return lists.reduce((sum, length) => sum + length, 1 + (isObject(properties) ? Object.keys(properties).length : 0));
@@ -43,8 +43,8 @@ function combine(keyword: string, values: readonly unknown[], path: string): unk
         .reduce((one, other) => commonTypes(one, other, path));
     default: {
       const enforced: readonly string[] = enforcedKeywords;
-      // Values of keywords that are left to the model anyway may be either. Larger values are not compared: it would
-      // take as long as they are.
+      // Keywords that are left to the model anyway may have either value. Larger values are not compared, since that
+      // takes time in proportion to their size.
       if (enforced.includes(keyword) && left.some((value) => value !== left[0])) throw unmergeable(path, keyword);
       return left.length === 0 ? values[0] : left[0];
     }
@@ -73,7 +73,7 @@ function commonTypes(one: readonly TypeName[], other: readonly TypeName[], path:
   return [...new Set(common)];
 }
 
-/** `additionalProperties` speaks of the properties beside it only; in a merged schema it would speak of all. */
+/** `additionalProperties` refers to the properties beside it only. In a merged schema it would refer to all. */
 function refuseClosedParts(parts: readonly JsonObject[], path: string): void {
   const names = parts.map((part) => new Set(isObject(part["properties"]) ? Object.keys(part["properties"]) : []));
   const all = new Set(names.flatMap((some) => [...some]));
@@ -83,7 +83,7 @@ function refuseClosedParts(parts: readonly JsonObject[], path: string): void {
   }
 }
 
-/** `items` speaks of the elements after the `prefixItems` beside it. */
+/** `items` refers to the elements after the `prefixItems` beside it. */
 function refuseSplitArrays(parts: readonly JsonObject[], path: string): void {
   const arrays = parts.filter(({ items, prefixItems }) => items !== undefined || prefixItems !== undefined);
   if (arrays.length > 1 && arrays.some(({ prefixItems }) => prefixItems !== undefined)) {

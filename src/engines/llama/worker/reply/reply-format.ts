@@ -4,17 +4,17 @@ import type { Library } from "../library.ts";
 
 /** The form in which a model writes a tool call. */
 export interface CallSyntax {
-  /** Each text that announces a call, with what has to follow before the name, e.g. `<tool_call>` and `\n{"name": "`. */
+  /** Each text that announces a call, with the text before the name, e.g. `<tool_call>` and `\n{"name": "`. */
   openings: ReadonlyMap<string, string>;
-  /** The same for a call that follows another. */
+  /** The same for a call after another call. */
   nextOpenings: ReadonlyMap<string, string>;
-  /** The beginning of a call in the prompt, when the model is made to call. */
+  /** The beginning of a call in the prompt, if the model is forced to call. */
   opening: string;
-  /** Text between the name and the arguments; `{{functionName}}` stands for the name. */
+  /** Text between the name and the arguments. `{{functionName}}` stands for the name. */
   beforeArguments: string;
-  /** Text after the arguments; `{{functionName}}` stands for the name. */
+  /** Text after the arguments. `{{functionName}}` stands for the name. */
   afterArguments: string;
-  /** Written between two calls of one reply; without meaning of its own. */
+  /** Written between two calls of one reply, without a meaning. */
   betweenCalls: string;
   /** Whether the model may write several calls in one reply. */
   parallel: boolean;
@@ -23,23 +23,23 @@ export interface CallSyntax {
 export interface ReplySyntax {
   reasoningOpenings: readonly string[];
   reasoningClosings: readonly string[];
-  /** Whether the prompt itself opens the thinking, so that the reply begins inside it. */
+  /** Whether the prompt itself opens the thinking, so that the reply begins within it. */
   opensReasoning: boolean;
-  /** The same for a reply that follows the result of a tool. */
+  /** The same for a reply after a tool's result. */
   reopensReasoning: boolean;
-  /** Texts that open the answer proper, for models that label every part of the reply. */
+  /** Texts that open the actual answer, for models that label every part of the reply. */
   contentOpenings: readonly string[];
-  /** Syntax without a meaning of its own: taken out. */
+  /** Syntax without a meaning, which is removed. */
   dropped: readonly string[];
   /** Texts that end the reply. */
   endings: readonly string[];
-  /** Removed from the very beginning of the reply, the longest that fits. */
+  /** Removed from the start of the reply, the longest match. */
   ignoredStarts: readonly string[];
-  /** undefined: the model's template knows no tools, or writes calls in a way that cannot be told from text. */
+  /** Undefined if the model's template knows no tools, or writes calls in a way that cannot be told from text. */
   calls: CallSyntax | undefined;
 }
 
-/** The syntax of plain completions: the text is the text. */
+/** The syntax of plain completions: all text is the answer. */
 export const plainSyntax: ReplySyntax = {
   reasoningOpenings: [],
   reasoningClosings: [],
@@ -90,7 +90,7 @@ export function readReplySyntax(library: Library, wrapper: ChatWrapper, template
 
 function readCallSyntax(wrapper: ChatWrapper): CallSyntax | undefined {
   const state = wrapper.generateContextState({ chatHistory: probeHistory, availableFunctions: { probe: {} } });
-  // These families begin every reply with a call or something that looks like one; nothing announces a call.
+  // These families begin every reply with a call or something like it, and nothing announces a call.
   if (state.functionCall?.initiallyEngaged === true || state.noPrefixTrigger?.type === "functionCall") return undefined;
   const { call } = wrapper.settings.functions;
   const parallelism = wrapper.settings.functions.parallelism?.call;
@@ -116,8 +116,8 @@ function readCallSyntax(wrapper: ChatWrapper): CallSyntax | undefined {
 }
 
 /**
- * The announcement of a call is the part of its prefix that the model can be trusted to write exactly: its tag, as
- * `<tool_call>`, where it has one, else all of it.
+ * A call is announced by the part of its prefix that the model surely writes exactly: its tag, e.g. `<tool_call>`, if
+ * it has one, or else all of it.
  */
 function announced(prefix: string): Map<string, string> {
   const text = prefix.trim();
@@ -129,7 +129,7 @@ function rerenders(state: ChatWrapperGeneratedContextState): string[] {
   return (state.rerender?.triggers ?? []).map(String);
 }
 
-/** EOS and EOT have no text of their own here; the tokens are recognised as such. */
+/** EOS and EOT have no text here. They are recognized as tokens. */
 function isBuiltinToken(library: Library, text: { values: readonly unknown[] }): boolean {
   return text.values.some((value) => value instanceof library.SpecialToken);
 }
@@ -143,7 +143,7 @@ function trimmed(text: { toString(): string } | string | undefined): string {
   return asText(text).trim();
 }
 
-/** Jinja templates put a line break after the tag that ends a turn; the model ends with the tag. */
+/** Jinja templates put a line break after the tag that ends a turn. The model ends with the tag. */
 function withoutLineEnd(text: { toString(): string }): string {
   return String(text).trimEnd();
 }

@@ -1,4 +1,4 @@
-// Reads a reply as it is generated: tells answer, thinking and tool calls apart and finds where it ends.
+// Reads a reply as it is generated: separates answer, thinking and tool calls, and finds its end.
 import { JsonCompleteness } from "../json/json-completeness.ts";
 import { literal, oneOfTextsGrammar } from "../json/json-grammar.ts";
 import type { CallSyntax, ReplySyntax } from "./reply-format.ts";
@@ -19,25 +19,27 @@ export interface CallableTool {
 
 export interface ReplyOptions<State> {
   syntax: ReplySyntax;
-  /** Texts that end the answer; they are not delivered. */
+  /** Texts that end the answer. They are not delivered. */
   stops: readonly string[];
   /** Whether the prompt left the thinking open. */
   startsInReasoning: boolean;
-  /** Whether the prompt ends with the begin of the answer: then there is no beginning to leave anything out of. */
+  /**
+   * Whether the prompt ends with the beginning of the answer, so that nothing is removed from the start of the reply.
+   */
   continuesText: boolean;
   /** Grammar of the answer. */
   answerGrammar: string | undefined;
   tools: readonly CallableTool[];
-  /** Whether the prompt ends with the beginning of a call, so that the model can only go on with it. */
+  /** Whether the prompt ends with the beginning of a call, so that the model can only continue it. */
   startsInCall: boolean;
   parallelCalls: boolean;
-  /** Makes the state that follows a grammar; called anew for every part of the reply that has one. */
+  /** Creates the state that follows a grammar, for each part of the reply that has one. */
   startGrammar: (grammar: string) => State;
 }
 
 type Mode = "content" | "reasoning" | "name" | "arguments" | "after-call";
 
-/** `State` is what follows a grammar from token to token. */
+/** `State` follows a grammar from token to token. */
 export class ReplyReader<State> {
   readonly #options: ReplyOptions<State>;
   readonly #calls: CallSyntax | undefined;
@@ -47,7 +49,7 @@ export class ReplyReader<State> {
   #events: ReplyEvent[] = [];
   #ended = false;
   #injection = "";
-  /** The beginning of the answer, until it is clear what of it to leave out; undefined once it has begun. */
+  /** The beginning of the answer, until it is clear what to remove from it. Undefined once the answer has begun. */
   #start: string | undefined = "";
   #trimsStart = false;
   #reasoningBegun = false;
@@ -64,20 +66,20 @@ export class ReplyReader<State> {
     else this.#enter(options.startsInReasoning ? "reasoning" : "content", options.syntax.contentOpenings.length === 0);
   }
 
-  /** The grammar that restricts the next token; ask before each. */
+  /** The grammar that restricts the next token. Read it before each token. */
   get grammar(): State | undefined {
     return this.#grammar;
   }
 
-  /** Whether a stop text or the syntax of the reply has ended it. */
+  /** Whether a stop text or the reply's syntax has ended it. */
   get ended(): boolean {
     return this.#ended;
   }
 
   /**
-   * Whether the next token may depend on what is read: by a grammar, by text that is put before it, or by a stop text
-   * of the client's, behind which there is none. Endings of the model's own do not count: nearly all are tokens, told
-   * without reading, and beyond one that is text a token is made in vain.
+   * Whether the next token may depend on what is read: through a grammar, through inserted text, or through a stop text
+   * of the client, after which no token is generated. The model's own endings do not count: nearly all are tokens,
+   * recognized without reading, and after one that is text a token is wasted.
    */
   get steers(): boolean {
     const { stops, answerGrammar } = this.#options;
@@ -88,7 +90,7 @@ export class ReplyReader<State> {
     return this.#callCount > 0;
   }
 
-  /** Takes the next text in; returns what it tells. */
+  /** Takes the next text and returns its events. */
   read(pieces: readonly TextPiece[]): ReplyEvent[] {
     for (const { text, hidden } of pieces) {
       if (this.#ended) break;
@@ -102,14 +104,14 @@ export class ReplyReader<State> {
     return this.#takeEvents();
   }
 
-  /** Text that the model is spared to write: to be put after the last token. */
+  /** Text that the model need not write, to be put after the last token. */
   takeInjection(): string {
     const text = this.#injection;
     this.#injection = "";
     return text;
   }
 
-  /** The generation is over; returns what was held back. */
+  /** The generation is over. Returns what was held back. */
   finish(): ReplyEvent[] {
     if (!this.#ended) {
       this.#deliver(this.#scanner.flush());
@@ -176,7 +178,7 @@ export class ReplyReader<State> {
     if (text === "") return;
     if (this.#mode === "reasoning") this.#deliverReasoning(text);
     else if (this.#mode === "after-call") {
-      // After a call only another call can follow; what else the model says there is no answer.
+      // After a call only another call can follow. Other text there is not an answer.
       if (text.trim() !== "") this.#ended = true;
     } else if (this.#start !== undefined) {
       this.#start += text;
@@ -191,7 +193,7 @@ export class ReplyReader<State> {
     this.#events.push({ kind: "reasoning", text: begun });
   }
 
-  /** Leaves out what the template says to ignore, and the white space that models write after thinking. */
+  /** Removes what the template says to ignore, and the white space that models write after thinking. */
   #beginAnswer(final: boolean): void {
     if (this.#start === undefined) return;
     const start = this.#trimsStart ? this.#start.trimStart() : this.#start;
@@ -214,7 +216,7 @@ export class ReplyReader<State> {
     }));
     this.#candidates = candidates.filter(({ text }) => text.startsWith(held));
     if (this.#candidates.length === 0) {
-      // The call is none of any tool that we know, so it is what it looks like: text.
+      // No known tool matches, so the call is plain text.
       this.#deliver(marker + held);
       return;
     }
@@ -234,7 +236,7 @@ export class ReplyReader<State> {
   #nameIsComplete(): boolean {
     this.#candidates = this.#candidates.filter(({ text }) => text.startsWith(this.#callText));
     const [only] = this.#candidates;
-    // While another name goes on where this one ends, the model has not chosen.
+    // While a longer name begins with this one, the model has not chosen.
     if (only === undefined || this.#candidates.length > 1 || only.text !== this.#callText) return false;
     const tool = this.#options.tools.find(({ name }) => name === only.name);
     this.#mode = "arguments";
@@ -261,8 +263,8 @@ export class ReplyReader<State> {
 }
 
 /**
- * The grammar of an answer that may also be a tool call, which has to let the announcement through. The library cannot
- * combine the two (engine trap 8); a grammar for each part of the reply in turn can.
+ * The grammar of an answer that may also be a tool call, so it must allow the announcement of a call. The library
+ * cannot combine the two (engine trap 8), but a grammar for each part of the reply in turn works.
  */
 function orCall(grammar: string, calls: CallSyntax | undefined): string {
   if (calls === undefined) return grammar;

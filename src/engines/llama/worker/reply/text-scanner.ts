@@ -1,15 +1,15 @@
 // Finds marker texts in text that arrives in pieces, and holds back only what could be the beginning of a marker.
 
 export interface ScannedText {
-  /** Text that may be delivered: it holds no marker and cannot become one. */
+  /** Text that may be delivered: it contains no marker and cannot become one. */
   text: string;
-  /** The marker that follows `text`; it is taken out. undefined: none yet. */
+  /** The marker after `text`, which is removed. Undefined if none was found yet. */
   marker: string | undefined;
 }
 
 interface Piece {
   text: string;
-  /** Text of a control token (as `<|im_end|>`): it can be part of a marker but is never delivered. */
+  /** The text of a control token (e.g. `<|im_end|>`): it can be part of a marker but is never delivered. */
   hidden: boolean;
 }
 
@@ -19,7 +19,7 @@ export class TextScanner {
   #pieces: Piece[] = [];
   #raw = "";
 
-  /** Applies to what is held back, too. Empty markers are ignored. */
+  /** Applies to held text too. Empty markers are ignored. */
   setMarkers(markers: Iterable<string>): void {
     this.#markers = [...new Set(markers)].filter((marker) => marker !== "");
     this.#firstCharacters = new Set(this.#markers.map((marker) => marker.charAt(0)));
@@ -31,7 +31,7 @@ export class TextScanner {
     this.#raw += text;
   }
 
-  /** Call until it returns no marker. */
+  /** Call it until it returns no marker. */
   next(): ScannedText {
     if (!this.#mayHoldMarker()) return { text: this.#take(this.#raw.length), marker: undefined };
     let found: string | undefined;
@@ -50,12 +50,12 @@ export class TextScanner {
     return { text, marker: found };
   }
 
-  /** Everything that is left, as at the end of the text. */
+  /** Returns everything left, at the end of the text. */
   flush(): string {
     return this.#take(this.#raw.length);
   }
 
-  /** Everything that is left with the text of control tokens, for a reader that goes on by itself. */
+  /** Returns everything left, with the text of control tokens, for a reader that continues by itself. */
   takeRaw(): string {
     const raw = this.#raw;
     this.#take(raw.length);
@@ -67,7 +67,7 @@ export class TextScanner {
     return false;
   }
 
-  /** Length of the longest end of the text that begins a marker. */
+  /** The length of the longest suffix that begins a marker. */
   #heldLength(): number {
     let held = 0;
     for (const marker of this.#markers) {

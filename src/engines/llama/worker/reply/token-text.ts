@@ -1,30 +1,30 @@
-// Turns generated tokens into text, holding back the bytes of a character that is not complete yet.
+// Turns generated tokens into text, and holds back the bytes of an incomplete character.
 import type { LlamaModel, Token } from "node-llama-cpp";
 
 export interface TextPiece {
   text: string;
-  /** Text of a control token, which is never delivered. */
+  /** The text of a control token, which is never delivered. */
   hidden: boolean;
 }
 
-/** The part of a model that makes text of tokens. */
+/** The part of a model that turns tokens into text. */
 export type Detokenizer = Pick<LlamaModel, "detokenize" | "isSpecialToken">;
 
-/** The character that the detokenizer writes for bytes that are not a whole character. */
+/** The character that the detokenizer writes for bytes of an incomplete character. */
 const incomplete = "\uFFFD";
-/** The beginning of a UTF-8 character has at most three bytes, each of which may be shown by itself. */
+/** The beginning of a UTF-8 character has at most three bytes, each of which may be shown separately. */
 const maxIncomplete = 3;
-/** Held tokens beyond these say nothing more: three such signs stand for nine bytes at most. */
+/** More held tokens add no information: three such characters stand for nine bytes at most. */
 const maxHeldTokens = 9;
-/** Tokens that the library itself looks at to place spaces between tokens. */
+/** The earlier tokens that the library reads to place spaces. */
 const trailLength = 3;
 
 export class TokenText {
   readonly #model: Detokenizer;
   #trail: Token[];
-  /** The tokens from the last one on whose end was the end of a character. */
+  /** The tokens since the last one that ended at the end of a character. */
   #pending: Token[] = [];
-  /** Units of UTF-16 of the pending tokens' text that were delivered. */
+  /** Delivered UTF-16 units of the pending tokens' text. */
   #delivered = 0;
 
   /** `before` are the tokens that the generated ones continue. */
@@ -46,12 +46,12 @@ export class TokenText {
     if (held === 0) return this.#settle(text);
     const piece = text.slice(this.#delivered, text.length - held);
     this.#delivered = Math.max(this.#delivered, text.length - held);
-    // A token may end one character and begin the next, so a whole run of them may never end at a boundary.
+    // A token may end one character and begin the next, so a long run may have no boundary.
     if (this.#pending.length > 2 * maxHeldTokens) this.#forget(text.length - this.#delivered);
     return visible(piece);
   }
 
-  /** Gives out the text that is held back, complete or not. */
+  /** Returns the held text, complete or not. */
   flush(): TextPiece[] {
     return this.#pending.length === 0 ? [] : this.#settle(this.#pendingText());
   }
@@ -68,7 +68,7 @@ export class TokenText {
     return visible(piece);
   }
 
-  /** Lets go of the first tokens. What UTF-8 means at the end of a text does not depend on where the text begins. */
+  /** Forgets the first tokens. The meaning of UTF-8 at the end of a text does not depend on where the text begins. */
   #forget(heldLength: number): void {
     this.#trail = this.#pending.slice(-maxHeldTokens - trailLength, -maxHeldTokens);
     this.#pending = this.#pending.slice(-maxHeldTokens);
@@ -76,7 +76,7 @@ export class TokenText {
   }
 }
 
-/** Length of the end of the text that the next token may complete to something else. */
+/** The length of the suffix that the next token may still change. */
 function heldBack(text: string): number {
   let held = 0;
   while (held < maxIncomplete && text[text.length - 1 - held] === incomplete) held += 1;

@@ -15,7 +15,7 @@ export interface Usage {
 /** The form in which an endpoint writes its answer. Every chunk is JSON text. */
 export interface AnswerFormat {
   chunks: {
-    /** Before anything of the choice; undefined: nothing. */
+    /** Written before the choice. Undefined for nothing. */
     first: (choice: number) => string | undefined;
     event: (choice: number, event: ReplyEvent) => string;
     last: (choice: number, outcome: Outcome) => string;
@@ -35,9 +35,9 @@ export interface Answer {
   stream: boolean;
   /** Whether a stream ends with the usage. */
   includeUsage: boolean;
-  /** Tokens of all prompts; a prompt with several choices counts once. */
+  /** Tokens of all prompts. A prompt with several choices counts once. */
   promptTokens: number;
-  /** A member of the request that was left out of account. */
+  /** A field of the request that was ignored. */
   ignored?: "tools" | undefined;
 }
 
@@ -107,7 +107,7 @@ async function writeStream(runtime: Runtime, request: Answer, signal: AbortSigna
   } catch (error) {
     if (!signal.aborted) {
       if (!(error instanceof RequestError)) runtime.report("streaming an answer", error);
-      // No [DONE] after an error: the SDKs raise on the event, and nobody can take the answer for complete.
+      // No [DONE] after an error: SDKs throw on the event, and no client can take the answer for complete.
       stream.push(() => frame(errorBody(asRequestError(error))));
     }
   }

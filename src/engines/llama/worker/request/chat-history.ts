@@ -6,16 +6,16 @@ import { invalid } from "./request-error.ts";
 const roles = ["system", "developer", "user", "assistant", "tool", "function"] as const;
 
 interface PendingCall {
-  /** undefined: made with the older `function_call`, answered by name. */
+  /** Undefined for the older `function_call`, which is answered by name. */
   id: string | undefined;
   call: ChatModelFunctionCall;
-  /** The place of the call, for error messages. */
+  /** The path of the call, for error messages. */
   path: string;
 }
 
 /**
- * Consecutive assistant and tool messages become one model turn, as the chat templates expect it. Throws a
- * RequestError that names the message. A last assistant message without calls is continued.
+ * Consecutive assistant and tool messages become one model turn, as chat templates expect. Throws a RequestError that
+ * names the message. A last assistant message without calls is continued.
  */
 export function readHistory(messages: readonly unknown[]): ChatHistoryItem[] {
   if (messages.length === 0) throw invalid("messages must hold at least one message.", "messages");
@@ -41,7 +41,7 @@ export function readHistory(messages: readonly unknown[]): ChatHistoryItem[] {
   return history;
 }
 
-/** Text, or text parts; other parts are refused by their place. */
+/** Text, or text parts. Other parts are refused with their path. */
 function readContent(fields: Fields, kinds: readonly string[] = ["text"]): string {
   const content = fields.value("content");
   if (typeof content === "string") return content;
@@ -127,7 +127,7 @@ function refuseUnanswered(pending: readonly PendingCall[]): void {
   throw invalid(`${first.path} has no answer. After a call there must be a message with its result.`);
 }
 
-/** Templates write the values as JSON; what is no JSON stays the string that it is. */
+/** Templates write the values as JSON. Other text stays a string. */
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text);

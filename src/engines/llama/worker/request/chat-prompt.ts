@@ -8,21 +8,21 @@ import { renderWithResults } from "./shown-results.ts";
 export interface PromptOptions {
   history: readonly ChatHistoryItem[];
   functions: ChatModelFunctions | undefined;
-  /** Lets models that begin with thinking begin with it. */
+  /** Models that begin with thinking may do so. */
   opensReasoning: boolean;
-  /** Put after everything else: the beginning of what the model has to go on with. */
+  /** Appended after everything else: the beginning that the model must continue. */
   ending: string;
 }
 
 export interface RenderedPrompt {
   tokens: Token[];
-  /** Whether the reply begins inside the thinking. */
+  /** Whether the reply begins within the thinking. */
   startsInReasoning: boolean;
-  /** Whether it goes on with a text that was begun. */
+  /** Whether it continues a text. */
   continuesText: boolean;
 }
 
-/** Throws a RequestError when the template refuses the messages, or when they cannot fit. */
+/** Throws a RequestError if the template refuses the messages, or if they cannot fit. */
 export function renderPrompt(runtime: Runtime, chat: Chat, options: PromptOptions): RenderedPrompt {
   const { library, model } = runtime;
   refuseHopelessLength(
@@ -42,7 +42,7 @@ export function renderPrompt(runtime: Runtime, chat: Chat, options: PromptOption
   try {
     const history: ChatHistoryItem[] = [...before, { type: "model", response: reply }];
     const text = renderWithResults(library, chat.wrapper, history, options.functions);
-    // Only the template's own text is read for control tokens; what users wrote is plain text (engine trap 9).
+    // Only the template's own text is read for control tokens. Users' text is plain text (engine trap 9).
     const rendered = text.concat(new library.SpecialTokensText(options.ending));
     return { tokens: withBeginning(runtime, rendered.tokenize(model.tokenizer)), startsInReasoning, continuesText };
   } catch (error) {
@@ -61,8 +61,8 @@ function textLength(item: ChatHistoryItem): number {
 }
 
 /**
- * The ChatML wrapper always begins with BOS, the Jinja wrapper does not (engine trap 5); the file itself says which is
- * right, by its tokenizer's flag or by its template.
+ * The ChatML wrapper always begins with BOS, the Jinja wrapper does not (engine trap 5). The file tells which is right,
+ * by its tokenizer's flag or its template.
  */
 function withBeginning({ model, facts }: Runtime, tokens: Token[]): Token[] {
   const { bos, bosString, shouldPrependBosToken } = model.tokens;

@@ -1,9 +1,9 @@
-// The wire format of chat completions, as the OpenAI API has it: chunks of a stream, and the whole object.
+// The wire format of chat completions as in the OpenAI API: chunks of a stream, and the whole object.
 
 import type { ReplyEvent } from "../reply/reply-reader.ts";
 import type { AnswerFormat, FinishedChoice, Usage } from "./answer.ts";
 
-/** Chunks are put together as text: a token costs one short `JSON.stringify`, not an object tree. */
+/** Chunks are joined as text: a token costs one short `JSON.stringify`, not an object tree. */
 export function chatFormat(modelId: string, includeUsage: boolean): AnswerFormat {
   const id = `chatcmpl-${crypto.randomUUID().replaceAll("-", "")}`;
   const created = Math.floor(Date.now() / 1000);

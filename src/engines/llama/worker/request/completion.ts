@@ -76,7 +76,7 @@ function readCompletion(runtime: Runtime, fields: Fields): Answer {
   };
 }
 
-/** Text of a request is plain text, whatever control tokens it spells (engine trap 9); tokens are taken as they are. */
+/** The text of a request is plain text, whatever control tokens it spells (engine trap 9). Tokens are used as given. */
 function tokenizePrompt(
   runtime: Runtime,
   input: TextInput,
@@ -104,7 +104,7 @@ function fillInTheMiddle({ model }: Runtime, before: Token[], suffix: string): T
     throw invalid("suffix: this model was not trained to fill in text. Leave it out, or use a code model.");
   }
   const after = model.tokenize(suffix);
-  // Models without a token for the middle read the suffix first and go on from the prefix.
+  // Models without a token for the middle read the suffix first and continue from the prefix.
   if (middle === null) return [suffixToken, ...after, prefix, ...before];
   return [prefix, ...before, suffixToken, ...after, middle];
 }

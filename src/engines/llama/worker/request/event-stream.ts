@@ -1,8 +1,8 @@
-// The body of a streamed answer: takes what generations tell, writes it while the model works on the next token, and
-// makes them wait for a client that does not read.
+// The body of a streamed answer: collects events of generations, writes them while the model works on the next token,
+// and makes generations wait for a client that does not read.
 import type { Frames } from "./frames.ts";
 
-/** Beyond so much text that nobody has taken yet, the generations wait. */
+/** Generations wait beyond this much unread text. */
 const maxUnread = 16 * 1024;
 
 export class EventStream {
@@ -10,15 +10,15 @@ export class EventStream {
   readonly #frames: Frames;
   readonly #encoder = new TextEncoder();
   #unwritten: (() => string)[] = [];
-  /** Whether more than what opens the stream was told. */
+  /** Whether anything beyond the opening of the stream was pushed. */
   #begun = false;
   #text = "";
   #ended = false;
   #left = false;
   #cancelled = false;
-  /** Present while the reader waits for text. */
+  /** Set while the reader waits for text. */
   #reader: (() => void) | undefined;
-  /** Present while generations wait for the reader. */
+  /** Set while generations wait for the reader. */
   #room: PromiseWithResolvers<void> | undefined;
   readonly #write = () => this.#writeAll();
 
@@ -38,13 +38,13 @@ export class EventStream {
     );
   }
 
-  /** Opens the stream with what is known before anything is generated; it does not make the first text wait. */
+  /** Opens the stream with what is known before the generation. It does not delay the first text. */
   open(text: string): void {
     this.#text = text;
     this.#reader?.();
   }
 
-  /** `write` is called later, in order. A promise: wait for it before more is generated. */
+  /** `write` is called later, in order. If a promise is returned, wait for it before generating more. */
   push(write: () => string): Promise<void> | undefined {
     if (this.#left) return undefined;
     this.#unwritten.push(write);
@@ -55,13 +55,13 @@ export class EventStream {
     return this.#room.promise;
   }
 
-  /** No more comes. */
+  /** No more text follows. */
   end(): void {
     this.#ended = true;
     this.#writeAll();
   }
 
-  /** The reader left: whatever comes is dropped, and nothing waits. */
+  /** The reader left: further text is dropped, and nothing waits. */
   leave(): void {
     this.#left = true;
     this.#unwritten = [];
@@ -70,7 +70,7 @@ export class EventStream {
     this.#room?.resolve();
   }
 
-  /** Somebody waits for the first text; the model can wait for it to be written, once. */
+  /** The client waits for the first text, so the model waits once for it to be written. */
   #begin(): void {
     this.#begun = true;
     this.#writeAll();

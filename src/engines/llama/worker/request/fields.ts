@@ -1,4 +1,4 @@
-// Reads the fields of a request body one by one; whatever does not fit is a 400 that names the field and the range.
+// Reads the fields of a request body one by one. An invalid field is a 400 that names the field and the range.
 import { invalid, type RequestError } from "./request-error.ts";
 
 export type JsonObject = Readonly<Record<string, unknown>>;
@@ -7,7 +7,7 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** An object of the request and where it stands, e.g. `messages[2].`; null counts as absent, as the SDKs send it. */
+/** An object in the request and its path, e.g. `messages[2].`. null counts as missing, since SDKs send it so. */
 export class Fields {
   readonly #object: JsonObject;
   readonly #path: string;

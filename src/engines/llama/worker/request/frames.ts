@@ -1,6 +1,6 @@
-// When streamed answers are written: all of them together, at most once in the time of a screen's frame.
-// One write a token would cost the machine, gateway and client included, a good part of the time in which a fast model
-// makes that token; and each stream at a time of its own would wake them all as often as there are streams.
+// Decides when streamed answers are written: all together, at most once per screen frame. One write per token would
+// cost the machine, with gateway and client, much of the time in which a fast model makes that token. Separate times
+// for each stream would wake them all as often as there are streams.
 import type { Batching } from "../batching.ts";
 
 /** Sixty frames a second. */
@@ -19,7 +19,7 @@ export class Frames {
     this.#frameMs = frameMs;
   }
 
-  /** Runs `write` once, with those of other streams; soon where nothing was written for a frame. */
+  /** Runs `write` once, together with those of other streams. Soon if nothing was written for a frame. */
   add(write: () => void): void {
     this.#writes.push(write);
     if (this.#writes.length > 1) return;

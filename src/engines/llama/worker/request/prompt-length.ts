@@ -1,16 +1,16 @@
-// Checks that a prompt and its reply fit into the context: nothing is ever cut or shifted without a word.
+// Checks that a prompt and its reply fit into the context. Nothing is ever cut or shifted silently.
 import type { Token } from "node-llama-cpp";
 import type { Runtime } from "../runtime.ts";
 import { invalid, overlong } from "./request-error.ts";
 
-/** Counting the tokens of some megabytes would hold up every other request; so many bytes never fit. */
+/** Counting the tokens of some megabytes would delay every other request, and so many bytes never fit. */
 export function refuseHopelessLength(runtime: Runtime, byteCount: number, what: string): void {
   if (byteCount <= runtime.contextSize * runtime.maxTokenBytes) return;
   const least = Math.ceil(byteCount / runtime.maxTokenBytes);
   throw tooLong(runtime.contextSize, `more than ${least}`, what);
 }
 
-/** At least one token of reply has to fit, too (engine trap 3). */
+/** At least one token of the reply must fit too (engine trap 3). */
 export function checkPromptLength(runtime: Runtime, prompt: readonly Token[], what: string): void {
   if (prompt.length + 1 > runtime.contextSize) throw tooLong(runtime.contextSize, String(prompt.length), what);
 }
@@ -24,8 +24,8 @@ function tooLong(contextSize: number, count: string, what: string): Error {
 }
 
 /**
- * The most tokens to generate. By default all that is left of the context; more than the whole context is an error,
- * more than what is left ends with finish_reason "length".
+ * The most tokens to generate, by default the rest of the context. More than the whole context is an error; more than
+ * the rest ends with finish_reason "length".
  */
 export function checkMaxTokens(runtime: Runtime, asked: number | undefined, name: string): number {
   if (asked === undefined) return runtime.contextSize;

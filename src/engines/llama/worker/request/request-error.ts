@@ -1,4 +1,4 @@
-// The errors that a client of the worker can see: a status, and what the body says.
+// The errors that a client of the worker can see: a status and a body.
 
 /** `message` reaches the client as it is: no path, no stack, nothing of another request. */
 export class RequestError extends Error {
@@ -6,7 +6,7 @@ export class RequestError extends Error {
   readonly status: number;
   readonly type: string;
   readonly code: string;
-  /** The field that is wrong, by its path. */
+  /** The path of the wrong field. */
   readonly param: string | undefined;
 
   constructor(status: number, type: string, code: string, message: string, param?: string) {
@@ -18,7 +18,7 @@ export class RequestError extends Error {
   }
 }
 
-/** 400; the message names the field, what is allowed, and what to do. */
+/** 400: the message names the field, what is allowed, and what to do. */
 export function invalid(message: string, param?: string): RequestError {
   return new RequestError(400, "invalid_request_error", "invalid_request", message, param);
 }
@@ -28,7 +28,7 @@ export function overlong(message: string, param: string): RequestError {
   return new RequestError(400, "invalid_request_error", "context_length_exceeded", message, param);
 }
 
-/** Turns whatever was thrown into what the client sees; what is not a RequestError is a fault of ours and hidden. */
+/** Turns anything thrown into what the client sees. Anything except a RequestError is our fault and is hidden. */
 export function asRequestError(error: unknown): RequestError {
   if (error instanceof RequestError) return error;
   return new RequestError(500, "api_error", "internal_error", "The model failed while it generated. Try again.");

@@ -1,4 +1,4 @@
-// Reads the parts that chat and text completions have in common.
+// Reads the common parts of chat and text completions.
 import type { Fields } from "./fields.ts";
 import { invalid } from "./request-error.ts";
 
@@ -31,8 +31,8 @@ export function readChoiceCount(fields: Fields): number {
 }
 
 /**
- * The library tells probabilities only after top-k and top-p have cut the candidates (engine trap 7), so they would
- * not be those that the API promises.
+ * The library reports probabilities only after top-k and top-p have cut the candidates (engine trap 7), so they are not
+ * those that the API promises.
  */
 export function refuseLogprobs(fields: Fields): void {
   for (const key of ["logprobs", "top_logprobs"]) {

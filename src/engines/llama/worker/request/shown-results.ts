@@ -9,9 +9,10 @@ import type {
 import type { Library } from "../library.ts";
 
 /**
- * Results in the history are texts, as clients send them. The library takes values, and where it follows a Jinja template
- * makes of them what it can: a list of objects became "[object Object]", a text got the quotes and escapes of JSON. So
- * there it is given signs, and the texts are put in their place. Its own wrappers write JSON where their models read that.
+ * Tool results in the history are texts, as clients send them. The library expects values and, with a Jinja template,
+ * converts them badly: a list of objects became "[object Object]", a text got the quotes and escapes of JSON. So the
+ * template gets placeholders, which are replaced by the texts. The library's own wrappers write JSON where their models
+ * read that.
  */
 export function renderWithResults(
   library: Library,
@@ -42,7 +43,7 @@ export function renderWithResults(
   );
 }
 
-/** Whether the template's own text beside a result is a quotation mark, as where it writes the result as JSON. */
+/** Whether the template puts a quotation mark beside a result, because it writes the result as JSON. */
 function quotes(library: Library, beside: unknown, side: "start" | "end"): boolean {
   if (!(beside instanceof library.SpecialTokensText)) return false;
   return side === "start" ? beside.value.startsWith('"') : beside.value.endsWith('"');
@@ -62,7 +63,7 @@ function withResult(call: ChatModelFunctionCall, shown: (text: string) => unknow
   return typeof call.result === "string" ? { ...call, result: shown(call.result) } : call;
 }
 
-/** JSON stays JSON; what is none is the string that it is. */
+/** JSON stays JSON. Other text is a string. */
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -1,4 +1,4 @@
-// Reads `prompt` and `input`, which may be a text, several texts, tokens, or several arrays of tokens.
+// Reads `prompt` and `input`: a text, several texts, tokens, or several arrays of tokens.
 import type { Token } from "node-llama-cpp";
 import type { Fields } from "./fields.ts";
 import { invalid } from "./request-error.ts";

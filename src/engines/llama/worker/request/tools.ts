@@ -9,23 +9,23 @@ import { invalid, RequestError } from "./request-error.ts";
 export interface ToolUse {
   /** The functions as the chat template describes them to the model. */
   functions: ChatModelFunctions;
-  /** Those that it may call. */
+  /** The tools that the model may call. */
   callable: CallableTool[];
-  /** Whether the reply has to be a call. */
+  /** Whether the reply must be a call. */
   forced: boolean;
   parallel: boolean;
 }
 
-/** The gateway lets through as many. */
+/** The gateway's limit is the same. */
 const maxTools = 512;
-/** The work for the schemas of all tools together, so that no request holds up the others. */
+/** The work for the schemas of all tools together, so that no request delays the others. */
 const maxSchemaWork = 20_000;
-/** The rule of the OpenAI API for names. */
+/** The OpenAI API's rule for names. */
 const namePattern = /^[A-Za-z0-9_-]{1,64}$/;
 
 /**
- * undefined: the request offers no tools, or wants none called. "ignored": it offers some to a model that has no place for
- * them (`supported`). Agents offer theirs always, and an answer in text is one that they may get of any model.
+ * Undefined if the request offers no tools, or wants none called. "ignored" if it offers some to a model without tool
+ * support (`supported`): agents always offer theirs, and any model may answer in text.
  */
 export function readToolUse(fields: Fields, supported: boolean): ToolUse | "ignored" | undefined {
   for (const key of ["functions", "function_call"]) {
@@ -95,7 +95,7 @@ function readTool(entry: unknown, index: number, budget: WorkBudget) {
     name,
     shown: {
       ...(description === undefined ? {} : { description }),
-      // The library only prints it for the model; our own grammar enforces it.
+      // The library only prints it for the model. Our own grammar enforces it.
       params: schema as GbnfJsonSchema | undefined,
     },
     grammar: argumentsGrammar(
@@ -108,8 +108,8 @@ function readTool(entry: unknown, index: number, budget: WorkBudget) {
 }
 
 /**
- * Schemas of tools come from everywhere, with keywords that no grammar can follow. Only `strict` promises that they are
- * enforced; otherwise the model has read the schema, and the grammar keeps to a JSON object.
+ * Tool schemas of any origin may have keywords that no grammar can follow. Only `strict` promises to enforce them;
+ * otherwise the model has read the schema, and the grammar only enforces a JSON object.
  */
 function argumentsGrammar(schema: unknown, path: string, strict: boolean, budget: WorkBudget): string {
   if (strict) return schemaGrammar(schema, { path, strict, budget });

@@ -1,4 +1,5 @@
-// POST /embeddings: texts to vectors, one after the other: the library reads the vector of one sequence of a context alone.
+// POST /embeddings: turns texts into vectors one after another, since the library reads only the vector of one sequence
+// of a context.
 import type { LlamaEmbeddingContext, Token } from "node-llama-cpp";
 import { usageOf } from "../request/answer.ts";
 import type { Fields } from "../request/fields.ts";
@@ -7,7 +8,7 @@ import { readTextInputs, type TextInput } from "../request/text-input.ts";
 import type { ModelRuntime } from "../runtime.ts";
 import { SideContext } from "./side-context.ts";
 
-/** A text, and the place in the request by which it is told of. */
+/** A text and its place in the request, for messages. */
 export interface NamedText {
   text: TextInput;
   name: string;
@@ -54,7 +55,7 @@ export class Embedder {
     return new Response(body, { headers: { "content-type": "application/json" } });
   }
 
-  /** Rejects with a RequestError for a text that is empty or too long, by its name. */
+  /** Rejects with a RequestError that names an empty or too long text. */
   async vectorsOf(texts: readonly NamedText[], signal: AbortSignal): Promise<Vectors> {
     const context = await this.#side.open();
     const tokens = texts.reduce((sum, text) => sum + this.#measure(context, text), 0);
@@ -69,7 +70,7 @@ export class Embedder {
     return { vectors, tokens };
   }
 
-  /** The number of tokens, those that the model's tokenizer adds included. */
+  /** The number of tokens, including those that the model's tokenizer adds. */
   #measure(context: LlamaEmbeddingContext, { text, name }: NamedText): number {
     const { maxTokenBytes } = this.#runtime;
     const { limit } = this.#side;
@@ -85,7 +86,7 @@ function tokensOrText(input: TextInput): string | Token[] {
   return typeof input === "string" ? input : [...input];
 }
 
-/** A vector of length one, so that the scalar product of two is their cosine, as clients of hosted models expect it. */
+/** A vector of length one, so that the scalar product of two is their cosine, as clients of hosted models expect. */
 function unit(vector: readonly number[]): number[] {
   const length = Math.hypot(...vector);
   return Array.from(new Float32Array(vector.map((value) => (length === 0 ? value : value / length))));

@@ -1,4 +1,4 @@
-// POST /rerank and /score: how well texts go together, by a model that was made to rank, or by the angle between embeddings.
+// POST /rerank and /score: how well texts match, by a ranking model or by the angle between embeddings.
 import type { LlamaRankingContext, Token } from "node-llama-cpp";
 import { usageOf } from "../request/answer.ts";
 import { Fields, isObject } from "../request/fields.ts";
@@ -7,9 +7,9 @@ import type { ModelRuntime } from "../runtime.ts";
 import type { Embedder, NamedText } from "./embedding.ts";
 import { SideContext } from "./side-context.ts";
 
-/** The gateway takes no more either. */
+/** The gateway's limit is the same. */
 const maxDocuments = 10_000;
-/** A query may take so much of what a pair takes, and the rest is its document's. */
+/** A query may take this share of a pair. The rest is for the document. */
 const shareOfQuery = 0.5;
 
 interface Written extends NamedText {
@@ -63,7 +63,7 @@ export class Ranker {
     return Response.json({ model: modelId, results, usage: promptUsage(tokens) });
   }
 
-  /** A model that ranks is asked; any other scores by the cosine of two embeddings, as vLLM has it. */
+  /** Uses the model if it ranks. Any other model scores by the cosine of two embeddings, as in vLLM. */
   async score(fields: Fields, signal: AbortSignal): Promise<Response> {
     const { facts, modelId } = this.#runtime;
     const { rerank, embeddings } = facts.capabilities;
@@ -112,7 +112,7 @@ export class Ranker {
     return { scores, tokens };
   }
 
-  /** What is hopelessly long is not even cut into tokens: that would hold up everybody else. */
+  /** A text that surely is too long is not tokenized, since that would delay all other requests. */
   #tokensOf({ text, name }: Written, most: number): Token[] {
     const { model, maxTokenBytes } = this.#runtime;
     const { limit } = this.#side;
@@ -134,7 +134,7 @@ function promptUsage(tokens: number) {
   return { prompt_tokens, total_tokens };
 }
 
-/** One text with each of several, or each of some with its own. */
+/** One text with each of several, or each of several with its own. */
 function pairsOf(fields: Fields): Pair[] {
   const [firstName, secondName] = (
     [

@@ -1,11 +1,12 @@
-// A context beside that of the generations, for whole texts: made at the first request, as long as memory allows, and used by one at a time.
+// A second context for whole texts, beside that of the generations. It is created at the first request if memory
+// allows, and used by one request at a time.
 import { availableMemoryBytes } from "../../machine-memory.ts";
 import type { ModelRuntime } from "../runtime.ts";
 
 const largestContext = 8192;
 const smallestContext = 256;
 
-/** `threads`, and tokens of the context and of one batch. */
+/** `threads`, and the tokens of the context and of one batch. */
 export interface SideContextSize {
   contextSize: number;
   batchSize: number;
@@ -24,7 +25,7 @@ export class SideContext<Context> {
     this.#make = make;
   }
 
-  /** Tokens that it takes at once; known once it is open. */
+  /** The tokens that it accepts at once, known once it is open. */
   get limit(): number {
     return this.#limit;
   }
@@ -48,7 +49,7 @@ export class SideContext<Context> {
     const { model, threads } = this.#runtime;
     let limit = Math.min(model.trainContextSize, largestContext);
     while (limit > smallestContext && !(await this.#fits(limit))) limit >>= 1;
-    // The whole text has to be one batch, as pooling sees no more than that; the library keeps one place free.
+    // The whole text must be one batch, since pooling sees only that. The library keeps one token free.
     const context = await this.#make({ contextSize: limit + 1, batchSize: limit + 1, threads });
     this.#limit = limit;
     return context;

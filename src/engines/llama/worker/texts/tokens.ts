@@ -1,17 +1,17 @@
-// POST /tokenize and /detokenize: the tokens that the model reads of a text or a conversation, and the text of tokens.
+// POST /tokenize and /detokenize: the tokens of a text or a conversation, and the text of tokens.
 import type { Token } from "node-llama-cpp";
 import { chatTokens } from "../request/chat.ts";
 import type { Fields } from "../request/fields.ts";
 import { invalid } from "../request/request-error.ts";
 import { type ModelRuntime, type Runtime, writesText } from "../runtime.ts";
 
-/** A longer text would hold up every other request: the tokenizer reads some megabytes a second. */
+/** A longer text would delay every other request: the tokenizer reads some megabytes a second. */
 const maxTextLength = 1024 * 1024;
 const mostTokens = 1_000_000;
-/** The text of each token is a call of its own: a hundred thousand of them take a tenth of a second. */
+/** The text of each token takes a separate call: a hundred thousand of them take a tenth of a second. */
 const maxPieces = 65_536;
 
-/** A text by the name of vLLM or of llama-server, and `messages` where the model chats. */
+/** A text under the name that vLLM or llama-server uses, and `messages` if the model chats. */
 export function tokenize(runtime: ModelRuntime | Runtime, fields: Fields): Response {
   const tokens = fields.value("messages") === undefined ? textTokens(runtime, fields) : messageTokens(runtime, fields);
   const [withPieces, withStrings] = [fields.boolean("with_pieces"), fields.boolean("return_token_strs")];
@@ -55,13 +55,13 @@ function textTokens({ model }: ModelRuntime, fields: Fields): Token[] {
   if (text.length > maxTextLength) {
     throw invalid(`${name} may have at most ${maxTextLength} characters here. Split the text.`, name);
   }
-  // What users wrote is plain text to the model as well (engine trap 9), unless they say that they mean its control tokens.
+  // Users' text is plain text to the model too (engine trap 9), unless the request enables control tokens.
   const tokens = model.tokenize(text, fields.boolean("parse_special") ?? false);
   const special = fields.boolean("add_special_tokens") ?? fields.boolean("add_special") ?? ofPrompt !== undefined;
   return special ? withEnds(model.tokens, tokens) : tokens;
 }
 
-/** With the tokens that the model's tokenizer puts around a text. */
+/** Adds the tokens that the model's tokenizer puts around a text. */
 function withEnds(
   { bos, eos, shouldPrependBosToken, shouldAppendEosToken }: ModelRuntime["model"]["tokens"],
   tokens: Token[],
