@@ -22,7 +22,7 @@ const clock = { ...systemClock, nowSeconds: () => now };
 const files = new SqlFileStore(database.db);
 const storedFiles = new StoredFiles({
   ...{ files, uploads: new SqlUploadStore(database.db), objects, clock },
-  bounds: { maxBytes: 1_000, accountBytes: 10_000, retentionDays: 30 },
+  bounds: { maxBytes: 1_000, accountBytes: 10_000_000, retentionDays: 30 },
 });
 const batch = batchOf("batch_1", { ending: "completed" });
 const answered = (line: number): AnsweredLine => {

@@ -63,7 +63,7 @@ export const files = field(
       "bytes",
     ),
     account_bytes: bound(
-      "Maximum size of all files of an account together in bytes. More get 413.",
+      "Maximum size of all files of an account together in bytes. Each counts as at least 16384. More get 413.",
       [1024, 1_125_899_906_842_624, 10_737_418_240],
       "bytes",
     ),

@@ -979,4 +979,9 @@ const migrations: readonly (readonly string[])[] = [
     `CREATE INDEX stored_responses_by_size ON stored_responses (account_id, input_size, output_size)`,
     `CREATE INDEX conversation_items_by_size ON conversation_items (account_id, size)`,
   ],
+  [
+    // Sums of an account's files and open uploads without reading their rows.
+    `CREATE INDEX stored_files_by_size ON stored_files (account_id, state, bytes)`,
+    `CREATE INDEX uploads_by_size ON uploads (account_id, status, expires_at, bytes)`,
+  ],
 ];

@@ -25,6 +25,12 @@ export const storedFiles = table<StoredFile>({
   expiresAt: integer,
 });
 
+/**
+ * Each file counts as at least this many bytes: a block on the disk and a row are used even by an empty file, and the
+ * number of an account's files must have a bound.
+ */
+export const minCountedBytes = 16_384;
+
 export class SqlFileStore implements FileStore {
   readonly #db: Database;
 
@@ -36,7 +42,7 @@ export class SqlFileStore implements FileStore {
     const row = { ...storedFiles.row(file), state: "pending" };
     return available(
       writing(this.#db, async (tx) => {
-        if ((await bytesOf(tx, file.accountId)) + file.bytes > maxBytes) return false;
+        if ((await bytesOf(tx, file.accountId)) + Math.max(file.bytes, minCountedBytes) > maxBytes) return false;
         await tx`INSERT INTO stored_files ${tx(row)}`;
         return true;
       }),
@@ -134,9 +140,10 @@ export function madeFor(db: Database, { accountId, environment, appId, personId,
   return db`c.account_id = ${accountId} AND c.environment = ${environment} ${ofApp} ${ofPerson} ${ofMaker}`;
 }
 
-/** Returns the bytes of all files of an account, including unfinished ones. */
+/** Returns the bytes of all files of an account, including unfinished ones. The sum reads only an index. */
 export async function bytesOf(tx: Database, accountId: string): Promise<number> {
   const [row]: { bytes: number | string | null }[] = await tx`
-    SELECT SUM(bytes) AS bytes FROM stored_files WHERE account_id = ${accountId} AND state <> 'gone'`;
+    SELECT SUM(CASE WHEN bytes < ${minCountedBytes} THEN ${minCountedBytes} ELSE bytes END) AS bytes
+    FROM stored_files WHERE account_id = ${accountId} AND state <> 'gone'`;
   return Number(row?.bytes ?? 0);
 }

@@ -4,7 +4,7 @@ import type { ResponseOwner } from "../../../domain/models/stored-response.ts";
 import { type Database, writing } from "../../sql/database.ts";
 import { available, written } from "../../sql/outage.ts";
 import { integer, table, text } from "../../sql/table.ts";
-import { bytesOf, madeFor, makerColumns } from "./file-store.ts";
+import { bytesOf, madeFor, makerColumns, minCountedBytes } from "./file-store.ts";
 
 const uploads = table<Upload>({
   id: text,
@@ -35,10 +35,8 @@ export class SqlUploadStore implements UploadStore {
     return available(
       writing(this.#db, async (tx) => {
         const { accountId, createdAt, bytes } = upload;
-        const [pending]: { bytes: number | string | null }[] = await tx`
-          SELECT SUM(bytes) AS bytes FROM uploads
-          WHERE account_id = ${accountId} AND status = 'pending' AND expires_at > ${createdAt}`;
-        if ((await bytesOf(tx, accountId)) + Number(pending?.bytes ?? 0) + bytes > maxBytes) return false;
+        const others = (await bytesOf(tx, accountId)) + (await pendingBytesOf(tx, accountId, createdAt));
+        if (others + Math.max(bytes, minCountedBytes) > maxBytes) return false;
         await tx`INSERT INTO uploads ${tx(uploads.row(upload))}`;
         return true;
       }),
@@ -102,4 +100,12 @@ export class SqlUploadStore implements UploadStore {
           AND NOT EXISTS (SELECT 1 FROM upload_parts WHERE upload_id = uploads.id)`,
     );
   }
+}
+
+/** Returns the announced bytes of an account's open uploads. The sum reads only an index. */
+export async function pendingBytesOf(tx: Database, accountId: string, nowSeconds: number): Promise<number> {
+  const [row]: { bytes: number | string | null }[] = await tx`
+    SELECT SUM(CASE WHEN bytes < ${minCountedBytes} THEN ${minCountedBytes} ELSE bytes END) AS bytes FROM uploads
+    WHERE account_id = ${accountId} AND status = 'pending' AND expires_at > ${nowSeconds}`;
+  return Number(row?.bytes ?? 0);
 }

@@ -1,0 +1,59 @@
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { onEachDatabase, type TestDatabase } from "../../../../tests/support/databases.ts";
+import { explained } from "../../../../tests/support/query-plans.ts";
+import type { StoredFile, Upload } from "../../../domain/files/stored-file.ts";
+import { bytesOf, minCountedBytes, SqlFileStore } from "./file-store.ts";
+import { pendingBytesOf, SqlUploadStore } from "./upload-store.ts";
+
+const now = 1_800_000_000;
+const maker = {
+  accountId: "acct_1",
+  environment: "live",
+  keyId: "key_1",
+  appId: null,
+  personId: null,
+  madeBy: null,
+} as const;
+const times = { createdAt: now, expiresAt: now + 86_400 };
+let opened: TestDatabase;
+
+const fileOf = (id: string, bytes: number): StoredFile => {
+  return { ...maker, ...times, id, bytes, purpose: "user_data", filename: "a" };
+};
+const uploadOf = (id: string, bytes: number): Upload => {
+  const rest = { filename: "a", purpose: "user_data", mimeType: "text/plain", keepSeconds: 86_400 } as const;
+  return { ...maker, ...times, ...rest, id, bytes, status: "pending", fileId: null };
+};
+
+onEachDatabase((databases) => {
+  beforeEach(async () => {
+    opened = await databases.open();
+  });
+  afterEach(async () => {
+    await opened.close();
+  });
+
+  test("counts small files and uploads as a least size each, so that an account has a bounded number", async () => {
+    const files = new SqlFileStore(opened.db);
+    const uploads = new SqlUploadStore(opened.db);
+    const maxBytes = 4 * minCountedBytes;
+    expect(await files.begin(fileOf("file-1", 0), maxBytes)).toBe(true);
+    expect(await files.finish(fileOf("file-1", 1), maxBytes)).toBe(true);
+    expect(await files.begin(fileOf("file-2", 1), maxBytes)).toBe(true);
+    expect(await uploads.create(uploadOf("upload_1", 1), maxBytes)).toBe(true);
+    expect(await uploads.create(uploadOf("upload_2", minCountedBytes + 1), maxBytes)).toBe(false);
+    expect(await uploads.create(uploadOf("upload_2", 1), maxBytes)).toBe(true);
+    expect(await uploads.create(uploadOf("upload_3", 0), maxBytes)).toBe(false);
+    expect(await files.begin(fileOf("file-3", 1), 2 * minCountedBytes)).toBe(false);
+  });
+
+  databases.only("sqlite", "sums an account's files and uploads from indexes alone", async () => {
+    const plans = new Set<string>();
+    const db = explained(opened.db, plans);
+    await bytesOf(db, "acct_1");
+    await pendingBytesOf(db, "acct_1", now);
+    for (const table of ["stored_files", "uploads"]) {
+      expect([...plans].join("\n")).toContain(`${table} USING COVERING INDEX ${table}_by_size`);
+    }
+  });
+});
