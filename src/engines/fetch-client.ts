@@ -1,4 +1,4 @@
-// Sends requests with the runtime's `fetch`: the way out where our own client and a model server do not get on.
+// Sends requests with the runtime's `fetch`, as an alternative if our own client and a model server are incompatible.
 
 import type { BodySink, BodySource } from "../base/bytes/body-source.ts";
 import { ByteSpan } from "../base/bytes/byte-span.ts";
@@ -14,7 +14,7 @@ import {
 } from "../http1/client/client-contract.ts";
 
 export interface FetchClientOptions {
-  /** Path of a Unix domain socket to connect to instead of the origin's host. */
+  /** Path of a Unix domain socket that replaces the origin's host. */
   unix?: string | undefined;
   errors: ClientErrorMap;
 }
@@ -47,7 +47,7 @@ export class FetchClient implements HttpClient {
     cancellation.onCancel(cancel);
     const underWay = { setIndex: noIndex, controller };
     this.#underWay.add(underWay);
-    // Cleared at the status line: AbortSignal.timeout would cut the body as well.
+    // Cleared at the status line, since AbortSignal.timeout would also cut the body.
     const timer = setTimeout(
       () => controller.abort(new ClientError("first_byte_timeout", "no answer began in time")),
       firstByteTimeoutMs,
@@ -91,7 +91,7 @@ function bodyOf({ body, content }: Pick<ClientRequest, "body" | "content">): { b
   return { body: typeof body === "string" ? body : (body.solid.view as Uint8Array<ArrayBuffer>) };
 }
 
-/** Each piece is asked for once the one before it was taken. */
+/** Each piece is requested once the one before it was taken. */
 function streamOf(source: BodySource): ReadableStream<Uint8Array> {
   let flows = false;
   return new ReadableStream<Uint8Array>(
@@ -104,7 +104,7 @@ function streamOf(source: BodySource): ReadableStream<Uint8Array> {
         flows = true;
         source.flow({
           data(bytes) {
-            // Bytes are lent.
+            // Copied, since the bytes are only lent.
             controller.enqueue(new Uint8Array(bytes.view));
             source.pause();
           },

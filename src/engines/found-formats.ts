@@ -1,4 +1,4 @@
-// Which formats of conversations a server speaks: as its settings say, as its host is known to, or as it turns out when it is asked.
+// Finds which conversation formats a server supports: from its settings, from its host, or by asking it.
 import type { EngineFormats } from "../domain/models/engine.ts";
 import type { ConversationOperation } from "../domain/models/operation.ts";
 import { formatsOf, isOpenaiHost, type UpstreamSpeech } from "../domain/models/upstream-speech.ts";

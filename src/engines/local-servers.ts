@@ -1,4 +1,4 @@
-// The model servers that people commonly run on their own machine, found by asking their default ports on loopback.
+// Finds the model servers that people commonly run on their own machine, by asking their default ports on loopback.
 import { GatewayError } from "../base/errors.ts";
 import { httpTarget } from "./http-engine.ts";
 import { getModels } from "./model-list.ts";
@@ -20,13 +20,15 @@ export const knownLocalServers: readonly LocalServer[] = [
 
 export interface FoundServer extends LocalServer {
   url: string;
-  /** Undefined where it wants a credential first. */
+  /** Undefined if it requires a credential first. */
   models: readonly string[] | undefined;
 }
 
 const probeTimeoutMs = 700;
 
-/** Asks all at once for their model lists; whatever does not answer as an OpenAI-compatible server is not one. */
+/**
+ * Asks all of them at once for their model lists. One that does not answer as an OpenAI-compatible server is not found.
+ */
 export async function findLocalServers(servers: readonly LocalServer[], ownPort: number): Promise<FoundServer[]> {
   const probes = servers
     .filter((server) => server.port !== ownPort)

@@ -1,4 +1,4 @@
-// The list of models of a server, in OpenAI's shape or Anthropic's, with what common servers add to it.
+// Reads a server's model list in OpenAI's or Anthropic's form, with common extensions.
 
 import { GatewayError } from "../base/errors.ts";
 import { type Capabilities, capabilityNames } from "../domain/models/capabilities.ts";
@@ -8,10 +8,10 @@ import { getText, type HttpTarget, modelsPath } from "./http-engine.ts";
 
 export const maxListBytes = 8 * 1024 * 1024;
 
-/** Pages that are read of a list that comes in pages: Anthropic's, with up to 1000 models on each. */
+/** The most pages that are read of a paged list: Anthropic's, with up to 1000 models each. */
 const maxPages = 10;
 
-/** GET /models. Rejects where the answer is not a model list. */
+/** GET /models. Rejects if the answer is not a model list. */
 export async function getModels(target: HttpTarget, signal: AbortSignal): Promise<EngineModel[]> {
   if (target.api === "openai") return parseModels(await getList(target, modelsPath(target), signal));
   const models: EngineModel[] = [];
@@ -42,18 +42,21 @@ async function getList(target: HttpTarget, path: string, signal: AbortSignal): P
   return text;
 }
 
-/** The id after which the next page begins; undefined at the last. */
+/** The id after which the next page begins. Undefined on the last page. */
 function nextOf(text: string): string | undefined {
   const { has_more: hasMore, last_id: last } = JSON.parse(text) as Record<string, unknown>;
   return hasMore === true && typeof last === "string" && last !== "" && last.length <= 256 ? last : undefined;
 }
 
-/** No control characters, as for models of nodes: PostgreSQL keeps no U+0000, and whatever is stored beside such a name would wait for ever. */
+/**
+ * No control characters, as for models of nodes: PostgreSQL cannot store U+0000, and records with such a name would
+ * wait for ever.
+ */
 const namePattern = /^[^\p{Cc}\p{Cs}]+$/u;
 
 /**
- * Reads a model list, with the extensions of vLLM (`max_model_len`), LM Studio, and llama-server (`meta`), or one of
- * Anthropic's (`created_at`, `max_input_tokens`), whose models have conversations alone.
+ * Reads a model list with the extensions of vLLM (`max_model_len`), LM Studio and llama-server (`meta`), or one of
+ * Anthropic's (`created_at`, `max_input_tokens`), whose models only have conversations.
  */
 export function parseModels(text: string, api: UpstreamApi = "openai"): EngineModel[] {
   const value: unknown = JSON.parse(text);
@@ -87,7 +90,7 @@ function unixSeconds(value: unknown): number | undefined {
   return Number.isNaN(ms) ? undefined : Math.floor(ms / 1000);
 }
 
-/** Only booleans under our own names count; some servers list capability names of their own instead. */
+/** Only booleans under our names count, since some servers list capability names of their own. */
 function readCapabilities(value: unknown): Pick<EngineModel, "capabilities"> {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return {};
   const said = value as Record<string, unknown>;

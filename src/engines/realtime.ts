@@ -1,4 +1,4 @@
-// The WebSocket of OpenAI's realtime events at a server that is reached over HTTP.
+// The WebSocket of OpenAI's realtime events to a server reached over HTTP.
 import type { MessageLinkListener, PausableLink } from "../base/bytes/message-link.ts";
 import { GatewayError } from "../base/errors.ts";
 import type { RealtimeRequest } from "../domain/models/engine.ts";
@@ -8,7 +8,7 @@ import { type HttpTarget, requestHeaders, withQuery } from "./http-engine.ts";
 /** The connection, TLS and the server's answer together. */
 const connectMs = 10_000;
 
-/** Rejects with `upstream_error`, which says no more than that the server cannot, or may not, be talked to. */
+/** Rejects with an `upstream_error` that says only that the server cannot or may not be reached. */
 export async function connectRealtime(
   target: HttpTarget,
   { requestId, model, maxMessageBytes, trace }: RealtimeRequest,
@@ -27,7 +27,7 @@ export async function connectRealtime(
   }
 }
 
-/** Whether a server has the path, as far as it says. A session in which nobody speaks costs nothing. */
+/** Whether a server has the path, as far as it tells. A session without speech costs nothing. */
 export async function hasRealtime(target: HttpTarget, model: string): Promise<boolean> {
   const silent = { message() {}, drained() {}, closed() {} };
   try {
@@ -40,7 +40,10 @@ export async function hasRealtime(target: HttpTarget, model: string): Promise<bo
   }
 }
 
-/** FastAPI's servers answer 403 to a WebSocket for which they have nothing, and so do others to a key: that is not taken for it. */
+/**
+ * FastAPI's servers answer 403 to a WebSocket on an unknown path, and other servers to a wrong key, so 403 does not
+ * count as missing.
+ */
 function isMissing({ status }: ConnectError): boolean {
   return status === 404 || status === 405 || status === 501;
 }

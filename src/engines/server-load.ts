@@ -1,4 +1,4 @@
-// Reads from a model server's metrics how busy it is: vLLM, SGLang and llama-server tell it in Prometheus' text form.
+// Reads a model server's load from its metrics. vLLM, SGLang and llama-server report it in Prometheus' text format.
 import type { EngineLoad } from "../domain/models/engine.ts";
 import { getText, type HttpTarget } from "./http-engine.ts";
 
@@ -26,12 +26,12 @@ const figures: ReadonlyMap<string, Figure> = new Map([
 ]);
 
 const maxBytes = 2 * 1024 * 1024;
-/** Statuses of a server that has nothing there, or not for us: it will not do so later either. */
+/** Statuses of a server without metrics, or without metrics for us. That will not change. */
 const never = new Set([400, 401, 403, 404, 405, 410, 501]);
 
-/** Undefined where the server never will say. Rejects where it could not be asked now. */
+/** Undefined if the server never reports it. Rejects if it could not be asked now. */
 export async function getServerLoad(target: HttpTarget, signal: AbortSignal): Promise<EngineLoad | undefined> {
-  // Beside the API and not within it; a path before that leads to the same server.
+  // Beside the API, not below it. A path before the API leads to the same server.
   const path = `${target.rootPath}/metrics`;
   const { status, text } = await getText(target, path, maxBytes, signal);
   if (status === 200) return text === undefined ? undefined : readServerLoad(text);
@@ -39,7 +39,7 @@ export async function getServerLoad(target: HttpTarget, signal: AbortSignal): Pr
   throw new Error(`GET ${path} answered ${status}`);
 }
 
-/** Undefined where it does not say how many requests it works on. Several models or engines of one server are added up. */
+/** Undefined if it does not report its running requests. Several models or engines of one server are added up. */
 export function readServerLoad(text: string): EngineLoad | undefined {
   const found = new Map<Figure, { sum: number; most: number }>();
   for (let start = 0; start < text.length; ) {
@@ -69,7 +69,7 @@ export function readServerLoad(text: string): EngineLoad | undefined {
   };
 }
 
-/** One line: a name, labels, which may hold anything in quotes, and a value. */
+/** One line: a name, labels with any text in quotes, and a value. */
 function readSample(text: string, start: number, end: number): { figure: Figure; value: number } | undefined {
   let nameEnd = start;
   for (; nameEnd < end; nameEnd++) {

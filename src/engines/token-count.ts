@@ -1,4 +1,4 @@
-// Asks a model server how many tokens a prompt has, without running it, where it can tell.
+// Asks a model server how many tokens a prompt has, without running it, if the server can tell.
 import { BodyTooLongError, readAll } from "../base/bytes/body-source.ts";
 import type { Cancellation } from "../base/cancellation.ts";
 import { exactMs } from "../base/clock.ts";
@@ -7,15 +7,15 @@ import type { CountRequest } from "../domain/models/engine.ts";
 import type { ConversationOperation } from "../domain/models/operation.ts";
 import { type HttpTarget, headersOf, ownHeadersOf, withQuery } from "./http-engine.ts";
 
-/** llama-server and OpenAI have `input_tokens`, Anthropic `count_tokens`; vLLM has `/tokenize` beside the API. */
+/** llama-server and OpenAI have `input_tokens`, Anthropic has `count_tokens`; vLLM has `/tokenize` beside the API. */
 const paths: Readonly<Record<ConversationOperation, string>> = {
   chat: "/chat/completions/input_tokens",
   response: "/responses/input_tokens",
   message: "/messages/count_tokens",
 };
 /**
- * Members of a request that its count may not have, as OpenAI's and Anthropic's servers refuse what they do not know there:
- * of Responses all but these, of Messages these (the SDKs' types of both, and Wei-Shaw/sub2api#4913).
+ * For Responses a count may have only these members of the request, for Messages all except these: OpenAI's and
+ * Anthropic's servers refuse unknown members there (the SDKs' types of both, and Wei-Shaw/sub2api#4913).
  */
 const countedOfResponse: ReadonlySet<string> = new Set([
   ...["model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "text", "reasoning"],
@@ -24,23 +24,23 @@ const countedOfResponse: ReadonlySet<string> = new Set([
 const uncountedOfMessage: ReadonlySet<string> = new Set([
   ...["max_tokens", "stream", "temperature", "top_p", "top_k", "stop_sequences", "metadata", "service_tier"],
 ]);
-/** Statuses of a server that has nothing there, or not for us. */
+/** Statuses of a server without this path, or without it for us. */
 const never: ReadonlySet<number> = new Set([401, 403, 404, 405, 410, 501]);
 const maxAnswerBytes = 64 * 1024;
-/** What cannot count may have been updated by then. */
+/** By then a server that cannot count may have been updated. */
 const askAgainMs = 5 * 60_000;
 
-/** Counts at one server, and remembers what that cannot count. */
+/** Counts at one server, and remembers what the server cannot count. */
 export class TokenCounter {
   readonly #target: HttpTarget;
-  /** Paths that are not there, with the monotonic milliseconds until which nobody asks again. */
+  /** Missing paths, with the monotonic milliseconds until which they are not asked again. */
   readonly #missing = new Map<string, number>();
 
   constructor(target: HttpTarget) {
     this.#target = target;
   }
 
-  /** Undefined where the server has no way to tell, or refuses. Rejects where it cannot be reached. */
+  /** Undefined if the server cannot tell, or refuses. Rejects if it cannot be reached. */
   async count(request: CountRequest, cancellation: Cancellation): Promise<number | undefined> {
     const { basePath, rootPath } = this.#target;
     const counted = await this.#ask(basePath + paths[request.operation], request, cancellation);
@@ -73,7 +73,7 @@ export class TokenCounter {
   }
 }
 
-/** The body itself where nothing of it is too much. */
+/** The body itself if no member must be removed. */
 function countedBody({ operation, body }: CountRequest): CountRequest["body"] {
   if (operation === "chat") return body;
   const text = typeof body === "string" ? body : body.solid.text;
@@ -89,7 +89,7 @@ async function textOf(body: Parameters<typeof readAll>[0], cancellation: Cancell
   try {
     return (await readAll(body, maxAnswerBytes, cancellation, () => {})).text;
   } catch (error) {
-    // vLLM lists the tokens behind their count.
+    // vLLM lists the tokens after their count.
     if (error instanceof BodyTooLongError) return "";
     throw error;
   }

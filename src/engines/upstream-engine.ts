@@ -1,4 +1,5 @@
-// A model server that is reached over HTTP as an engine: Ollama, vLLM, SGLang, llama-server, LM Studio, LocalAI, or a cloud API.
+// A model server reached over HTTP as an engine: Ollama, vLLM, SGLang, llama-server, LM Studio, LocalAI, or a cloud
+// API.
 import type { MessageLinkListener, PausableLink } from "../base/bytes/message-link.ts";
 import type { Cancellation } from "../base/cancellation.ts";
 import type { MaybePromise } from "../base/deferred.ts";
@@ -23,7 +24,7 @@ import { connectRealtime } from "./realtime.ts";
 import { getServerLoad } from "./server-load.ts";
 import { TokenCounter } from "./token-count.ts";
 
-/** What servers that go on with the begin of an answer call themselves in their lists of models. */
+/** How servers that can continue the beginning of an answer identify themselves in their model lists. */
 const continuations: ReadonlyMap<string, ChatContinuation> = new Map([
   ["llamacpp", "last_message"],
   ["vllm", "flag"],
@@ -36,11 +37,11 @@ export interface UpstreamOptions {
   url: string;
   apiKey?: string | undefined;
   speech: UpstreamSpeech;
-  /** Whether an operator marked it as local; left out: not. */
+  /** Whether an operator marked it as local. Not by default. */
   local?: boolean;
   firstByteTimeoutMs: number;
   idleTimeoutMs: number;
-  /** Most requests at once; undefined: measured. */
+  /** Most parallel requests; measured if undefined. */
   maxConcurrency: number | undefined;
   httpClient: HttpClientKind;
 }
@@ -53,7 +54,7 @@ export class UpstreamEngine implements Engine {
   readonly #target: HttpTarget;
   readonly #counter: TokenCounter;
   readonly #found: FoundFormats;
-  /** By the last list of models. */
+  /** From the last model list. */
   #continued: ReadonlyMap<string, ChatContinuation> = new Map();
 
   constructor(options: UpstreamOptions) {
@@ -86,8 +87,8 @@ export class UpstreamEngine implements Engine {
   }
 
   /**
-   * One that is named after the credential is left out: it could neither be shown nor, masked, be asked for. Looks for
-   * its formats as well, where it is time.
+   * Leaves out a model whose name contains the credential: it could neither be shown nor, once masked, be requested.
+   * Also checks the server's formats if that is due.
    */
   async models(signal: AbortSignal): Promise<EngineModel[]> {
     const models = await this.#list(signal);

@@ -1,4 +1,4 @@
-// A command as an engine: its models are on offer whether it runs or not, and requests go to the server that runs.
+// A command as an engine: its models are offered whether it runs or not, and requests go to the running server.
 import { existsSync } from "node:fs";
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { MaybePromise } from "../../base/deferred.ts";
@@ -31,18 +31,18 @@ export interface CommandEngineOptions {
   budget: MemoryBudget;
   knowledge: MemoryKnowledge;
   environment: Readonly<Record<string, string | undefined>>;
-  /** Absolute; processes are known as ours by it. */
+  /** Absolute. It identifies our processes. */
   dataDir: string;
   log: Log;
   nowSeconds(): number;
-  /** It takes requests: who waits for it may go on. */
+  /** It accepts requests, so waiting requests may continue. */
   onOpen(engine: CommandEngine): void;
-  /** It was loaded: what it can do is known. */
+  /** It was loaded, so its capabilities are known. */
   onLoaded(engine: CommandEngine): void;
   stopMs?: number | undefined;
 }
 
-/** Its list of models is asked for once it is ready, but not waited for much longer. */
+/** Its model list is requested once it is ready, but not waited for much longer. */
 const listTimeoutMs = 5_000;
 
 export class CommandEngine implements Engine {
@@ -51,7 +51,7 @@ export class CommandEngine implements Engine {
   readonly onDemand: ModelProcess;
   readonly #options: CommandEngineOptions;
   readonly #output: Output;
-  /** The server that runs, or ran last: what formats it has is not forgotten while it is off. */
+  /** The server that runs, or ran last: its formats are remembered while it is off. */
   #server: UpstreamEngine | undefined;
   #listed: readonly EngineModel[] = [];
 
@@ -69,12 +69,12 @@ export class CommandEngine implements Engine {
     });
   }
 
-  /** How its server is spoken to. */
+  /** How requests to its server are formed. */
   get speech(): UpstreamSpeech {
     return speechOf(this.#options.settings);
   }
 
-  /** It is this machine's own. */
+  /** It runs on this machine. */
   get isolation(): Isolation {
     return isolationOf(this.speech, true);
   }
@@ -92,7 +92,7 @@ export class CommandEngine implements Engine {
     return this.#server.send(request, cancellation);
   }
 
-  /** What the configuration names, with what the server told of it when it ran. */
+  /** The configured models, with what the server reported of them when it ran. */
   async models(): Promise<EngineModel[]> {
     const { models, files = [] } = this.#options.settings;
     if (!files.every((file) => existsSync(file))) return [];
@@ -103,7 +103,7 @@ export class CommandEngine implements Engine {
     return this.onDemand.figures().state;
   }
 
-  /** One that is not loaded is not loaded for that: the estimate stands. */
+  /** Does not load the command for that: the estimate is used. */
   async countTokens(request: CountRequest, cancellation: Cancellation): Promise<number | undefined> {
     return this.onDemand.serving ? await this.#server?.countTokens(request, cancellation) : undefined;
   }
@@ -121,12 +121,12 @@ export class CommandEngine implements Engine {
     return this.onDemand.figures();
   }
 
-  /** The lines that it wrote behind the one of this number. */
+  /** The lines of its output after the one with this number. */
   outputAfter(number: number): readonly OutputLine[] {
     return this.#output.after(number);
   }
 
-  /** Looks how much memory it has now, where nobody stated it. */
+  /** Measures its memory now, unless it is configured. */
   async measure(): Promise<void> {
     const run = this.onDemand.serving;
     const { settings, knowledge } = this.#options;
@@ -137,7 +137,7 @@ export class CommandEngine implements Engine {
     return this.onDemand.close();
   }
 
-  /** For those who look after it. */
+  /** For the code that supervises it. */
   control(): ModelProcessControl {
     const { settings } = this.#options;
     return {
@@ -158,7 +158,7 @@ export class CommandEngine implements Engine {
       firstByteTimeoutMs: timeoutSeconds * 1000,
       idleTimeoutMs: idleSeconds * 1000,
     });
-    // Not every server has a list; what is served is known without it.
+    // Not every server has a list. The served models are known without it.
     this.#listed = await this.#server.models(AbortSignal.timeout(listTimeoutMs)).catch(() => []);
     await knowledge.measure(settings, run.mark);
     this.#options.onLoaded(this);

@@ -1,4 +1,4 @@
-// All commands of this server: made from the configuration, with one budget.
+// Creates all commands of this server from the configuration, with one budget.
 import { join } from "node:path";
 import { endMarked, markOf } from "../../processes/orphans.ts";
 import type { Amounts } from "../memory/amounts.ts";
@@ -6,7 +6,7 @@ import { CommandEngine, type CommandEngineOptions } from "./command-engine.ts";
 import { MemoryKnowledge } from "./memory-knowledge.ts";
 import type { CommandSettings } from "./settings.ts";
 
-/** The data directory is locked by this process. */
+/** This process holds the lock of the data directory. */
 export interface CommandsOptions extends Omit<CommandEngineOptions, "settings" | "knowledge"> {
   commands: readonly CommandSettings[];
   totals: Amounts;
@@ -15,7 +15,7 @@ export interface CommandsOptions extends Omit<CommandEngineOptions, "settings" |
 /** Caches grow while a server works. */
 const measureMs = 30_000;
 
-/** Ends what an earlier server on this data directory, which is locked by now, has left. */
+/** Ends the processes that an earlier server on this data directory left. The directory is locked by now. */
 export async function endLeftProcesses({ dataDir, log }: Pick<CommandsOptions, "dataDir" | "log">): Promise<void> {
   const ended = await endMarked(markOf(dataDir, ""));
   if (ended > 0) log.warn("model_processes_left", { ended, detail: "an earlier server did not end in order" });
@@ -36,7 +36,7 @@ export class Commands {
     this.#timer.unref();
   }
 
-  /** Loads what is to be there from the start. To be called once the server listens. */
+  /** Loads the commands that are wanted from the start. Call it once the server listens. */
   start(): void {
     for (const { onDemand } of this.engines) onDemand.start();
   }
@@ -45,7 +45,7 @@ export class Commands {
     return this.engines.find((engine) => engine.name === name);
   }
 
-  /** Resolves once nothing of them is left. */
+  /** Resolves once no process of them is left. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
     await Promise.all(this.engines.map((engine) => engine.close()));

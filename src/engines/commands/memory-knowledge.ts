@@ -1,4 +1,4 @@
-// The memory that commands need: as the configuration states it, as it was measured before, or else as their files suggest.
+// The memory of commands: as configured, as measured earlier, or estimated from their files.
 import { readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
@@ -8,23 +8,23 @@ import { type Amounts, amountOf, gpuPool, isGpu, ramPool } from "../memory/amoun
 import { gpuBytesOf } from "../memory/gpus.ts";
 import type { CommandSettings } from "./settings.ts";
 
-/** Beside its file, a model has what it computes with. */
+/** Besides its file, a model takes memory to compute. */
 const filePart = 1.2;
 const besideBytes = 500e6;
-/** Where no file is named. */
+/** The estimate if no file is named. */
 const unknownBytes = 4e9;
-/** What varies by less is no news. */
+/** A smaller change is not reported. */
 const newsPart = 0.02;
 
 export class MemoryKnowledge {
   readonly #file: string;
   readonly #totals: Amounts;
-  /** By name and command: another command is another model. */
+  /** By name and command, since another command is another model. */
   readonly #learned: Map<string, Amounts>;
 
   readonly #log: Log;
 
-  /** `file`: where it is kept from one start to the next. `totals`: of the budget. */
+  /** `file` stores it between starts. `totals` are those of the budget. */
   constructor(file: string, totals: Amounts, log: Log) {
     this.#file = file;
     this.#totals = totals;
@@ -43,8 +43,8 @@ export class MemoryKnowledge {
   }
 
   /**
-   * Measures all processes of the mark, where nothing is stated, and keeps the most that was seen. Gives whether it is
-   * news. Where processes cannot be seen, as outside of Linux, what was assumed stays.
+   * Measures all processes of the mark unless the memory is configured, and keeps the maximum. Returns whether it
+   * changed. If processes cannot be seen, as outside Linux, the estimate stays.
    */
   async measure(settings: CommandSettings, mark: string): Promise<boolean> {
     if (settings.memory) return false;
@@ -68,7 +68,7 @@ export class MemoryKnowledge {
     return true;
   }
 
-  /** What is lost with a crash, or as the disk is full, is learned anew. */
+  /** What a crash or a full disk loses is measured again. */
   #keep(): void {
     try {
       writeFileSync(`${this.#file}.new`, JSON.stringify(Object.fromEntries(this.#learned)), { mode: 0o600 });
@@ -78,7 +78,7 @@ export class MemoryKnowledge {
     }
   }
 
-  /** On a machine with GPUs it is not known yet where it goes, so it is set aside everywhere, for this once. */
+  /** On a machine with GPUs it is unknown where the memory goes, so this once it is reserved everywhere. */
   #assumed({ command, directory }: CommandSettings): Amounts {
     const files = command.map((word) => fileBytes(resolve(directory ?? ".", word.replace(/^--?[\w-]+=/, ""))));
     const largest = Math.max(0, ...files);
@@ -87,7 +87,7 @@ export class MemoryKnowledge {
     return this.#bounded(Object.fromEntries(pools.map((pool) => [pool, bytes])));
   }
 
-  /** What was not stated has run, or may run, with all that there is: it is not refused for ever for a peak of once. */
+  /** An unconfigured command has run, or may run, with all memory: one peak must not refuse it for ever. */
   #bounded(amounts: Amounts): Amounts {
     const entries = Object.entries(amounts);
     return Object.fromEntries(entries.map(([pool, bytes]) => [pool, Math.min(bytes, amountOf(this.#totals, pool))]));
@@ -111,20 +111,20 @@ function readLearned(file: string): Map<string, Amounts> {
       ]),
     );
   } catch {
-    // There is none yet, or it is no such file: then all is learned anew.
+    // The file is missing or invalid, so everything is measured again.
     return new Map();
   }
 }
 
-/** Model files alone: a program has a size as well. */
+/** Only model files count, since a program has a size too. */
 function fileBytes(path: string): number {
   if (!/\.(gguf|bin|safetensors|pt|onnx)$/i.test(path)) return 0;
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
 /**
- * Proportional set size: what processes share, such as a mapped model file, is counted once over all of them. The system
- * walks through all of its pages for that, so requests do not wait for it.
+ * Proportional set size: shared memory, such as a mapped model file, counts once over all processes. The system walks
+ * through all pages for that, so it happens outside of requests.
  */
 async function residentBytes(pid: number): Promise<number> {
   try {

@@ -22,27 +22,27 @@ export interface ModelProcessOptions {
   environment: Readonly<Record<string, string | undefined>>;
   dataDir: string;
   log: Log;
-  /** The memory to set aside for it, as far as it is known. */
+  /** The memory to reserve for it, as far as it is known. */
   memory(): Amounts;
-  /** It is ready for its first request; resolves when all is known of it. */
+  /** It is ready for its first request. Resolves once all facts are known. */
   onReady(run: ServerRun): Promise<void>;
-  /** It takes requests: who waits for it may go on. */
+  /** It accepts requests, so waiting requests may continue. */
   onOpen(): void;
-  /** Between being asked to end and being ended; a test has less patience. */
+  /** The time from the request to end until it is killed. Tests use a shorter one. */
   stopMs?: number | undefined;
 }
 
 const firstRetryMs = 500;
 const maxRetryMs = 30_000;
-/** Failures in a row, after which who waits is told so. */
+/** After this many failures in a row, waiting requests get the error. */
 const maxFailures = 3;
-/** It is not tried again sooner, whatever requests come. */
+/** It is not tried again sooner, whatever requests arrive. */
 const restMs = 15_000;
-/** One that ran this long before it died starts the back-off anew. */
+/** If it ran this long before it died, the back-off starts again. */
 const stableMs = 60_000;
-/** While another is loaded on its GPU, it stays. */
+/** It stays while another model is loaded on its GPU. */
 const stayMs = 1_000;
-/** Timers hold some weeks at most, and what is kept for longer is just looked at again. */
+/** Timers are limited to some weeks, so a longer wait is checked again. */
 const maxTimerMs = 86_400_000;
 
 export class ModelProcess implements Tenant, OnDemand {
@@ -56,9 +56,9 @@ export class ModelProcess implements Tenant, OnDemand {
   #claim: AbortController | undefined;
   #inFlight = 0;
   #waiting = 0;
-  /** Monotonic milliseconds since when nothing is in flight. */
+  /** Monotonic milliseconds since when nothing is running. */
   #idleMs = exactMs();
-  /** Somebody else is to have its memory, or an operator wants it stopped: it takes nothing new. */
+  /** Another model needs its memory, or an operator wants it stopped: it accepts no new requests. */
   #yielding = false;
   #unloading = false;
   /** An operator or the configuration wants it loaded, whether requests wait or not. */
@@ -67,7 +67,7 @@ export class ModelProcess implements Tenant, OnDemand {
   #isLooking = false;
   #failures = 0;
   #failure = "";
-  /** False where it needs more than it can ever get. */
+  /** False if it needs more than it can ever get. */
   #fits = true;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #loadedMs = 0;
@@ -82,17 +82,17 @@ export class ModelProcess implements Tenant, OnDemand {
     return this.#options.settings.name;
   }
 
-  /** While it is open, who waits is as good as in flight: it is about to have a place. */
+  /** While it is open, a waiting request counts as running, since it is about to get a slot. */
   get idleSinceMs(): number | undefined {
     return this.#inFlight > 0 || (this.#waiting > 0 && this.open) ? undefined : this.#idleMs;
   }
 
-  /** After failures it is open, so that who waits is told of them. */
+  /** Open after failures too, so that waiting requests get the error. */
   get open(): boolean {
     return (this.#state === "loaded" && !this.#yielding && !this.#unloading) || this.#state === "failed";
   }
 
-  /** The server that takes requests; undefined: there is none. */
+  /** The server that accepts requests, or undefined. */
   get serving(): ServerRun | undefined {
     return this.#state === "loaded" ? this.#run : undefined;
   }
@@ -117,23 +117,23 @@ export class ModelProcess implements Tenant, OnDemand {
     };
   }
 
-  /** Loads what the configuration wants to be loaded from the start. */
+  /** Loads it if the configuration wants that from the start. */
   start(): void {
     if (this.#options.settings.preload || this.pinned) this.load();
   }
 
-  /** Begins to load it, whether anybody waits or not; one that failed is tried again. */
+  /** Begins to load it, whether requests wait or not. A failed one is tried again. */
   load(): void {
     this.#wanted = true;
     this.#unloading = false;
     if (this.#state === "failed" || this.#state === "restarting") this.#rest();
     if (this.#state === "loaded") this.#wanted = false;
-    // A stop that was to come held them up.
+    // Requests had waited because of a planned stop.
     if (this.open) this.#options.onOpen();
     this.#look();
   }
 
-  /** Stops it once nothing is in flight, pinned or not, and at once while it loads; requests that come start it again. */
+  /** Stops it once nothing is running, even if pinned, and immediately while it loads. New requests start it again. */
   unload(): void {
     this.pinned = false;
     this.#wanted = false;
@@ -165,7 +165,7 @@ export class ModelProcess implements Tenant, OnDemand {
     void (to === "asleep" ? this.#sleep() : this.#stop("evicted"));
   }
 
-  /** Why a request that came nevertheless cannot be answered. */
+  /** Why a request that came anyway cannot be answered. */
   refusal(): GatewayError {
     const hasFailed = this.#state === "failed";
     const retryAfterSeconds = hasFailed ? Math.ceil(restMs / 1000) : 2;
@@ -179,12 +179,12 @@ export class ModelProcess implements Tenant, OnDemand {
     return new GatewayError("service_unavailable", message, { detail, retryAfterSeconds });
   }
 
-  /** The memory turned out to be another than was set aside. */
+  /** The memory differs from what was reserved. */
   resize(): void {
     if (this.#state === "loaded") this.#lease?.resize(this.#amounts);
   }
 
-  /** Takes nothing more, and resolves once its process is gone. */
+  /** Accepts no more requests, and resolves once its process is gone. */
   async close(): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#timer);
@@ -197,7 +197,7 @@ export class ModelProcess implements Tenant, OnDemand {
     return settings.group === undefined ? memory() : sum(memory(), { [groupPool(settings.group)]: 1 });
   }
 
-  /** In a microtask: who tells of demand is in the middle of giving places. */
+  /** In a microtask, since the caller is in the middle of giving out slots. */
   #lookSoon(): void {
     if (this.#isLooking) return;
     this.#isLooking = true;
@@ -224,7 +224,7 @@ export class ModelProcess implements Tenant, OnDemand {
     }
   }
 
-  /** Stops it, or lets it sleep, once it has been idle for as long as it is kept. */
+  /** Stops it, or lets it sleep, once it has been idle for its keep time. */
   #keep(): void {
     const { keepSeconds } = this.#options.settings;
     if (keepSeconds === null || this.pinned || this.#state !== "loaded") return;
@@ -272,14 +272,14 @@ export class ModelProcess implements Tenant, OnDemand {
       await this.#options.onReady(run);
       if (this.#run === run && this.#state === "loading") this.#opens(beganMs);
     } catch (error) {
-      // Where it ended by itself, or was stopped, that was seen already.
+      // The code for an end or a stop has handled this already.
       if (this.#run !== run || this.#state !== "loading") return;
       this.#failure = textOf(error);
       void run.stop();
     }
   }
 
-  /** Undefined where no process could be made. */
+  /** Undefined if no process could be created. */
   #launch(): ServerRun | undefined {
     const { settings, environment, dataDir, output, stopMs, log } = this.#options;
     const mark = markOf(dataDir, `${this.#startId}-${this.#counts.starts}`);
@@ -297,7 +297,7 @@ export class ModelProcess implements Tenant, OnDemand {
     }
   }
 
-  /** Who waits gets its places first: then it works, and nobody asks it to leave. */
+  /** Waiting requests get their slots first: then it is working and is not asked to leave. */
   #opens(beganMs: number): void {
     const seconds = (exactMs() - beganMs) / 1000;
     this.#counts.loadSeconds += seconds;
@@ -320,7 +320,7 @@ export class ModelProcess implements Tenant, OnDemand {
     await this.#run?.stop();
   }
 
-  /** All of its process is gone, and its memory free. */
+  /** All its processes are gone, and its memory is free. */
   #ended(how: string): void {
     const state = this.#state;
     const isLoading = state === "loading" || state === "waking";
@@ -330,7 +330,7 @@ export class ModelProcess implements Tenant, OnDemand {
     clearTimeout(this.#timer);
     if (this.#closed) return;
     if (state === "stopping") {
-      // Whatever failed before it served is over.
+      // Failures before it served no longer count.
       if (this.#loadedMs > 0) this.#failures = 0;
       this.#rest();
     } else {
@@ -354,10 +354,10 @@ export class ModelProcess implements Tenant, OnDemand {
     this.#timer = setTimeout(() => this.#rest(), delayMs);
   }
 
-  /** Who waits is told why, and for a while whoever comes. */
+  /** Waiting requests get the reason, and so do new ones for a while. */
   #fail(why: string): void {
     const { last } = this.#options.output;
-    // What never ran has said nothing of it.
+    // A process that never ran has written no reason.
     this.#failure = last === undefined || this.#failure === "" ? why : `${why}; its last line: ${last}`;
     this.#failures = 0;
     this.#wanted = false;
@@ -380,7 +380,7 @@ export class ModelProcess implements Tenant, OnDemand {
     clearTimeout(this.#timer);
     const run = this.#run;
     const amounts = this.asleep;
-    // Who wanted its memory has it now.
+    // The model that needed the memory has it now.
     this.#yielding = false;
     this.#set("stopping");
     const slept = run !== undefined && amounts !== undefined && (await fallAsleep(run.url));
@@ -395,7 +395,7 @@ export class ModelProcess implements Tenant, OnDemand {
     this.#lookSoon();
   }
 
-  /** Waits for its memory as a start does, and sleeps on where nobody wants it any more. */
+  /** Waits for its memory as a start does, and stays asleep if it is no longer wanted. */
   async #wake(): Promise<void> {
     const run = this.#run;
     if (!run || !this.#lease) return;
@@ -410,7 +410,7 @@ export class ModelProcess implements Tenant, OnDemand {
       if (!(await wakeUp(run.url))) throw new Error("it did not wake up");
       if (this.#run === run) this.#opens(beganMs);
     } catch (error) {
-      // It had to go meanwhile, for others or by itself.
+      // Meanwhile it had to leave or ended by itself.
       if (this.#run !== run || this.#state === "stopping") return;
       if (claim.signal.aborted) {
         this.#set("asleep");

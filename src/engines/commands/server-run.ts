@@ -1,4 +1,5 @@
-// One run of a command: started behind its guard, asked until it is ready, stopped, and gone once nothing of it is left.
+// One run of a command: started behind its guard, polled until it is ready, stopped, and gone once no process of it is
+// left.
 import { exactMs } from "../../base/clock.ts";
 import { howItEnded } from "../../processes/guard.ts";
 import { GuardedProcess } from "../../processes/guarded-process.ts";
@@ -7,11 +8,11 @@ import { type CommandSettings, commonEnvironment, withPort } from "./settings.ts
 
 export interface RunOptions {
   settings: CommandSettings;
-  /** The gateway's own; a few of its variables go along. */
+  /** The gateway's environment, from which a few variables are passed on. */
   environment: Readonly<Record<string, string | undefined>>;
   mark: string;
   output: Output;
-  /** Between being asked to end and being ended. Default 10 s. */
+  /** The time from the request to end until it is killed. Default 10 s. */
   stopMs?: number | undefined;
 }
 
@@ -22,12 +23,12 @@ const pollTimeoutMs = 5_000;
 
 export class ServerRun {
   readonly port: number;
-  /** Resolves with the exit code once all of it has ended. Never rejects. */
+  /** Resolves with the exit code once all its processes have ended. Never rejects. */
   readonly gone: Promise<number>;
   readonly #options: RunOptions;
   readonly #process: GuardedProcess;
 
-  /** Throws where no process could be made. */
+  /** Throws if no process could be created. */
   constructor(options: RunOptions) {
     this.#options = options;
     this.port = freePort();
@@ -42,7 +43,7 @@ export class ServerRun {
     this.gone = this.#process.gone.finally(() => takenPorts.delete(this.port));
   }
 
-  /** The mark that all of its processes have. */
+  /** The mark that all its processes have. */
   get mark(): string {
     return this.#options.mark;
   }
@@ -51,7 +52,7 @@ export class ServerRun {
     return `http://127.0.0.1:${this.port}`;
   }
 
-  /** Resolves once it can take requests. Rejects with a sentence where it ends before, or takes too long. */
+  /** Resolves once it accepts requests. Rejects with a sentence if it ends earlier or takes too long. */
   async ready(): Promise<void> {
     const { readySeconds } = this.#options.settings;
     const untilMs = exactMs() + readySeconds * 1000;
@@ -63,12 +64,12 @@ export class ServerRun {
     }
   }
 
-  /** Ends it, by SIGTERM and then by SIGKILL, and resolves once it is gone. */
+  /** Ends it by SIGTERM and then by SIGKILL, and resolves once it is gone. */
   stop(): Promise<number> {
     return this.#process.stop();
   }
 
-  /** By the path that the configuration names, else by the usual one, which not every server has. */
+  /** By the configured path, or else by the usual one, which not every server has. */
   async #isReady(): Promise<boolean> {
     const { readyPath, path } = this.#options.settings;
     const status = await this.#statusOf(readyPath ?? "/health");
@@ -89,12 +90,12 @@ export class ServerRun {
   }
 }
 
-/** Below the ports that systems give to outgoing connections, one of which could take it before the command does. */
+/** Below the range for outgoing connections, one of which could take the port before the command does. */
 const [firstPort, portCount] = [20_000, 12_000];
 /** Ports of runs that are not gone yet. */
 const takenPorts = new Set<number>();
 
-/** Throws where none was found in many attempts. */
+/** Throws if many attempts found none. */
 function freePort(): number {
   for (let attempt = 0; attempt < 100; attempt++) {
     const port = firstPort + Math.floor(portCount * Math.random());

@@ -1,34 +1,34 @@
-// What the configuration says of a command that serves models.
+// The configuration of a command that serves models.
 import type { UpstreamSpeech } from "../../domain/models/upstream-speech.ts";
 
-/** Bytes of RAM, and of GPUs by the index that their driver gives them. */
+/** Bytes of RAM, and of GPUs by their driver's index. */
 export interface MemorySize {
   readonly ram: number;
   readonly gpu: Readonly<Record<string, number>>;
 }
 
 export interface CommandSettings extends UpstreamSpeech {
-  /** The name of the engine that it is, for deployments of models and for the log. */
+  /** The name of the engine, for deployments of models and for the log. */
   readonly name: string;
-  /** Program and arguments, with `${PORT}` where the port of its HTTP server belongs. */
+  /** Program and arguments, with `${PORT}` for the port of its HTTP server. */
   readonly command: readonly string[];
-  /** Variables on top of the few that every program needs. */
+  /** Variables in addition to the few that every program needs. */
   readonly env: Readonly<Record<string, string>>;
-  /** Absolute; undefined: that of the gateway. */
+  /** Absolute. Undefined for the gateway's directory. */
   readonly directory: string | undefined;
-  /** Ids of the models that it serves, as the server knows them. */
+  /** Ids of its models, as the server knows them. */
   readonly models: readonly string[];
-  /** Absolute paths without which it cannot start: its models are on offer while all of them are there. */
+  /** Absolute paths that it needs to start. Its models are offered while all of them exist. */
   readonly files?: readonly string[];
   /** The path of its API, without a slash at its end. */
   readonly path: string;
-  /** Answers 200 once it can take requests; undefined: `/health`, or the list of models where there is none. */
+  /** Answers 200 once it accepts requests. If undefined, `/health`, or the model list if that is missing. */
   readonly readyPath: string | undefined;
   /** Longest time from its start until it is ready. */
   readonly readySeconds: number;
-  /** Undefined: learned. */
+  /** If undefined, the memory is measured. */
   readonly memory: MemorySize | undefined;
-  /** Idle time after which it is stopped; null: it stays until its memory is needed. */
+  /** It is stopped after this idle time. If null, it stays until its memory is needed. */
   readonly keepSeconds: number | null;
   /** Started with the gateway. */
   readonly preload: boolean;
@@ -36,19 +36,19 @@ export interface CommandSettings extends UpstreamSpeech {
   readonly pinned: boolean;
   /** Only one of a group is loaded at a time. */
   readonly group: string | undefined;
-  /** Most requests at once; undefined: measured. */
+  /** Most parallel requests; measured if undefined. */
   readonly parallel: number | undefined;
-  /** What it holds of each GPU while it sleeps, by vLLM's API for that; undefined: it cannot sleep. */
+  /** What it holds of each GPU while it sleeps, through vLLM's sleep API. If undefined, it cannot sleep. */
   readonly asleepGpu: Readonly<Record<string, number>> | undefined;
-  /** Seconds to the first byte of an answer, and between two bytes of it. */
+  /** Seconds to the first byte of an answer, and between two bytes. */
   readonly timeoutSeconds: number;
   readonly idleSeconds: number;
 }
 
-/** Where the port of the server belongs in its command. */
+/** Stands for the server's port in its command. */
 export const portMark = "$" + "{PORT}";
 
-/** The command and its variables with the port in them. */
+/** The command and its variables with the port inserted. */
 export function withPort(
   { command, env }: CommandSettings,
   port: number,
@@ -58,14 +58,14 @@ export function withPort(
   return { command: command.map(filled), env: Object.fromEntries(variables) };
 }
 
-/** The variables of the gateway that its commands get as well: without them hardly a program finds its files. */
+/** Variables of the gateway that its commands get too: without them hardly any program finds its files. */
 const commonVariables = [
   ...["PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "LD_LIBRARY_PATH"],
-  // These are what Windows needs.
+  // Needed on Windows.
   ...["Path", "PATHEXT", "SystemRoot", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "TEMP", "TMP"],
 ];
 
-/** Nothing else of the gateway's environment goes to a command: keys of model services are often there. */
+/** A command gets nothing else of the gateway's environment, which often contains keys of model services. */
 export function commonEnvironment(env: Readonly<Record<string, string | undefined>>): Record<string, string> {
   return Object.fromEntries(commonVariables.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]])));
 }

@@ -1,15 +1,15 @@
-// Sleep and wake of vLLM: at level 1 the weights go to RAM and back, and what is kept of prompts is dropped.
+// Sleep and wake of vLLM: at level 1 the weights move to RAM and back, and the prompt cache is dropped.
 import { exactMs } from "../../base/clock.ts";
 
 const askTimeoutMs = 120_000;
 const pollMs = 100;
 
-/** Gives whether the server sleeps now. It has to be started with VLLM_SERVER_DEV_MODE=1 and `--enable-sleep-mode`. */
+/** Returns whether the server sleeps now. It must be started with VLLM_SERVER_DEV_MODE=1 and `--enable-sleep-mode`. */
 export function fallAsleep(url: string): Promise<boolean> {
   return ask(url, "/sleep?level=1", true);
 }
 
-/** Gives whether the server is awake now. */
+/** Returns whether the server is awake now. */
 export function wakeUp(url: string): Promise<boolean> {
   return ask(url, "/wake_up", false);
 }
@@ -28,7 +28,7 @@ async function ask(url: string, path: string, wanted: boolean): Promise<boolean>
       await Bun.sleep(pollMs);
     }
   } catch {
-    // It does not answer: then it is of no use, asleep or awake.
+    // A server that does not answer is useless, asleep or awake.
   }
   return false;
 }

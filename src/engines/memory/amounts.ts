@@ -1,14 +1,14 @@
-// Memory by where it is: bytes of this machine's RAM and of each GPU, with what can be worked out from them.
+// Amounts of memory by place, in the RAM of this machine and on each GPU, and sums of them.
 
 /**
- * Amounts by pool. `ram` and `gpu0`, `gpu1`, … are in bytes; `group:<name>` is the one place of a group whose members
- * exclude one another. A pool that is left out: nothing of it.
+ * Amounts by pool. `ram` and `gpu0`, `gpu1`, … are in bytes; `group:<name>` is the single place of a group whose
+ * members exclude one another. A missing pool counts as zero.
  */
 export type Amounts = Readonly<Record<string, number>>;
 
 export const ramPool = "ram";
 
-/** The pool of a GPU by the index that its driver gives it. */
+/** The pool of a GPU by its driver's index. */
 export function gpuPool(index: number): string {
   return `gpu${index}`;
 }
@@ -17,7 +17,7 @@ export function groupPool(name: string): string {
   return `group:${name}`;
 }
 
-/** Whether its memory is on a GPU, where one model is loaded at a time. */
+/** Whether the pool is on a GPU, where only one model is loaded at a time. */
 export function isGpu(pool: string): boolean {
   return pool.startsWith("gpu");
 }
@@ -27,7 +27,7 @@ export function isMemory(pool: string): boolean {
   return !pool.startsWith("group:");
 }
 
-/** The pools of which something is asked for. */
+/** The pools with an amount above zero. */
 export function poolsOf(amounts: Amounts): string[] {
   return Object.keys(amounts).filter((pool) => amountOf(amounts, pool) > 0);
 }
@@ -40,7 +40,7 @@ export function sum(one: Amounts, other: Amounts): Amounts {
   return combine(one, other, (a, b) => a + b);
 }
 
-/** What is left of each; less than nothing where more is taken than there is. */
+/** What is left of each pool. Negative if more is taken than there is. */
 export function difference(one: Amounts, other: Amounts): Amounts {
   return combine(one, other, (a, b) => a - b);
 }

@@ -1,49 +1,50 @@
-// The one budget of this machine's RAM and of each GPU's memory: set aside before a model starts, given back once it is gone.
+// The one budget of this machine's RAM and of each GPU's memory: reserved before a model starts, returned once it is
+// gone.
 import type { Clock } from "../../base/clock.ts";
 import { type Amounts, amountOf, difference, isGpu, isMemory, poolsOf, sum } from "./amounts.ts";
 import { type Held, type Leaving, makePlan, type Wanted } from "./plan.ts";
 
-/** A model as the budget knows it, whoever runs it. Each has one lease at most. */
+/** A model as the budget knows it, whatever runs it. Each has one lease at most. */
 export interface Tenant {
   /** The name by which operators know it. */
   readonly name: string;
   /** It never leaves for others. */
   readonly pinned: boolean;
-  /** Monotonic milliseconds since when it has nothing in flight; undefined: it works. */
+  /** Monotonic milliseconds since when nothing is running. Undefined while it works. */
   readonly idleSinceMs: number | undefined;
-  /** What it would hold asleep; undefined: it cannot sleep. */
+  /** What it would hold asleep. Undefined if it cannot sleep. */
   readonly asleep: Amounts | undefined;
   /**
-   * True: another waits for its memory; it takes nothing new, ends what is in flight and calls `changed` then. False: it
-   * takes requests again.
+   * If true, another model waits for its memory: it accepts no new requests, finishes the running ones and then calls
+   * `changed`. If false, it accepts requests again.
    */
   yields(on: boolean): void;
   /**
-   * Called while it is idle alone: it takes nothing more from now on and goes. `gone` ends in `release`; `asleep` ends in
-   * `slept`, or in `release` where it could not.
+   * Called only while it is idle: from now on it accepts no requests and leaves. `gone` ends in `release`; `asleep`
+   * ends in `slept`, or in `release` if it could not sleep.
    */
   leave(to: Leaving): void;
 }
 
-/** Memory that is set aside for a tenant. It counts as loading until `loaded`, on a GPU with nobody else doing so. */
+/** Memory reserved for a tenant. It counts as loading until `loaded`, and on a GPU only one tenant loads at a time. */
 export interface Lease {
   readonly amounts: Amounts;
-  /** It is ready, or awake: from now on it may be asked to leave. */
+  /** It is ready, or awake. From now on it may be asked to leave. */
   loaded(): void;
-  /** What it really holds, once that is known. */
+  /** What it really holds, once known. */
   resize(amounts: Amounts): void;
-  /** It goes by itself: what it holds comes back soon, of one that falls asleep a part. */
+  /** It leaves by itself: what it holds is returned soon, or a part if it falls asleep. */
   leaves(to: Leaving): void;
-  /** False while another is loaded on one of its GPUs: what it freed there now would confuse that one. */
+  /** False while another model is loading on one of its GPUs, which freed memory would confuse. */
   readonly mayLeave: boolean;
   /** It sleeps, and holds this much. */
   slept(amounts: Amounts): void;
   /**
-   * Sets aside what it needs to be awake, as `claim` does; it counts as loading from then on. Rejects as well where it has
-   * to leave before that.
+   * Reserves what it needs to be awake, like `claim`. It counts as loading from then on. Also rejects if it must leave
+   * before that.
    */
   grow(amounts: Amounts, signal: AbortSignal): Promise<void>;
-  /** Its process is gone; the lease ends. */
+  /** Its process is gone, and the lease ends. */
   release(): void;
 }
 
@@ -67,16 +68,16 @@ export class NeverFits extends Error {
 export interface PoolView {
   pool: string;
   total: number;
-  /** What is set aside, also of those that load or leave. */
+  /** What is reserved, including models that load or leave. */
   used: number;
 }
 
 export interface BudgetView {
   pools: PoolView[];
   held: { name: string; amounts: Amounts; state: Held["state"]; pinned: boolean; idle: boolean }[];
-  /** In the order in which they get it; `behind`: the models that have to end, leave or yield first. */
+  /** In the order in which they get memory. `behind` lists the models that must end, leave or yield first. */
   waiting: { name: string; amounts: Amounts; behind: string[] }[];
-  /** Who would leave first. */
+  /** The model that would leave first. */
   next: string | undefined;
 }
 
@@ -90,21 +91,21 @@ export class MemoryBudget {
   #planAgain = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** `totals`: of each pool; one that is left out has nothing. */
+  /** `totals` are those of each pool. A missing pool has nothing. */
   constructor(totals: Amounts, clock: Pick<Clock, "monotonicMs">) {
     this.#totals = totals;
     this.#clock = clock;
   }
 
   /**
-   * Waits for memory, in order of arrival, and sees to it that idle tenants leave for it. Rejects with `NeverFits` at
-   * once, or later where it no longer can; with the reason of `signal` where that comes first.
+   * Waits for memory in order of arrival, and makes idle tenants leave for it. Rejects with `NeverFits` immediately, or
+   * later if it can no longer fit, or with the reason of `signal`.
    */
   claim(tenant: Tenant, amounts: Amounts, signal: AbortSignal): Promise<Lease> {
     return this.#want(tenant, amounts, undefined, signal);
   }
 
-  /** A tenant became idle, was pinned or unpinned: who waits may have its turn. */
+  /** A tenant became idle, was pinned or unpinned, so waiting ones may get their turn. */
   changed(): void {
     if (this.#claims.length > 0) this.#plan();
   }
@@ -193,12 +194,12 @@ export class MemoryBudget {
       claim.grant(this.#grant(claim));
     }
     for (const { held, to } of plan.leaves) held.leave(to);
-    // Whoever reopens comes last: what waits for it may take a place there at once.
+    // Reopening comes last, since a waiting request may take a slot there at once.
     for (const held of plan.yields) held.yieldNow(true, nowMs);
     for (const held of this.#leases) if (!plan.yields.has(held)) held.yieldNow(false, nowMs);
     clearTimeout(this.#timer);
     if (plan.lookAgainMs === undefined) return;
-    // At least a millisecond: timers may be early by a fraction of one.
+    // At least a millisecond, since timers may be early by a fraction of one.
     this.#timer = setTimeout(() => this.#plan(), Math.max(1, plan.lookAgainMs - nowMs));
     this.#timer.unref();
   }
@@ -252,7 +253,7 @@ interface HoldingPorts {
   changed(): void;
   want(held: Holding, need: Amounts, signal: AbortSignal): Promise<Holding>;
   isLoadingBeside(held: Holding): boolean;
-  /** It goes: what it wanted to have when it wakes is wanted no more. */
+  /** It leaves, so its request to be awake ends. */
   goes(held: Holding): void;
   ended(held: Holding): void;
 }

@@ -1,25 +1,28 @@
-// The GPUs of this machine and what is taken of their memory, by nvidia-smi and by what AMD's driver shows in files.
+// The GPUs of this machine and their used memory, from nvidia-smi and from the files of AMD's driver.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 
 export interface Gpu {
-  /** The number that its driver gives it. */
+  /** Its index in the driver. */
   index: number;
   /** Bytes. */
   total: number;
-  /** Bytes that nobody has. */
+  /** Unused bytes. */
   free: number;
 }
 
 const askTimeoutMs = 10_000;
 const drm = "/sys/class/drm";
 
-/** Those of NVIDIA, or else those of AMD; none where neither driver is here. */
+/** The GPUs of NVIDIA, or else those of AMD. Empty if neither driver is installed. */
 export async function findGpus(): Promise<Gpu[]> {
   const listed = await nvidiaSmi("--query-gpu=index,memory.total,memory.free");
   return listed === undefined ? amdGpus() : parseGpus(listed);
 }
 
-/** Bytes that these processes have of each GPU, by its index. NVIDIA alone tells; in a container its ids are the host's. */
+/**
+ * The bytes of these processes on each GPU, by its index. Only NVIDIA reports it. In a container its process ids are
+ * the host's.
+ */
 export async function gpuBytesOf(pids: readonly number[]): Promise<Map<number, number>> {
   const gpus = await nvidiaSmi("--query-gpu=index,uuid");
   const apps = gpus === undefined ? undefined : await nvidiaSmi("--query-compute-apps=gpu_uuid,pid,used_gpu_memory");
@@ -51,7 +54,7 @@ function rowsOf(text: string): string[][] {
   return lines.map((line) => line.split(",").map((cell) => cell.trim()));
 }
 
-/** What is no number, such as `[N/A]`, is nothing. */
+/** A cell without a number, such as `[N/A]`, counts as zero. */
 function mebibytes(cell: string | undefined): number {
   const amount = Number(cell);
   return Number.isFinite(amount) ? amount * 2 ** 20 : 0;

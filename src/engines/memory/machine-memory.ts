@@ -1,15 +1,18 @@
-// How much memory models may have where the configuration does not say: most of what this machine has.
+// The memory that models may use by default: most of what this machine has.
 import { readFileSync } from "node:fs";
 import { totalmem } from "node:os";
 import { type Amounts, gpuPool, ramPool } from "./amounts.ts";
 import { findGpus } from "./gpus.ts";
 
-/** The rest is for the gateway, the system and its cache of files. */
+/** The rest is for the gateway, the system and its file cache. */
 const ramPart = 0.8;
-/** Drivers and libraries take a little beside what each process counts. */
+/** Drivers and libraries take a little more than each process counts. */
 const gpuPart = 0.95;
 
-/** `withGpus`: whether the drivers are asked, which takes a moment. Gives part of the RAM of this machine, or of what its container may have, and of what is free of each GPU. */
+/**
+ * `withGpus` says whether to ask the drivers, which takes a moment. Returns part of the RAM of this machine or its
+ * container, and part of the free memory of each GPU.
+ */
 export async function machineMemory(withGpus: boolean): Promise<Amounts> {
   const gpus = withGpus ? await findGpus() : [];
   return {
@@ -18,7 +21,7 @@ export async function machineMemory(withGpus: boolean): Promise<Amounts> {
   };
 }
 
-/** Those of cgroup v2 and v1; `max`, and the huge number that stands for it, are none. */
+/** The limits of cgroup v2 and v1. `max`, and the huge number that stands for it, are no limits. */
 function containerLimits(): number[] {
   return ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"].flatMap((file) => {
     try {

@@ -1,41 +1,42 @@
-// Decides who gets memory now, who has to leave for that and who waits: a pure function of what is held and wanted.
+// Decides which models get memory now, which must leave for that and which wait: a pure function of what is held and
+// wanted.
 import { type Amounts, amountOf, difference, isGpu, poolsOf, sum } from "./amounts.ts";
 
-/** Memory that is set aside for one model, from before its process is started until that is gone. */
+/** Memory reserved for one model, from before its process starts until the process is gone. */
 export interface Held {
   readonly amounts: Amounts;
-  /** What it would still hold asleep; undefined: it cannot sleep, or does already. */
+  /** What it would still hold asleep. Undefined if it cannot sleep, or already does. */
   readonly asleep: Amounts | undefined;
   readonly state: "loading" | "loaded" | "leaving";
-  /** What stays held of one that leaves, as it goes to sleep. */
+  /** What a leaving model still holds once it sleeps. */
   readonly leavesBehind: Amounts;
   readonly pinned: boolean;
-  /** Monotonic milliseconds since when nothing is in flight; undefined: it works. */
+  /** Monotonic milliseconds since when nothing is running. Undefined while it works. */
   readonly idleSinceMs: number | undefined;
-  /** Monotonic milliseconds since when it takes requests, without having been asked to yield. */
+  /** Monotonic milliseconds since when it accepts requests without having been asked to yield. */
   readonly servesSinceMs: number;
   /** How long its loading took. */
   readonly loadMs: number;
 }
 
 export interface Wanted<H extends Held> {
-  /** On top of what `holder` holds. */
+  /** In addition to what `holder` holds. */
   readonly need: Amounts;
-  /** The one that is to wake; undefined: it is to be started. */
+  /** The model to wake. Undefined if it is to be started. */
   readonly holder: H | undefined;
 }
 
 export interface Plan<H extends Held, W extends Wanted<H>> {
   grants: W[];
-  /** What can never be granted, in which pool. */
+  /** Requests that can never be granted, with the pool. */
   refusals: { wanted: W; pool: string }[];
-  /** Idle ones that have to go now. */
+  /** Idle models that must leave now. */
   leaves: { held: H; to: Leaving }[];
-  /** Those that work and take nothing new until somebody else has had its turn. */
+  /** Working models that accept no new requests until another model has had its turn. */
   yields: Set<H>;
-  /** For each that waits, whose end or yielding it waits for. */
+  /** For each waiting request, the models that must end or yield first. */
   waits: Map<W, H[]>;
-  /** Monotonic milliseconds when it has to be looked again though nothing happened; undefined: not before it does. */
+  /** Monotonic milliseconds of the next plan if no event comes earlier. Undefined if only an event changes anything. */
   lookAgainMs: number | undefined;
 }
 
@@ -49,9 +50,9 @@ interface Step<H> {
 }
 
 /**
- * In order of arrival: whoever waits keeps its share of what is free, and nobody behind it gets what it is short of.
- * Idle ones leave for it, the one that is idle longest first; where that is not enough, those that work and have served
- * for as long as they took to load yield. Nobody leaves where that would not make room.
+ * Plans in order of arrival: each waiting request keeps its share of free memory, and later ones do not get what it
+ * lacks. Idle models leave for it, longest idle first. If that is not enough, working models yield that have served for
+ * as long as they took to load. No model leaves if that would not make enough room.
  */
 export function makePlan<H extends Held, W extends Wanted<H>>(
   totals: Amounts,
@@ -73,10 +74,10 @@ class Planning<H extends Held, W extends Wanted<H>> {
   readonly #helds: readonly H[];
   readonly #nowMs: number;
   readonly #loadingOn: Set<string>;
-  /** Pools that somebody who waits is short of. */
+  /** Pools that a waiting request lacks. */
   readonly #sought = new Set<string>();
   #free: Amounts;
-  /** That those who leave will give back. */
+  /** What leaving models will return. */
   #coming: Amounts = {};
 
   constructor(totals: Amounts, helds: readonly H[], nowMs: number) {
@@ -91,7 +92,7 @@ class Planning<H extends Held, W extends Wanted<H>> {
     this.#loadingOn = new Set(loading.flatMap(({ amounts }) => poolsOf(amounts).filter(isGpu)));
   }
 
-  /** Where more is held than there is, as when a process turned out larger than was thought, idle ones go. */
+  /** If more is held than there is, for example because a process was larger than expected, idle models leave. */
   shrink(): void {
     const over = Object.keys(this.#free).filter((pool) => amountOf(this.#free, pool) < 0);
     if (over.length === 0) return;
@@ -118,7 +119,7 @@ class Planning<H extends Held, W extends Wanted<H>> {
     }
     this.plan.waits.set(wanted, this.#inTheWay([...short, ...beside], wanted.holder));
     if (!behind && beside.length === 0) this.#makeRoom(wanted, short);
-    // Its share of what is free is kept for it.
+    // Its share of free memory is kept for it.
     for (const pool of short) this.#sought.add(pool);
     this.#free = difference(this.#free, Object.fromEntries(pools.map((pool) => [pool, kept(pool, need, short)])));
   }
@@ -143,12 +144,12 @@ class Planning<H extends Held, W extends Wanted<H>> {
     this.plan.lookAgainMs = Math.min(this.plan.lookAgainMs ?? Number.POSITIVE_INFINITY, ...times);
   }
 
-  /** At most half of the time goes into loading, however many models want the same memory. */
+  /** At most half of the time is spent on loading, however many models need the same memory. */
   #yieldsFromMs({ servesSinceMs, loadMs }: H): number {
     return servesSinceMs + loadMs;
   }
 
-  /** Sleep comes first, where it helps: it is over sooner. */
+  /** Sleep comes first if it helps, since it takes less time. */
   #idleSteps(short: readonly string[], except: H | undefined): Step<H>[] {
     const idle = this.#candidates(short, except)
       .filter(({ idleSinceMs }) => idleSinceMs !== undefined)
@@ -174,7 +175,7 @@ class Planning<H extends Held, W extends Wanted<H>> {
       .map((held) => ({ held, to: "gone", frees: held.amounts }));
   }
 
-  /** Beside one that is loaded on a GPU nothing is freed there: servers measure what is free while they start. */
+  /** While a model is loading on a GPU, nothing is freed there: servers measure free memory while they start. */
   #candidates(short: readonly string[], except: H | undefined): H[] {
     return this.#helds.filter(
       (held) =>
@@ -189,7 +190,7 @@ class Planning<H extends Held, W extends Wanted<H>> {
     );
   }
 
-  /** The steps that make room, none of them needless; undefined where all of them would not. */
+  /** The steps that make enough room, without needless ones. Undefined if all of them are not enough. */
   #enough(need: Amounts, short: readonly string[], steps: readonly Step<H>[]): Step<H>[] | undefined {
     const room = (taken: readonly Step<H>[]) => {
       const free = taken.reduce((left, { frees }) => sum(left, frees), sum(this.#free, this.#coming));
@@ -197,7 +198,7 @@ class Planning<H extends Held, W extends Wanted<H>> {
     };
     if (!room(steps)) return undefined;
     let taken = [...steps];
-    // Those that would go last are spared first.
+    // The steps that come last are dropped first.
     for (const step of steps.toReversed()) {
       const others = taken.filter((one) => one !== step);
       if (room(others)) taken = others;
@@ -226,7 +227,7 @@ function shortOf(need: Amounts, free: Amounts): string[] {
   return poolsOf(need).filter((pool) => amountOf(need, pool) > amountOf(free, pool));
 }
 
-/** What is short is sought by one alone, so that nothing of it has to be kept. */
+/** Only one request seeks a pool that is short, so nothing of it must be kept. */
 function kept(pool: string, need: Amounts, short: readonly string[]): number {
   return short.includes(pool) ? 0 : amountOf(need, pool);
 }
