@@ -1,37 +1,37 @@
-// The bytes of a connection that speaks another protocol from here on, both ways: what an upgrade hands over.
+// The bytes of an upgraded connection in both directions, in another protocol.
 
 export interface ByteChannel {
   /** Address of the peer, without its port. */
   readonly peer: string;
   /** Bytes that were written and that the kernel has not taken yet. */
   readonly unsentBytes: number;
-  /** Whether nothing can be written any more. */
+  /** Whether writing is no longer possible. */
   readonly closed: boolean;
-  /** Begins to give what comes, once; what was read before is given before it returns. */
+  /** Begins to deliver input; call it once. Bytes read earlier are delivered before it returns. */
   listen(listener: ByteChannelListener): void;
   /**
-   * Writes bytes. Those that the kernel does not take are copied: they may change afterwards. Does nothing once it is
-   * closed.
+   * Writes bytes. Those that the kernel does not take are copied, so they may change afterwards. Does nothing once it
+   * is closed.
    */
   write(bytes: Uint8Array): void;
-  /** Ends it after what was written; what still comes is thrown away. Harmless when closed. */
+  /** Ends it after the written bytes. Later input is discarded. Harmless on a closed channel. */
   end(): void;
-  /** Ends it at once. */
+  /** Ends it immediately. */
   terminate(): void;
 }
 
-/** One whose peer can be kept waiting. */
+/** A channel whose peer can be made to wait. */
 export interface PausableChannel extends ByteChannel {
-  /** After it, at most what was received already is given. */
+  /** After the call only bytes that were already received are delivered. */
   pause(): void;
   resume(): void;
 }
 
 export interface ByteChannelListener {
-  /** The bytes are the listener's own: they may be kept and changed. */
+  /** The listener owns the bytes, and may keep and change them. */
   data(bytes: Buffer): void;
-  /** All that was unsent is gone. */
+  /** All unsent bytes have left. */
   drained(): void;
-  /** Once, whoever ended it. */
+  /** Called once, whichever side ended it. */
   closed(): void;
 }

@@ -1,11 +1,12 @@
-// Takes a chunked body apart as its bytes come (RFC 9112, 7.1), strictly: extensions are checked and dropped, trailers checked and kept.
+// Decodes a chunked body as its bytes arrive (RFC 9112, 7.1), strictly: extensions are checked and dropped, trailers
+// checked and kept.
 import { type FieldLines, HeadError, isTokenByte, parseFieldLines } from "./head.ts";
 
 /** 48 bits: more than any body, and exact as a number. */
 const maxSizeDigits = 12;
-/** Most digits of a size that is read at once where its line is here: it is a number below 2^31. */
+/** The most digits of a size that is read at once if its line is here: it is a number below 2^31. */
 const maxQuickDigits = 7;
-/** Bytes of a chunk's line behind its size, and of all trailers. */
+/** Bytes of a chunk's line after its size, and of all trailers. */
 const maxExtensionBytes = 256;
 const maxTrailerBytes = 8 * 1024;
 
@@ -18,7 +19,7 @@ const space = 0x20;
 const tab = 0x09;
 
 export interface ChunkTaker {
-  /** A piece of the body lies in `bytes` from `start` to `end`. */
+  /** A piece of the body is in `bytes` from `start` to `end`. */
   chunkData(bytes: Buffer, start: number, end: number): void;
 }
 
@@ -28,9 +29,9 @@ export class ChunkedDecoder {
   #digits = 0;
   #extensionBytes = 0;
   #extensionNamed = false;
-  /** Bytes of the chunk at hand that are still to come. */
+  /** The missing bytes of the current chunk. */
   #left = 0;
-  /** Once it is done, where there are any. */
+  /** Set at the end, if there are any. */
   trailers: FieldLines | undefined;
   readonly #trailers: number[] = [];
 
@@ -44,9 +45,9 @@ export class ChunkedDecoder {
   }
 
   /**
-   * Takes `bytes` from `offset` on and tells `taker` where each piece of the body lies in them.
-   * Returns the offset behind what it took: all of it, or up to the end of the body where that is `done`. Throws a
-   * HeadError (400); the decoder is of no use after that.
+   * Reads `bytes` from `offset` on and tells `taker` where each piece of the body is. Returns the offset after the read
+   * bytes: all of them, or the end of the body if it is `done`. Throws a HeadError (400), after which the decoder is
+   * useless.
    */
   push(bytes: Buffer, offset: number, taker: ChunkTaker): number {
     let at = offset;
@@ -74,7 +75,7 @@ export class ChunkedDecoder {
     return end;
   }
 
-  /** The line end behind a chunk, where all of it is here. Returns the offset behind what it took. */
+  /** Reads the line end after a chunk, if all of it is here. Returns the offset after it. */
   #takeDataEnd(bytes: Uint8Array, start: number): number {
     if (start + 2 <= bytes.length && bytes[start] === carriageReturn && bytes[start + 1] === lineFeed) {
       this.#state = "size";
@@ -136,7 +137,7 @@ export class ChunkedDecoder {
       this.#state = "size_lf";
       return;
     }
-    // An extension has a name (RFC 9112, 7.1.1); what stands behind the name is of no interest.
+    // An extension has a name (RFC 9112, 7.1.1). The rest of it is ignored.
     if (byte !== space && byte !== tab) {
       if (!this.#extensionNamed && !isTokenByte(byte)) throw malformed();
       this.#extensionNamed = true;
@@ -152,7 +153,7 @@ export class ChunkedDecoder {
     this.#digits = 0;
   }
 
-  /** Ends at an empty line: CRLF at once, or behind the last of the trailers. */
+  /** Ends at an empty line: CRLF at once, or after the last trailer. */
   #takeTrailer(byte: number): void {
     const trailers = this.#trailers;
     const before = trailers.at(-1);
@@ -172,8 +173,8 @@ export class ChunkedDecoder {
 let sizeRead = 0;
 
 /**
- * The offset behind the line of a size alone, as most servers write it, where it is here with some bytes behind it; `start`
- * where it has to be taken byte by byte.
+ * Returns the offset after a line with only a size, as most servers write it, if it is here with some bytes after it.
+ * Returns `start` if the line must be read byte by byte.
  */
 function sizeLineEnd(bytes: Uint8Array, start: number): number {
   if (start + maxQuickDigits + 2 > bytes.length) return start;
@@ -190,8 +191,8 @@ function sizeLineEnd(bytes: Uint8Array, start: number): number {
 }
 
 /**
- * Start of the data of a chunk that begins at `start` and ends with `bytes`, two bytes behind its data; -1 where they
- * are anything else, or a chunk that has to be taken byte by byte.
+ * Returns the start of the data of a chunk that begins at `start` and ends with `bytes`, two bytes after its data.
+ * Returns -1 for anything else, or for a chunk that must be read byte by byte.
  */
 export function wholeChunkStart(bytes: Uint8Array, start: number): number {
   const dataStart = sizeLineEnd(bytes, start);

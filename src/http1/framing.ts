@@ -1,4 +1,5 @@
-// Says where the body of a message ends and whether its connection goes on, and refuses all that is in doubt (RFC 9112, 6 and 9.3).
+// Finds the end of a message's body and whether its connection continues, and refuses everything ambiguous (RFC 9112, 6
+// and 9.3).
 import { HeadError, type RequestHead, type ResponseHead } from "./head.ts";
 
 export type RequestFraming = { kind: "none" } | { kind: "length"; length: number } | { kind: "chunked" };
@@ -12,13 +13,13 @@ const close = { kind: "close" } as const;
 /** Nearly all requests name the same host, and comparing is cheaper than checking. */
 let lastHost = "";
 
-/** Throws a HeadError (400). Checks `Host` as well: a request is for exactly one. */
+/** Throws a HeadError (400). Also checks `Host`: a request must have exactly one. */
 export function requestFraming(head: RequestHead): RequestFraming {
   checkHost(head);
   return declaredFraming(head) ?? none;
 }
 
-/** Throws a HeadError. `method` is that of the request. */
+/** Throws a HeadError. `method` is the request's. */
 export function responseFraming(head: ResponseHead, method: string): ResponseFraming {
   const declared = declaredFraming(head);
   const { status } = head;
@@ -48,14 +49,14 @@ function declaredFraming(head: RequestHead | ResponseHead): RequestFraming | und
     throw new HeadError(400, "Content-Length and Transfer-Encoding must not be used together.");
   }
   if (head.version === "1.0") throw new HeadError(400, "Transfer-Encoding needs HTTP/1.1.");
-  // Repeated fields come joined as a list, which is no single coding either.
+  // Repeated fields arrive joined as a list, which is not a single coding either.
   if (encoding !== "chunked" && encoding.toLowerCase() !== "chunked") {
     throw new HeadError(400, "Transfer-Encoding must be chunked, once.");
   }
   return chunked;
 }
 
-/** Repeated fields come joined as a list, which is no number, be they equal or not. */
+/** Repeated fields arrive joined as a list, which is not a number, even if the values are equal. */
 function readLength(text: string): number {
   let length = text === "" || text.length > 16 ? Number.NaN : 0;
   for (let index = 0; index < text.length; index++) {
@@ -72,7 +73,7 @@ function checkHost(head: RequestHead): void {
     if (head.version === "1.1") throw new HeadError(400, "The header Host is missing.");
     return;
   }
-  // Repeated fields come joined by a comma, which no name of a host has.
+  // Repeated fields arrive joined by a comma, which no host name contains.
   if (host !== lastHost && !/^[\w.~%!$&'()*+;=[\]:-]*$/.test(host)) {
     throw new HeadError(400, "The header Host must be one name or address, with a port where needed.");
   }

@@ -1,4 +1,4 @@
-// Reads the heads of HTTP/1.1 messages, strictly: what two parsers might read in two ways is no head (RFC 9112, 2-5).
+// Reads the heads of HTTP/1.1 messages strictly: what two parsers might read differently is refused (RFC 9112, 2-5).
 import type { HeaderLines } from "./message.ts";
 
 export interface RequestHead {
@@ -18,7 +18,7 @@ export interface ResponseHead {
 
 export type HttpVersion = "1.0" | "1.1";
 
-/** A message that cannot be understood, with the status that a server answers it by; `message` is fit for the client. */
+/** An invalid message, with the status of the answer. `message` may be shown to the client. */
 export class HeadError extends Error {
   override readonly name = "HeadError";
   readonly status: number;
@@ -29,21 +29,21 @@ export class HeadError extends Error {
   }
 }
 
-/** A client that begins with HTTP/2 understands no answer in HTTP/1.1. */
+/** A client that begins with HTTP/2 does not understand an HTTP/1.1 answer. */
 export class Http2PrefaceError extends HeadError {
   constructor() {
     super(505, "HTTP/2 is not spoken here. Let the client use HTTP/1.1, or put a proxy that speaks HTTP/2 in front.");
   }
 }
 
-/** The same limit as in most servers; the bytes of a head are limited by whoever reads it. */
+/** The same limit as in most servers. The caller limits the bytes of a head. */
 export const maxFieldLines = 200;
 
-/** Indexed by byte: its lower case where it may stand in a token (RFC 9110, 5.6.2), else 0. */
+/** Indexed by byte: its lower case if a token may contain it (RFC 9110, 5.6.2), else 0. */
 const tokenBytes = new Uint8Array(256);
-/** Indexed by byte: 1 where it may stand in a field value (RFC 9110, 5.5). */
+/** Indexed by byte: 1 if a field value may contain it (RFC 9110, 5.5). */
 const valueBytes = new Uint8Array(256);
-/** Indexed by byte: 1 where it may stand in a request target. */
+/** Indexed by byte: 1 if a request target may contain it. */
 const targetBytes = new Uint8Array(256);
 for (let code = 0; code < 256; code++) {
   const character = String.fromCharCode(code);
@@ -59,14 +59,12 @@ const tab = 0x09;
 const colon = 0x3a;
 const slash = 0x2f;
 
-/**
- * The beginning of a client that speaks HTTP/2 without asking first (RFC 9113, 3.4), as far as it looks like a head.
- */
+/** The first bytes of a client that speaks HTTP/2 without asking (RFC 9113, 3.4), as far as they look like a head. */
 const http2Preface = "PRI * HTTP/2.0";
 
 /**
- * `text` is the head with one character for each byte (latin1), without the empty line that ends it. Throws a HeadError:
- * 400, 431 for too many fields, 505 for another version.
+ * `text` is the head with one character for each byte (latin1), without its final empty line. Throws a HeadError: 400,
+ * 431 for too many fields, 505 for another version.
  */
 export function parseRequestHead(text: string): RequestHead {
   let position = 0;
@@ -86,7 +84,7 @@ export function parseRequestHead(text: string): RequestHead {
   return { method, target, version, headers: readFields(text, position) };
 }
 
-/** Parses the head of a response like `parseRequestHead`; the phrase behind the status is dropped. */
+/** Parses the head of a response like `parseRequestHead`. The phrase after the status is ignored. */
 export function parseResponseHead(text: string): ResponseHead {
   const version = readVersion(text, 0, malformedStatusLine);
   const status = digitAt(text, 9) * 100 + digitAt(text, 10) * 10 + digitAt(text, 11);
@@ -102,10 +100,9 @@ export function parseResponseHead(text: string): ResponseHead {
 const responseStart = Buffer.from("HTTP/1.");
 
 /**
- * Checks a response whose head began at `start` and is not complete: throws a HeadError where it will never be one, as
- * nothing else would end the wait for the rest. What was looked through before ends at `searched`. RFC 9112, 2.2 lets a
- * recipient take LF alone for the end of a line; two that read the same bytes differently are worse than a server that
- * is refused.
+ * Checks an incomplete response whose head began at `start`. Throws a HeadError if it cannot become valid, since
+ * nothing else would end the wait for the rest. Bytes up to `searched` were checked before. RFC 9112, 2.2 allows a
+ * recipient to accept LF alone as a line end, but two readers that differ are worse than a refused server.
  */
 export function checkPartialResponse(bytes: Buffer, start: number, searched: number): void {
   const known = Math.min(responseStart.length, bytes.length - start);
@@ -119,7 +116,7 @@ export function checkPartialResponse(bytes: Buffer, start: number, searched: num
   }
 }
 
-/** `text` holds field lines alone, such as the trailers of a chunked body. Throws a HeadError. */
+/** `text` contains only field lines, such as the trailers of a chunked body. Throws a HeadError. */
 export function parseFieldLines(text: string): FieldLines {
   return readFields(`\r\n${text}`, 0);
 }
@@ -134,13 +131,13 @@ function readVersion(text: string, start: number, malformed: () => HeadError): H
   throw malformed();
 }
 
-/** Every field line with the CRLF before it, from `position` to the end. */
+/** Reads every field line with the CRLF before it, from `position` to the end. */
 function readFields(text: string, position: number): FieldLines {
   const offsets: number[] = [];
   const { length } = text;
   let at = position;
   while (at < length) {
-    // Whoever called has seen that CRLF stands here, and so has the loop below.
+    // The caller has seen CRLF here, and so has the loop below.
     const nameStart = at + 2;
     at = nameStart;
     while (at < length && tokenBytes[text.charCodeAt(at)] !== 0) at++;
@@ -159,14 +156,14 @@ function readFields(text: string, position: number): FieldLines {
   return new FieldLines(text, offsets);
 }
 
-/** Knows where each field lies, and takes out what it is asked for. */
+/** Knows the offsets of all fields, and extracts those that are requested. */
 export class FieldLines implements HeaderLines {
   readonly #text: string;
-  /** Start of each field's name, its end (the colon), end of the value. */
+  /** For each field the start of its name, the end of the name (the colon) and the end of the value. */
   readonly #offsets: readonly number[];
-  /** Values that were taken out, by the place in `#offsets` of their first line; undefined where they are not kept. */
+  /** Extracted values, by the index in `#offsets` of their first line. Undefined if they are not kept. */
   #values: Record<number, string> | undefined;
-  /** The Content-Length that stands in place of the text's. */
+  /** The Content-Length that replaces the one in the text. */
   #length: string | undefined;
 
   constructor(text: string, offsets: readonly number[]) {
@@ -188,12 +185,12 @@ export class FieldLines implements HeaderLines {
     return value;
   }
 
-  /** Keeps values, for heads that are asked for the same again and again. */
+  /** Keeps values, for heads whose fields are read repeatedly. */
   keepValues(): void {
     this.#values ??= {};
   }
 
-  /** The same fields but for Content-Length, which has one line. */
+  /** The same fields with another Content-Length, which has one line. */
   withLength(length: string): FieldLines {
     const fields = new FieldLines(this.#text, this.#offsets);
     fields.#values = this.#values;
@@ -213,7 +210,7 @@ export class FieldLines implements HeaderLines {
     return names;
   }
 
-  /** The lines as they came, each with its end, one character for each byte; but for those with a name in `without`. */
+  /** The lines as received, each with its line end, one character for each byte, except those named in `without`. */
   lines(without: ReadonlySet<string>): string {
     const offsets = this.#offsets;
     const text = this.#text;
@@ -261,7 +258,7 @@ export class FieldLines implements HeaderLines {
   }
 }
 
-/** Whether it may stand in a name (RFC 9110, 5.6.2). */
+/** Whether a name may contain it (RFC 9110, 5.6.2). */
 export function isTokenByte(byte: number): boolean {
   return tokenBytes[byte] !== 0;
 }
@@ -274,7 +271,7 @@ function isLineEnd(text: string, position: number): boolean {
   return text.charCodeAt(position) === carriageReturn && text.charCodeAt(position + 1) === lineFeed;
 }
 
-/** NaN where there is no digit, so that no comparison with the sum holds. */
+/** NaN if there is no digit, so that every comparison with the sum fails. */
 function digitAt(text: string, position: number): number {
   const digit = text.charCodeAt(position) - 0x30;
   return digit >= 0 && digit <= 9 ? digit : Number.NaN;

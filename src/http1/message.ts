@@ -7,7 +7,7 @@ import type { Cancellation } from "../base/cancellation.ts";
 import type { GatewayError } from "../base/errors.ts";
 import type { PausableChannel } from "./byte-channel.ts";
 
-/** Fields of a head in their order. Names are in lower case, here and where they are asked for. */
+/** Fields of a head in their order. Names are in lower case, also in calls. */
 export interface HeaderLines {
   /** Repeated fields are joined by `, ` (RFC 9110, 5.3). */
   get(name: string): string | null;
@@ -15,61 +15,63 @@ export interface HeaderLines {
   keys(): Iterable<string>;
 }
 
-/** Fields to send, each once; values have no control characters. */
+/** Fields to send, each once. Values have no control characters. */
 export type HeaderFields = Readonly<Record<string, string>>;
 
-/** Likewise, of an answer; what is undefined is not sent. */
+/** The same for an answer. Undefined fields are not sent. */
 export type AnswerFields = Readonly<Record<string, string | number | undefined>>;
 
-/** A request whose head is complete and valid; its body may still be on its way. */
+/** A request whose head is complete and valid. Its body may still arrive. */
 export interface IncomingRequest {
   readonly method: string;
   readonly version: "1.0" | "1.1";
-  /** The target as it was sent (RFC 9112, 3.2): origin form (`/v1/models?limit=1`), absolute form, or `*`. */
+  /** The target as sent (RFC 9112, 3.2): origin form (`/v1/models?limit=1`), absolute form, or `*`. */
   readonly target: string;
   readonly headers: HeaderLines;
   /** Address of the peer, without its port. */
   readonly peer: string;
-  /** Whether it has a body, were it of no bytes: a length other than 0 was announced, or it is sent in chunks. */
+  /** Whether it has a body, even an empty one: it has a length other than 0, or is sent in chunks. */
   readonly hasBody: boolean;
-  /** Whether all of the body was read; true where there is none. */
+  /** Whether the whole body was read. True without a body. */
   readonly bodyRead: boolean;
-  /** Whether nothing of the body is still on its way. */
+  /** Whether no part of the body is still to arrive. */
   readonly bodyIsHere: boolean;
-  /** The memoryAccount of the body, and of what of the answer is not taken; set before the body is read. */
+  /** The memory account of the body and of the part of the answer that is not taken. Set it before the body is read. */
   memoryAccount: MemoryAccount;
   /**
-   * All of the body; at once where it is here. Once. Throws, or rejects with, a RequestBodyError, or a GatewayError where
-   * its memoryAccount may hold no more. It counts as held until the request is over.
+   * The whole body, immediately if it is here. Call it once. Throws, or rejects with, a RequestBodyError, or a
+   * GatewayError if its memory account may hold no more. It counts as held until the request is over.
    */
   readBody(maxBytes: number): ByteSpan | Promise<ByteSpan>;
   /**
-   * The content of the body as it comes, instead of `readBody`, held on nobody's account: bytes are lent until the sink's
-   * `data` returns. Fails with a RequestBodyError; throws it where all of it is here, and too long.
+   * The content of the body as it arrives, instead of `readBody`, on no account: bytes are lent until the sink's `data`
+   * returns. Fails with a RequestBodyError, or throws it if the body is here completely and too long.
    */
   flowBody(maxBytes: number): BodySource;
-  /** Cancelled when the client leaves before the answer was sent, or the server is closed by force. */
+  /** Cancelled if the client leaves before the answer was sent, or if the server is forced to close. */
   readonly left: Cancellation;
-  /** Counts what is made of the body as held until the request is over, or gives the refusal. */
+  /** Counts what is made of the body as held until the request is over, or returns the refusal. */
   hold(bytes: number): GatewayError | undefined;
   /**
-   * `listener` is told once, when all of the answer is with the kernel or the connection has ended; at once where that
-   * has happened. For one listener, which must not throw.
+   * `listener` is called once, when the kernel has the whole answer or the connection has ended; immediately if that
+   * has happened. Only one listener, which must not throw.
    */
   onOver(listener: OverListener): void;
 }
 
-/** A request as the server gives it: it can also be passed on as it came, to another server that reads it in the same way. */
+/** A request as the server delivers it. It can also be passed on unchanged to another server that reads it alike. */
 export interface PassableRequest extends IncomingRequest {
-  /** The field lines as they came, each with its end, one character for each byte; but for those with a name in `without`. */
+  /**
+   * The field lines as received, each with its line end, one character for each byte, except those named in `without`.
+   */
   fieldLines(without: ReadonlySet<string>): string;
-  /** Whether the client waits for leave to send the body. */
+  /** Whether the client waits for permission to send the body. */
   readonly expectsContinue: boolean;
-  /** Gives that leave where it is waited for. */
+  /** Gives that permission if the client waits for it. */
   sendContinue(): void;
   /**
-   * The bytes of the body as they come, with the framing that they have on their way, instead of `readBody`. Whoever reads
-   * them watches their deadlines. What is no valid framing is given as well, and nothing behind it.
+   * The bytes of the body as they arrive, with their framing, instead of `readBody`. The reader watches their
+   * deadlines. Invalid framing is passed on too, and nothing after it.
    */
   passBody(): BodySource;
 }
@@ -79,20 +81,18 @@ export interface OverListener {
 }
 
 /**
- * Answers one request, once: by `send`, by `stream` or by `upgrade`. A body that was not read by then ends the connection behind the
- * answer, as does a field `connection: close`; framing fields are its own.
+ * Answers one request, once: by `send`, `stream` or `upgrade`. If the body was not read by then, the connection ends
+ * after the answer, as it does with a field `connection: close`. Framing fields are set here.
  */
 export interface Reply {
   readonly begun: boolean;
-  /** A body for HEAD, 204 or 304 is not sent, but counted. */
+  /** A body for HEAD, 204 or 304 is counted but not sent. */
   send(status: number, headers: AnswerFields, body: string | Uint8Array | Bytes): void;
-  /**
-   * In chunks where no `length` is given; else the body must have so many bytes, and one that ends before is broken off.
-   */
+  /** In chunks without `length`. Otherwise the body must have that many bytes, and a shorter one is broken off. */
   stream(status: number, headers: AnswerFields, length?: number): ClientStream;
   /**
-   * Answers 101 with a field `upgrade` among `headers`, and hands the connection over: the server counts it and cuts it
-   * when it is closed by force, but `stop` does not wait for it. Throws for a request with a body, of HTTP/1.0, or whose
+   * Answers 101 with an `upgrade` field in `headers` and hands the connection over. The server counts it and cuts it
+   * when forced to close, but `stop` does not wait for it. Throws for a request with a body, of HTTP/1.0, or whose
    * client has left.
    */
   upgrade(headers: AnswerFields): PausableChannel;

@@ -1,8 +1,8 @@
-// The line before each request that comes over a Unix socket: tells whose it is, where no client can say so itself.
+// The line before each request over a Unix socket. It names the request's client, which clients themselves cannot set.
 import { HeadError } from "./head.ts";
 
 const start = "PEER ";
-/** Longer than any address, its zone included. */
+/** Longer than any address with its zone. */
 export const maxPeerLineLength = 128;
 
 /** `peer`: as of an incoming request. */

@@ -1,4 +1,4 @@
-// One connection of the client: sends a request, reads its answer, and says whether another may follow on it.
+// One connection of the client: sends a request, reads its answer, and tells whether another may follow.
 import { closeSync, openSync } from "node:fs";
 import { devNull } from "node:os";
 import type { Socket } from "bun";
@@ -14,13 +14,13 @@ import { writePieces, writeRequest } from "./request-bytes.ts";
 import { RequestUpload, type UploadConnection } from "./request-upload.ts";
 import { ResponseReader } from "./response-reader.ts";
 
-/** The events of a connection that its pool is told. */
+/** The events of a connection, for its pool. */
 export interface ConnectionOwner {
-  /** Ready for another request; the server announced to keep it for `announcedMs`. */
+  /** Ready for another request. The server announced that it keeps it for `announcedMs`. */
   free(connection: ClientConnection, announcedMs: number | undefined): void;
-  /** Gone, or of no more use; told once. */
+  /** Gone, or useless. Called once. */
   gone(connection: ClientConnection): void;
-  /** The request was certainly not worked on: it may be sent again, on another connection. */
+  /** The request certainly was not worked on, so it may be sent again on another connection. */
   again(exchange: ClientExchange): void;
 }
 
@@ -37,23 +37,23 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
   #socket: Socket<ClientConnection> | undefined;
   #open = false;
   #gone = false;
-  /** Whether an answer was received on it before. */
+  /** Whether an earlier answer was received on it. */
   #reused = false;
   /** Bytes of the request that the kernel did not take yet. */
   #unsent: Uint8Array[] | undefined;
-  /** The part of the request that is sent as it comes. */
+  /** The part of the request that is sent as it arrives. */
   #upload: RequestUpload | undefined;
   #sentAny = false;
   #receivedAny = false;
   #paused = false;
-  /** Once much came in one go. */
+  /** Set once much arrived at one time. */
   #bulk: BulkInput | undefined;
-  /** The socket was closed while some of what came was still to be read. */
+  /** The socket was closed while received bytes were still unread. */
   #closedBehind: { error: Error | undefined } | undefined;
-  /** Bytes are being read: what is due next is known when they were. */
+  /** Bytes are being read. The next deadline is known after that. */
   #reading = false;
 
-  /** Made before it is open; `deadline` is for opening it. */
+  /** Created before the connection is open. `deadline` is for opening it. */
   constructor(owner: ConnectionOwner, exchange: ClientExchange, deadline: number) {
     this.#owner = owner;
     this.deadline = deadline;
@@ -64,30 +64,30 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
     return !(this.#open || this.#gone);
   }
 
-  /** May be written to, as far as one can know. */
+  /** May be written to, as far as is known. */
   get usable(): boolean {
     return this.#open && !this.#gone && this.#socket?.readyState === 1;
   }
 
-  /** There is a socket; nothing may be written yet. */
+  /** There is a socket, but nothing may be written yet. */
   attached(socket: Socket<ClientConnection>): void {
     this.#socket = socket;
     if (this.#gone) socket.terminate();
   }
 
-  /** The server is there and, with TLS, is who it should be. */
+  /** The server is there and, with TLS, is the right one. */
   opened(): void {
     const socket = this.#socket;
     if (!socket || this.#open || this.#gone) return;
     this.#open = true;
-    // The pool holds the process while a request is under way; an unused connection must not.
+    // The pool keeps the process alive during a request. An unused connection must not.
     socket.unref();
     socket.setNoDelay(true);
     if (this.exchange) this.#send(this.exchange);
     else this.#owner.free(this, undefined);
   }
 
-  /** Sends a request on a connection that is free. */
+  /** Sends a request on a free connection. */
   take(exchange: ClientExchange): void {
     this.#carry(exchange);
     this.#send(exchange);
@@ -142,11 +142,11 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
       const began = this.#reader.answer !== undefined;
       const complete = this.#reader.read(bytes, exchange);
       this.#reading = false;
-      // Whoever took the bytes may have cancelled.
+      // The taker of the bytes may have cancelled.
       if (this.exchange !== exchange) return;
       if (complete) this.#complete(exchange);
       else if (exchange.flowing) this.#heard(exchange);
-      // The answer has no taker yet: what came is held, and the rest stays with its sender.
+      // The answer has no taker yet: received bytes are held, and the rest stays with its sender.
       else if (began) this.pause();
       else if (this.#reader.answer) this.deadline = Number.POSITIVE_INFINITY;
     } catch (error) {
@@ -187,16 +187,16 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
   }
 
   sentInPart(error: unknown): void {
-    // What is passed on from a client: the server sees for itself that it is not complete, and may have something to say.
+    // For a request passed on from a client, the server sees that it is incomplete and may have an answer.
     if (this.exchange?.request?.content) this.#fail(error);
   }
 
   sentAll(): void {
-    // Nothing follows in a protocol that was switched to but the end.
+    // In a switched protocol only the end follows.
     if (this.#reader.answer?.head.status === 101 && !this.#unsent) this.#destroy();
   }
 
-  /** The socket is closed, by whomever. */
+  /** The socket is closed, by either side. */
   closed(error: Error | undefined): void {
     if (this.#gone) return;
     if (this.#bulk?.waits) {
@@ -242,7 +242,7 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
     if (!this.#bulk) return;
     const refusal = this.#bulk.stop(this.exchange?.memoryAccount ?? bufferedBytes.bounded);
     if (!refusal) return;
-    // Behind all that is at work on what came; whoever goes on by then holds nothing.
+    // After all current work on received bytes. Code that continues by then holds nothing.
     queueMicrotask(() => {
       if (this.#paused) this.#fail(refusal);
     });
@@ -258,12 +258,12 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
   }
 
   abandon(): void {
-    // A connection that is being opened is of use to the next request.
+    // A connection that is being opened can serve the next request.
     if (this.connecting) this.exchange = undefined;
     else this.#destroy();
   }
 
-  /** Ends it, and what is under way on it. */
+  /** Ends it with its running exchange. */
   shut(): void {
     this.#fail(this.#fault("closed", "the client was closed"));
   }
@@ -294,7 +294,7 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
     if (upload) this.upload(upload);
   }
 
-  /** The wait for an answer begins when all was sent, as far as anybody can see that. */
+  /** The wait for an answer begins once everything was sent, as far as that is visible. */
   #tookSome(): void {
     const { exchange } = this;
     if (exchange?.request?.content && !this.#reader.answer) this.deadline = monotonicMs() + exchange.firstByteTimeoutMs;
@@ -323,7 +323,7 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
     else exchange.fail(new ClientError("told", told, { answerBegan: true }));
   }
 
-  /** Whether the request may be sent again: none of it reached the server, or it does no harm to do it twice. */
+  /** Whether the request may be sent again: none of it reached the server, or sending it twice is harmless. */
   #mayRepeat(exchange: ClientExchange): boolean {
     if (!this.#reused || this.#receivedAny || exchange.retried || this.#upload) return false;
     return !this.#sentAny || repeatable.has(exchange.method);
@@ -358,7 +358,7 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
 
 function connectProblem(error: unknown): string {
   const code = (error as { code?: unknown } | null)?.code;
-  // Bun says so as well when there is no descriptor for the socket.
+  // Bun reports the same if there is no descriptor for the socket.
   if (code === "ECONNREFUSED" && !descriptorsLeft()) {
     return "no file descriptor is left for a connection; raise the limit of open files (ulimit -n)";
   }

@@ -1,4 +1,4 @@
-// One request of the client on its way: its answer is told, then pushed to whoever takes it.
+// One request of the client on its way: its answer is told, then pushed to its taker.
 
 import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
 import { bufferedBytes, type MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
@@ -9,23 +9,23 @@ import type { FieldLines, ResponseHead } from "../head.ts";
 import type { HeaderLines } from "../message.ts";
 import type { AnswerTimeouts, ClientErrorMap, PassedResponse, RequestContent } from "./client-contract.ts";
 
-/** A connection, or a place in the queue for one, that carries an exchange. */
+/** A connection that carries an exchange, or a place in the queue for one. */
 export interface Carrier {
-  /** Stops and goes on with reading. */
+  /** Pauses and resumes reading. */
   pause(): void;
   resume(): void;
-  /** Sends what `source` gives, in the protocol that was switched to. */
+  /** Sends what `source` delivers, in the switched protocol. */
   upload(source: BodySource): void;
-  /** Gives up the exchange, as nobody wants the rest. */
+  /** Gives up the exchange, since nobody wants the rest. */
   abandon(): void;
 }
 
 const noFields: HeaderLines = { get: () => null, has: () => false, keys: () => [] };
 
-/** It is its own response, and the body of that: one object of what each request needs. */
+/** The exchange is also its response and the response's body, to save objects for each request. */
 export class ClientExchange implements PassedResponse, BodySource {
   readonly response = new Deferred<PassedResponse>();
-  /** Status of the answer, once it is told. */
+  /** Status of the answer, once known. */
   status = 0;
   headers: HeaderLines = noFields;
   trailers: FieldLines | undefined;
@@ -34,23 +34,23 @@ export class ClientExchange implements PassedResponse, BodySource {
   readonly method: string;
   readonly idleTimeoutMs: number;
   readonly firstByteTimeoutMs: number;
-  /** Monotonic milliseconds at which the wait for the head is over. */
+  /** Monotonic milliseconds at which the wait for the head ends. */
   readonly answerBy: number;
-  /** The memoryAccount of what came while nobody takes it. */
+  /** The memory account of what arrives before it is taken. */
   readonly memoryAccount: MemoryAccount;
   readonly faultTrailer: string | undefined;
   /** It was sent a second time already. */
   retried = false;
-  /** The present carrier: a connection, or a place in the queue for one. */
+  /** The current carrier: a connection, or a place in the queue for one. */
   carrier: Carrier | undefined;
-  /** Let go of when an answer has begun. */
+  /** Released once an answer has begun. */
   #request: RequestContent | undefined;
   readonly #cancellation: Cancellation;
   readonly #errors: ClientErrorMap;
   #sink: BodySink | undefined;
-  /** Bytes that came before somebody took them. */
+  /** Bytes that arrived before they were taken. */
   #waiting: ByteSpan[] | undefined;
-  /** The outcome, where the exchange ended before somebody took the answer. */
+  /** The outcome, if the exchange ended before its answer was taken. */
   #outcome: { error?: unknown } | undefined;
   #over = false;
 
@@ -80,22 +80,22 @@ export class ClientExchange implements PassedResponse, BodySource {
     return this;
   }
 
-  /** The request to be sent behind the head; undefined once an answer has begun. */
+  /** The request to send after the head. Undefined once an answer has begun. */
   get request(): RequestContent | undefined {
     return this.#request;
   }
 
-  /** Whether somebody takes the body. */
+  /** Whether the body has a taker. */
   get flowing(): boolean {
     return this.#sink !== undefined;
   }
 
-  /** Whether nothing that comes is of use to anybody. */
+  /** Whether further bytes are useless. */
   get over(): boolean {
     return this.#over;
   }
 
-  /** Whoever made the head knows what it asks for. */
+  /** The code that made the head knows what it asks for. */
   get maySwitch(): boolean {
     return this.#request?.passed !== undefined;
   }
@@ -159,7 +159,7 @@ export class ClientExchange implements PassedResponse, BodySource {
     this.#sink = sink;
     const waiting = this.#waiting;
     this.#waiting = undefined;
-    // Before anything is given: its taker may pause.
+    // Before anything is delivered, since the taker may pause.
     this.carrier?.resume();
     if (waiting) for (const { buffer, start, end } of waiting) this.data(buffer, start, end);
     if (this.#outcome && !this.#over) {
@@ -188,7 +188,7 @@ export class ClientExchange implements PassedResponse, BodySource {
     this.#drop();
   }
 
-  /** While its answer is waited for. */
+  /** Cancelled while its answer is awaited. */
   cancelled(): void {
     if (!this.#request) return;
     this.#over = true;

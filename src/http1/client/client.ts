@@ -25,11 +25,11 @@ export interface Origin {
   /** Name or address; an IPv6 address without brackets. */
   hostname: string;
   port: number;
-  /** The address to connect to, in place of one that `hostname` is looked up for. */
+  /** The address to connect to, instead of looking up `hostname`. */
   address?: string;
-  /** Left out: no TLS. */
+  /** Left out for no TLS. */
   tls?: OriginTls;
-  /** Path of a Unix domain socket to connect to instead; `hostname` is then for the field Host alone. */
+  /** Path of a Unix domain socket to connect to instead. `hostname` is then only for the Host field. */
   unix?: string;
 }
 
@@ -56,11 +56,11 @@ export function originOf(url: URL, unix?: string): Origin {
 export interface Http1ClientOptions {
   /** Default 10,000. */
   maxConnections?: number;
-  /** Requests that wait for a connection; more are refused. Default 10,000. */
+  /** Requests that wait for a connection. More are refused. Default 10,000. */
   maxWaiting?: number;
-  /** Wait for a connection, TLS included. Default 10,000. */
+  /** Wait for a connection, including TLS. Default 10,000. */
   connectTimeoutMs?: number;
-  /** Milliseconds for which a connection may be unused where the server does not say. Default 4,000. */
+  /** How many milliseconds a connection may be unused if the server does not say. Default 4,000. */
   unusedTimeoutMs?: number;
   /** Default: the ClientError itself. */
   errors?: ClientErrorMap;
@@ -72,12 +72,14 @@ interface CommonHead {
   text: string;
 }
 
-/** Shorter than what common servers allow without telling (5 s): a request must not meet a closing connection. */
+/**
+ * Shorter than what common servers allow without saying so (5 s), since a request must not meet a closing connection.
+ */
 const defaultUnusedMs = 4_000;
 const maxUnusedMs = longLived.upstreamConnection.idleMs;
-/** Milliseconds that may pass between the server's clock and ours. */
+/** Milliseconds by which the server's clock and ours may differ. */
 const unusedMarginMs = 1_000;
-/** One timer watches all deadlines; they are kept to within this. */
+/** One timer watches all deadlines, with this accuracy. */
 const sweepIntervalMs = 50;
 const noTimeouts: AnswerTimeouts = {
   firstByteTimeoutMs: Number.POSITIVE_INFINITY,
@@ -93,9 +95,9 @@ export class Http1Client implements HttpClient, ConnectionOwner {
   readonly #unusedTimeoutMs: number;
   readonly #errors: ClientErrorMap;
   readonly #connections = new IndexedSet<ClientConnection>();
-  /** The one used last is at the end, and is used next: the others may go. */
+  /** The last used one is at the end and is used next, so the others may become idle. */
   readonly #free: ClientConnection[] = [];
-  /** Heads as they are sent, but for what every request has of its own. */
+  /** Heads as sent, without what differs for every request. */
   readonly #heads = new WeakMap<HeaderFields, CommonHead>();
   readonly #waiting: ClientExchange[] = [];
   #sweeper: ReturnType<typeof setInterval> | undefined;
@@ -114,13 +116,13 @@ export class Http1Client implements HttpClient, ConnectionOwner {
     this.#errors = options.errors ?? ((fault) => fault);
   }
 
-  /** Throws a TypeError where a field or the path has a control character: that is a fault of the caller. */
+  /** Throws a TypeError if a field or the path has a control character, which is the caller's fault. */
   send(request: ClientRequest, timeouts: AnswerTimeouts, cancellation: Cancellation): MaybePromise<ClientResponse> {
     if (cancellation.cancelled) return Promise.reject(cancellation.reason);
     return this.#begin(this.#headOf(request), request, timeouts, cancellation).response;
   }
 
-  /** Like `send`, for a request that came from elsewhere; both ends of it watch their own deadlines. */
+  /** Like `send`, for a request that came from elsewhere. Both of its ends watch their own deadlines. */
   pass(request: PassedRequest, cancellation: Cancellation): MaybePromise<PassedResponse> {
     if (cancellation.cancelled) return Promise.reject(cancellation.reason);
     return this.#begin(request.head, request, noTimeouts, cancellation).response;
@@ -163,7 +165,7 @@ export class Http1Client implements HttpClient, ConnectionOwner {
   }
 
   again(exchange: ClientExchange): void {
-    // Those that are free may be as stale as the one that failed.
+    // The free connections may be as stale as the one that failed.
     if (this.#connections.size < this.#maxConnections) this.#connect(exchange);
     else this.#wait(exchange);
   }
@@ -188,7 +190,7 @@ export class Http1Client implements HttpClient, ConnectionOwner {
     else this.#wait(exchange);
   }
 
-  /** The sweeper may be late: where the process was busy or stood still, the server may have closed meanwhile. */
+  /** The sweeper may be late: if the process was busy or stopped, the server may have closed meanwhile. */
   #serves(connection: ClientConnection, nowMs: number): boolean {
     if (connection.usable && connection.deadline > nowMs) return true;
     connection.shut();
@@ -221,7 +223,7 @@ export class Http1Client implements HttpClient, ConnectionOwner {
     const deadline = Math.min(exchange.answerBy, monotonicMs() + this.#connectTimeoutMs);
     const connection = new ClientConnection(this, exchange, deadline);
     this.#connections.add(connection);
-    // A sweep under way does not come by it any more.
+    // A running sweep does not reach it any more.
     if (!this.#holding) this.#hold();
     const common = {
       data: connection,
@@ -272,7 +274,7 @@ export class Http1Client implements HttpClient, ConnectionOwner {
 
   #sweep(): void {
     const now = monotonicMs();
-    // A request that is sent meanwhile, because something else came to nothing, holds it again.
+    // A request that is sent meanwhile, because another one failed, holds it again.
     this.#holding = false;
     let busy = false;
     for (const connection of this.#connections) {
@@ -281,7 +283,7 @@ export class Http1Client implements HttpClient, ConnectionOwner {
     }
     for (const exchange of this.#waiting.filter((each) => each.answerBy <= now)) {
       const index = this.#waiting.indexOf(exchange);
-      // Gone by what another's end made its owner do.
+      // Gone because the end of another made its owner act.
       if (index < 0) continue;
       this.#waiting.splice(index, 1);
       exchange.fail(new ClientError("first_byte_timeout", "no connection became free in time"));
@@ -301,8 +303,8 @@ function isUnreachable(error: unknown): boolean {
 }
 
 /**
- * Looks the name up again and tries its first address. Bun keeps an address for 30 s, also if connections to it fail, and a
- * server that moved would be away for as long.
+ * Looks the name up again and tries its first address. Bun keeps an address for 30 s even if connections to it fail, so
+ * a server that moved would be unreachable for that time.
  */
 async function openAnew(
   hostname: string,
@@ -351,7 +353,7 @@ const handlers: SocketHandler<ClientConnection> = {
 
 const tlsHandlers: SocketHandler<ClientConnection> = {
   ...handlers,
-  // Nothing may be written before the certificate is known to be right.
+  // Nothing may be written before the certificate is verified.
   open: (socket) => socket.data.attached(socket),
   handshake(socket, success, error) {
     if (success && !error && socket.authorized) socket.data.opened();

@@ -1,19 +1,19 @@
-// The meaning of a response's head: the response itself, its body, and how long its connection may be used again.
+// Interprets the head of a response: the response, its body, and how long its connection may be reused.
 import { keepsAlive, type ResponseFraming, responseFraming } from "../framing.ts";
 import type { ResponseHead } from "../head.ts";
 import type { ReadHead } from "../server/known-head.ts";
 
-/** Values in place of the length of a body. */
+/** Values instead of the length of a body. */
 export const inChunks = -1;
 export const untilClosed = -2;
 
 export class ReadResponse implements ReadHead<ReadResponse> {
   readonly head: ResponseHead;
-  /** Bytes of the body, or one of the above. 0: there is none. */
+  /** Bytes of the body, or one of the values above. 0 without a body. */
   readonly bodyLength: number;
   /** Whether the server said that another answer may follow. */
   readonly keepsConnection: boolean;
-  /** Milliseconds for which the server keeps an unused connection, where it says so. */
+  /** How many milliseconds the server keeps an unused connection, if it says so. */
   readonly announcedMs: number | undefined;
 
   constructor(head: ResponseHead, bodyLength: number, keepsConnection: boolean, announcedMs: number | undefined) {
@@ -47,7 +47,7 @@ function bodyLengthOf(framing: ResponseFraming): number {
   return framing.kind === "close" ? untilClosed : 0;
 }
 
-/** Whether its body is as its head says, whatever the request was (RFC 9112, 6.3). */
+/** Whether the body is as its head says, whatever the request was (RFC 9112, 6.3). */
 export function tellsItsBody({ head }: ReadResponse): boolean {
   return head.status !== 204 && head.status !== 304;
 }

@@ -1,4 +1,4 @@
-// Puts a request into one write: its head and its body, in a buffer that is used again for the next.
+// Writes a request, head and body, with one call, through a buffer that is reused for the next.
 import type { Socket } from "bun";
 import { ByteSpan, type Bytes } from "../../base/bytes/byte-span.ts";
 import { putDigits } from "../../base/bytes/put-digits.ts";
@@ -6,23 +6,23 @@ import type { ClientRequest } from "./client-contract.ts";
 
 /** Larger than nearly every request. */
 const scratch = Buffer.allocUnsafeSlow(64 * 1024);
-/** The beginning of the scratch buffer, up to the body's length: the next request mostly has all of it but the id. */
+/** The beginning of the scratch buffer, up to the body's length: the next request usually differs only in its id. */
 const kept = { head: "", idLength: -1 };
 const [carriageReturn, lineFeed] = [0x0d, 0x0a];
-/** More than the fields take that are written here, beside the request id. */
+/** More than the fields that are written here, except the request id. */
 const ownFieldsRoom = 128;
 
 export type RequestParts = Pick<ClientRequest, "requestId" | "body" | "content">;
 
-/** `sent` is what the kernel took (-1: the socket is closed), `unsent` the rest, which is the caller's to send. */
+/** `sent` is what the kernel took (-1 if the socket is closed), `unsent` the rest, which the caller must send. */
 export interface WrittenInPart {
   sent: number;
   unsent: Uint8Array[];
 }
 
 /**
- * `head`: the request line and the fields that many requests have in common; ASCII, as is the request's id. Undefined:
- * the kernel took all of it.
+ * `head` is the request line and the fields that many requests share, in ASCII, as is the request's id. Undefined if
+ * the kernel took everything.
  */
 export function writeRequest(socket: Socket<unknown>, head: string, parts: RequestParts): WrittenInPart | undefined {
   const { requestId, body, content } = parts;
@@ -49,7 +49,7 @@ export function writeRequest(socket: Socket<unknown>, head: string, parts: Reque
   };
 }
 
-/** A body of megabytes is not copied to be put behind its head, nor to be kept until the server takes it. */
+/** A body of megabytes is not copied, neither to follow its head nor to be kept until the server takes it. */
 function writeLarge(
   socket: Socket<unknown>,
   head: string,
@@ -59,7 +59,7 @@ function writeLarge(
   const headRoom = head.length + (requestId?.length ?? 0) + ownFieldsRoom;
   const buffer = headRoom <= scratch.byteLength ? scratch : Buffer.allocUnsafe(headRoom);
   let length = putHead(buffer, head, requestId, body.length);
-  // Sends along as much of the body as there is room for.
+  // Sends as much of the body along as there is room for.
   const rest = body.pieces;
   for (let piece = rest[0]; piece && length < buffer.byteLength; piece = rest[0]) {
     const part = piece.subarray(0, buffer.byteLength - length);
@@ -71,12 +71,12 @@ function writeLarge(
   const first = socket.write(buffer, 0, length);
   if (first < length)
     return { sent: first, unsent: [Buffer.from(buffer.subarray(Math.max(0, first), length)), ...rest] };
-  // Closed between the two: its end is told by its event, and it stays true that some of the request was sent.
+  // Closed between the two writes: its event reports the end, and some of the request was sent.
   const more = writePieces(socket, rest);
   return rest.length === 0 ? undefined : { sent: length + more, unsent: rest };
 }
 
-/** Takes from `pieces` what the kernel took, and gives how many bytes that were. */
+/** Removes from `pieces` what the kernel took, and returns the number of those bytes. */
 export function writePieces(socket: Socket<unknown>, pieces: Uint8Array[]): number {
   let sent = 0;
   for (let piece = pieces[0]; piece; piece = pieces[0]) {
@@ -95,7 +95,7 @@ function lengthOf(body: string | Bytes | undefined): number | undefined {
   return typeof body === "string" ? Buffer.byteLength(body) : body?.length;
 }
 
-/** Gives the length of the head, with the empty line that ends it. */
+/** Returns the length of the head, including its final empty line. */
 function putHead(buffer: Buffer, head: string, requestId: string | undefined, bodyLength: number | undefined): number {
   const idLength = requestId?.length ?? -1;
   let at = head.length;
@@ -118,7 +118,7 @@ function putHead(buffer: Buffer, head: string, requestId: string | undefined, bo
     buffer[at++] = carriageReturn;
     buffer[at++] = lineFeed;
   } else {
-    // The head is overwritten here, and so no longer kept.
+    // The head is overwritten here, so it is no longer kept.
     kept.head = "";
   }
   buffer[at++] = carriageReturn;

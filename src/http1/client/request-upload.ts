@@ -1,14 +1,14 @@
-// What a request sends behind its head as it comes: its body, or, once its protocol was switched, all that its client says.
+// What a request sends after its head as it arrives: its body, or all that its client says after a protocol switch.
 import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
 
 /** The members of its connection that an upload needs. */
 export interface UploadConnection {
-  /** Whether the kernel took all of it; the rest is kept, and `drained` is called when it is gone. */
+  /** Returns whether the kernel took all bytes. The rest is kept, and `drained` is called once it is gone. */
   sendMore(bytes: Buffer): boolean;
-  /** Nothing follows what was sent. */
+  /** No more bytes follow. */
   sentAll(): void;
-  /** The rest will not come. */
+  /** The rest will not arrive. */
   sentInPart(error: unknown): void;
 }
 

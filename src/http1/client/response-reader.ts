@@ -1,4 +1,4 @@
-// Reads the answers that come over one connection: interim ones are skipped, bodies are given as they come.
+// Reads the answers on one connection: skips interim ones, and delivers bodies as they arrive.
 import { ChunkedDecoder, type ChunkTaker, wholeChunkStart } from "../chunked.ts";
 import { checkPartialResponse, type FieldLines, HeadError, parseResponseHead, type ResponseHead } from "../head.ts";
 import { HeadMemory, SharedHeads } from "../server/known-head.ts";
@@ -8,7 +8,7 @@ export interface ResponseTaker {
   /** Method of the request that is answered. */
   readonly method: string;
   answered(head: ResponseHead): void;
-  /** Whether it asked for another protocol, and gets what is said in that as a body. */
+  /** Whether it asked for another protocol, whose bytes are delivered as a body. */
   readonly maySwitch?: boolean;
   /** The server asks for the body of the request. */
   continued?(): void;
@@ -16,29 +16,29 @@ export interface ResponseTaker {
   data(bytes: Buffer, start: number, end: number): void;
 }
 
-/** The end of a head as bytes: a text would be made into bytes at each search. */
+/** The end of a head as bytes, since each search would convert a text. */
 const emptyLine = Buffer.from("\r\n\r\n");
-/** Most bytes of the heads of an answer, interim ones included. */
+/** The most bytes of an answer's heads, including interim ones. */
 const maxHeadBytes = 64 * 1024;
 const sharedHeads = new SharedHeads<ReadResponse>();
 
 export class ResponseReader implements ChunkTaker {
-  /** The answer at hand, once its head is complete. */
+  /** The current answer, once its head is complete. */
   answer: ReadResponse | undefined;
-  /** Whether bytes came behind the end of the answer. */
+  /** Whether bytes arrived after the end of the answer. */
   overrun = false;
-  /** Beginning of a head whose end did not come yet; the buffer may have room behind it. */
+  /** The beginning of an incomplete head. The buffer may have room after it. */
   #partial: Buffer | undefined;
   #partialLength = 0;
   #headBytes = 0;
   readonly #heads = new HeadMemory(sharedHeads, maxHeadBytes);
-  /** Bytes of the body that are still to come, where its length is known. */
+  /** Missing bytes of a body of known length. */
   #left = 0;
-  /** The decoder of what is not one whole chunk, such as the last chunk, which has no data; made when that comes. */
+  /** Decodes everything except single whole chunks, such as the last chunk, which has no data. Created when needed. */
   #chunks: ChunkedDecoder | undefined;
   /** The body comes in chunks, and the next byte is the first one of a chunk. */
   #betweenChunks = false;
-  /** Place in the bytes at hand of the body that came in chunks. */
+  /** Place of the chunked body in the current bytes. */
   #start = 0;
   #end = 0;
 
@@ -47,14 +47,15 @@ export class ResponseReader implements ChunkTaker {
     return this.answer?.bodyLength === untilClosed;
   }
 
-  /** The trailers of an answer that is complete; undefined where there are none. */
+  /** The trailers of a complete answer, if any. */
   get trailers(): FieldLines | undefined {
     return this.#chunks?.trailers;
   }
 
   /**
-   * True: the answer is complete, and the next bytes are of another. Throws a HeadError; what came before the fault was
-   * given. The bytes are its own from here on: a body in chunks is moved together in them.
+   * Returns true if the answer is complete and the next bytes belong to another. Throws a HeadError; bytes before the
+   * fault were delivered. The reader owns the bytes from here on, and moves the pieces of a chunked body together in
+   * them.
    */
   read(bytes: Buffer, taker: ResponseTaker): boolean {
     if (this.answer) return this.#readBody(bytes, 0, taker);
@@ -68,7 +69,7 @@ export class ResponseReader implements ChunkTaker {
     this.#headBytes = 0;
   }
 
-  /** Whether some of its heads is here. */
+  /** Whether part of a head is here. */
   get #isBegun(): boolean {
     return this.#partial !== undefined || this.#headBytes > 0;
   }
@@ -76,7 +77,7 @@ export class ResponseReader implements ChunkTaker {
   #readHead(chunk: Buffer, taker: ResponseTaker): boolean {
     const bytes = this.#joined(chunk);
     let start = 0;
-    // What was searched before holds no end of a head, but perhaps the beginning of one.
+    // The bytes searched before contain no end of a head, but perhaps the beginning of one.
     let from = Math.max(0, bytes.byteLength - chunk.byteLength - 3);
     for (;;) {
       const end = bytes.indexOf(emptyLine, from);
@@ -106,13 +107,13 @@ export class ResponseReader implements ChunkTaker {
     }
   }
 
-  /** The chunk with what came of the head before. */
+  /** The chunk with the earlier bytes of the head. */
   #joined(chunk: Buffer): Buffer {
     const partial = this.#partial;
     if (!partial) return chunk;
     const length = this.#partialLength + chunk.byteLength;
     let whole = partial;
-    // Doubled, so that a head which comes byte by byte costs no more than its length.
+    // Doubled, so that a head that arrives byte by byte costs only in proportion to its length.
     if (length > partial.byteLength) {
       whole = Buffer.allocUnsafeSlow(2 * length);
       partial.copy(whole, 0, 0, this.#partialLength);
@@ -142,7 +143,7 @@ export class ResponseReader implements ChunkTaker {
     let end = bytes.byteLength;
     let complete = false;
     if (this.#betweenChunks) {
-      // The head came alone, its body comes later.
+      // The head arrived without its body.
       if (offset === end) return false;
       const start = wholeChunkStart(bytes, offset);
       if (start >= 0) {
@@ -164,7 +165,7 @@ export class ResponseReader implements ChunkTaker {
     } else if (this.endsWithConnection) {
       if (end > offset) taker.data(bytes, offset, end);
     } else {
-      // No body is one of no bytes.
+      // No body counts as a body of no bytes.
       end = Math.min(end, offset + this.#left);
       this.#left -= end - offset;
       complete = this.#left === 0;

@@ -1,4 +1,4 @@
-// The body of a request that comes in several pieces: a small window of it until it is asked for, then all of it.
+// A request body in several pieces: a small window of it until it is requested, then all of it.
 import type { BodySink } from "../../base/bytes/body-source.ts";
 import { ByteSpan, noBytes } from "../../base/bytes/byte-span.ts";
 import { freeBytes } from "../../base/bytes/free-bytes.ts";
@@ -7,38 +7,36 @@ import { ChunkedDecoder, type ChunkTaker } from "../chunked.ts";
 import { HeadError } from "../head.ts";
 import { type BodyFault, RequestBodyError } from "../message.ts";
 
-/** The least by which a body grows, so that one of many small pieces is not copied for each. */
+/** The smallest growth of a body's buffer, so that many small pieces are not copied for each. */
 const minGrowthBytes = 16 * 1024;
-/**
- * Bytes of a body from which all of its declared length is set aside. The system gives that memory as it is written to.
- */
+/** From this size on, the whole declared length is allocated. The system provides that memory as it is written. */
 const believedFromBytes = 128 * 1024;
 
-/** The memoryAccount of a body's bytes. */
+/** The memory account of a body's bytes. */
 export interface BodyHolder {
-  /** Takes so many more, or gives the refusal. Fewer than none are given back. */
+  /** Takes this many more bytes, or returns the refusal. A negative number returns bytes. */
   hold(bytes: number): GatewayError | undefined;
 }
 
 export class ConnectionBody implements ChunkTaker {
   readonly #windowBytes: number;
-  /** Undefined where the length was declared. */
+  /** Undefined if the length was declared. */
   readonly #decoder: ChunkedDecoder | undefined;
-  /** Bytes of a declared length that are still to come. */
+  /** The missing bytes of a declared length. */
   #left: number;
   #held: ByteSpan = noBytes;
-  /** A body in chunks as it came, for whoever passes it on with its framing; until somebody asks for it. */
+  /** A chunked body as it arrived, until it is requested, for a taker that passes it on with its framing. */
   #raw: ByteSpan[] | undefined;
-  /** Takes what comes as it is, in place of what is held here. */
+  /** Receives the raw bytes as they arrive; they are not held here. */
   #sink: BodySink | undefined;
-  /** Likewise, without the framing. */
+  /** The same, without the framing. */
   #reader: BodySink | undefined;
   #flowedBytes = 0;
   #isStopped = false;
-  /** Size of the buffer that holds it, where that is ours. */
+  /** The size of the buffer, if it is ours. */
   #room = 0;
   #memoryAccount: BodyHolder | undefined;
-  /** Bytes of which its memoryAccount knows. */
+  /** Bytes that its memory account knows of. */
   #countedBytes = 0;
   #receivedBytes = 0;
   #complete = false;
@@ -59,17 +57,17 @@ export class ConnectionBody implements ChunkTaker {
     return this.#complete;
   }
 
-  /** Whether nothing that was pushed is referred to any more: it is in a buffer of its own, or its taker has copied it. */
+  /** Whether no pushed bytes are referenced any more: they are in our buffer, or the taker has copied them. */
   get isCopied(): boolean {
     return this.#reader !== undefined || (this.#room > 0 && this.#raw === undefined && this.#sink === undefined);
   }
 
-  /** Whether somebody waits for the rest. */
+  /** Whether a reader waits for the rest. */
   get awaited(): boolean {
     return this.#resolve !== undefined || this.isFlowing;
   }
 
-  /** Whether it goes to somebody as it comes, and is held by nobody here. */
+  /** Whether it is passed on as it arrives and not held here. */
   get isFlowing(): boolean {
     return this.#reader !== undefined && !this.#complete;
   }
@@ -85,7 +83,7 @@ export class ConnectionBody implements ChunkTaker {
     return !this.awaited && this.#heldBytes > this.#windowBytes;
   }
 
-  /** Held on nobody's account, as nobody has asked for it yet. */
+  /** The bytes on no account, since nobody has requested the body yet. */
   get unaskedBytes(): number {
     return this.#memoryAccount ? 0 : this.#heldBytes;
   }
@@ -95,7 +93,7 @@ export class ConnectionBody implements ChunkTaker {
     return this.#receivedBytes;
   }
 
-  /** Takes what belongs to the body from `offset` on; returns the offset behind it. */
+  /** Takes the bytes of the body from `offset` on, and returns the offset after it. */
   push(bytes: Buffer, offset: number): number {
     if (this.#fault) return bytes.length;
     let end: number;
@@ -129,7 +127,7 @@ export class ConnectionBody implements ChunkTaker {
     this.#append(new ByteSpan(bytes, start, end));
   }
 
-  /** Gives `sink` all of it as it comes, its framing included, instead of reading it. Once. */
+  /** Passes the whole body to `sink` as it arrives, framing included, instead of reading it. Call it once. */
   passTo(sink: BodySink): void {
     const came = this.#raw ?? [this.#held];
     this.#letGo();
@@ -141,8 +139,8 @@ export class ConnectionBody implements ChunkTaker {
   }
 
   /**
-   * Gives `reader` its content as it comes, instead of reading it: bytes are lent until `data` returns. It fails with a
-   * RequestBodyError, of more than `maxBytes` as well. Once.
+   * Passes the content to `reader` as it arrives, instead of reading it. Bytes are lent until `data` returns. Fails
+   * with a RequestBodyError, also beyond `maxBytes`. Call it once.
    */
   flowTo(reader: BodySink, maxBytes: number): void {
     this.#raw = undefined;
@@ -160,13 +158,13 @@ export class ConnectionBody implements ChunkTaker {
     if (this.#complete && !this.#fault) this.#endSoon();
   }
 
-  /** Behind the work on what came: whoever answers now ends the request in the middle of that. */
+  /** After the current work on the received bytes, since an immediate answer would end the request within it. */
   #endSoon(): void {
     const reader = this.#reader;
     if (reader) queueMicrotask(() => reader.end());
   }
 
-  /** While it is passed on: nothing more of it is to be read from the connection until `go`. */
+  /** While it is passed on: the connection reads no more of it until `go`. */
   stop(): void {
     this.#isStopped = true;
   }
@@ -175,13 +173,13 @@ export class ConnectionBody implements ChunkTaker {
     this.#isStopped = false;
   }
 
-  /** Tells `memoryAccount` from now on of what is held. */
+  /** From now on `memoryAccount` counts the held bytes. */
   heldBy(memoryAccount: BodyHolder): void {
     this.#memoryAccount = memoryAccount;
     this.#count(this.#room > 0 ? this.#room : this.#held.length);
   }
 
-  /** Throws, or rejects with, a RequestBodyError, or the refusal of its memoryAccount. Once. */
+  /** Throws, or rejects with, a RequestBodyError or the refusal of its memory account. Call it once. */
   read(maxBytes: number): ByteSpan | Promise<ByteSpan> {
     this.#raw = undefined;
     if (this.#fault) throw this.#fault;
@@ -196,15 +194,15 @@ export class ConnectionBody implements ChunkTaker {
     });
   }
 
-  /** Ends the body: nothing more of it will come, or be taken. */
+  /** Ends the body: no more of it arrives or is taken. */
   fail(fault: BodyFault, message: string): void {
     if (!this.#complete) this.#fail(new RequestBodyError(fault, message));
   }
 
-  /** A declared length for which there is no room now is refused before more of it is read. */
+  /** A declared length without room for it is refused before more is read. */
   #refuseEarly(): void {
     const memoryAccount = this.#memoryAccount;
-    // The room that was set aside for what came may have a place for the rest already.
+    // The allocated buffer may already have room for the rest.
     const more = this.#held.length + this.#left - this.#countedBytes;
     if (!memoryAccount || this.#left === 0 || more <= 0) return;
     const refusal = memoryAccount.hold(more);
@@ -235,7 +233,7 @@ export class ConnectionBody implements ChunkTaker {
     this.#reader?.fail(error);
   }
 
-  /** A body in chunks that nobody asked for is kept as it came as well: that is seldom much more than its content. */
+  /** A chunked body that nobody requested is also kept raw, which is seldom much more than its content. */
   get #heldBytes(): number {
     return this.#raw ? this.#receivedBytes : this.#held.length;
   }
@@ -273,7 +271,7 @@ export class ConnectionBody implements ChunkTaker {
       return;
     }
     if (this.#held.length === 0) {
-      // The only piece needs no copy, and is not ours to write behind.
+      // The only piece needs no copy, and we must not write after it.
       this.#held = piece;
       this.#count(length);
       return;
@@ -285,9 +283,9 @@ export class ConnectionBody implements ChunkTaker {
   }
 
   /**
-   * A larger buffer that begins with what is held. A declared length is believed once some of it has come: memory grows
-   * with that, and what is copied again and again is memory, too, until it is collected. Undefined where its memoryAccount may
-   * hold no more.
+   * Returns a larger buffer that begins with the held bytes. A declared length is trusted once part of it has arrived:
+   * memory grows with the arrived bytes, and repeated copies are memory too until they are collected. Undefined if the
+   * memory account may hold no more.
    */
   #grown(length: number): Buffer | undefined {
     const doubled = Math.min(Math.max(length, 2 * this.#held.length, minGrowthBytes), this.#maxBytes);
@@ -298,18 +296,18 @@ export class ConnectionBody implements ChunkTaker {
     if (this.#fault) return undefined;
     const buffer = Buffer.allocUnsafeSlow(room);
     this.#held.copyTo(buffer, 0);
-    // The first piece of a declared length is the last that anybody looks for in its read of the socket.
+    // The read of the socket needs the first piece of a declared length no more.
     if (this.#room > 0 || !this.#decoder) freeBytes(this.#held.buffer);
     this.#room = room;
     return buffer;
   }
 
-  /** Frees the buffer, where that is ours. */
+  /** Frees the buffer if it is ours. */
   #freeOwn(): void {
     if (this.#room > 0) freeBytes(this.#held.buffer);
   }
 
-  /** Gives away what came so far: its buffer is not ours to free any more. */
+  /** Returns the received bytes. We must not free their buffer any more. */
   #letGo(): ByteSpan {
     this.#room = 0;
     return this.#take();

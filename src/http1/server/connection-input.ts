@@ -1,4 +1,5 @@
-// The bytes of a connection that belong to no request yet: takes requests out of them, refuses early what will never be one.
+// The bytes of a connection that belong to no request yet: reads requests from them, and refuses early what cannot
+// become one.
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { HeadError, isTokenByte } from "../head.ts";
 import { maxPeerLineLength, noPeerLine, readPeerLine } from "../peer-line.ts";
@@ -10,20 +11,20 @@ import type { Http1Limits } from "./server-limits.ts";
 const sharedHeads = new SharedHeads<ReadRequest>();
 
 export class ConnectionInput {
-  /** Body of the request that was taken last: undefined where there is none, bytes where all of it is here. */
+  /** The body of the last request: undefined if none, bytes if it is complete. */
   body: ByteSpan | ConnectionBody | undefined;
-  /** The peer that the line before the next request tells, where there is such a line and it is here. */
+  /** The peer from the line before the next request, if there is such a line and it has arrived. */
   peer: string | undefined;
   readonly #limits: Http1Limits;
   readonly #tellsPeers: boolean;
   #bytes: Buffer | undefined;
-  /** A buffer of ours, in whose beginning several pieces were joined. */
+  /** Our own buffer, in which several pieces were joined. */
   #own: Buffer | undefined;
-  /** Bytes that were searched for the end of a head. */
+  /** The bytes that were searched for the end of a head. */
   #searchedBytes = 0;
   readonly #heads: HeadMemory<ReadRequest>;
 
-  /** `tellsPeers`: a line before each request says whose it is. */
+  /** `tellsPeers`: a line before each request names its peer. */
   constructor(limits: Http1Limits, tellsPeers = false) {
     this.#limits = limits;
     this.#tellsPeers = tellsPeers;
@@ -34,7 +35,7 @@ export class ConnectionInput {
     return this.#bytes === undefined ? 0 : this.#bytes.length;
   }
 
-  /** Whether a part of a head was looked at, and the rest is waited for. */
+  /** Whether part of a head was read and the rest is awaited. */
   get partial(): boolean {
     return this.#searchedBytes > 0;
   }
@@ -45,8 +46,8 @@ export class ConnectionInput {
   }
 
   /**
-   * Behind what is held, where there is room; else in twice the room, so that what comes byte by byte is not copied for each.
-   * What was given away of it lies before that and stays as it is.
+   * Appends to the held bytes if there is room, or else in a buffer of twice the size, so that single bytes are not
+   * copied for each. Bytes returned earlier are before that and do not change.
    */
   #joined(held: Buffer, more: Buffer): Buffer {
     const own = this.#own;
@@ -64,7 +65,7 @@ export class ConnectionInput {
     return this.#own.subarray(0, length);
   }
 
-  /** Gives away what is here. */
+  /** Returns the remaining bytes and keeps none. */
   rest(): Buffer | undefined {
     const bytes = this.#bytes;
     this.clear();
@@ -77,7 +78,7 @@ export class ConnectionInput {
     this.#searchedBytes = 0;
   }
 
-  /** The head of the next request, and `body`; undefined while it is not complete. Throws a HeadError. */
+  /** Returns the head of the next request and sets `body`. Undefined while it is incomplete. Throws a HeadError. */
   take(): ReadRequest | undefined {
     if (this.#tellsPeers) this.peer ??= this.#takePeer();
     const bytes = this.#bytes;
@@ -87,12 +88,12 @@ export class ConnectionInput {
       this.#takeBody(bytes, this.#heads.bodyStart, known.bodyLength);
       return known;
     }
-    // An empty line before a request is forgiven, as RFC 9112, 2.2 asks for.
+    // An empty line before a request is allowed, as RFC 9112, 2.2 requires.
     const start = bytes[0] === carriageReturn && bytes[1] === lineFeed ? 2 : 0;
     const end = findHeadEnd(bytes, start, this.#searchedBytes, this.#limits);
     if (end < 0) {
       this.#searchedBytes = bytes.length;
-      // The buffer that it was cut from may be many times as long, and is not to be held until the head ends.
+      // The buffer may be many times as long as this slice and should not be kept until the head ends.
       if (bytes.buffer.byteLength > Math.max(2 * bytes.length, this.#limits.windowBytes)) {
         this.#bytes = Buffer.allocUnsafeSlow(bytes.length);
         bytes.copy(this.#bytes);
@@ -144,8 +145,8 @@ const carriageReturn = 0x0d;
 const lineFeed = 0x0a;
 
 /**
- * Offset of the empty line that ends the head which begins at `start`, or -1 while it is not here. `searched` is how
- * many bytes were looked through before. Throws a HeadError where the head is too long, or can become none.
+ * Returns the offset of the empty line that ends the head at `start`, or -1 while it has not arrived. `searched` is the
+ * number of bytes searched before. Throws a HeadError if the head is too long or invalid.
  */
 function findHeadEnd(bytes: Buffer, start: number, searched: number, limits: Http1Limits): number {
   const end = bytes.indexOf(emptyLine, Math.max(start, searched - (emptyLine.length - 1)));
@@ -155,13 +156,13 @@ function findHeadEnd(bytes: Buffer, start: number, searched: number, limits: Htt
   return end;
 }
 
-/** `length`: of the head, as far as it is here. */
+/** `length` of the head, as far as it has arrived. */
 function checkLength(
   bytes: Buffer,
   { start, length, searched }: { start: number; length: number; searched: number },
   limits: Http1Limits,
 ): void {
-  // The line ended where more than it may have was looked through before.
+  // The line ended after more than its limit was searched before.
   if (searched - start <= limits.requestLineBytes) {
     const line = bytes.indexOf(lineEnd, start);
     if (line < 0 || line - start > limits.requestLineBytes) {
@@ -173,7 +174,7 @@ function checkLength(
   }
 }
 
-/** A TLS hello, or lines that end in LF alone, would else be waited for until the deadline. */
+/** Otherwise a TLS hello, or lines that end in LF only, would be awaited until the deadline. */
 function checkPartial(bytes: Buffer, start: number, searched: number): void {
   const first = bytes[start];
   const begun = first !== undefined && !(start === 0 && first === carriageReturn && bytes.length === 1);

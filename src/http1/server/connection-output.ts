@@ -1,9 +1,9 @@
-// Bytes sent to a socket for which the kernel has no room yet.
+// Bytes sent to a socket that the kernel has no room for yet.
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { GatewayError } from "../../base/errors.ts";
 import { isReused } from "./outgoing.ts";
 
-/** The part of Bun's socket that takes bytes: it returns how many it took, or less than 0 once it is closed. */
+/** The part of Bun's socket that takes bytes: returns how many it took, or less than 0 once it is closed. */
 export interface ByteTaker {
   write(bytes: Buffer, byteOffset: number, byteLength: number): number;
 }
@@ -14,7 +14,7 @@ export class ConnectionOutput {
   #unsent: Buffer[] | undefined;
   #unsentBytes = 0;
 
-  /** `memoryAccount`: on whose account it is kept. */
+  /** `memoryAccount` counts the kept bytes. */
   constructor(socket: ByteTaker, memoryAccount: MemoryAccount) {
     this.#socket = socket;
     this.#memoryAccount = memoryAccount;
@@ -28,18 +28,18 @@ export class ConnectionOutput {
     return this.#unsentBytes;
   }
 
-  /** Returns whether the kernel took all of it; a copy of the rest is kept until `flush`. */
+  /** Returns whether the kernel took all bytes. A copy of the rest is kept until `flush`. */
   writeCopied(bytes: Buffer): boolean {
     const taken = this.#unsent ? 0 : this.#socket.write(bytes, 0, bytes.length);
-    // A socket that is closed takes nothing, ever.
+    // A closed socket never takes anything.
     if (taken < 0 || taken === bytes.length) return true;
     this.#append(Buffer.from(bytes.subarray(taken)));
     return false;
   }
 
   /**
-   * Keeps what the kernel did not take, for `flush`, behind what is kept already. Gives a refusal where its memoryAccount may
-   * hold no more.
+   * Keeps what the kernel did not take for `flush`, after what is kept already. Returns a refusal if its memory account
+   * may hold no more.
    */
   keep(bytes: Buffer, start: number, end: number): GatewayError | undefined {
     const rest = bytes.subarray(start, end);

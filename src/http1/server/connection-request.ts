@@ -1,4 +1,4 @@
-// One request of a connection, as the rest of the program sees it; of no effect on the connection once it was answered.
+// One request of a connection, as the rest of the program sees it. Once answered, it no longer affects the connection.
 import { type BodySink, type BodySource, bodyOf } from "../../base/bytes/body-source.ts";
 import { bufferedBytes, lastingRefusal, type MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import { ByteSpan, noBytes } from "../../base/bytes/byte-span.ts";
@@ -11,10 +11,10 @@ import { type BodyHolder, ConnectionBody, tooLarge } from "./connection-body.ts"
 /** The members of its connection that a request needs. */
 export interface RequestConnection {
   readonly peer: string;
-  /** The rest of the body is waited for from here on. */
+  /** The rest of the body is awaited from now on. */
   awaitBody(): void;
   sendContinue(): void;
-  /** Whether more of the body is to be read has changed. */
+  /** Called when the decision to read more of the body may have changed. */
   regulate(): void;
 }
 
@@ -28,13 +28,16 @@ export class ConnectionRequest implements PassableRequest, BodyHolder {
   readonly #connection: RequestConnection;
   readonly expectsContinue: boolean;
   #body: ByteSpan | ConnectionBody | undefined;
-  /** The body that is passed on as it comes. */
+  /** The body that is passed on as it arrives. */
   #passed: ConnectionBody | undefined;
   #asked = false;
   #bodyRead: boolean;
-  /** Until it is over: whoever works for it may need its body once more. */
+  /** Counted until the request is over, since the body may be needed again. */
   #bufferedBytes = 0;
-  /** Whoever took them, though `memoryAccount` may be another by now: what is given back to somebody else is missing for ever. */
+  /**
+   * The account that took the bytes. `memoryAccount` may be another by now, and bytes returned to the wrong account
+   * would be lost for ever.
+   */
   #bodyHolder: MemoryAccount | undefined;
   #left: Cancellation | undefined;
   #clientLeft = false;
@@ -42,7 +45,7 @@ export class ConnectionRequest implements PassableRequest, BodyHolder {
   #isOver = false;
   #over: OverListener | undefined;
 
-  /** `body`: undefined where there is none, bytes where all of it is here. */
+  /** `body`: undefined if none, bytes if it is complete. */
   constructor(
     connection: RequestConnection,
     head: RequestHead,
@@ -128,7 +131,7 @@ export class ConnectionRequest implements PassableRequest, BodyHolder {
     else this.#over = listener;
   }
 
-  /** Answered, left or handed over. */
+  /** The request was answered, or the client left, or the connection was handed over. */
   over(): void {
     if (this.#bufferedBytes > 0) this.hold(-this.#bufferedBytes);
     this.#isOver = true;
@@ -136,7 +139,7 @@ export class ConnectionRequest implements PassableRequest, BodyHolder {
   }
 
   hold(bytes: number): GatewayError | undefined {
-    // All of it was given back, and nobody waits for more.
+    // All bytes were returned, and nobody waits for more.
     if (this.#isOver) return bytes > 0 ? new GatewayError("service_unavailable", "The request is over.") : undefined;
     const memoryAccount = this.#bodyHolder ?? this.memoryAccount;
     if (bytes < 0) {
@@ -150,7 +153,7 @@ export class ConnectionRequest implements PassableRequest, BodyHolder {
     return undefined;
   }
 
-  /** Cancels `left`, with `reason` where it was not by the client that it went; nothing where nobody asked for it yet. */
+  /** Cancels `left`, with `reason` if it was not the client that left. Does nothing if `left` was never read. */
   clientLeft(reason?: GatewayError): void {
     this.#clientLeft = true;
     this.#leftFor = reason;
@@ -172,7 +175,7 @@ export class ConnectionRequest implements PassableRequest, BodyHolder {
       this.#bodyRead = true;
       return bytes;
     }
-    // What has begun to come needs no leave to be sent (RFC 9110, 10.1.1).
+    // A body that has begun to arrive needs no permission (RFC 9110, 10.1.1).
     if (this.expectsContinue && body.receivedBytes === 0) this.#connection.sendContinue();
     this.#connection.awaitBody();
     return bytes.then((all) => {
@@ -206,13 +209,13 @@ class PassedBody implements BodySource {
     this.connection.regulate();
   }
 
-  /** The answer is there before it, and ends the connection. */
+  /** The answer precedes the body and ends the connection. */
   cancel(): void {
     this.pause();
   }
 }
 
-/** Its content alone; the connection watches how fast it comes. */
+/** The content of the body only. The connection watches how fast it arrives. */
 class FlowedBody extends PassedBody {
   readonly #maxBytes: number;
   readonly #expectsContinue: boolean;
@@ -224,7 +227,7 @@ class FlowedBody extends PassedBody {
   }
 
   override flow(sink: BodySink): void {
-    // What has begun to come needs no leave to be sent (RFC 9110, 10.1.1).
+    // A body that has begun to arrive needs no permission (RFC 9110, 10.1.1).
     const mayWait = this.#expectsContinue && this.body.receivedBytes === 0;
     this.body.flowTo(sink, this.#maxBytes);
     if (!this.body.isFlowing) return;

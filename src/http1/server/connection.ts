@@ -1,4 +1,4 @@
-// One client's connection: takes requests out of its bytes, one at a time, and ends it when its time is over.
+// One client's connection: reads requests from its bytes, one at a time, and ends when its time is over.
 
 import { bufferedBytes, type MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import { freeBytes } from "../../base/bytes/free-bytes.ts";
@@ -30,16 +30,16 @@ export interface ConnectionServer {
   readonly clock: ExactClock;
   /** Each answer that begins now ends its connection. */
   readonly leaving: boolean;
-  /** No further request is taken. */
+  /** No further request is accepted. */
   readonly stopping: boolean;
-  /** Whether a line before each request tells its peer. */
+  /** Whether a line before each request names its peer. */
   readonly tellsPeers: boolean;
   onRequest(request: PassableRequest, reply: Reply): void;
   onMalformed(fault: { status: number; reason: string; peer: string }): { headers: HeaderFields; body: string };
   onFault(error: unknown): void;
   requestBegan(): void;
   requestEnded(): void;
-  /** So much was thrown away. False where no more may be until the next look at the deadlines. */
+  /** Counts discarded bytes. Returns false if no more may be discarded until the next check of deadlines. */
   discards(bytes: number): boolean;
   /** Hands the socket over to another protocol for good. */
   handOver(from: Connection, to: UpgradedConnection): void;
@@ -48,9 +48,9 @@ export interface ConnectionServer {
 /** The part of Bun's socket that a connection needs. */
 export interface ConnectionSocket extends ByteTaker, UpgradedSocket {
   readonly remoteAddress: string | undefined;
-  /** The receiver of what comes on it. */
+  /** Receives its bytes and events. */
   data?: ServerConnection;
-  /** Closes it once what was written has left. */
+  /** Closes it once the written bytes have left. */
   end(): void;
 }
 
@@ -58,47 +58,52 @@ export interface ConnectionSocket extends ByteTaker, UpgradedSocket {
 export type ServerConnection = Connection | UpgradedConnection;
 
 const never = Number.POSITIVE_INFINITY;
-/** Pieces of a body that are given back as soon as they were copied: of smaller ones that costs more than it saves. */
+/**
+ * Pieces of a body from this size on are freed once they were copied. For smaller ones that costs more than it saves.
+ */
 const freedFromBytes = 16 * 1024;
 
 export class Connection implements RequestConnection, ReplyConnection, Sender, IndexedItem {
   setIndex = noIndex;
-  /** The client's address, of the request at work where a line tells it. Of one that has left already it is unknown, and empty. */
+  /**
+   * The client's address; if a line tells it, that of the current request. Empty if unknown, because the client has
+   * left already.
+   */
   peer: string;
   readonly #server: ConnectionServer;
   readonly #clock: ExactClock;
   readonly #socket: ConnectionSocket;
-  /** Received, and neither of the request at work nor of its body. */
+  /** Received bytes that belong neither to the current request nor to its body. */
   readonly #input: ConnectionInput;
-  /** Bytes of input, and of a body that nobody asked for, that the ledger knows of; and the memoryAccount of the former. */
+  /** The counted bytes of input, and of a body that nobody requested; and the memory account of the input. */
   #countedInput = 0;
   #inputHolder: MemoryAccount = bufferedBytes.visitors;
   #countedUnasked = 0;
-  /** While the client is behind. */
+  /** Set while the client is behind. */
   #unsent: ConnectionOutput | undefined;
   #request: ConnectionRequest | undefined;
   #reply: OutgoingReply | undefined;
-  /** The body of the request at work, while it is not complete. */
+  /** The body of the current request, while it is incomplete. */
   #body: ConnectionBody | undefined;
   #bodySinceMs = 0;
   #keepsAlive = true;
-  /** The time since which the client has been behind with its answer, and the bytes that it took since. */
+  /** Since when the client has been behind with its answer, and the bytes that it took since. */
   #behindSinceMs = 0;
   #takenBytes = 0;
-  /** What was written last is handed to the kernel at the end of the turn. */
+  /** The last bytes are written to the kernel at the end of the turn. */
   #gathered = false;
-  /** Bytes that are not written while the client is behind, as far as the ledger knows of them. */
+  /** The counted bytes that are not written while the client is behind. */
   #countedWaiting = 0;
-  /** All of the answer was written, the kernel took not all of it yet. */
+  /** The answer was written completely, but the kernel has not taken all of it. */
   #answered = false;
-  /** Ends once all was sent. */
+  /** Ends once everything was sent. */
   #ending = false;
   #lingering = false;
   #discardedBytes = 0;
   #paused = false;
   #advancing = false;
   #closed = false;
-  /** Monotonic milliseconds since which the taker of the body holds it up; undefined: it does not. */
+  /** Monotonic milliseconds since when the body's taker has stopped it. Undefined if it has not. */
   #stoppedSinceMs: number | undefined;
   #deadlineMs: number;
 
@@ -106,7 +111,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     this.#server = server;
     this.#clock = server.clock;
     this.#socket = socket;
-    // Now, as a connection that the client resets has none any more, while what came before that is still to be read.
+    // Read now: after a reset the connection has no address, while earlier bytes are still to be read.
     this.peer = socket.remoteAddress ?? "";
     this.#input = new ConnectionInput(server.limits, server.tellsPeers);
     this.#deadlineMs = this.#clock.exactMs() + server.limits.idleMs;
@@ -120,7 +125,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     return this.#unsent !== undefined;
   }
 
-  /** Bytes came. */
+  /** Receives bytes. */
   data(bytes: Buffer): void {
     if (this.#lingering || this.#ending) {
       this.#discard(bytes);
@@ -156,7 +161,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     }
   }
 
-  /** The socket is closed, by whomever. */
+  /** The socket is closed, by either side. */
   didClose(reason?: GatewayError): void {
     if (this.#closed) return;
     this.#closed = true;
@@ -174,26 +179,26 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     const answered = this.#answered;
     this.#forgetRequest();
     reply?.detach();
-    // Whoever waits for the body wakes after this, and finds the client gone.
+    // The code that awaits the body runs after this and finds that the client is gone.
     body?.fail("incomplete", "The client left before all of the body was here.");
     this.#countUnread();
     if (!answered) request.clientLeft(reason);
   }
 
-  /** Ends it without a word to anybody but whoever works for it; left out, `reason` is that the client left. */
+  /** Ends it and tells only the code that works for it. Without `reason`, the client left. */
   destroy(reason?: GatewayError): void {
     if (!this.#closed) this.#socket.terminate();
     this.didClose(reason);
   }
 
-  /** Ends it where no request is at work, or on its way in. */
+  /** Ends it if it has no current or arriving request. */
   closeIfIdle(): void {
     if (!this.#request && this.#input.length === 0 && !this.#ending && !this.#lingering) this.#socket.end();
   }
 
-  /** Ends it at once: breaks off what is under way, takes back nothing of what was answered. */
+  /** Ends it immediately: breaks off running requests, but still delivers finished answers. */
   close(): void {
-    // A reset would make the kernels on both sides drop what they hold of an answer that counts as given.
+    // A reset would make the kernels on both sides drop bytes of an answer that counts as delivered.
     if (this.#lingering && !this.#closed) this.#socket.end();
     else this.destroy();
   }
@@ -208,7 +213,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     if (this.#lingering || this.behind) {
       this.close();
     } else if (this.#body?.isStopped) {
-      // Its taker is behind, and not its sender; `regulate` sets another one once it goes on.
+      // The taker is behind, not the sender. `regulate` sets another deadline once it continues.
     } else if (this.#body) {
       this.#body.fail("incomplete", "The body did not arrive in time.");
     } else if (this.#input.length > 0) {
@@ -219,7 +224,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     }
   }
 
-  /** Answers what is no request, and takes none after it. */
+  /** Answers invalid input and accepts no request after it. */
   refuse(status: number, reason: string, more?: HeaderFields): void {
     const { headers, body } = this.#server.onMalformed({ status, reason, peer: this.peer });
     const bytes = Buffer.from(body);
@@ -266,7 +271,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
       return;
     }
     const taken = this.#socket.write(bytes, start, end - start);
-    // A socket that is closed takes nothing, ever.
+    // A closed socket never takes anything.
     if (taken < 0 || taken === end - start) return;
     this.#unsent = new ConnectionOutput(this.#socket, this.#request?.memoryAccount ?? bufferedBytes.visitors);
     this.#keep(this.#unsent, bytes, start + taken, end);
@@ -308,7 +313,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
       (error) => this.#server.onFault(error),
     );
     this.#countUnread();
-    // Whatever is still to be done for this request must not touch the socket.
+    // Later work for this request must not touch the socket.
     this.#closed = true;
     this.#deadlineMs = never;
     this.#forgetRequest();
@@ -326,7 +331,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
 
   brokeOff(looksComplete: boolean): void {
     turnOutput.send();
-    // Bytes that were sent before must arrive where they can; a reset may overtake them.
+    // Bytes sent earlier should still arrive, and a reset may overtake them.
     if (looksComplete || this.behind) {
       this.destroy();
       return;
@@ -336,24 +341,23 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
   }
 
   /**
-   * Keeps what the client did not take. It must not be more than its memoryAccount may hold: then the client gets nothing any
-   * more.
+   * Keeps what the client did not take. If that is more than its memory account may hold, the client gets nothing more.
    */
   #keep(unsent: ConnectionOutput, bytes: Buffer, start: number, end: number): void {
     const refusal = unsent.keep(bytes, start, end);
     if (refusal) this.#destroySoon(refusal);
   }
 
-  /** Behind all that is at work on the answer now. */
+  /** After all current work on the answer. */
   #destroySoon(reason: GatewayError): void {
     queueMicrotask(() => this.destroy(reason));
   }
 
-  /** Tells the ledger of what came and belongs to no request that was asked for its body. */
+  /** Counts the received bytes that belong to no request that was asked for its body. */
   #countUnread(): void {
     this.#countUnasked();
     const bytes = this.#input.length;
-    // Behind a request it is not given up: of each connection it is bounded, by what is read ahead of an answer.
+    // Bytes after a request are not refused: for each connection they are limited by the read-ahead.
     const memoryAccount = this.#request ? bufferedBytes.bounded : bufferedBytes.visitors;
     if (bytes === this.#countedInput && (bytes === 0 || memoryAccount === this.#inputHolder)) return;
     this.#inputHolder.release("heads", this.#countedInput);
@@ -377,12 +381,12 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     this.#countedUnasked = unasked;
   }
 
-  /** Whether the kernel has not all that was written. */
+  /** Whether the kernel has not taken everything that was written. */
   get #sending(): boolean {
     return this.#gathered || this.behind;
   }
 
-  /** A client that takes a few bytes now and then must not hold what waits for it for ever. */
+  /** A client that takes a few bytes now and then must not hold the waiting bytes for ever. */
   #tookSome(bytes: number): void {
     const { unsentMs } = this.#server.limits;
     this.#takenBytes += bytes;
@@ -394,7 +398,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     const end = body.push(bytes, 0);
     if (body.complete) {
       this.#body = undefined;
-      // The deadline still stands for bytes sent to a client that falls behind.
+      // The deadline still applies to bytes sent to a client that falls behind.
       if (!this.behind) this.#deadlineMs = never;
     } else if (body.awaited) {
       this.#setBodyDeadline();
@@ -412,7 +416,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     this.#deadlineMs = Math.min(this.#clock.exactMs() + bodyIdleMs, this.#bodySinceMs + maxMs);
   }
 
-  /** Begins the next request once it may, and so on while each is answered at once. */
+  /** Begins the next request once it may, and continues while each is answered at once. */
   #advance(): void {
     if (this.#advancing) return;
     this.#advancing = true;
@@ -454,7 +458,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
   }
 
   #dispatch(request: ConnectionRequest, head: RequestHead): void {
-    // A worker speaks HTTP/1.1, whatever its client does: it must see where an answer breaks off.
+    // A worker speaks HTTP/1.1 whatever its client does, since it must see where an answer breaks off.
     const reply = new OutgoingReply(this, head.method, this.#server.tellsPeers ? "1.1" : head.version);
     this.#request = request;
     this.#reply = reply;
@@ -470,7 +474,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     if (this.#request) this.regulate();
   }
 
-  /** The kernel has all that was to be sent before the next request, or the end. */
+  /** The kernel has everything that had to be sent before the next request or the end. */
   #sentAll(): void {
     if (this.#ending) this.#linger();
     else this.#finish();
@@ -486,8 +490,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     }
     this.#deadlineMs = this.#clock.monotonicMs() + this.#server.limits.idleMs;
     if (this.#input.length > 0 && !this.#advancing) {
-      // The next request waits for the answer to the one before it to return: whoever sends that has something left to
-      // do.
+      // The next request waits until the call that sent the previous answer returns, since its caller has work left.
       queueMicrotask(() => {
         this.#advance();
         if (!this.#request) this.regulate();
@@ -510,7 +513,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     this.#countUnasked();
   }
 
-  /** Takes nothing more, and closes when what was written has arrived as well as it can. */
+  /** Accepts nothing more, and closes once the written bytes have arrived as well as they can. */
   #end(): void {
     this.#input.clear();
     this.#countUnread();
@@ -519,8 +522,8 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
   }
 
   /**
-   * Ends the answer first and throws away for a while what comes (RFC 9112, 9.6): to close at once while the client
-   * still sends would reset the connection, which may cost it the answer.
+   * Ends the answer first and discards input for a while (RFC 9112, 9.6): closing while the client still sends would
+   * reset the connection and could lose the answer.
    */
   #linger(): void {
     this.#lingering = true;
@@ -541,7 +544,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     }
   }
 
-  /** Stops reading while more is here than the request at work has asked for. */
+  /** Stops reading while more is here than the current request has requested. */
   regulate(): void {
     const full = this.#request !== undefined && this.#isFull();
     if (full === this.#paused || this.#closed) return;
@@ -551,7 +554,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     this.#countStopped();
   }
 
-  /** The time in which the taker of a body holds it up is not its sender's. */
+  /** The time during which a body's taker stops it does not count against its sender. */
   #countStopped(): void {
     const body = this.#body;
     if (body?.isStopped) {

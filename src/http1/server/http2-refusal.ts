@@ -4,7 +4,7 @@ const settings = 0x04;
 const goAway = 0x07;
 const http11Required = 0x0d;
 
-/** Empty SETTINGS, with which each side has to begin, and GOAWAY: nothing was done, HTTP/1.1 is required. */
+/** Empty SETTINGS, with which each side must begin, and GOAWAY: nothing was done, HTTP/1.1 is required. */
 export function http2Refusal(reason: string): Buffer {
   const payload = Buffer.alloc(8 + Buffer.byteLength(reason));
   payload.writeUInt32BE(http11Required, 4);

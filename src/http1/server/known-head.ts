@@ -1,27 +1,28 @@
-// Heads that came before: the next one of a connection is mostly the same but for the length of its body, and is known by its bytes.
+// Recognizes repeated heads: the next head of a connection usually differs only in the length of its body, and is
+// recognized by its bytes.
 
-/** The result of reading a head that has Content-Length at most once. */
+/** The result of reading a head with at most one Content-Length. */
 export interface ReadHead<Self> {
-  /** Bytes of the body; negative where that is told otherwise. */
+  /** The length of the body, or negative if the head tells it otherwise. */
   readonly bodyLength: number;
-  /** Called once the same head is expected again and again. */
+  /** Called once the same head is expected repeatedly. */
   kept(): void;
-  /** The same head with another length, which is `bodyLength` as it is written in `digits`. */
+  /** The same head with another length. `digits` is `bodyLength` as text. */
   withLength(bodyLength: number, digits: string): Self;
 }
 
-/** Longer ones are read each time: what is known is memory of each connection. */
+/** Longer heads are read each time, since known heads take memory for each connection. */
 const maxKnownLength = 2 * 1024;
-/** Most digits by which a head may grow by its length alone. */
+/** The most digits by which the length may make a head longer. */
 const maxDigits = 16;
 /** Finds the line whose value may differ. */
 const lengthLine = /\r\ncontent-length:[ \t]*(\d+)[ \t]*\r\n/di;
-/** A connection whose heads are all different tries again after so many to know the next one. */
+/** After this many different heads, a connection tries again to recognize the next one. */
 const maxApart = 64;
 
 /**
- * Connections with the same program have the same heads. By a hash of them; one takes the place of another. Held by the
- * connections alone: a key that came in a head is not to be in memory for longer than there is a use for it.
+ * Connections of the same program have the same heads. Stored by hash, one replacing another. Only connections keep
+ * them alive, since a key in a head must not stay in memory longer than it is used.
  */
 export class SharedHeads<Read extends ReadHead<Read>> {
   readonly #known: (WeakRef<KnownHead<Read>> | undefined)[] = new Array(256).fill(undefined);
@@ -41,12 +42,12 @@ export class SharedHeads<Read extends ReadHead<Read>> {
   }
 }
 
-/** Heads of one connection: the one that came last, unless each is another. */
+/** The head that a connection sent last, unless each one differs. */
 export class HeadMemory<Read extends ReadHead<Read>> {
   readonly #shared: SharedHeads<Read>;
   readonly #headBytes: number;
   #known: KnownHead<Read> | undefined;
-  /** Heads to be read before one is kept, and how many there were before that: the first may be the only one. */
+  /** How many heads to read before one is kept, and how many it was before: the first may be the only one. */
   #untilKept = 1;
   #apart = 1;
 
@@ -56,19 +57,19 @@ export class HeadMemory<Read extends ReadHead<Read>> {
     this.#headBytes = headBytes;
   }
 
-  /** Start of the body behind the head that was found last. */
+  /** Start of the body after the head that was found last. */
   get bodyStart(): number {
     return this.#known?.bodyStart ?? 0;
   }
 
-  /** Reads the head that `bytes` begin with, if it is known; undefined where it is not, or not complete. */
+  /** Reads the head at the beginning of `bytes` if it is known. Undefined if unknown or incomplete. */
   find(bytes: Buffer): Read | undefined {
     const found = this.#known?.find(bytes);
     if (found) this.#apart = 1;
     return found;
   }
 
-  /** Another head than the one that is known was read: it takes its place. */
+  /** Replaces the known head by another one that was read. */
   keep(text: string, read: Read): void {
     if (this.#known) {
       this.#known = undefined;
@@ -87,10 +88,10 @@ export class HeadMemory<Read extends ReadHead<Read>> {
 }
 
 class KnownHead<Read extends ReadHead<Read>> {
-  /** Start of the body behind the head that was found last. */
+  /** Start of the body after the head that was found last. */
   bodyStart = 0;
   readonly #read: Read;
-  /** All of it, or what stands before the digits of Content-Length, and behind them. */
+  /** The whole head, or the parts before and after the digits of Content-Length. */
   readonly #start: Buffer;
   readonly #rest: Buffer | undefined;
   /** Number of digits in the head that was read. */

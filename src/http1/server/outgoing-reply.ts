@@ -8,28 +8,31 @@ import { gatheredBytes, maxPlaced, turnOutput } from "./turn-output.ts";
 
 /** The members of its connection that an answer needs. */
 export interface ReplyConnection {
-  /** Whether the connection ends behind the answer to this request, by what is known now. */
+  /** Whether the connection ends after this answer, by what is known now. */
   readonly closesAfterAnswer: boolean;
   /** Whether bytes wait until the client takes more. */
   readonly behind: boolean;
-  /** Sends `bytes` from `start` to `end`, or keeps them until the client takes more; what is reused is copied for that. */
+  /**
+   * Sends `bytes` from `start` to `end`, or keeps them until the client takes more. Bytes in a reused buffer are copied
+   * for that.
+   */
   write(bytes: Buffer, start: number, end: number): void;
-  /** Writes like `write`, but at the end of the turn of the event loop: what leaves with it costs less. */
+  /** Writes like `write`, but at the end of the turn of the event loop, together with other bytes, which costs less. */
   writeSoon(bytes: Buffer, start: number, end: number): void;
-  /** So many bytes are not written yet, as the client is behind; what waits counts as held. */
+  /** Counts bytes that are not written yet because the client is behind. */
   waits(bytes: number): void;
-  /** Sends `bytes` up to `end`; the connection is another protocol's from there on. */
+  /** Sends `bytes` up to `end`. From there on the connection speaks another protocol. */
   upgrade(bytes: Buffer, end: number): PausableChannel;
-  /** All of the answer was written. */
+  /** The answer was written completely. */
   answered(closes: boolean): void;
-  /** The answer broke off; `complete` tells whether the client would take it for complete if nothing more came. */
+  /** The answer broke off. `complete` tells whether the client would take it for complete if nothing more came. */
   brokeOff(looksComplete: boolean): void;
 }
 
-/** Size from which pieces of an answer are sent within `write`. */
+/** Pieces of an answer of this size are sent within `write`. */
 const eagerBytes = 16 * 1024;
 const lastChunk = "0\r\n\r\n";
-/** Bytes around one chunk: eight digits, two line ends, and the last chunk. */
+/** The bytes around one chunk: eight digits, two line ends, and the last chunk. */
 const maxFraming = 8 + 2 + 2 + lastChunk.length;
 const hexDigits = "0123456789abcdef";
 
@@ -95,7 +98,7 @@ export class OutgoingReply implements Reply {
 
   upgrade(headers: AnswerFields): PausableChannel {
     this.#refuseSecond();
-    // Clients of HTTP/1.0 know no upgrade (RFC 9110, 7.8).
+    // HTTP/1.0 clients have no upgrade (RFC 9110, 7.8).
     if (this.#isOld) throw new Error("A connection of HTTP/1.0 cannot be upgraded.");
     if (!this.#connection) throw new Error("The client left before its connection was upgraded.");
     const end = putHead(101, headers, "none", "upgrade");
@@ -110,7 +113,7 @@ export class OutgoingReply implements Reply {
     this.#stream?.drained();
   }
 
-  /** The connection is gone: what is written from here on goes nowhere. */
+  /** The connection is gone, so further writes are dropped. */
   detach(): void {
     this.#connection = undefined;
     this.#stream?.detach();
@@ -136,14 +139,14 @@ class OutgoingStream implements ClientStream {
   readonly #closes: boolean;
   #connection: ReplyConnection | undefined;
   #head: string;
-  /** Written and not yet given to the connection. */
+  /** Written, but not passed to the connection yet. */
   #waiting = "";
-  /** Behind the last chunk. */
+  /** After the last chunk. */
   #trailer = "";
   #ended = false;
-  /** Whether a flush is to come at the end of this task. */
+  /** Whether a flush is scheduled for the end of this task. */
   #scheduled = false;
-  /** Whether `write` gave false since the last `onDrain`. */
+  /** Whether `write` returned false since the last `onDrain`. */
   #toldBehind = false;
 
   constructor(
@@ -173,7 +176,7 @@ class OutgoingStream implements ClientStream {
     const connection = this.#connection;
     if (!connection || this.#ended) return true;
     const length = before.length + end - start + after.length;
-    // A chunk of no bytes would end the answer.
+    // An empty chunk would end the answer.
     if (length === 0) return this.#keepsUp(connection);
     if (this.#scheduled || connection.behind || this.#mode === "bodyless" || length + maxFraming > maxPlaced) {
       return this.write(before + bytes.toString("latin1", start, end) + after);
@@ -229,7 +232,7 @@ class OutgoingStream implements ClientStream {
     return false;
   }
 
-  /** The head leaves at the end of the task that made it, in one packet with what was written until then. */
+  /** The head leaves at the end of its task, in one packet with what was written until then. */
   #schedule(): void {
     if (!this.#connection) return;
     this.#scheduled = true;
@@ -241,7 +244,7 @@ class OutgoingStream implements ClientStream {
 
   #flush(): void {
     const connection = this.#connection;
-    // Bytes that wait are sent at once when the client has caught up.
+    // Waiting bytes are sent once the client has caught up.
     if (!connection || connection.behind) return;
     const head = this.#head;
     const waiting = this.#waiting;
@@ -260,7 +263,7 @@ class OutgoingStream implements ClientStream {
     connection.answered(this.#closes);
   }
 
-  /** Puts together what is to be sent, piece by piece: joined as text it would be copied once more. */
+  /** Composes the bytes to send piece by piece, since joining them as text would copy them once more. */
   #put(bytes: Buffer, start: number, head: string, waiting: string): number {
     const isChunked = this.#mode === "chunked";
     let at = head === "" ? start : start + bytes.write(head, start, "latin1");

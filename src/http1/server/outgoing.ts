@@ -1,4 +1,4 @@
-// Puts the heads of answers together, byte by byte in one reused buffer, and refuses what would split them.
+// Writes the heads of answers byte by byte into one reused buffer, and refuses values that would split them.
 
 import { putDigits } from "../../base/bytes/put-digits.ts";
 import { wallMs } from "../../base/clock.ts";
@@ -6,17 +6,20 @@ import type { AnswerFields } from "../message.ts";
 import { gatheredBytes } from "./turn-output.ts";
 
 /**
- * Heads are put together here, and small bodies behind them: the head stays there for the next one, so nothing else is
- * written before its end.
+ * Holds a head and perhaps a small body after it. The head stays for the next one, so nothing else is written before
+ * its end.
  */
 export const scratch = Buffer.allocUnsafeSlow(64 * 1024);
 
-/** Whether the bytes will be others soon: what the kernel does not take of them is copied before anything else runs. */
+/**
+ * Whether the bytes will soon be overwritten. If so, what the kernel does not take is copied before any other code
+ * runs.
+ */
 export function isReused(bytes: Buffer): boolean {
   return bytes === scratch || bytes === gatheredBytes;
 }
 
-/** `none`: no body follows and no length is told; `close`: the end of the connection is the end of the body. */
+/** `none`: no body follows and no length is sent. `close`: the end of the connection is the end of the body. */
 export type AnswerFraming = number | "chunked" | "close" | "none";
 export type AnswerConnection = "keep" | "keep_1.0" | "close" | "upgrade";
 
@@ -73,15 +76,15 @@ const lastLines: Readonly<Record<AnswerConnection, string>> = {
   upgrade: "connection: upgrade\r\n\r\n",
 };
 
-/** Bytes that the value of a field takes at most that is a number. */
+/** The most bytes of a numeric field value. */
 const maxOfNumber = 32;
 const upgradeLine = "HTTP/1.1 101 Switching Protocols\r\n";
 
-/** The line of each status that was used. */
+/** The line of each status used so far. */
 const statusLines = new Map<number, string>();
-/** The prefix of each name that was used: `name: `, or nothing where the field is the server's own. */
+/** The prefix of each name used so far: `name: `, or nothing if the server sets the field itself. */
 const namePrefixes = new Map<string, string>();
-/** Names are the program's own and few; the cache must not grow should one ever come from outside. */
+/** Names are the program's own and few. The cache must not grow if one ever comes from outside. */
 const maxNamePrefixes = 256;
 const ownFields = new Set(["connection", "content-length", "date", "keep-alive", "transfer-encoding"]);
 
@@ -91,20 +94,20 @@ let lengthTold = -1;
 let lengthLine = "";
 
 /**
- * The lines that `scratch` begins with: a head has most of them in common with the one before it, and those are not put
- * there again. A line of the server's own has no name, and is all value.
+ * The lines at the beginning of `scratch`: a head shares most of them with the previous one, and those are not written
+ * again. A line of the server's own has no name and is all value.
  */
 const keptNames: string[] = [];
 const keptValues: (string | number)[] = [];
-/** Behind each line. */
+/** The offset after each line. */
 const keptEnds: number[] = [];
-/** Number of fields that stand there as they were put. */
+/** The number of fields that are still there as written. */
 let kept = 0;
 
 /**
- * Puts a head at the start of `scratch` and returns where it ends. Throws a RangeError for a status that is no final one
- * or fields that are too long together, a TypeError for a name or value that must not be sent. Framing fields, `date`
- * and `connection` among `fields` are left out. With `upgrade` the status is 101.
+ * Writes a head at the start of `scratch` and returns its end. Throws a RangeError for a status that is not final or
+ * fields that are too long together, and a TypeError for a name or value that must not be sent. Ignores framing fields,
+ * `date` and `connection` in `fields`. With `upgrade` the status is 101.
  */
 export function putHead(
   status: number,
@@ -133,7 +136,7 @@ export function putHead(
   if (framing === "chunked") at = putOwnLine(line++, "transfer-encoding: chunked\r\n", at);
   else if (typeof framing === "number") at = putOwnLine(line++, currentLengthLine(framing), at);
   at = putOwnLine(line++, lastLines[connection], at);
-  // A body may come to lie on those behind it.
+  // A body may overwrite the lines after it.
   if (line < kept) kept = line;
   return at;
 }
@@ -150,7 +153,7 @@ function putOwnLine(line: number, text: string, at: number): number {
 function putField(line: number, name: string, prefix: string, value: string | number, at: number): number {
   const before = kept;
   kept = line;
-  // The name is there already where the line before ends as it did.
+  // The name is there already if the previous line ends where it did.
   const hasName = line < before && keptNames[line] === name;
   const start = hasName ? at + prefix.length : putText(prefix, at);
   const end = typeof value === "number" ? putNumber(value, start) : putValue(name, value, start);
@@ -158,16 +161,16 @@ function putField(line: number, name: string, prefix: string, value: string | nu
   return end;
 }
 
-/** `before`: how many lines were there before this one was put. */
+/** `before` is the number of lines that were there before. */
 function keep(line: number, name: string, value: string | number, end: number, before: number): void {
-  // Those behind it lie where they did if it ends where the one in its place did.
+  // The following lines are still in place if this one ends where the old one did.
   kept = line < before && keptEnds[line] === end ? before : line + 1;
   keptNames[line] = name;
   keptValues[line] = value;
   keptEnds[line] = end;
 }
 
-/** A loop is several times cheaper here than to join the pieces and write the whole. */
+/** A loop is several times cheaper here than joining the pieces first. */
 function putText(text: string, at: number): number {
   const { length } = text;
   if (at + length > scratch.length) throw tooLong();
@@ -175,7 +178,10 @@ function putText(text: string, at: number): number {
   return at + length;
 }
 
-/** Only what is one byte and no control character: a line break, or what becomes one when cut to a byte, starts a field. */
+/**
+ * Refuses characters beyond one byte and control characters: a line break, or a character that becomes one when cut to
+ * a byte, would start a field.
+ */
 function putValue(name: string, value: string, at: number): number {
   const { length } = value;
   if (at + length + 2 > scratch.length) throw tooLong();

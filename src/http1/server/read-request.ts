@@ -1,14 +1,14 @@
-// The meaning of a request's head: the request itself, its body, and whether another may follow it.
+// Interprets the head of a request: the request, its body, and whether another may follow.
 import { keepsAlive, requestFraming } from "../framing.ts";
 import { HeadError, parseRequestHead, type RequestHead } from "../head.ts";
 import type { ReadHead } from "./known-head.ts";
 
 export class ReadRequest implements ReadHead<ReadRequest> {
   readonly head: RequestHead;
-  /** -1 for chunks. 0: there is none. */
+  /** -1 for chunks, 0 without a body. */
   readonly bodyLength: number;
   readonly keepsAlive: boolean;
-  /** Whether the client waits for leave to send the body. */
+  /** Whether the client waits for permission to send the body. */
   readonly expectsContinue: boolean;
 
   constructor(head: RequestHead, bodyLength: number, keepsAlive: boolean, expectsContinue: boolean) {
@@ -37,10 +37,10 @@ export function readRequest(text: string): ReadRequest {
   return new ReadRequest(head, bodyLength, keepsAlive(head), readExpectation(head));
 }
 
-/** Whether the client waits for leave to send its body. Throws a HeadError (417). */
+/** Whether the client waits for permission to send its body. Throws a HeadError (417). */
 function readExpectation(head: RequestHead): boolean {
   const expectation = head.headers.get("expect");
-  // HTTP/1.0 knows none, and its clients wait for nothing (RFC 9110, 10.1.1).
+  // HTTP/1.0 has no expectations, and its clients wait for nothing (RFC 9110, 10.1.1).
   if (expectation === null || head.version === "1.0") return false;
   if (expectation.toLowerCase() === "100-continue") return true;
   throw new HeadError(417, "The only expectation that is met here is 100-continue.");

@@ -1,4 +1,4 @@
-// The HTTP/1.1 server: accepts connections, watches their deadlines with one timer, stops in order.
+// The HTTP/1.1 server: accepts connections, watches their deadlines with one timer and stops cleanly.
 
 import { duringEvent, type ExactClock, systemClock } from "../../base/clock.ts";
 import { IndexedSet } from "../../base/indexed-set.ts";
@@ -12,31 +12,31 @@ export type Http1ServerOptions = Http1ServerHandlers & (TcpPlace | UnixPlace);
 
 export interface TcpPlace {
   hostname: string;
-  /** 0: a free one. */
+  /** 0 for a free port. */
   port: number;
   /**
-   * Whether other processes listen there as well, all of which say so: the system gives each connection to one of them. On
-   * Linux alone. Nobody is told that a port is in use then.
+   * Whether other processes listen on the port too, all with this option: the system gives each connection to one of
+   * them. Only on Linux. A port that is in use is not reported then.
    */
   shared?: boolean;
 }
 
 /**
- * Path of a Unix domain socket, which is made for its owner alone and must not exist. Whoever may connect to it is
- * believed: the peer of each request is what the line before it tells (peer-line.ts).
+ * Path of a Unix domain socket. It is created only for its owner and must not exist. Its clients are trusted: the line
+ * before each request tells its peer (peer-line.ts).
  */
 export interface UnixPlace {
   unix: string;
 }
 
 export interface Http1ServerHandlers {
-  /** Answers by `reply`, at once or later. */
+  /** Answers through `reply`, immediately or later. */
   onRequest(request: PassableRequest, reply: Reply): void;
-  /** Gives the answer to what is no request, or comes when no more can be taken (503); the connection ends behind it. */
+  /** Returns the answer to invalid input, or to a connection beyond the limit (503). The connection ends after it. */
   onMalformed(fault: MalformedFault): { headers: HeaderFields; body: string };
-  /** Told what `onRequest`, or a listener of a request, threw. Its connection was broken off. */
+  /** Gets what `onRequest`, or a listener of a request, threw. Its connection was broken off. */
   onFault(error: unknown): void;
-  /** Those left out have their defaults. */
+  /** Missing ones have defaults. */
   limits?: Partial<Http1Limits>;
 }
 
@@ -51,29 +51,29 @@ export interface Http1Server {
   /** 0 and empty on a Unix socket. */
   readonly port: number;
   readonly hostname: string;
-  /** Requests that were not answered in full yet. */
+  /** Requests without a complete answer. */
   readonly pendingRequests: number;
-  /** Connections that are open, upgraded ones included, and how many are taken at most. */
+  /** The open connections, including upgraded ones, and their limit. */
   readonly connections: { open: number; limit: number };
   /**
-   * Goes on as before, but each answer that begins from now on says that its connection ends with it, and is kept to that:
-   * clients move to other connections without any of their requests meeting one that is being closed.
+   * Continues as before, but each answer that begins from now on announces the end of its connection. Clients move to
+   * other connections, and none of their requests meets a closing one.
    */
   leave(): void;
   /**
-   * Takes no more connections and requests, ends idle connections; resolves when every open request was answered. Those
-   * that were upgraded are ended by whoever took them over.
+   * Accepts no more connections or requests and ends idle connections. Resolves once every open request was answered.
+   * The code that took over upgraded connections ends them.
    */
   stop(): Promise<void>;
-  /** Stops like `stop`, and breaks off what is open. */
+  /** Stops like `stop`, and breaks off open requests. */
   close(): void;
 }
 
 const maxSweepMs = 250;
-/** Refused connections that may wait for their answer to arrive; those beyond are cut without one. */
+/** Refused connections that may wait until their answer arrives. Further ones are cut without an answer. */
 const maxRefused = 64;
 
-/** Throws the system's error where it cannot listen, with `code` (`EADDRINUSE`, `EACCES`…) where there is one. */
+/** Throws the system's error if it cannot listen, with `code` (`EADDRINUSE`, `EACCES`…) if there is one. */
 export function startHttp1Server(options: Http1ServerOptions): Http1Server {
   return new ListeningServer(options);
 }
@@ -89,7 +89,7 @@ class ListeningServer implements Http1Server, ConnectionServer {
   readonly #connections = new IndexedSet<ServerConnection>();
   readonly #sweepMs: number;
   #sweepTimer: ReturnType<typeof setInterval> | undefined;
-  /** Since the last sweep, by connections that are at their end. */
+  /** Since the last sweep, by lingering connections. */
   #discardedBytes = 0;
   #pending = 0;
   #leaving = false;
@@ -116,7 +116,7 @@ class ListeningServer implements Http1Server, ConnectionServer {
         this.onFault(error);
       },
     };
-    // A client that has closed its side waits for no answer, as nginx sees it too: Bun closes ours then.
+    // A client that has closed its side waits for no answer, as nginx assumes too: Bun then closes ours.
     const common = { socket, allowHalfOpen: false };
     if ("unix" in options) {
       this.#listener = listenPrivately(() => Bun.listen({ ...common, unix: options.unix }));
@@ -197,7 +197,7 @@ class ListeningServer implements Http1Server, ConnectionServer {
 
   close(): void {
     void this.stop();
-    // Answers that are complete are not taken back.
+    // Complete answers are still delivered.
     turnOutput.flush();
     for (const connection of [...this.#connections]) connection.close();
   }
@@ -229,7 +229,7 @@ class ListeningServer implements Http1Server, ConnectionServer {
   }
 }
 
-/** The socket must never be there with other rights, were it for a moment. */
+/** The socket must never have other permissions, even for a moment. */
 function listenPrivately<Listener>(listen: () => Listener): Listener {
   const mask = process.umask(0o177);
   try {

@@ -1,39 +1,37 @@
-// Bytes that connections send in one turn of the event loop: handed to the kernel at its end, one behind the other.
+// Gathers the bytes that connections send in one turn of the event loop, and writes them to the kernel one after
+// another at its end.
 import { sendAtTurnEnd } from "../../base/turn-end.ts";
 
-/** A connection, or whatever else sends. */
+/** A connection, or anything else that sends. */
 export interface Sender {
-  /** Hands what was gathered of it to the kernel, in as many calls as it came in pieces; the bytes are others afterwards. */
+  /**
+   * Writes its gathered bytes to the kernel, in as many calls as there were pieces. The buffer is reused afterwards.
+   */
   sendGathered(bytes: Buffer, start: number, end: number): void;
-  /** Everybody's was handed over. */
+  /** All senders' bytes were written. */
   gatheredSent(): void;
 }
 
-/**
- * The buffer of what is gathered; used again and again. Pieces of streamed answers are put together here, at `place`.
- */
+/** The reused buffer of the gathered bytes. Pieces of streamed answers are composed here, at `place`. */
 export const gatheredBytes = Buffer.allocUnsafeSlow(256 * 1024);
-/** Larger ones are not worth a copy. */
+/** Copying larger ones is not worthwhile. */
 const maxGathered = 16 * 1024;
-/** The most bytes that are put together at `place`. */
+/** The most bytes composed at `place`. */
 export const maxPlaced = 64 * 1024;
 
 /**
- * Each write wakes who waits for it, which is more than half of what the write costs; by the next one, with the work for
- * another chunk between, the other side sleeps again. Writes that follow at once find it awake. With one request alone
- * there is nothing to gather, and it does not wait.
+ * Each write wakes its receiver, which is more than half of the write's cost, and by the next write, after the work on
+ * another chunk, the receiver sleeps again. Writes in direct succession find it awake. A single request has nothing to
+ * gather and does not wait.
  */
 export class TurnOutput {
   readonly #bytes: Buffer;
-  /**
-   * Senders in the order in which they came, each with the end of its bytes; those of one begin where those before it
-   * end.
-   */
+  /** Senders in order, each with the end of its bytes. Those begin where the previous sender's end. */
   readonly #senders: (Sender | undefined)[] = [];
   readonly #ends: number[] = [];
   #count = 0;
   #used = 0;
-  /** Those whose bytes the kernel has, and where these end; of them, those who were told. */
+  /** The senders whose bytes the kernel has, and the end of these; and how many of them were told. */
   #sent = 0;
   #sentTo = 0;
   #told = 0;
@@ -53,8 +51,8 @@ export class TurnOutput {
   }
 
   /**
-   * A place in the gathered bytes for up to `length`, which is at most `maxPlaced`. They are safe there until anything
-   * is gathered or sent, so that is to be done at once.
+   * Returns a place in the gathered bytes for up to `length`, which is at most `maxPlaced`. It is safe only until
+   * anything is gathered or sent, so use it immediately.
    */
   place(length: number): number {
     if (this.#used + length > this.#bytes.length) this.send();
@@ -62,8 +60,8 @@ export class TurnOutput {
   }
 
   /**
-   * Whether `bytes` from `start` to `end` were taken, by a copy or where `place` said. If not, they are the sender's to
-   * write; what of it was gathered before is with the kernel then.
+   * Takes `bytes` from `start` to `end`, by a copy or from `place`. If it returns false, the sender must write them;
+   * its bytes gathered earlier are with the kernel then.
    */
   gather(sender: Sender, bytes: Buffer, start: number, end: number): boolean {
     const length = end - start;
@@ -84,7 +82,7 @@ export class TurnOutput {
     return true;
   }
 
-  /** Hands over what was gathered so far; those whose it is are told at the end of the turn, as without it. */
+  /** Writes what was gathered so far. Its senders are told at the end of the turn, as usual. */
   send(): void {
     while (this.#sent < this.#count) {
       const nth = this.#sent++;
@@ -96,11 +94,11 @@ export class TurnOutput {
     this.#sentTo = 0;
   }
 
-  /** Hands over all of it, and tells those whose it is; what they send then goes with it. */
+  /** Writes everything and tells the senders. What they send then is written too. */
   readonly flush = (): void => {
     try {
       while (this.#told < this.#count) {
-        // Each time: whoever is told may send something, and nobody is told of what is not sent.
+        // Repeated, since a sender that is told may send more, and must not be told of unsent bytes.
         this.send();
         this.#tellNext();
       }
@@ -108,7 +106,7 @@ export class TurnOutput {
       this.#sent = 0;
       this.#told = 0;
     } catch (error) {
-      // The others must not wait for ever because one failed.
+      // If one fails, the others must not wait for ever.
       sendAtTurnEnd(this.flush);
       throw error;
     }

@@ -1,4 +1,4 @@
-// A client's connection after its upgrade: bytes both ways, for whoever took it over and has to end it.
+// A client's connection after its upgrade: bytes in both directions, for the code that took it over and must end it.
 
 import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import { BulkInput, type BulkTaker, sliceBytes } from "../../base/bytes/bulk-input.ts";
@@ -27,9 +27,9 @@ export class UpgradedConnection implements PausableChannel, IndexedItem, BulkTak
   readonly #onFault: (error: unknown) => void;
   readonly #bulk = new BulkInput(this);
   #listener: ByteChannelListener | undefined;
-  /** Came before anybody listened. */
+  /** Bytes that arrived before the listener. */
   #early: Buffer | undefined;
-  /** Ends once all was sent. */
+  /** Ends once everything was sent. */
   #ending = false;
   #paused = false;
   #lingering = false;
@@ -37,7 +37,7 @@ export class UpgradedConnection implements PausableChannel, IndexedItem, BulkTak
   #closed = false;
   #deadlineMs = never;
 
-  /** `early`: what was read beyond the head of the request. `onFault`: told what its listener threw. */
+  /** `early` are the bytes read after the head of the request. `onFault` gets what the listener throws. */
   constructor(
     socket: UpgradedSocket,
     peer: string,
@@ -112,7 +112,7 @@ export class UpgradedConnection implements PausableChannel, IndexedItem, BulkTak
     this.didClose();
   }
 
-  /** Bytes came. */
+  /** Receives bytes. */
   data(bytes: Buffer): void {
     if (this.#ending) this.#discard(bytes);
     else if (this.#listener && (this.#bulk.waits || bytes.length > sliceBytes)) this.#bulk.add(bytes);
@@ -120,7 +120,7 @@ export class UpgradedConnection implements PausableChannel, IndexedItem, BulkTak
     else this.#early = this.#early ? Buffer.concat([this.#early, bytes]) : bytes;
   }
 
-  /** Runs in a turn of its own: a fault must end this connection, as one at its socket does, and nothing else. */
+  /** In a separate turn, so a fault must end this connection, like a fault at its socket, and nothing else. */
   takeSlice(bytes: Buffer): void {
     try {
       this.#listener?.data(bytes);
@@ -148,17 +148,17 @@ export class UpgradedConnection implements PausableChannel, IndexedItem, BulkTak
     else this.#listener?.drained();
   }
 
-  /** The socket is closed, by whomever. */
+  /** The socket is closed, by either side. */
   didClose(): void {
     if (this.#closed) return;
-    // What came before the end counts.
+    // Bytes before the end count.
     if (!this.#ending) this.#bulk.finish();
-    // Whoever read that may have ended it.
+    // The reader may have ended the connection.
     if (this.#closed) return;
     this.#closed = true;
     this.#deadlineMs = never;
     this.#early = undefined;
-    // While it was paused nothing of it was read.
+    // While it was paused nothing was read.
     this.#bulk.clear();
     this.#output.clear();
     this.#listener?.closed();
@@ -168,7 +168,7 @@ export class UpgradedConnection implements PausableChannel, IndexedItem, BulkTak
     this.terminate();
   }
 
-  /** Whoever took it over ends it: what is idle here is not for the server to say. */
+  /** The code that took it over ends it: the server cannot tell whether it is idle. */
   closeIfIdle(): void {}
 
   close(): void {
@@ -180,7 +180,7 @@ export class UpgradedConnection implements PausableChannel, IndexedItem, BulkTak
     if (nowMs >= this.#deadlineMs) this.terminate();
   }
 
-  /** Lets the connection linger like any other here: a reset might overtake what was sent. */
+  /** Lingers like any other connection here, since a reset might overtake the sent bytes. */
   #linger(): void {
     this.#lingering = true;
     this.#deadlineMs = exactMs() + this.#limits.lingerMs;
