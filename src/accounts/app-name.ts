@@ -1,10 +1,10 @@
-// The name of an app: one that people who are asked to allow it cannot take for this server's own.
+// The name of an app, which people who are asked to allow it must not take for this server's own.
 import { invalidRequest } from "../base/errors.ts";
 import { keyName } from "../policy/manage/key-values.ts";
 
 const ownName = "headrace";
 
-/** Letters and digits that look like these of ASCII and are no compatibility forms of them, which NFKC finds. */
+/** Letters and digits that look like these ASCII ones and are not compatibility forms, which NFKC finds. */
 const alikes: Readonly<Record<string, string>> = {
   a: "аαɑᴀꭺ4@∂ꓮаӕ",
   b: "вʙβ8ꓐ",
@@ -31,10 +31,10 @@ const alikes: Readonly<Record<string, string>> = {
 const letterOf = new Map(
   Object.entries(alikes).flatMap(([letter, others]) => [...others].map((other) => [other, letter] as const)),
 );
-/** Two letters that are read as a `d`, once each is what it looks like. */
+/** Two letters that are read as a `d`, after the replacements. */
 const twoAsOne = /ci/g;
 
-/** Put into the form in which it is kept. Throws `invalid_request` for one that is none, or that passes for our own. */
+/** Returns the name as stored. Throws `invalid_request` if it is invalid or resembles our own. */
 export function appName(text: string): string {
   const name = keyName(text);
   if (!looksLikeOurs(name)) return name;
@@ -43,7 +43,7 @@ export function appName(text: string): string {
   );
 }
 
-/** Whether people may take it for this server's own name, as a word, in one, or spread over several. */
+/** Whether people may take it for this server's own name, as a word, within one, or spread over several. */
 export function looksLikeOurs(name: string): boolean {
   const words = skeletonOf(name)
     .split(/[^\p{L}\p{N}]+/u)
@@ -54,7 +54,10 @@ export function looksLikeOurs(name: string): boolean {
   );
 }
 
-/** The name as it is read: without case, marks and what is not seen, and each letter as the one of ASCII that it looks like. */
+/**
+ * The name as it is read: without case, marks and invisible characters, and each letter as the ASCII one that it looks
+ * like.
+ */
 function skeletonOf(name: string): string {
   const seen = name.normalize("NFKD").replace(/[\p{M}\p{Default_Ignorable_Code_Point}]/gu, "");
   const letters = [...seen.normalize("NFKC").toLowerCase()].map((letter) => letterOf.get(letter) ?? letter);

@@ -1,10 +1,10 @@
-// Bounds attempts that fail: each takes a place while it runs, and gets it back where it succeeds.
+// Limits failed attempts: each takes a place while it runs, and returns it if it succeeds.
 import { type ErrorCode, GatewayError } from "../base/errors.ts";
 import type { LimitStore } from "../domain/limits/limits.ts";
 
-/** How many may fail at once; they come back evenly over the window. */
+/** How many may fail at once. Places are restored evenly over the window. */
 export interface AttemptLimit {
-  /** What counts together. */
+  /** What is counted together. */
   id: string;
   limit: number;
   windowSeconds: number;
@@ -25,7 +25,7 @@ export class Attempts {
     this.#limits = limits;
   }
 
-  /** Undefined where one of the limits has no place; then none of them counts it. */
+  /** Undefined if one of the limits has no place. Then none of them counts it. */
   async begin(rules: readonly AttemptLimit[]): Promise<Attempt | { retryAfterSeconds: number }> {
     const tokens = rules.map((rule) => ({ ...rule, owner: "account" as const }));
     const admission = await this.#limits.admit({ requests: [], tokens, quotas: [] }, onePlace);
@@ -35,8 +35,9 @@ export class Attempts {
   }
 
   /**
-   * Runs the task, or throws `rate_limit_exceeded` in its place, with `message` to say what there were too many of. It failed
-   * where it throws `invalid_request` or `permission_denied`: what is no fault of whoever tries takes none of their places.
+   * Runs the task, or throws `rate_limit_exceeded` instead, with `message`, which says what there were too many of. The
+   * task failed if it throws `invalid_request` or `permission_denied`; other errors are not the caller's fault and take
+   * no place.
    */
   async run<Value>(
     rules: readonly AttemptLimit[],
@@ -60,7 +61,7 @@ export class Attempts {
     }
   }
 
-  /** Counts it, whatever comes of it. Throws `rate_limit_exceeded`. */
+  /** Counts it, whatever its result. Throws `rate_limit_exceeded`. */
   async count(rules: readonly AttemptLimit[], message: string): Promise<void> {
     const attempt = await this.begin(rules);
     if ("retryAfterSeconds" in attempt) throw tooMany(message, attempt.retryAfterSeconds);

@@ -1,4 +1,5 @@
-// Sessions in browsers: a random token in a cookie that scripts cannot read, replaced every hour, ended by idleness, age or command.
+// Browser sessions: a random token in a cookie that scripts cannot read, replaced every hour, ended by idleness, age or
+// command.
 
 import { createHmac } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
@@ -22,16 +23,16 @@ import { cookieIn, hostCookieName, setCookie } from "./cookies.ts";
 
 export interface BrowserSessionsOptions {
   sessions: SessionStore;
-  /** 32 bytes; CSRF tokens are derived from it. */
+  /** 32 bytes. CSRF tokens are derived from it. */
   csrfKey: Keys;
-  /** Whether browsers reach us by https: then the cookie is bound to that. */
+  /** Whether browsers reach us by https. The cookie is then bound to https. */
   isSecure(): boolean;
   unknown: Pick<UnknownCredentials, "find" | "found">;
   clock: Clock;
   log: Pick<Log, "warn">;
 }
 
-/** Where a browser's request comes from. */
+/** The origin of a browser's request. */
 export interface BrowserOrigin {
   clientAddress: string;
   requestId: string;
@@ -39,18 +40,18 @@ export interface BrowserOrigin {
   userAgent: string | null;
 }
 
-/** `cookie`: to be set with the answer; undefined where the browser's is still the right one. */
+/** `cookie` is to be set with the answer. Undefined if the browser's is still right. */
 export interface CurrentSession {
   signedIn: SignedIn;
   cookie: string | undefined;
 }
 
-/** Without a request in this time a session has ended. */
+/** A session ends after this time without a request. */
 export const idleSeconds = longLived.browserSession.idleMs / 1_000;
-/** It ends after this, whatever happens. */
+/** A session ends after this time in any case. */
 const maxSeconds = longLived.browserSession.maxMs / 1_000;
 const rotateAfterSeconds = 3_600;
-/** What was on its way with the token before arrives by then. */
+/** Requests sent with the earlier token arrive within this time. */
 const replacedForSeconds = 60;
 const touchAfterSeconds = 60;
 const toldEveryMs = 60_000;
@@ -64,14 +65,14 @@ export class BrowserSessions {
     this.#options = options;
   }
 
-  /** Whether the request carries a session's cookie at all; nothing is read for it. */
+  /** Whether the request has a session cookie. Does not read the session. */
   hasCookie(header: string | null): boolean {
     return this.#tokenIn(header) !== undefined;
   }
 
   /**
-   * Undefined for nobody: no cookie, an unknown one, or a session that has ended. Rejects with `rate_limit_exceeded` for one
-   * who presented too many unknown ones.
+   * Undefined without a cookie, for an unknown one, or for a session that has ended. Rejects with `rate_limit_exceeded`
+   * for a client that presented too many unknown ones.
    */
   async find(header: string | null, origin: BrowserOrigin): Promise<CurrentSession | undefined> {
     const token = this.#tokenIn(header);
@@ -86,8 +87,8 @@ export class BrowserSessions {
   }
 
   /**
-   * Starts one, always with a new token: what a browser had before stands for nothing. Gives its cookie. Throws
-   * `permission_denied` where the proof holds no more: a session must not outlive the change that ended all others.
+   * Starts a session, always with a new token, whatever the browser had before, and returns its cookie. Throws
+   * `permission_denied` if the proof is no longer valid: a session must not outlive the change that ended all others.
    */
   async start(
     person: Person,
@@ -126,7 +127,7 @@ export class BrowserSessions {
     return { session, cookie: this.#cookie(token) };
   }
 
-  /** Ends the session; gives the cookie that clears the browser's. */
+  /** Ends the session and returns the cookie that clears the browser's. */
   async end({ session, person }: SignedIn, origin: BrowserOrigin): Promise<string> {
     await this.#end(session.id, person.id, origin, "signed_out");
     return this.#cookie("");
@@ -137,12 +138,12 @@ export class BrowserSessions {
     return sameSecret(current, given) || this.#isOlder(session.id, given);
   }
 
-  /** What pages send back with everything that changes something. */
+  /** Pages send it with every change. */
   csrfTokenOf(sessionId: string): string {
     return csrfToken(currentKey(this.#options.csrfKey), sessionId);
   }
 
-  /** A page that was shown under a secret that is being replaced. */
+  /** For a page that was shown under a secret that is being replaced. */
   #isOlder(sessionId: string, given: string): boolean {
     const [, ...older] = keyRing(this.#options.csrfKey);
     return older.some((key) => sameSecret(csrfToken(key, sessionId), given));
@@ -154,8 +155,8 @@ export class BrowserSessions {
   }
 
   /**
-   * Whether a token that was replaced still counts: for what was on its way, and for as long as its successor was never
-   * used, as the answer with that may have been lost. Later, somebody else has it: the session ends for both.
+   * Whether a replaced token is still valid: for requests on their way, and as long as its successor was never used,
+   * since that answer may have been lost. After that somebody else has it, and the session ends for both.
    */
   async #stillCounts({ session }: FoundSession, origin: BrowserOrigin): Promise<boolean> {
     if (this.#options.clock.nowSeconds() < session.rotatedAt + replacedForSeconds) return true;
@@ -164,7 +165,7 @@ export class BrowserSessions {
     return false;
   }
 
-  /** Whoever only reads is answered also where nothing can be written: the token stays, and the next request tries again. */
+  /** A read is answered even if nothing can be written: the token stays, and the next request tries again. */
   async #tryRenew(session: Session, digest: string, origin: BrowserOrigin): Promise<string | undefined> {
     try {
       return await this.#renew(session, digest, origin);

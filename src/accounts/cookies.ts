@@ -1,24 +1,25 @@
-// Cookies that stand for a browser: bound to this host where there is https, out of reach of scripts, and read without doubt.
+// Cookies that identify a browser: bound to this host with https, out of reach of scripts, and read unambiguously.
 
-/** `__Host-`: only for this host, the whole of it, and by https (RFC 6265bis, 4.1.3.2). */
+/** `__Host-`: only for exactly this host, and by https (RFC 6265bis, 4.1.3.2). */
 export function hostCookieName(name: string, isSecure: boolean): string {
   return isSecure ? `__Host-${name}` : name;
 }
 
-/** Value of the cookie in a `Cookie` header; undefined where there is none, or there are two: one of them is not ours. */
+/** Value of the cookie in a `Cookie` header. Undefined if there is none, or there are two: one of them is not ours. */
 export function cookieIn(header: string | null, name: string): string | undefined {
   const start = `${name}=`;
   const found = (header ?? "")
     .split(";")
-    // The only blanks to go are those that browsers put there: any other before the prefix keeps it from binding the cookie.
+    // Removes only the spaces that browsers add: any other character before the prefix keeps it from binding the
+    // cookie.
     .map(withoutBlanks)
     .filter((pair) => pair.startsWith(start));
   return found.length === 1 ? found[0]?.slice(start.length) : undefined;
 }
 
 /**
- * Value of `Set-Cookie`; with an empty value and age 0 it is cleared. Lax: a link from elsewhere finds it, a form or script
- * from elsewhere does not (RFC 6265bis, 5.6.7).
+ * Value of `Set-Cookie`. An empty value with age 0 clears it. Lax: links from other sites send it, forms and scripts
+ * from other sites do not (RFC 6265bis, 5.6.7).
  */
 export function setCookie(name: string, value: string, given: { ageSeconds: number; isSecure: boolean }): string {
   const secure = given.isSecure ? "; Secure" : "";

@@ -1,9 +1,9 @@
-// What ends when somebody shows for the first time that an address is theirs: whatever others could sign in with there.
+// What ends when a person first proves their address: every credential that others could have.
 import type { PeopleChange } from "../domain/people/person.ts";
 
 /**
- * Until then somebody else may have come with the address, such as whoever was shown the invitation. Their password,
- * passkeys, sessions and logins must not lead to what is the owner's from now on.
+ * Until then another person may have come with the address, for example one who was shown the invitation. Their
+ * password, passkeys, sessions and logins must not lead to what belongs to the address's owner from now on.
  */
 export function firstProof(personId: string) {
   return {
@@ -14,5 +14,5 @@ export function firstProof(personId: string) {
   } satisfies PeopleChange;
 }
 
-/** What audit events call it. */
+/** Its name in audit events. */
 export const firstProofDetail = { email_proven: true, ended: ["password", "passkeys", "sessions", "logins"] };

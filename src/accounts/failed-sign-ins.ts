@@ -1,4 +1,4 @@
-// Puts failed sign-ins into the audit log, bounded; of an address that nobody has, not even the address.
+// Writes failed sign-ins to the audit log, in limited numbers. Unknown addresses are not stored.
 
 import type { Clock } from "../base/clock.ts";
 import type { Passkey } from "../domain/people/person.ts";
@@ -8,7 +8,7 @@ import type { BrowserOrigin } from "./browser-sessions.ts";
 
 export type FailedSignInsOptions = Pick<BoundedAuditOptions, "audit" | "clock" | "log" | "flushMs">;
 
-/** People type passwords where the address belongs: nothing that was sent is kept. */
+/** People type passwords into the address field, so nothing that was sent is stored. */
 export type SignInFault = "unknown_email" | "wrong_password" | "no_password" | "throttled";
 export type PasskeyFault = "not_verified" | "counter_went_back" | "ended_meanwhile";
 
@@ -22,12 +22,12 @@ export class FailedSignIns extends BoundedAudit {
     this.#clock = options.clock;
   }
 
-  /** `personId`: who it would have been; null where that is not known. */
+  /** `personId` is the intended person, or null if unknown. */
   record(reason: SignInFault, personId: string | null, origin: BrowserOrigin): void {
     this.#record(personId, { reason, method: "password" }, origin);
   }
 
-  /** A passkey that is known and yet does not fit: somebody tries something, or has copied it. */
+  /** A known passkey that does not verify: an attack, or a copied passkey. */
   recordPasskey(reason: PasskeyFault, { id, personId }: Passkey, origin: Origin): void {
     this.#record(personId, { reason, method: "passkey", passkey: id }, origin);
   }

@@ -1,20 +1,20 @@
-// The operator's OpenID Connect provider: where people are sent to, and what it says of who comes back.
+// The operator's OpenID Connect provider: where people are sent, and what it reports of those who return.
 import type { Configuration, CustomFetchOptions } from "openid-client";
 import { type Clock, systemClock } from "../base/clock.ts";
 import { forbidden, GatewayError } from "../base/errors.ts";
 
 export interface IdentityProviderSettings {
-  /** The name by which people know it. */
+  /** The provider's name for people. */
   name: string;
   /** https, or http on this machine. */
   issuer: string;
   clientId: string;
-  /** A secret; undefined: a public client. */
+  /** A secret, or undefined for a public client. */
   clientSecret: string | undefined;
   scopes: readonly string[];
 }
 
-/** What ties a sign-in's way back to its beginning. All of it is random, and only `state` leaves us as it is. */
+/** Ties the return of a sign-in to its start. All values are random, and only `state` is sent unchanged. */
 export interface SignInSecrets {
   state: string;
   nonce: string;
@@ -26,7 +26,7 @@ export interface SignInSecrets {
 export interface ProvenIdentity {
   issuer: string;
   subject: string;
-  /** Undefined where the provider does not say that it is the person's own. */
+  /** Undefined if the provider does not say that it is the person's own. */
   verifiedEmail: string | undefined;
   name: string | undefined;
 }
@@ -43,7 +43,9 @@ const defaultTimeoutMs = 5_000;
 const maxAnswerLength = 1_048_576;
 /** Between its clock and ours. */
 const toleranceSeconds = 30;
-/** Seconds that a provider's clock may be ahead. The time of issue is no deadline, so a later one gains nothing. */
+/**
+ * How many seconds a provider's clock may be ahead. The time of issue is not a deadline, so a later one gains nothing.
+ */
 const maxAheadSeconds = 300;
 
 export class IdentityProvider {
@@ -54,7 +56,7 @@ export class IdentityProvider {
     this.#options = options;
   }
 
-  /** Where the browser goes. Throws `service_unavailable` where the provider cannot be asked about itself. */
+  /** The URL for the browser. Throws `service_unavailable` if the provider's metadata cannot be read. */
   async authorizationUrl({ state, nonce, verifier, redirectUri }: SignInSecrets): Promise<string> {
     const { buildAuthorizationUrl, calculatePKCECodeChallenge } = await import("openid-client");
     const configuration = await this.#configuration();
@@ -74,8 +76,8 @@ export class IdentityProvider {
   }
 
   /**
-   * Who came back, by the query that the browser brought. Throws `permission_denied` where the provider let nobody in,
-   * `upstream_error` where its answer does not hold, and `service_unavailable`.
+   * The returned person, from the browser's query. Throws `permission_denied` if the provider admitted nobody,
+   * `upstream_error` if its answer is invalid, and `service_unavailable`.
    */
   async redeem(query: URLSearchParams, secrets: SignInSecrets): Promise<ProvenIdentity> {
     const { authorizationCodeGrant, fetchUserInfo } = await import("openid-client");
@@ -88,20 +90,20 @@ export class IdentityProvider {
       const tokens = await authorizationCodeGrant(configuration, returned, checks);
       const claims = tokens.claims();
       if (!claims) throw new Error("no ID token");
-      // This clock is the one by which the library has checked that the token has not expired.
+      // By this clock the library has checked that the token has not expired.
       requireOwnToken(claims, this.#options.settings.clientId, systemClock.nowSeconds());
-      // Many providers tell the address only here (OpenID Connect Core, 5.4).
+      // Many providers return the address only here (OpenID Connect Core, 5.4).
       const hasMore = claims["email"] === undefined && configuration.serverMetadata().userinfo_endpoint != null;
       const more = hasMore ? await fetchUserInfo(configuration, tokens.access_token, claims.sub) : {};
       return identityOf(claims, more);
     } catch (error) {
-      // Keys or endpoints may have changed: whoever tries again meets what it says of itself by then.
+      // Keys or endpoints may have changed, so the next attempt reads the metadata again.
       this.#known = undefined;
       throw this.#fault(error);
     }
   }
 
-  /** Whether it can be asked about itself. Rejects as `authorizationUrl` does. */
+  /** Whether its metadata can be read. Rejects like `authorizationUrl`. */
   async reach(): Promise<void> {
     await this.#configuration();
   }
@@ -141,7 +143,7 @@ export class IdentityProvider {
     configuration.timeout = timeoutMs / 1000;
     configuration[oidc.customFetch] = boundedFetch(isLocal);
     if (isLocal) oidc.allowInsecureRequests(configuration);
-    // The signature of the ID token is checked, although it comes by TLS: a proxy in between proves nothing.
+    // The signature of the ID token is checked despite TLS, since a proxy in between proves nothing.
     oidc.enableNonRepudiationChecks(configuration);
     return configuration;
   }
@@ -155,7 +157,7 @@ export class IdentityProvider {
     });
   }
 
-  /** What the provider says itself is for the log alone, and only where it is a code. */
+  /** The provider's own text is only for the log, and only if it is a code. */
   #fault(error: unknown): GatewayError {
     const { name } = this.#options.settings;
     const reason = reasonOf(error);
@@ -171,8 +173,8 @@ export class IdentityProvider {
 }
 
 /**
- * Checks what the library leaves to its users (OpenID Connect Core, 3.1.3.7, rules 4, 5 and 10): a token that was made for
- * another client, or in the future, is none of this sign-in.
+ * Checks what the library leaves to its users (OpenID Connect Core, 3.1.3.7, rules 4, 5 and 10): a token for another
+ * client, or from the future, does not belong to this sign-in.
  */
 function requireOwnToken(claims: Readonly<Record<string, unknown>>, clientId: string, nowSeconds: number): void {
   const { azp, iat } = claims;
@@ -183,7 +185,7 @@ function requireOwnToken(claims: Readonly<Record<string, unknown>>, clientId: st
 /** Browsers are sent to one of them, and secrets to the others. */
 function requireEndpoints(metadata: Readonly<Record<string, unknown>>, isLocal: boolean): void {
   const needed = ["authorization_endpoint", "token_endpoint", "jwks_uri"];
-  // Some providers write null for an endpoint that they do not have.
+  // Some providers write null for an endpoint that they lack.
   const optional = ["userinfo_endpoint"].filter((name) => metadata[name] != null);
   for (const name of [...needed, ...optional]) {
     const endpoint = metadata[name];
@@ -197,7 +199,10 @@ function isAllowed({ protocol, hostname }: URL, isLocal: boolean): boolean {
   return protocol === "https:" || (protocol === "http:" && isLocal && isLoopback(hostname));
 }
 
-/** `more`: of userinfo. The address and whether it is verified come from one of the two, as each vouches for its own alone. */
+/**
+ * `more` is from userinfo. The address and its verification come from the same source, since each vouches only for its
+ * own.
+ */
 function identityOf(
   claims: Readonly<Record<string, unknown>> & { iss: string; sub: string },
   more: Readonly<Record<string, unknown>>,
@@ -216,14 +221,14 @@ function identityOf(
 }
 
 /**
- * No redirect is followed, so that nobody but the provider gets code or secret; no answer is larger than it can be; and a
- * provider on this machine leads by plain http nowhere else.
+ * Follows no redirect, so that only the provider gets the code or secret; limits the size of an answer; and a provider
+ * on this machine cannot lead to plain http elsewhere.
  */
 function boundedFetch(isLocal: boolean) {
   return async (url: string, options: CustomFetchOptions): Promise<Response> => {
     if (!isAllowed(new URL(url), isLocal)) throw new Error("an endpoint by plain http");
     const { method, headers: sent, signal, body } = options;
-    // Its requests have a form for a body, or none.
+    // Its requests have a form as their body, or none.
     const form = body instanceof URLSearchParams ? { body } : {};
     const response = await fetch(url, { method, headers: sent, redirect: "manual", signal: signal ?? null, ...form });
     const bytes = await readAtMost(response, maxAnswerLength);
@@ -239,7 +244,7 @@ function isLoopback(hostname: string): boolean {
 async function readAtMost(response: Response, most: number): Promise<Uint8Array<ArrayBuffer>> {
   const chunks: Uint8Array[] = [];
   let length = 0;
-  // Leaving the loop cancels what is still to come.
+  // Leaving the loop cancels the rest.
   for await (const chunk of response.body ?? []) {
     length += chunk.length;
     if (length > most) throw new Error("an answer that is too large");

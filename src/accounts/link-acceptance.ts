@@ -1,4 +1,5 @@
-// What the holder of a link that works once gets for it: all of it, and the link is used, in one transaction.
+// What the holder of a one-time link gets for it: everything, including the use of the link, happens in one
+// transaction.
 
 import type { Clock } from "../base/clock.ts";
 import { forbidden, type GatewayError, invalidRequest } from "../base/errors.ts";
@@ -42,9 +43,9 @@ export class LinkAcceptance {
   }
 
   /**
-   * Makes the person an operator, and a member of the first account, as who is in no account can use nothing: its owner, or,
-   * where it has one, an admin. Somebody who is known by the address
-   * gets this password: whoever made the link has the data directory, and nothing is kept from them.
+   * Makes the person an operator and a member of the first account, since a person without an account can use nothing:
+   * its owner, or an admin if it has one. A known address gets this password: the person who made the link has the data
+   * directory, so nothing can be hidden from them.
    */
   async setup(
     token: string,
@@ -67,7 +68,7 @@ export class LinkAcceptance {
       ...(known
         ? {
             setPassword: { personId, passwordHash },
-            // Whose mailbox it is says nothing of who is at the console.
+            // The owner of the mailbox may be another person than the one at the console.
             setEmailProven: { personId, isEmailProven: false },
             setName: { personId, name },
             setOperator: { personId, isOperator: true },
@@ -83,8 +84,8 @@ export class LinkAcceptance {
   }
 
   /**
-   * For somebody new, who gets a sign-in, or for the person who is signed in, whose address has to be the invited one; there
-   * no session is started. Throws `invalid_request` and `permission_denied`.
+   * For a new person, who gets a sign-in, or for the signed-in person, whose address must be the invited one; no
+   * session is started then. Throws `invalid_request` and `permission_denied`.
    */
   async invitation(
     token: string,
@@ -106,8 +107,9 @@ export class LinkAcceptance {
   }
 
   /**
-   * Ends all sessions and command line logins of the person, and starts a session. With a link that was only mailed the
-   * address is proven; with one that was shown it no longer is, as whoever saw it may have set the password.
+   * Ends all sessions and command line logins of the person, and starts a session. A link that was only mailed proves
+   * the address. After a shown link the address is no longer proven, since anybody who saw it may have set the
+   * password.
    */
   async passwordReset(token: string, password: string, origin: BrowserOrigin): Promise<StartedSession> {
     const { people } = this.#options;
@@ -143,7 +145,7 @@ export class LinkAcceptance {
     return { person, addPerson: { ...person, passwordHash: await hashPassword(checkPassword(guest.password, email)) } };
   }
 
-  /** Undefined where the person is a member of the first account already. */
+  /** Undefined if the person is a member of the first account already. */
   async #firstMembership(personId: string): Promise<Membership | undefined> {
     const { people, firstAccountId } = this.#options;
     const accountId = await firstAccountId();
@@ -179,7 +181,7 @@ export class LinkAcceptance {
     origin: BrowserOrigin,
     about: Pick<AuditEvent, "accountId" | "targetId" | "detail">,
   ): Promise<void> {
-    // Whoever holds a link is nobody yet that the store could ask for: the person or membership is made right here.
+    // The holder of a link is not known to the store yet: the person or membership is created here.
     const event = auditEvent(action, { type: "anonymous" }, { nowSeconds: this.#now(), ...origin }, about);
     const outcome = await this.#options.people.apply(change, event);
     if (outcome !== "done") throw conflict(outcome);
@@ -197,7 +199,7 @@ export class LinkAcceptance {
   }
 }
 
-/** One message for all: whether a link ever was one is nobody's business. */
+/** One message for all, so that it does not reveal whether a link ever existed. */
 function ended(): GatewayError {
   return invalidRequest("This link was used already or has expired. Ask for a new one.", {
     detail: "link_ended",

@@ -1,4 +1,4 @@
-// What people are told by mail, with the link that it is about.
+// The mails that contain links.
 import type { MailMessage } from "../domain/people/mail.ts";
 
 export function invitationMail(to: string, accountName: string, url: string): MailMessage {

@@ -1,4 +1,5 @@
-// Registers, changes and deletes apps and rotates their secrets: makes the records and events, which a store then writes.
+// Registers, changes and deletes apps and rotates their secrets: creates the records and events that a store then
+// writes.
 
 import { timingSafeEqual } from "node:crypto";
 import { GatewayError, invalidRequest } from "../base/errors.ts";
@@ -21,12 +22,12 @@ const secretBytes = 32;
 
 export interface NewApp {
   app: App;
-  /** Shown once, never stored; null for a public app. */
+  /** Shown once, never stored. null for a public app. */
   secret: string | null;
   event: AuditEvent;
 }
 
-/** An app of the principal's own account and environment; a member's is the member's own. */
+/** An app of the principal's own account and environment. A member's app belongs to the member. */
 export function createApp(
   principal: Principal,
   request: CreateAppRequest,
@@ -55,7 +56,7 @@ export function createApp(
   return { app, secret: made?.secret ?? null, event: auditEvent("app.created", principal, origin, about(app, detail)) };
 }
 
-/** Undefined where the request changes nothing. */
+/** Undefined if the request changes nothing. */
 export function updateApp(
   principal: Principal,
   current: App,
@@ -75,7 +76,7 @@ export function updateApp(
   return { changes: wanted, event: auditEvent("app.updated", principal, origin, about(current, detail)) };
 }
 
-/** The secrets before go on until `oldEndAt` at the latest, Unix seconds. */
+/** Earlier secrets work until `oldEndAt` at the latest, in Unix seconds. */
 export function rotateAppSecret(
   principal: Principal,
   app: App,
@@ -100,7 +101,10 @@ export function deleteApp(principal: Principal, app: App, origin: Origin): Audit
   return auditEvent("app.deleted", principal, origin, about(app, { name: app.name }));
 }
 
-/** The app, or `not_found`: one of another account or environment, or of another member, does not exist. */
+/**
+ * The app, or `not_found`: an app of another account or environment, or of another member, does not exist for the
+ * caller.
+ */
 export function requireApp<Found extends App>(principal: Principal, app: Found | undefined, id: string): Found {
   const own = ownOnly(principal);
   const isHere = app?.accountId === principal.account.id && app.environment === principal.environment;
@@ -108,7 +112,7 @@ export function requireApp<Found extends App>(principal: Principal, app: Found |
   throw new GatewayError("not_found", `There is no app ${shown(id)}. GET /v1/apps lists the apps of this environment.`);
 }
 
-/** That one of the app's secrets that it is, of those that have not ended. How long that takes tells nothing about any of them. */
+/** The matching secret of the app, if it has not ended. The time it takes tells nothing about any of them. */
 export function matchingSecret(
   app: Pick<App, "secrets">,
   secret: string,
@@ -167,7 +171,7 @@ function pkceOf(type: App["type"], wanted: boolean): boolean {
   throw invalidRequest("require_pkce: must be true, or left out, where type is public.");
 }
 
-/** Each once, in the order of `accountScopes`: a list in another order is no change. */
+/** Each once, in the order of `accountScopes`, since another order is not a change. */
 function inOrder(wanted: readonly Scope[]): Scope[] {
   return scopes.filter((scope) => wanted.includes(scope));
 }

@@ -13,16 +13,16 @@ import { rulesOnWire } from "../wire/quotas.ts";
 /** Above roles: an operator may do what any owner may, in every account. */
 type ActorRole = Role | "operator";
 
-/** What is known of a member whom somebody acts on. */
+/** The facts of a member that another person acts on. */
 export type TargetMember = Pick<Membership, "id" | "accountId" | "personId" | "role">;
 
-/** Throws `permission_denied`: who else is in the account is for its owners and admins to see. */
+/** Throws `permission_denied`: only owners and admins may see who else is in the account. */
 export function requireSeesMembers(by: Principal, accountId: string): void {
   if (standingIn(by, accountId) !== "member") return;
   throw forbidden("Only owners and admins see the members of an account.");
 }
 
-/** Throws `permission_denied`: what others did is for the account's owners and admins to see. */
+/** Throws `permission_denied`: only the account's owners and admins may see what others did. */
 export function requireSeesAudit(by: Principal, accountId: string): void {
   if (standingIn(by, accountId) !== "member") return;
   throw forbidden("Only owners and admins see the audit log of an account.");
@@ -38,13 +38,13 @@ export function requireMayInvite(by: Principal, accountId: string, role: Role): 
   );
 }
 
-/** For an invitation that is taken back. Throws `permission_denied`. */
+/** For withdrawing an invitation. Throws `permission_denied`. */
 export function requireMayWithdraw(by: Principal, accountId: string, role: Role): void {
   if (mayActOn(standingIn(by, accountId), role)) return;
   throw forbidden("Only whoever may make such an invitation may take it back.");
 }
 
-/** Undefined where that is the role already. Throws `permission_denied`. */
+/** Undefined if the role is the same. Throws `permission_denied`. */
 export function changeRole(
   by: Principal,
   target: TargetMember,
@@ -61,7 +61,7 @@ export function changeRole(
   return { role, event: auditEvent("member.updated", by, origin, about(target, detail)) };
 }
 
-/** Undefined where they are these already. Throws `permission_denied`. */
+/** Undefined if the quotas are the same. Throws `permission_denied`. */
 export function changeMemberQuotas(
   by: Principal,
   target: TargetMember & Pick<Membership, "quotas">,
@@ -77,7 +77,7 @@ export function changeMemberQuotas(
   return { quotas, event: auditEvent("member.updated", by, origin, about(target, detail)) };
 }
 
-/** Undefined where they are these already. Throws `permission_denied`. */
+/** Undefined if the tools are the same. Throws `permission_denied`. */
 export function changeMemberTools(
   by: Principal,
   target: TargetMember & Pick<Membership, "tools">,
@@ -94,7 +94,7 @@ export function changeMemberTools(
   return { tools, event: auditEvent("member.updated", by, origin, about(target, detail)) };
 }
 
-/** Undefined where it is so already. Throws `permission_denied`. */
+/** Undefined if nothing changes. Throws `permission_denied`. */
 export function changeSight(
   by: Principal,
   target: TargetMember & Pick<Membership, "seesAllUsage">,
@@ -110,7 +110,7 @@ export function changeSight(
   return { seesAllUsage, event: auditEvent("member.updated", by, origin, about(target, detail)) };
 }
 
-/** Everybody may leave; that the last owner cannot is told by the store. Throws `permission_denied`. */
+/** Everybody may leave. The store refuses it for the last owner. Throws `permission_denied`. */
 export function removeMember(by: Principal, target: TargetMember, origin: Origin): { event: AuditEvent } {
   const standing = standingIn(by, target.accountId);
   if (!isSelf(by, target) && !mayActOn(standing, target.role)) {
@@ -124,14 +124,14 @@ export function removeMember(by: Principal, target: TargetMember, origin: Origin
   return { event: auditEvent("member.removed", by, origin, about(target, detail)) };
 }
 
-/** For what the store says of a change. Throws `not_found` and `permission_denied`. */
+/** For the store's result of a change. Throws `not_found` and `permission_denied`. */
 export function requireChanged(outcome: "done" | "missing" | "last_owner"): void {
   if (outcome === "missing") throw new GatewayError("not_found", "There is no such member of this account.");
   if (outcome === "done") return;
   throw forbidden("An account keeps at least one owner. Make somebody else an owner first.");
 }
 
-/** Throws `permission_denied` for whoever has no say in the account at all: keys and apps, and members of others. */
+/** Throws `permission_denied` for principals without a role in the account: keys and apps, and members of others. */
 function standingIn(by: Principal, accountId: string): ActorRole {
   if (by.appId === null && by.scopes.has("admin:manage")) return "operator";
   if (by.person && by.account.id === accountId) return by.person.role;

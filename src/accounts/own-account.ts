@@ -1,4 +1,4 @@
-// What people change of themselves: their name and their password.
+// People's changes to themselves: their name and their password.
 import type { Clock } from "../base/clock.ts";
 import { type GatewayError, invalidRequest } from "../base/errors.ts";
 import type { LimitStore } from "../domain/limits/limits.ts";
@@ -22,7 +22,7 @@ interface Self {
   session?: Pick<Session, "id">;
 }
 
-/** Whoever finds a browser unlocked must not find out the password with it. */
+/** A person who finds an unlocked browser must not be able to guess the password with it. */
 const guesses = { limit: 10, windowSeconds: 600 };
 
 export class OwnAccount {
@@ -39,7 +39,7 @@ export class OwnAccount {
     return found !== undefined && found.passwordHash !== null;
   }
 
-  /** Gives the name as it is kept. Throws `invalid_request`, naming `name`. */
+  /** Returns the name as stored. Throws `invalid_request`, naming `name`. */
   async renameSelf(by: Self, text: string, origin: BrowserOrigin): Promise<string> {
     const { person } = by;
     const name = checkPersonName(text);
@@ -53,7 +53,7 @@ export class OwnAccount {
   }
 
   /**
-   * Ends the person's other sessions, and logins of the command line. `current` is compared where there is a password, and else not looked at. Throws
+   * Ends the person's other sessions and command line logins. `current` is compared only if there is a password. Throws
    * `invalid_request`, naming `current_password` or `password`, and `rate_limit_exceeded`.
    */
   async changeOwnPassword(
@@ -75,7 +75,7 @@ export class OwnAccount {
       },
       this.#event("password.changed", by, origin, { by: "person", first: before === null }),
     );
-    // A link set another one while this one was hashed: whoever has that one decides.
+    // A link set another password while this one was hashed. The link's holder decides.
     if (outcome !== "done") throw notCurrent();
   }
 

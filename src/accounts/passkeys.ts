@@ -1,4 +1,4 @@
-// Passkeys: adding one to a person who is signed in, and signing in with one, by WebAuthn.
+// Passkeys: adds one to a signed-in person, and signs in with one, by WebAuthn.
 
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from "@simplewebauthn/server";
 import type { Clock } from "../base/clock.ts";
@@ -20,7 +20,7 @@ export interface PasskeysOptions {
   pending: PendingOptions;
 }
 
-/** Where the page is that talks to the authenticator: its origin as the browser sends it, of a page that is ours. */
+/** The page that talks to the authenticator: its origin as the browser sends it, which must be ours. */
 interface Ceremony extends Origin {
   pageOrigin: string;
 }
@@ -33,8 +33,8 @@ const maxPending = longLived.beginning.bounds.total.most;
 const algorithms = [-7, -8, -257];
 
 /**
- * The relying party id for pages of an origin: its host. Undefined where browsers have no passkeys: at an IP address, and
- * without encryption anywhere but `localhost` (WebAuthn Level 3, 5.1.2 and 13.4.9).
+ * The relying party id for pages of an origin: its host. Undefined if browsers allow no passkeys there: at an IP
+ * address, and without encryption except at `localhost` (WebAuthn Level 3, 5.1.2 and 13.4.9).
  */
 export function relyingPartyId(pageOrigin: string): string | undefined {
   const { protocol, hostname } = new URL(pageOrigin);
@@ -47,7 +47,7 @@ export class Passkeys {
   readonly #options: PasskeysOptions;
   /** Challenges by session. */
   readonly #additions: Pending<string>;
-  /** Challenges by an id that the page got: a browser where nobody is signed in has nothing else to be known by. */
+  /** Challenges by an id that the page got, since a browser without a sign-in has no other identity. */
   readonly #signIns: Pending<string>;
 
   constructor(options: PasskeysOptions) {
@@ -61,7 +61,10 @@ export class Passkeys {
     return this.#options.people.listPasskeys(personId);
   }
 
-  /** What the browser's `create()` takes. Throws `permission_denied` where there are passkeys enough, or none at all here. */
+  /**
+   * The argument of the browser's `create()`. Throws `permission_denied` if the person has enough passkeys, or if
+   * passkeys are not possible here.
+   */
   async additionOptions(person: Person, sessionId: string, pageOrigin: string) {
     const rpID = requirePartyId(pageOrigin);
     const known = await this.#requireRoom(person.id);
@@ -82,7 +85,7 @@ export class Passkeys {
     return options;
   }
 
-  /** Throws `invalid_request` for what the session was not asked for, or does not verify. */
+  /** Throws `invalid_request` if the session did not ask for it, or if it does not verify. */
   async add(
     person: Person,
     sessionId: string,
@@ -116,12 +119,12 @@ export class Passkeys {
     throw invalidRequest("This passkey is known here already. Use it, or make another one.");
   }
 
-  /** Throws `invalid_request`, or `not_found` where the person has no such passkey. */
+  /** Throws `invalid_request`, or `not_found` if the person has no such passkey. */
   async rename(id: string, personId: string, name: string): Promise<void> {
     if (!(await this.#options.people.renamePasskey(id, personId, requireName(name)))) throw missing();
   }
 
-  /** Throws `not_found` where the person has no such passkey. */
+  /** Throws `not_found` if the person has no such passkey. */
   async remove(id: string, personId: string, origin: Origin): Promise<void> {
     const event = auditEvent("passkey.removed", { type: "person", id: personId }, origin, {
       accountId: null,
@@ -131,7 +134,7 @@ export class Passkeys {
     if (!(await this.#options.people.deletePasskey(id, personId, event))) throw missing();
   }
 
-  /** What the browser's `get()` takes. It names no passkeys, so that nobody learns from it who has one. */
+  /** The argument of the browser's `get()`. It names no passkeys, so that nobody learns who has one. */
   async signInOptions(pageOrigin: string, network: string) {
     const rpID = requirePartyId(pageOrigin);
     const { generateAuthenticationOptions } = await import("@simplewebauthn/server");
@@ -145,7 +148,9 @@ export class Passkeys {
     return { challengeId, options };
   }
 
-  /** The person whose passkey it is. Throws `permission_denied`, the same for every reason but one's own delay. */
+  /**
+   * The person with this passkey. Throws `permission_denied`, the same for every reason except the caller's own delay.
+   */
   async signIn(
     given: { challengeId: string; response: AuthenticationResponseJSON },
     ceremony: Ceremony,
@@ -162,7 +167,7 @@ export class Passkeys {
     const isTheirs = !handle || handle === Buffer.from(person.id).toString("base64url");
     const used = isTheirs ? await verifyUse(response, passkey, challenge, ceremony.pageOrigin, rpId) : undefined;
     if (!used) throw this.#refused("not_verified", passkey, ceremony);
-    // Counters that stand still are those of authenticators without one (WebAuthn Level 3, 6.1.1).
+    // Counters that never change belong to authenticators without one (WebAuthn Level 3, 6.1.1).
     const hasCounter = used.counter > 0 || passkey.counter > 0;
     if (hasCounter && used.counter <= passkey.counter) throw this.#refused("counter_went_back", passkey, ceremony);
     if (await people.passkeyUsed(passkey.id, used.counter, used.backedUp, ceremony.nowSeconds)) return person;
@@ -198,7 +203,7 @@ async function verifyAddition(
     const { verified, registrationInfo } = await verifyRegistrationResponse({ response, ...expected, ...checks });
     if (verified) return registrationInfo;
   } catch {
-    // The library's texts quote what was sent; that it does not verify is all there is to say.
+    // The library's texts quote what was sent, so only the failure is reported.
   }
   throw invalidRequest("The passkey could not be checked. Try to add it once more.", {
     detail: "passkey_not_verified",
@@ -206,8 +211,8 @@ async function verifyAddition(
 }
 
 /**
- * Throws where the passkey was made or used within a page of another origin (WebAuthn Level 3, 7.1 step 11 and 7.2 step 14):
- * none of our pages can be framed, so such a page only pretends to be one.
+ * Throws if the passkey was made or used within a page of another origin (WebAuthn Level 3, 7.1 step 11 and 7.2 step
+ * 14): our pages cannot be framed, so such a page only pretends to be ours.
  */
 function requireOwnPage(clientDataJSON: string): void {
   const data = JSON.parse(Buffer.from(clientDataJSON, "base64url").toString()) as Readonly<Record<string, unknown>>;
@@ -216,8 +221,8 @@ function requireOwnPage(clientDataJSON: string): void {
 }
 
 /**
- * We ask for no attestation. One with certificates would be checked all the same, and for that the library fetches the
- * revocation lists from wherever the certificates say.
+ * We request no attestation. The library would still check one with certificates, and fetch revocation lists from any
+ * address in them.
  */
 async function requireNoCertificates(attestationObject: string): Promise<void> {
   const { decodeAttestationObject } = await import("@simplewebauthn/server/helpers");
@@ -240,7 +245,7 @@ async function verifyUse(
     const { verified, authenticationInfo } = await verifyAuthenticationResponse({
       response,
       ...{ expectedChallenge, expectedOrigin, expectedRPID },
-      // Its counter is compared by us, when the signature is known to be good: only then does it mean anything.
+      // We compare its counter after the signature is verified: only then does it mean anything.
       credential: { id, publicKey: new Uint8Array(Buffer.from(publicKey, "base64url")), counter: 0 },
       requireUserVerification: true,
     });

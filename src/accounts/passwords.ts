@@ -1,4 +1,4 @@
-// Passwords: which ones are taken, and how they are kept and compared (argon2id, RFC 9106), a few at a time.
+// Passwords: which ones are accepted, and how they are stored and compared (argon2id, RFC 9106), a few at a time.
 import { GatewayError, invalidRequest } from "../base/errors.ts";
 import { normalizedEmail } from "../domain/people/person.ts";
 import { Turns } from "../policy/turns.ts";
@@ -9,14 +9,14 @@ export const maxPasswordLength = 256;
 /** `memoryCost` in KiB. */
 const parameters = { algorithm: "argon2id", memoryCost: 19_456, timeCost: 2 } as const;
 const currentForm = "$argon2id$v=19$m=19456,t=2,p=1$";
-/** The hash of a random text that nobody kept: what is compared with it takes as long as with a real one. */
+/** The hash of a random text that nobody stored. Comparing with it takes as long as with a real one. */
 const nobodysHash =
   "$argon2id$v=19$m=19456,t=2,p=1$QF13DhG0AgoXdvY+FXYtq8wvZl0f7lCxiNSEuVLxTbw$A1l9dkjyjhWbA47oHlKz5J1Q45B9V99td1y2F/6c/X8";
 
-/** Each takes tens of milliseconds of a core and 19 MiB: sign-ins must not starve what the server is there for. */
+/** Each takes tens of milliseconds of a core and 19 MiB, and sign-ins must not starve model requests. */
 const turns = new Turns(2, 60);
 
-/** Throws `invalid_request`, naming the field `password`. `email` is of the person whose it is to be. */
+/** Throws `invalid_request`, naming the field `password`. `email` is the address of the password's person. */
 export function checkPassword(password: string, email?: string): string {
   const length = password.length > 4 * maxPasswordLength ? Number.POSITIVE_INFINITY : [...normalized(password)].length;
   if (length < minPasswordLength || length > maxPasswordLength) {
@@ -31,18 +31,18 @@ export function checkPassword(password: string, email?: string): string {
   return password;
 }
 
-/** Throws `service_unavailable` where too many wait. */
+/** Throws `service_unavailable` if too many wait. */
 export function hashPassword(password: string): Promise<string> {
   return inTurn(() => Bun.password.hash(normalized(password), parameters));
 }
 
-/** Takes its time, and is false, where nobody or no password is there to compare with. Throws as `hashPassword` does. */
+/** If there is no person or no password, takes the usual time and returns false. Throws like `hashPassword`. */
 export async function verifyPassword(password: string, hash: string | null | undefined): Promise<boolean> {
   const matches = await inTurn(() => Bun.password.verify(normalized(password), hash ?? nobodysHash));
   return matches && hash != null;
 }
 
-/** Whether it was made with other parameters than a password is today. */
+/** Whether it was hashed with other parameters than are used today. */
 export function isOutdatedHash(hash: string): boolean {
   return !hash.startsWith(currentForm);
 }
@@ -66,7 +66,7 @@ function tooEasy(why: string): GatewayError {
 }
 
 const fewestDifferent = 5;
-/** Long ones that are tried first, without blanks and punctuation and in lower case. */
+/** Long passwords that attackers try first, without spaces and punctuation and in lower case. */
 const common = new Set(
   `123456789012 1234567890123 12345678901234 123456789012345 1234567890123456 12345678901234567890 123123123123 112233445566
   1234567890ab 1234567890abc abc123456789 abcd12345678 abcdef123456 123456abcdef abcdefghijkl abcdefghijklm abcdefghijklmnop

@@ -1,4 +1,5 @@
-// What was begun and waits for its second half, at whichever process: each entry can be taken once, and only so many are kept.
+// Operations that were begun and wait for their second half, at any process. Each entry can be taken once, and only a
+// limited number is kept.
 
 import { createHmac, randomBytes } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
@@ -9,7 +10,7 @@ import { seal, unseal } from "../policy/credentials/sealing.ts";
 
 export interface PendingOptions {
   store: PendingStore;
-  /** 32 bytes each. Each value is sealed under a key of its own, derived from this one and from what it is asked for by. */
+  /** 32 bytes. Each value is sealed under a separate key, derived from this one and the value's own key. */
   sealingKey: Keys;
   clock: Pick<Clock, "nowSeconds">;
 }
@@ -17,17 +18,20 @@ export interface PendingOptions {
 export interface PendingKind {
   name: string;
   lifeSeconds: number;
-  /** With more, or soon after, the oldest ones are forgotten: whoever floods it must not lock others out for long. */
+  /** Beyond this, or soon after, the oldest ones are forgotten: a flood must not lock others out for long. */
   most: number;
 }
 
-/** Looking for what is too much takes as long as there are entries: so often it may be a few more. */
+/**
+ * Checking the number takes time in proportion to the entries, so it is done this often, and some more entries may
+ * exist.
+ */
 const trimsPerFill = 100;
 
-/** Characters of the tag of a network, which stands before a dot. */
+/** Characters of a network's tag, which is followed by a dot. */
 const tagLength = 8;
 
-/** The tag of a network stays readable, for the store to count by. */
+/** The tag of a network stays readable, so that the store can count by it. */
 function digestOf(key: string): string {
   return key[tagLength] === "." ? `${key.slice(0, tagLength + 1)}${tokenDigest(key)}` : tokenDigest(key);
 }
@@ -43,7 +47,7 @@ export class Pending<Value> {
   }
 
   /**
-   * Returns a new random key for something that anybody at the network may begin. When there are too many entries, the
+   * Returns a new random key for an operation that anybody at the network may begin. If there are too many entries, the
    * network with the most loses its oldest ones first.
    */
   newKey(network: string): string {
@@ -52,7 +56,7 @@ export class Pending<Value> {
     return `${tag}.${randomBytes(32).toString("base64url")}`;
   }
 
-  /** In the place of an earlier one with the same key. Throws `service_unavailable`. */
+  /** Replaces an earlier entry with the same key. Throws `service_unavailable`. */
   async put(key: string, value: Value): Promise<void> {
     const { store, clock } = this.#options;
     const { name, lifeSeconds, most } = this.#kind;
@@ -66,7 +70,7 @@ export class Pending<Value> {
     if (this.#puts % Math.max(1, Math.floor(most / trimsPerFill)) === 0) await store.trim(name, most);
   }
 
-  /** Undefined for what was never there, has ended or was taken. Throws `service_unavailable`. */
+  /** Undefined if it never existed, has ended or was taken. Throws `service_unavailable`. */
   async take(key: string): Promise<Value | undefined> {
     const { store, clock } = this.#options;
     const sealed = await store.take(this.#kind.name, digestOf(key), clock.nowSeconds());
@@ -74,12 +78,12 @@ export class Pending<Value> {
     try {
       return JSON.parse(unseal(sealed, this.#sealingKeyOf(key), this.#kind.name)) as Value;
     } catch {
-      // Begun under a secret that is no longer accepted: it has to be begun again.
+      // Begun under a secret that is no longer accepted, so it must be begun again.
       return undefined;
     }
   }
 
-  /** Leaves it there. Throws `service_unavailable`. */
+  /** Leaves the entry there. Throws `service_unavailable`. */
   has(key: string): Promise<boolean> {
     const { store, clock } = this.#options;
     return store.has(this.#kind.name, digestOf(key), clock.nowSeconds());

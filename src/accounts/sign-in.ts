@@ -1,4 +1,4 @@
-// Signing in with an e-mail address and a password: throttled, and telling nobody who is known here.
+// Sign-in with an e-mail address and a password: throttled, without revealing who is known here.
 import { createHash } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
 import { type GatewayError, invalidRequest } from "../base/errors.ts";
@@ -22,9 +22,9 @@ export interface SignInOptions {
   failures: Pick<FailedSignIns, "record">;
   clock: Clock;
   log: Log;
-  /** Where it is kept from where people signed in. */
+  /** Where the usual places of sign-ins are stored. */
   pending: PendingOptions;
-  /** Failures that are taken at once, back within `windowSeconds`. */
+  /** Failures allowed at once. They are restored within `windowSeconds`. */
   throttle?: { perAddress: number; perEmail: number; windowSeconds: number };
 }
 
@@ -36,7 +36,7 @@ export interface StartedSession {
 }
 
 const defaultThrottle = { perAddress: 30, perEmail: 10, windowSeconds: 600 };
-/** From where people signed in lately, each the digest of an address here and of a network. */
+/** The places of recent sign-ins, each the digest of an address and a network. */
 const familiarPlaces = { name: "familiar_place", lifeSeconds: 90 * 86_400, most: 20_000 };
 
 export class SignIn {
@@ -50,7 +50,9 @@ export class SignIn {
     this.#familiar = new Pending(options.pending, familiarPlaces);
   }
 
-  /** Throws `invalid_request` with one message for whatever is wrong, `rate_limit_exceeded`, or `service_unavailable`. */
+  /**
+   * Throws `invalid_request` with the same message for every fault, `rate_limit_exceeded`, or `service_unavailable`.
+   */
   async password(email: string, password: string, origin: BrowserOrigin): Promise<StartedSession> {
     const { sessions, people, failures } = this.#options;
     const address = checkEmail(email);
@@ -69,8 +71,8 @@ export class SignIn {
   }
 
   /**
-   * Where somebody signed in as that person before, failures are counted apart: a stranger who uses up the address's other
-   * places locks nobody out who comes from where they usually do, and others for no longer than it goes on.
+   * Failures count separately at places where the person signed in before. A stranger who uses up the address's other
+   * attempts then locks out nobody at a usual place, and others only while the attack lasts.
    */
   async #limitsOf(address: string, place: string, { clientAddress }: BrowserOrigin): Promise<AttemptLimit[]> {
     const { perAddress, perEmail, windowSeconds } = this.#options.throttle ?? defaultThrottle;
@@ -100,14 +102,14 @@ export class SignIn {
       failures.record(reason, found?.id ?? null, origin);
       throw wrong();
     }
-    // The comparison took a while: with a password that was changed meanwhile nobody gets in.
+    // The comparison took a while, and a password that was changed meanwhile must not work.
     const now = await people.findByEmail(address);
     const passwordHash = now?.passwordHash ?? null;
     if (!now || passwordHash === null || now.id !== found?.id || passwordHash !== found.passwordHash) throw wrong();
     return { ...now, passwordHash };
   }
 
-  /** Only now the password itself is at hand to be kept with today's parameters. Signing in does not depend on it. */
+  /** Only now the password is available to be hashed with today's parameters. Signing in does not depend on it. */
   async #renew(person: Person, password: string, insteadOf: string, origin: BrowserOrigin): Promise<void> {
     const { people, clock, log } = this.#options;
     try {
@@ -129,7 +131,7 @@ function wrong(): GatewayError {
   return invalidRequest("The e-mail address or the password is wrong.");
 }
 
-/** What is counted by it needs no more: the addresses themselves are not kept. */
+/** Enough for counting, so the addresses themselves are not stored. */
 function digestOf(text: string): string {
   return createHash("sha256").update(text).digest("base64url");
 }

@@ -1,4 +1,4 @@
-// Signing in at the operator's identity provider: begun here, proven there, and then the person whom that stands for.
+// Signs in at the operator's identity provider: begun here, proven there, and then matched to a person.
 
 import { createHash, randomBytes } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
@@ -20,9 +20,9 @@ import { Pending, type PendingOptions } from "./pending.ts";
 import { checkPersonName } from "./person-name.ts";
 
 export interface SingleSignOnSettings extends IdentityProviderSettings {
-  /** In lower case; whoever has an address there may join. */
+  /** In lower case. People with such an address may join. */
   allowedDomains: readonly string[];
-  /** What they are in the account that they join. */
+  /** Their role in the account that they join. */
   role: Role;
 }
 
@@ -32,7 +32,7 @@ export interface SingleSignOnOptions {
   /** The account that people of the allowed domains join. */
   joinAccountId(): Promise<string>;
   clock: Clock;
-  /** Where those who went to the provider are waited for. */
+  /** Where sign-ins at the provider wait for their return. */
   pending: PendingOptions;
   /** For each request to the provider. */
   timeoutMs?: number;
@@ -41,16 +41,16 @@ export interface SingleSignOnOptions {
 interface Begun extends SignInSecrets {
   /** Base64url. */
   browserDigest: string;
-  /** A path here. */
+  /** A path on this server. */
   next: string;
 }
 
 export interface SsoSignIn {
   person: Person;
-  /** The account to look at. */
+  /** The account to show. */
   accountId: string | null;
   next: string;
-  /** Whether what others may have signed in with as that person ended by it. */
+  /** Whether this sign-in ended other credentials of the person. */
   isFirstProof: boolean;
 }
 
@@ -84,8 +84,8 @@ export class SingleSignOn {
   }
 
   /**
-   * `browser`: the secret that this browser has from an earlier beginning, if any, so that two windows may sign in at once.
-   * Gives it or a new one, to be kept in a cookie, and where to go. Throws `service_unavailable`.
+   * `browser` is the secret that this browser has from an earlier start, if any, so that two windows may sign in at
+   * once. Returns it or a new one, to be stored in a cookie, and where to go. Throws `service_unavailable`.
    */
   async begin(given: {
     browser: string | undefined;
@@ -108,13 +108,14 @@ export class SingleSignOn {
   }
 
   /**
-   * The person who came back with this query. Throws `invalid_request` where it was not begun in this browser, or long ago,
-   * `permission_denied` for whoever is not let in, `upstream_error` and `service_unavailable` for the provider's faults.
+   * The person who returned with this query. Throws `invalid_request` if it was not begun in this browser, or too long
+   * ago; `permission_denied` for a person who is not admitted; `upstream_error` and `service_unavailable` for the
+   * provider's faults.
    */
   async complete(query: URLSearchParams, browser: string | undefined, origin: Origin): Promise<SsoSignIn> {
     const states = query.getAll("state");
     const begun = states.length === 1 ? await this.#begun.take(states[0] ?? "") : undefined;
-    // The state alone would let somebody sign others in as themselves, by a link (RFC 9700, 4.7).
+    // The state alone would let an attacker sign others in as the attacker, by a link (RFC 9700, 4.7).
     if (!begun || browser === undefined || !sameSecret(digestOf(browser), begun.browserDigest)) throw notBegun();
     const identity = await this.#provider.redeem(query, begun);
     const found = await this.#personOf(identity, origin);
@@ -134,10 +135,10 @@ export class SingleSignOn {
   }
 
   /**
-   * Whoever has the address here already is the same person: the provider vouches for it, once. One who signs in there as
-   * somebody else already is not: addresses are given to others, ids never (OpenID Connect Core, 5.7). Of somebody who never
-   * showed that the address is theirs, it may be another one, who came by an invitation that was shown: what they sign in
-   * with ends.
+   * A person with the address here is the same person: the provider vouches for it, once. If the person here is linked
+   * to another identity at the provider, they differ: addresses are given to others, ids never (OpenID Connect Core,
+   * 5.7). A person who never proved the address may be somebody else, who came by a shown invitation, so their
+   * credentials end.
    */
   async #linked(email: string, proven: ProvenIdentity, origin: Origin): Promise<Found | undefined> {
     const { people } = this.#options;
@@ -159,7 +160,7 @@ export class SingleSignOn {
     throw this.#somebodyElse();
   }
 
-  /** Undefined where nothing lets somebody new in. */
+  /** Undefined if nothing admits a new person. */
   async #joined(email: string, proven: ProvenIdentity, origin: Origin): Promise<Found | undefined> {
     const { people } = this.#options;
     const [invitation] = await people.findInvitations(email, origin.nowSeconds);
@@ -187,7 +188,7 @@ export class SingleSignOn {
       addMembership: membership,
     };
     const by = invitation ? { invited_by: invitation.createdBy } : { by: "allowed_domain" };
-    // The person who acts is made right here: the store knows nobody yet.
+    // The acting person is created here, so the store does not know them yet.
     const event = auditEvent("member.added", { type: "anonymous" }, origin, {
       accountId: place.accountId,
       targetId: membership.id,
@@ -195,7 +196,7 @@ export class SingleSignOn {
     });
     const outcome = await people.apply(change, event);
     if (outcome === "done") return { person, accountId: place.accountId };
-    // Meanwhile the invitation was taken, or the person made, in another window.
+    // Meanwhile the invitation was used, or the person created, in another window.
     throw invalidRequest("Something changed while you signed in. Sign in once more.", {
       detail: `sso: ${outcome}`,
     });
@@ -238,7 +239,7 @@ function identityFor(personId: string, { issuer, subject }: ProvenIdentity, { no
   return { issuer, subject, personId, createdAt: nowSeconds };
 }
 
-/** The name that the provider has, or else the address: it can be changed in the settings. */
+/** The provider's name for the person, or else the address. It can be changed in the settings. */
 function nameFor({ name }: ProvenIdentity, email: string): string {
   try {
     return checkPersonName(name ?? "");
