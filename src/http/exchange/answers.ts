@@ -1,10 +1,10 @@
-// The answers of routes as the connection takes them; what fails to begin is broken off.
+// Sends the answers of routes. An answer that cannot begin is broken off.
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
 import type { PausableChannel } from "../../http1/byte-channel.ts";
 import { contentTypeOptions } from "./browser-headers.ts";
 import type { AnswerHeaders, PlainAnswer, StreamedAnswer, UpgradeAnswer } from "./route.ts";
 
-/** With a place for what most answers have next, in its order: one that grows is copied as it does. */
+/** With room for the usual headers in their order, since an object is copied as it grows. */
 export function firstHeaders(requestId: string): AnswerHeaders {
   return {
     "x-request-id": requestId,
@@ -27,20 +27,20 @@ export function beginStream(answer: StreamedAnswer, client: ClientStream): void 
   try {
     answer.begin(client);
   } catch (error) {
-    // Nobody else would end it: the client would wait, and the connection be held, for ever.
+    // No other code would end it: the client would wait, and the connection be held, for ever.
     client.abort();
     throw error;
   }
 }
 
-/** `open` makes the connection another protocol's; throws where that cannot be. */
+/** `open` switches the connection to another protocol, or throws if that is impossible. */
 export function upgradeTo(answer: UpgradeAnswer, open: () => PausableChannel): void {
   let channel: PausableChannel | undefined;
   try {
     channel = open();
     answer.upgrade(channel);
   } catch (error) {
-    // Nobody else would end it.
+    // No other code would end it.
     channel?.terminate();
     answer.abandoned?.();
     throw error;

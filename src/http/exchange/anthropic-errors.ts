@@ -1,20 +1,23 @@
-// Answers with errors in the form of Anthropic's API, for the endpoints that its clients ask.
+// Answers errors in the form of Anthropic's API, on the endpoints of its clients.
 import type { GatewayError } from "../../base/errors.ts";
 import type { IncomingRequest } from "../../http1/message.ts";
 import { anthropicStatus, renderAnthropicError } from "../../wire/anthropic-errors.ts";
 import type { PlainAnswer } from "./route.ts";
 
-/** Whether a path without a route is asked for as Anthropic's: below its endpoint, of which not all is here, or by its client. */
+/**
+ * Whether a path without a route was meant for Anthropic's API: below its endpoint, of which only parts exist here, or
+ * from its client.
+ */
 export function isAskedAsAnthropic(req: Pick<IncomingRequest, "headers">, path: string): boolean {
   return isAnthropicClient(req) || /^\/(?:v1\/)*messages(?:\/|$)/.test(path);
 }
 
-/** Its SDKs and Claude Code say with each request which version of the API they mean. */
+/** Its SDKs and Claude Code send their API version with each request. */
 export function isAnthropicClient({ headers }: Pick<IncomingRequest, "headers">): boolean {
   return headers.get("anthropic-version") !== null;
 }
 
-/** The same error as the vendor would answer it; `answer` is ours. */
+/** The same error as the vendor would answer it. `answer` is ours. */
 export function inAnthropicForm(answer: PlainAnswer, error: GatewayError, requestId: string): PlainAnswer {
   return {
     status: anthropicStatus(error.code),

@@ -3,8 +3,8 @@ import type { LimitStatus } from "../../domain/limits/limits.ts";
 import type { AnswerHeaders } from "./route.ts";
 
 /**
- * Adds `anthropic-ratelimit-{requests,tokens}-{limit,remaining,reset}`; a kind without a limit is left out. Resets are moments
- * in RFC 3339. `nowMs`: Unix milliseconds.
+ * Adds `anthropic-ratelimit-{requests,tokens}-{limit,remaining,reset}`, without a kind that has no limit. Resets are
+ * times in RFC 3339. `nowMs` is in Unix milliseconds.
  */
 export function anthropicLimitHeaders({ requests, tokens }: LimitStatus, nowMs: number, headers: AnswerHeaders): void {
   if (requests) {
@@ -19,11 +19,11 @@ export function anthropicLimitHeaders({ requests, tokens }: LimitStatus, nowMs: 
   }
 }
 
-/** Those of the last few: requests of one second mostly name the same. */
+/** The last few times: requests within one second usually name the same. */
 const lastMoments = Array.from({ length: 4 }, () => ({ seconds: -1, text: "" }));
 let oldest = 0;
 
-/** In RFC 3339, in whole seconds, rounded up: who waits until then is let in. */
+/** In RFC 3339, in whole seconds, rounded up, so that a client that waits until then is admitted. */
 function moment(ms: number): string {
   const seconds = Math.ceil(ms / 1000);
   for (const last of lastMoments) if (last.seconds === seconds) return last.text;

@@ -1,10 +1,13 @@
-// The credential among the headers of a request: Authorization, X-API-Key, or api-key, as clients made for Azure send it.
+// The credential in the headers of a request: Authorization, X-API-Key, or api-key, as clients made for Azure send it.
 import type { IncomingRequest } from "../../http1/message.ts";
 import { asksForWebSocket, offeredProtocols } from "../../websocket/handshake.ts";
 
 type Headers = IncomingRequest["headers"];
 
-/** The key, or null where neither has one. Two that differ are told as one field that comes twice (RFC 9110, 5.3), which is no key. */
+/**
+ * The key, or null if neither header has one. Two different keys are treated as one repeated field (RFC 9110, 5.3),
+ * which is not a key.
+ */
 export function apiKeyOf(headers: Headers): string | null {
   const ours = headers.get("x-api-key");
   const azures = headers.get("api-key");
@@ -12,10 +15,10 @@ export function apiKeyOf(headers: Headers): string | null {
   return ours === null || ours === "" ? azures : `${ours}, ${azures}`;
 }
 
-/** By it OpenAI's clients in browsers name their key: they can set no header of a WebSocket. */
+/** OpenAI's browser clients prefix their key with this, since they cannot set a header of a WebSocket. */
 const keyProtocol = "openai-insecure-api-key.";
 
-/** The value of `Authorization`; where there is none, a WebSocket may name the key among its subprotocols. */
+/** The value of `Authorization`. Without it, a WebSocket may send the key among its subprotocols. */
 export function authorizationOf({ headers }: Pick<IncomingRequest, "headers">): string | null {
   const said = headers.get("authorization");
   if (said !== null || !asksForWebSocket({ headers })) return said;

@@ -1,13 +1,13 @@
-// What browsers are told about each answer besides what it says itself: nothing of ours is guessed at, framed or spied on.
+// Headers that tell browsers how to treat each answer: no guessing of types, no framing, no leaks.
 import type { AnswerHeaders } from "./route.ts";
 
-/** With every answer: a browser takes it for what it says it is. */
+/** With every answer: a browser must trust the declared type. */
 export const contentTypeOptions = "nosniff";
 
 /** Features that none of our pages uses. */
 const unused = ["accelerometer", "camera", "geolocation", "gyroscope", "magnetometer", "microphone", "payment", "usb"];
 
-/** With whatever is there for browsers, redirects, scripts and errors too; a page of its own says more. */
+/** For everything that browsers load, including redirects, scripts and errors. Pages add more. */
 export const pageHeaders: Readonly<Record<string, string>> = {
   "content-security-policy": "default-src 'none'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'",
   "cross-origin-resource-policy": "same-origin",
@@ -17,15 +17,15 @@ export const pageHeaders: Readonly<Record<string, string>> = {
 };
 
 /**
- * Where browsers reach us by https, they keep to it for a year. With whatever needs no credential: there a browser comes
- * first. Not for subdomains, which may be somebody else's.
+ * Browsers that reach us by https keep to it for a year. Sent with everything that needs no credential, since a browser
+ * comes there first. Not for subdomains, which may belong to others.
  */
 const strictTransport = "max-age=31536000";
 
-/** Adds what browsers are told with all that needs no credential: there one may come first. */
+/** Adds the headers for browsers to everything that needs no credential, since a browser may come there first. */
 export function tellBrowsers(headers: AnswerHeaders, isPage: boolean, publicUrl: string | undefined): void {
   if (isPage) for (const name in pageHeaders) headers[name] ??= pageHeaders[name] ?? "";
   if (publicUrl?.startsWith("https:")) headers["strict-transport-security"] = strictTransport;
-  // By plain http browsers take it from this machine alone, and complain elsewhere.
+  // With plain http, browsers accept it only from this machine and complain elsewhere.
   else if (publicUrl !== undefined) delete headers["cross-origin-opener-policy"];
 }

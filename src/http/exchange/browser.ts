@@ -19,9 +19,9 @@ export function isOwnOrigin(
 }
 
 /**
- * The origin under which a browser sees our pages: that of the public URL. In development without one the server has several
- * names, `localhost`, addresses of loopback and `allowed_hosts`: there it is the one that the request was sent to, where it comes from this
- * machine; undefined where it does not.
+ * The origin under which a browser sees our pages: that of the public URL. In development without one, the server has
+ * several names: `localhost`, loopback addresses and `allowed_hosts`. Then it is the one that the request was sent to,
+ * if it comes from this machine, or else undefined.
  */
 export function pageOrigin(
   req: IncomingRequest,

@@ -4,12 +4,12 @@ import { formatRange, parseRange } from "../../base/text/ip-range.ts";
 import type { IncomingRequest } from "../../http1/message.ts";
 
 /**
- * Stands for the address of a client that a trusted proxy passed on without telling it. It is on no list of allowed
- * addresses, and all such clients share one throttle: they must not pass for the proxy, which may be allowed everything.
+ * The address of a client that a trusted proxy passed on without naming it. It is on no list of allowed addresses, and
+ * all such clients share one throttle: they must not count as the proxy, which may be allowed everything.
  */
 export const unknownAddress = "unknown";
 
-/** Addresses whose `X-Forwarded-For` is believed. */
+/** Addresses whose `X-Forwarded-For` is trusted. */
 export function trustedProxies(entries: readonly string[]): BlockList {
   const list = new BlockList();
   for (const entry of entries) {
@@ -22,8 +22,8 @@ export function trustedProxies(entries: readonly string[]): BlockList {
 }
 
 /**
- * The peer; behind a trusted proxy, walking `X-Forwarded-For` from the right, the first address that is no trusted proxy, or
- * `unknownAddress` where something else stands there. A proxy that forwards for nobody has its own address.
+ * The peer. Behind a trusted proxy, the first address in `X-Forwarded-For` from the right that is not a trusted proxy,
+ * or `unknownAddress` for any other text. A proxy that forwards for nobody has its own address.
  */
 export function clientAddress(
   { peer, headers }: Pick<IncomingRequest, "headers" | "peer">,
@@ -35,7 +35,7 @@ export function clientAddress(
   if (forwarded === null) return direct.address;
   let end = forwarded.length;
   for (;;) {
-    // A place to search from below zero counts as zero.
+    // A negative start of a search counts as zero.
     const comma = end === 0 ? -1 : forwarded.lastIndexOf(",", end - 1);
     const address = addressOf(forwarded.slice(comma + 1, end).trim());
     if (address === undefined) return unknownAddress;
@@ -51,7 +51,7 @@ interface Peer {
   isTrusted: boolean;
 }
 
-/** Most requests come from where the one before came from. */
+/** Most requests come from the same address as the one before. */
 let last: Peer = { peer: "", trusted: undefined, address: "", isTrusted: false };
 
 function judged(peer: string, trusted: BlockList): Peer {
@@ -66,8 +66,8 @@ function isTrusted(address: string, trusted: BlockList): boolean {
 }
 
 /**
- * The address in its one spelling, so that no other one escapes a list or a throttle: without the port and the brackets
- * that some proxies write, and IPv4 in IPv6 clothes as IPv4. Undefined for what is no address.
+ * The address in one spelling, so that no other spelling escapes a list or a throttle: without the port and brackets
+ * that some proxies write, and IPv4 within IPv6 as IPv4. Undefined if it is not an address.
  */
 export function addressOf(text: string): string | undefined {
   if (isIP(text) === 4) return text;

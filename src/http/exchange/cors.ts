@@ -25,20 +25,23 @@ const exposedHeaders = [
 ].join(", ");
 
 /**
- * Headers for an answer to the request's origin, as an object of its own; nothing where it is not allowed. Credentials
- * are never cookies, so `*` is sound.
+ * Headers for an answer to the request's origin, in a separate object, empty if it is not allowed. Credentials are
+ * never cookies, so `*` is safe.
  */
 export function corsHeaders(req: Pick<IncomingRequest, "headers">, origins: readonly string[]): Record<string, string> {
   if (origins.length === 0) return {};
   const origin = req.headers.get("origin");
   if (origins.includes("*"))
     return { "access-control-allow-origin": "*", "access-control-expose-headers": exposedHeaders };
-  // A cache must not give one origin the answer for another, nor for none.
+  // A cache must not give one origin the answer for another, or for none.
   if (origin === null || !origins.includes(origin)) return { vary: "Origin" };
   return { "access-control-allow-origin": origin, "access-control-expose-headers": exposedHeaders, vary: "Origin" };
 }
 
-/** Answers a preflight (Fetch standard, 3.2.2). SDKs send `X-Stainless-*` and more: whatever is asked for is allowed. */
+/**
+ * Answers a preflight (Fetch standard, 3.2.2). SDKs send `X-Stainless-*` and other headers, so every requested header
+ * is allowed.
+ */
 export function preflight(
   req: Pick<IncomingRequest, "method" | "headers">,
   origins: readonly string[],

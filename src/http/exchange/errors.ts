@@ -1,9 +1,9 @@
-// Makes the HTTP answer of an error: its headers, with the challenge of RFC 6750.
+// Turns an error into an HTTP answer, with its headers and the challenge of RFC 6750.
 import type { GatewayError } from "../../base/errors.ts";
 import { errorTable, renderError } from "../../wire/errors.ts";
 import type { PlainAnswer } from "./route.ts";
 
-/** nginx's own status for a client that left before it was answered: for the log and metrics. */
+/** nginx's status for a client that left before its answer: for the log and metrics. */
 export const clientClosedRequest = 499;
 
 export function errorAnswer(error: GatewayError): PlainAnswer {

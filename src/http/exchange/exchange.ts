@@ -1,4 +1,4 @@
-// One request from its head to its answer: found in the table, authenticated, handled, answered, told in the log.
+// One request from its head to its answer: routed, authenticated, handled, answered and logged.
 
 import { elapsedMs } from "../../base/clock.ts";
 import { Deferred, type MaybePromise, whenSettled } from "../../base/deferred.ts";
@@ -53,7 +53,10 @@ import { type FoundRoute, pathOf, type RouteTable } from "./route-table.ts";
 import type { HttpServerOptions } from "./server-options.ts";
 import { unrouted } from "./unrouted.ts";
 
-/** Each part that is called for a request sees of it what it needs: on the way of every request none gets an object of its own. */
+/**
+ * It implements the interfaces of all parts that are called for a request, so that no request needs further objects for
+ * them.
+ */
 export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, OverListener, DeferredLine, SlotLender {
   readonly req: PassableRequest;
   readonly requestId = newRequestId();
@@ -74,7 +77,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
   #trace: RequestTrace | undefined;
   #place: OpenSlot | undefined;
   #isOver = false;
-  /** What is kept for it until it is over. */
+  /** What is held until the request is over. */
   #held: { release(): void } | undefined;
   #deferred = false;
   /** Only until that was decided. */
@@ -89,14 +92,14 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     this.#found = table.find(req.method, pathOf(req.target));
     this.params = this.#found?.params ?? {};
     this.clientAddress = clientAddress(req, options.trustedProxies);
-    // No page of another site has any business with ours (RFC 9700, 4.2.4).
+    // Pages of other sites may not use ours (RFC 9700, 4.2.4).
     const isPage = this.#found ? this.#found.route.access === "page" : table.isPage(pathOf(req.target));
     const origins = isPage ? [] : options.corsOrigins();
     const own = firstHeaders(this.requestId);
     this.answerHeaders = origins.length === 0 ? own : Object.assign(corsHeaders(req, origins), own);
     this.#isPage = isPage;
     this.#mayBeCoded = req.method === "GET" && mayBeCoded(this.#found?.route);
-    // With a place for what most requests add: one that grows is copied as it does.
+    // With room for the usual fields, since an object is copied as it grows.
     this.line = {
       id: this.requestId,
       client: this.clientAddress,
@@ -149,7 +152,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     }
   }
 
-  /** What the route answers. */
+  /** Sends the route's answer. */
   answer(answer: Answer): void {
     try {
       if (answer instanceof Response) {
@@ -167,7 +170,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     }
   }
 
-  /** What the route threw instead. */
+  /** Answers what the route threw instead. */
   fault(thrown: unknown): void {
     if (thrown instanceof HandedOver) {
       this.#options.elsewhere?.pass(this.req, this.#reply, thrown.body);
@@ -195,7 +198,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     return this.#options.locality.whyNotLocal(this.req);
   }
 
-  /** All of the answer is sent, or the client is gone. */
+  /** The whole answer is sent, or the client is gone. */
   over(): void {
     this.#isOver = true;
     this.takeSlot()?.release();
@@ -244,7 +247,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
   #handle(): Answer | MaybePromise<Answer> {
     const route = this.#found?.route;
     if (!route) throw unrouted(this.req, this.#table, this.#options.baseUrl());
-    // What machines ask goes on: monitors, and other replicas for the sake of their clients.
+    // Requests of machines continue: monitors, and other replicas that act for their clients.
     if (this.#options.isRefusing?.() && (isAuthenticated(route) || route.access === "page")) throw stoppingError();
     if (!isAuthenticated(route)) return this.#throttled(route) ?? route.handle(this);
     const principal = this.#authenticate();
@@ -311,7 +314,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
       else if ("begin" in answer) beginStream(answer, this.#reply.stream(status, headers));
       else this.#reply.send(status, headers, answer.body);
     } catch (error) {
-      // One that cannot be sent would keep the answer that says so from being sent as well.
+      // A header that cannot be sent would also prevent the answer that reports it.
       for (const name in answer.headers) delete headers[name];
       throw error;
     }
@@ -322,7 +325,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     for (const name in own) headers[name] ??= own[name];
     const { vary } = own;
     if (vary !== undefined && headers["vary"] !== vary) headers["vary"] = addedTo(headers["vary"], vary);
-    // What one credential may see is not for others, also where it came in a header that caches do not know.
+    // Another credential must not see this answer, even if the credential came in a header that caches do not know.
     headers["cache-control"] ??= "no-store";
     const route = this.#found?.route;
     if (route && isAuthenticated(route)) {
@@ -347,7 +350,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     }
     Object.assign(this.answerHeaders, headers);
     if (status === 401 || status === 403) this.#nameAuthorizationServer(status);
-    // RFC 9111, 4.2.2: some errors, such as 404, would be kept by caches that are told nothing.
+    // RFC 9111, 4.2.2: caches would store some errors, such as 404, without this.
     this.answerHeaders["cache-control"] ??= "no-store";
     tellBrowsers(this.answerHeaders, this.#isPage, this.#options.publicUrl);
     if (!this.#reply.begun) this.#reply.send(status, this.answerHeaders, body);
@@ -371,7 +374,10 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     route.refused?.(this, this.#principal, error, elapsedMs(this.#options.clock, this.#startedMs));
   }
 
-  /** Whether somebody at a browser asks for what no route is for; no browser sends a key, and under /v1 are programs alone. */
+  /**
+   * Whether a person at a browser asks for an unknown page. Browsers send no key, and only programs use paths below
+   * /v1.
+   */
   #isReaderLost(): boolean {
     const { method, target, headers } = this.req;
     const isReading = method === "GET" || method === "HEAD";
@@ -380,8 +386,8 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
   }
 
   /**
-   * A client that knows only the address of the API, or of tools, learns where to get a token, and of tools for what: their
-   * clients ask for what they are told here.
+   * A client that knows only the address of the API, or of tools, learns where to get a token, and for tools also the
+   * scope, since their clients ask for what they are told here.
    */
   #nameAuthorizationServer(status: number): void {
     const challenge = this.answerHeaders["www-authenticate"];
@@ -412,9 +418,9 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
 }
 
 /**
- * Requests for models are no GET, and stay as they are. Nor is anything compressed that has a token of a session beside
- * what somebody else may have written, which its length would tell of bit by bit (BREACH): pages with their forms, and what
- * is about the person who is signed in.
+ * Model requests are not GETs and stay uncompressed. Answers with a session's token beside text from others are not
+ * compressed either, since their length would reveal the token bit by bit (BREACH): pages with forms, and data about
+ * the signed-in person.
  */
 function mayBeCoded(route: Route | undefined): boolean {
   return route !== undefined && route.access !== "page" && route.access !== "person" && route.access !== "machine";

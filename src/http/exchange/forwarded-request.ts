@@ -1,4 +1,5 @@
-// A request that another replica passes on, as this process holds the node's connection: checked, sent, streamed back.
+// A request that another replica passes on because this process holds the node's connection: checked, sent, streamed
+// back.
 
 import { bufferedBytes, type MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
@@ -30,9 +31,9 @@ export interface ForwardedRequestDeps {
   requestLimits(): BodyLimits;
 }
 
-/** What a gateway adds to a client's body: members of a few bytes each, and another model's id. */
+/** What a gateway adds to a client's body: short members, and another model id. */
 const addedBytes = 4_096;
-/** What the other replica reads of a node's answer. */
+/** The headers of a node's answer that the other replica reads. */
 const passedHeaders = ["content-type", "retry-after", "mcp-session-id"] as const;
 
 export async function forwardedRequest(exchange: Exchange, deps: ForwardedRequestDeps): Promise<Answer> {
@@ -47,9 +48,9 @@ export async function forwardedRequest(exchange: Exchange, deps: ForwardedReques
     bodyDigest: digest,
   };
   const signature = req.headers.get(forwardHeaders.signature) ?? "";
-  // Before anything of the body is read.
+  // Before any of the body is read.
   if (!deps.forwardVerifier.verify(request, signature)) throw notSigned();
-  // A process that has started again at the same address has another id, and none of the connections.
+  // A process that was restarted at the same address has another id and none of the connections.
   if (request.replicaId !== deps.replicaId) return outcome("not_there", "");
   const asked = readAbout(about);
   if (!asked) throw notSigned();
@@ -74,7 +75,7 @@ export async function forwardedRequest(exchange: Exchange, deps: ForwardedReques
   }
 }
 
-/** Throws where the other replica, or its client, has left. */
+/** Throws if the other replica, or its client, has left. */
 function failed(error: unknown, { req, line }: Exchange): Answer {
   if (req.left.cancelled) throw error;
   const fault = toGatewayError(error);
@@ -83,7 +84,7 @@ function failed(error: unknown, { req, line }: Exchange): Answer {
   return outcome("error", errorText(fault));
 }
 
-/** The key for which the other replica asks, until all of the request is over. */
+/** The key for which the other replica asks, until the request is over. */
 function memoryAccountOf(
   { holder }: AboutRequest,
   { req }: Exchange,
@@ -95,7 +96,7 @@ function memoryAccountOf(
   return place.memoryAccount;
 }
 
-/** The status counts for nothing: another replica reads the field. */
+/** The status has no meaning: the other replica reads the field. */
 function outcome(what: ForwardOutcome, body: string): Answer {
   return { status: 502, headers: { "content-type": "application/json", [forwardHeaders.outcome]: what }, body };
 }

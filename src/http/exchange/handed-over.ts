@@ -1,8 +1,10 @@
-// How a process that serves some requests alone says that another one has to answer this one.
+// How a process that serves only some requests says that another one must answer this one.
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
 import type { PassableRequest, Reply } from "../../http1/message.ts";
 
-/** Thrown before anything is answered or counted. `body`: the whole body without its content coding, if it was read. */
+/**
+ * Thrown before anything is answered or counted. `body` is the whole body without its content coding, if it was read.
+ */
 export class HandedOver {
   readonly body: ByteSpan | undefined;
 
@@ -13,6 +15,6 @@ export class HandedOver {
 
 /** The process that answers everything. */
 export interface Elsewhere {
-  /** Has the request answered there, and its answer sent from here. */
+  /** Lets that process answer the request, and sends its answer. */
   pass(req: PassableRequest, reply: Reply, body?: ByteSpan): void;
 }

@@ -2,7 +2,7 @@
 import type { LimitStatus } from "../../domain/limits/limits.ts";
 import type { AnswerHeaders } from "./route.ts";
 
-/** Adds `x-ratelimit-{limit,remaining,reset}-{requests,tokens}` to the headers; a kind without a limit is left out. */
+/** Adds `x-ratelimit-{limit,remaining,reset}-{requests,tokens}`, without a kind that has no limit. */
 export function limitHeaders({ requests, tokens }: LimitStatus, headers: AnswerHeaders): void {
   if (requests) {
     headers["x-ratelimit-limit-requests"] = requests.limit;
@@ -16,12 +16,12 @@ export function limitHeaders({ requests, tokens }: LimitStatus, headers: AnswerH
   }
 }
 
-/** Most are among them, and one that is the same text again is known to be so without a look at it. */
+/** Most values are among them, and an identical string object needs no comparison. */
 const belowSecond: readonly string[] = Array.from({ length: 1_000 }, (_, ms) => `${ms}ms`);
 
 /**
- * The form in which Go writes durations (`12ms`, `1s`, `6m0s`, `1h2m3s`), which is what OpenAI sends. Rounded up, and in whole numbers
- * only: a client that reads digits and units with a simple pattern would take `1.5s` for five seconds.
+ * Go's form of durations (`12ms`, `1s`, `6m0s`, `1h2m3s`), which OpenAI sends. Rounded up to whole numbers, since a
+ * client with a simple pattern for digits and units would read `1.5s` as five seconds.
  */
 export function duration(ms: number): string {
   if (ms <= 0) return "0s";

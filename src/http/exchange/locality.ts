@@ -1,11 +1,11 @@
-// Whether a request comes from this machine: what needs no key, and keys for development, are for no other.
+// Whether a request comes from this machine: only then it needs no key for some things, and development keys are valid.
 import { isIP } from "node:net";
 import type { IncomingRequest } from "../../http1/message.ts";
 import { addressOf } from "./client-address.ts";
 
 type Origin = Pick<IncomingRequest, "headers" | "peer" | "target">;
 
-/** What proxies and tunnels add, `X-Forwarded-*` apart. */
+/** Headers that proxies and tunnels add, besides `X-Forwarded-*`. */
 const proxyHeaders = new Set(["forwarded", "via", "x-real-ip", "cf-connecting-ip", "true-client-ip"]);
 
 export class Locality {
@@ -17,18 +17,18 @@ export class Locality {
   }
 
   /**
-   * For what is granted to a machine without a key: both the peer and the Host are this machine and no proxy passed the
-   * request on. A tunnel or proxy on the same host must not make the internet local, nor may a web page that rebinds its
-   * name to 127.0.0.1.
+   * For what this machine may do without a key: peer and Host must both be this machine, and no proxy may have passed
+   * the request on. A tunnel or proxy on the same host must not make the internet local, nor may a web page that
+   * rebinds its name to 127.0.0.1.
    */
   isLocal(req: Origin): boolean {
     return passedOn(req) === undefined && hostsOf(req).every((host) => this.#isOwn(host));
   }
 
   /**
-   * Why a genuine development key does not count where the request comes from; undefined where it does. A page that rebinds
-   * its name has no key. So programs may use other names of this machine, such as those that containers have for it, but
-   * not public names, which a tunnel may have, and pages of elsewhere may not.
+   * Why a genuine development key is not accepted from the request's origin. Undefined if it is accepted. A page that
+   * rebinds its name has no key, so programs may use other names of this machine, such as those within containers.
+   * Public names are refused, since a tunnel may have one, and so are pages of other sites.
    */
   whyNotLocal(req: Origin): string | undefined {
     const outside = passedOn(req);
@@ -51,7 +51,7 @@ export class Locality {
   }
 }
 
-/** How a request shows that it comes from another machine; undefined where nothing does. */
+/** The sign in a request that it comes from another machine, or undefined. */
 function passedOn({ peer, headers }: Origin): string | undefined {
   if (!isLoopback(addressOf(peer) ?? peer)) return "the request comes from another one";
   for (const name of headers.keys()) {
@@ -62,7 +62,7 @@ function passedOn({ peer, headers }: Origin): string | undefined {
   return undefined;
 }
 
-/** The Host and, of a target in absolute form (RFC 9112, 3.2.2), the host that it names as well; "" for none. */
+/** The Host and, for a target in absolute form (RFC 9112, 3.2.2), the host in it as well; "" for none. */
 function hostsOf({ headers, target }: Origin): string[] {
   const hosts = [normal(headers.get("host") ?? "")];
   if (!target.startsWith("/")) hosts.push(normal(/^https?:\/\/([^/?#]*)/i.exec(target)?.[1] ?? ""));
@@ -81,10 +81,13 @@ function isLoopback(address: string): boolean {
   return address === "::1" || /^127\./.test(address);
 }
 
-/** Names that no public DNS has: single labels and domains for special use; addresses that no public network routes. */
+/**
+ * Names that are not in the public DNS: single labels and special-use domains; and addresses that public networks do
+ * not route.
+ */
 function isOfPrivateNetwork(name: string): boolean {
   const bare = name.replace(/\.$/, "");
-  // A number would be read as an address by some.
+  // Some programs would read a number as an address.
   if (/^(?:[a-z][a-z0-9_-]*)?$/.test(bare)) return true;
   if (/^[a-z0-9_.-]+\.(?:internal|local|localhost|lan|test|home\.arpa)$/.test(bare)) return true;
   if (isIP(bare) === 4) return /^(?:10|127|192\.168|169\.254|172\.(?:1[6-9]|2\d|3[01]))\.|^0\.0\.0\.0$/.test(bare);

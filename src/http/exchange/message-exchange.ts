@@ -1,4 +1,5 @@
-// One request that came as a message over an upgraded connection, or goes on in the background: its place, log line and trace.
+// One request that came as a message on an upgraded connection, or that continues in the background: its place, log
+// line and trace.
 
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import { elapsedMs } from "../../base/clock.ts";
@@ -24,7 +25,7 @@ interface CameWith {
   readonly method: string;
   readonly route: string;
   readonly headers: HeaderLines;
-  /** Where its place is another's that has none any more from then on. */
+  /** Set if it uses the place of another request, which has none from then on. */
   readonly lender?: SlotLender | undefined;
 }
 
@@ -96,7 +97,7 @@ export class MessageExchange implements MessageRequest, HttpEnd {
     const level = levelOfLine(line, this.durationMs, requestLog?.() ?? everyRequest, Math.random);
     if (level !== undefined) log[level]("request", line);
     this.trace?.end(this.status, error?.code);
-    // What goes on in the background was counted when it was answered.
+    // Background work was counted when it was answered.
     if (this.#kind === "websocket") observer?.httpEnded(this);
   }
 

@@ -1,13 +1,13 @@
-// Errors of the OAuth endpoints: in the form of RFC 6749, 5.2, which is what OAuth clients read.
+// Errors of the OAuth endpoints, in the form of RFC 6749, 5.2, which OAuth clients read.
 import { type ErrorCode, GatewayError } from "../../base/errors.ts";
 import { OAuthError, type OAuthErrorCode } from "../../oauth/oauth-error.ts";
 import { errorAnswer } from "./errors.ts";
 import type { PlainAnswer } from "./route.ts";
 
 /**
- * What the parts that all endpoints share refuse with. A limit that is reached, and a store that is away, are both worth
- * another try: there is no code for either at a token endpoint, and `temporarily_unavailable` of RFC 6749, 4.1.2.1, with
- * `Retry-After`, says it. What is not in here is a fault of ours, and answered as everywhere.
+ * The errors of the parts that all endpoints share. A reached limit and an unreachable store are both worth a retry,
+ * but a token endpoint has no code for either, so `temporarily_unavailable` of RFC 6749, 4.1.2.1, is sent with
+ * `Retry-After`. Any other error is our fault and is answered as everywhere.
  */
 const shared: Partial<Record<ErrorCode, { status: number; code: OAuthErrorCode }>> = {
   invalid_request: { status: 400, code: "invalid_request" },
@@ -17,7 +17,7 @@ const shared: Partial<Record<ErrorCode, { status: number; code: OAuthErrorCode }
   service_unavailable: { status: 503, code: "temporarily_unavailable" },
 };
 
-/** Throws what is no refusal. `reason` is for the log. */
+/** Rethrows anything but a refusal. `reason` is for the log. */
 export function oauthErrorAnswer(error: unknown): { answer: PlainAnswer; code: string; reason: string | undefined } {
   if (error instanceof OAuthError) {
     const { code, reason } = error;
@@ -41,7 +41,7 @@ function refusal(
   more: Readonly<Record<string, string>> = {},
 ): PlainAnswer {
   const headers: Record<string, string> = { ...more, "content-type": "application/json" };
-  // RFC 9110, 15.5.2: always with a 401, however the client had tried.
+  // RFC 9110, 15.5.2: always with a 401, whichever way the client had tried.
   if (status === 401) headers["www-authenticate"] = 'Basic realm="headrace"';
   return { status, headers, body: JSON.stringify({ error, error_description: describable(text) }) };
 }

@@ -1,34 +1,37 @@
-// Makes the ids of requests: UUIDs of version 7 (RFC 9562, 5.7), each greater than the one before it.
+// Creates request ids: UUIDs of version 7 (RFC 9562, 5.7), each greater than the one before.
 import { wallMs } from "../../base/clock.ts";
 
 const digits = Buffer.from("0123456789abcdef");
-/** Where the parts of an id are that change. */
+/** The offsets of the changing parts of an id. */
 const at = { timeHigh: 4, timeLow: 13, counter: 19, variant: 23, node: 28 } as const;
 
 export class RequestIds {
-  /** The id that was made last. */
+  /** The last id. */
   readonly #text = Buffer.from("req_00000000-0000-7000-8000-000000000000");
   readonly #random = new Uint32Array(1_024);
   #nextRandom = this.#random.length;
   #lastMs = 0;
-  /** The twelve bits behind the time (RFC 9562, 6.2, method 1). */
+  /** The twelve bits after the time (RFC 9562, 6.2, method 1). */
   #counter = 0;
 
-  /** `nowMs`: Unix milliseconds. Where the clock went back, or too many came in one of them, the id is ahead of it. */
+  /**
+   * `nowMs` is in Unix milliseconds. If the clock went back, or one millisecond had too many requests, the time in the
+   * id is ahead of it.
+   */
   next(nowMs: number): string {
     if (nowMs > this.#lastMs) this.#begin(nowMs);
     else if (this.#counter === 0xfff) this.#begin(this.#lastMs + 1);
     else this.#counter++;
     const first = this.#word();
     this.#put(this.#counter, at.counter, 3);
-    // Two bits say what kind of UUID it is.
+    // Two bits tell the kind of UUID.
     this.#put(0x8000 | (first & 0x3fff), at.variant, 4);
     this.#put(first >>> 16, at.node, 4);
     this.#put(this.#word(), at.node + 4, 8);
     return this.#text.toString("latin1");
   }
 
-  /** A counter begins in the lower half of its range, so that there is room above. */
+  /** A counter begins in the lower half of its range, so that it can grow. */
   #begin(ms: number): void {
     this.#lastMs = ms;
     this.#counter = this.#word() & 0x7ff;

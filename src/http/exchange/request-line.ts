@@ -1,4 +1,4 @@
-// Which requests get a line in the log, and of which level: faults always, what went well perhaps by a sample.
+// Which requests get a log line, and at which level: failures always, successes perhaps by sampling.
 import type { LogFields, LogLevel, RequestLogSettings } from "../../base/log.ts";
 
 export const everyRequest: RequestLogSettings = { sample: 1, slowMs: Number.POSITIVE_INFINITY };
@@ -6,8 +6,8 @@ export const everyRequest: RequestLogSettings = { sample: 1, slowMs: Number.POSI
 type Fields = Record<string, LogFields[string]>;
 
 /**
- * Undefined: none. `fields` have the status, and `code` or `outcome` where it did not go well; a line that stands for
- * others says so in `sampled`, so that they can be counted. `draw`: at random, from 0 to below 1.
+ * Undefined for no line. `fields` have the status, and `code` or `outcome` if the request failed. A line that stands
+ * for others says so in `sampled`, so that they can be counted. `draw` is a random number from 0 to below 1.
  */
 export function levelOfLine(
   fields: Fields,
@@ -27,7 +27,9 @@ export function levelOfLine(
   return "info";
 }
 
-/** Reports whether the gateway or a model server failed. A client that left, and a refusal below 500, are no failures. */
+/**
+ * Reports whether the gateway or a model server failed. A client that left, and a refusal below 500, are not failures.
+ */
 function isFailure({ status, outcome }: LogFields): boolean {
   return Number(status) >= 500 || outcome === "failed";
 }

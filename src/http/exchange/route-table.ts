@@ -1,4 +1,4 @@
-// Finds the route of a request by its path as it was sent; nothing is resolved, so no two readings of a path can differ.
+// Finds the route of a request by its path as sent. Nothing is resolved, so no two readings of a path can differ.
 import type { Route } from "./route.ts";
 
 export interface FoundRoute {
@@ -6,11 +6,11 @@ export interface FoundRoute {
   params: Readonly<Record<string, string>>;
 }
 
-/** By method, what is found where the path has no parameters. */
+/** Routes by method, for paths without parameters. */
 type Methods = Map<string, FoundRoute>;
 
 interface Pattern {
-  /** `:name` matches one segment that is not empty, and a `*` a rest that is not. */
+  /** `:name` matches one non-empty segment, and a `*` a non-empty rest. */
   segments: readonly string[];
   methods: Methods;
 }
@@ -20,9 +20,9 @@ const noParams: Readonly<Record<string, string>> = {};
 export class RouteTable {
   readonly #exact = new Map<string, Methods>();
   readonly #patterns: Pattern[] = [];
-  /** By what stands before the `*`. */
+  /** By the text before the `*`. */
   readonly #wildcards = new Map<string, Methods>();
-  /** The path without parameters that was found last: most requests are for the same. */
+  /** The path without parameters that was found last, since most requests are for the same. */
   #lastMethod = "";
   #lastPath = "";
   #lastFound: FoundRoute | undefined;
@@ -31,7 +31,7 @@ export class RouteTable {
     this.add(routes);
   }
 
-  /** None of them may be at a path that one of before is found for, by a parameter or a wildcard. */
+  /** None of them may be at a path that an earlier route matches by a parameter or a wildcard. */
   add(routes: readonly Route[]): void {
     for (const route of routes) {
       const methods = this.#methodsAt(route.path);
@@ -59,7 +59,9 @@ export class RouteTable {
     return undefined;
   }
 
-  /** Returns the methods that the path takes; none if there is no such path. A path of its own takes none of a pattern's. */
+  /**
+   * Returns the methods for the path, or none if there is no such path. A fixed path gets none of a pattern's methods.
+   */
   allowed(path: string): string[] {
     const exact = this.#exact.get(path);
     if (exact) return [...exact.keys()];
@@ -68,7 +70,7 @@ export class RouteTable {
     return [...new Set(found)];
   }
 
-  /** Whether a person's page is at this path, whatever the method. */
+  /** Whether this path is a person's page, with any method. */
   isPage(path: string): boolean {
     const methods = [this.#exact.get(path), ...[...this.#matches(path)].map((match) => match.methods)];
     return methods.some((found) => found?.values().some(({ route }) => route.access === "page"));
@@ -99,19 +101,19 @@ export class RouteTable {
   }
 }
 
-/** Prefix that groq's SDKs put before the paths of OpenAI's API, whatever the base URL. */
+/** The prefix that groq's SDKs put before the paths of OpenAI's API, whatever the base URL. */
 const groqPrefix = "/openai";
 
 /**
- * Returns the path of a request target in origin form or absolute form (RFC 9112, 3.2), without its query. `/openai/v1/…`
- * is `/v1/…`.
+ * Returns the path of a request target in origin form or absolute form (RFC 9112, 3.2), without its query.
+ * `/openai/v1/…` becomes `/v1/…`.
  */
 export function pathOf(target: string): string {
   let start = 0;
   if (target.startsWith("/openai/v1/")) {
     start = groqPrefix.length;
   } else if (!target.startsWith("/")) {
-    // The authority ends at the first of these: a slash in the query behind it begins no path.
+    // The authority ends at the first of these: a slash in the query after it does not begin a path.
     const behind = /^https?:\/\/[^/?#]*/i.exec(target)?.[0].length;
     if (behind === undefined || target[behind] !== "/") return "/";
     start = behind;

@@ -15,46 +15,45 @@ import type { MessageKind, MessageRequest } from "../../inference/message-reques
 import type { AddressLimit } from "../../policy/address-throttle.ts";
 import type { OpenSlot } from "../../policy/open-requests.ts";
 
-/** They grow until they are sent. */
+/** Headers are added until the answer is sent. */
 export type AnswerHeaders = Record<string, AnswerFields[string]>;
 
 /** One request on its way through the server. */
 export interface Exchange {
   readonly req: IncomingRequest;
-  /** Path parameters as the route table matched them, decoded; `*` holds the rest of a wildcard path. */
+  /** Path parameters from the route table, decoded. `*` is the rest of a wildcard path. */
   readonly params: Readonly<Record<string, string>>;
   readonly requestId: string;
-  /** The client's address, behind trusted proxies only. */
+  /** The client's address. Forwarded addresses count only behind trusted proxies. */
   readonly clientAddress: string;
-  /** Whether it is granted what this machine needs no key for. */
+  /** Whether it may do what this machine needs no key for. */
   isLocal(): boolean;
   /** Reports whether the request has the first key of a development server and comes from the server's machine. */
   isOwnMachine(principal: Principal): boolean;
-  /** Why a development key does not count from where it comes; undefined where it does. */
+  /** Why a development key is not accepted from the request's origin. Undefined if it is accepted. */
   whyNotLocal(): string | undefined;
-  /** Where it is traced. */
+  /** The trace of the request. */
   readonly trace?: RequestTrace | undefined;
-  /** Headers for the answer, whether it becomes a success or an error. */
+  /** Headers for the answer, whether it is a success or an error. */
   readonly answerHeaders: AnswerHeaders;
-  /** The request's line in the log, to which others add what they know of it. */
+  /** The request's line in the log, to which other code adds fields. */
   readonly line: Record<string, LogFields[string]>;
-  /** Set by a route once the ledger has the request, and so says itself what became of it. */
+  /** Set by a route once the ledger has the request, which then reports its outcome itself. */
   isOnLedger?: boolean;
-  /** Lets go of `held` once, when all of the answer is sent, or the client is gone. */
+  /** Releases `held` once, when the whole answer is sent or the client is gone. */
   releaseWhenOver(held: { release(): void }): void;
   /**
-   * A request of its own: one that came as a message over the connection, once this one is upgraded; or what goes on of this
-   * one in the background, with its id and its place, once it is answered. `lender`: of a connection whose messages use its
-   * own place.
+   * A separate request: a message on this connection after its upgrade, or the background work of this request after
+   * its answer, with its id and place. `lender` is a connection whose messages use its own place.
    */
   message(kind: MessageKind, lender?: SlotLender): MessageRequest;
-  /** The log line waits for `finish`, because the answer goes on after the handler returns. */
+  /** The log line waits for `finish`, since the answer continues after the handler returns. */
   defer(): DeferredLine;
 }
 
-/** Something that is open and lends its place to a request that belongs to it. */
+/** An open connection that lends its place to a request that belongs to it. */
 export interface SlotLender {
-  /** Undefined where the place is lent already, or was given back. */
+  /** Undefined if the place is lent already, or was returned. */
   takeSlot(): OpenSlot | undefined;
   returnSlot(place: OpenSlot): void;
 }
@@ -63,7 +62,7 @@ export interface DeferredLine {
   finish(error?: GatewayError): void;
 }
 
-/** An answer in its parts: for what is asked so often that a web `Response` would be felt. */
+/** An answer in its parts, for frequent requests where a web `Response` would cost too much. */
 export interface PlainAnswer {
   status: number;
   headers: HeaderFields;
@@ -74,17 +73,17 @@ export interface PlainAnswer {
 export interface StreamedAnswer {
   status: number;
   headers: HeaderFields;
-  /** Called once, when the head of the answer is on its way. */
+  /** Called once the head of the answer is on its way. */
   begin(client: ClientStream): void;
 }
 
-/** Another protocol goes on where the request came from. */
+/** The connection of the request continues with another protocol. */
 export interface UpgradeAnswer {
   status: 101;
   headers: HeaderFields;
-  /** Called once, when the head of the answer is on its way; the connection is its own from there on. */
+  /** Called once the head of the answer is on its way. From then on the code owns the connection. */
   upgrade(channel: PausableChannel): void;
-  /** Called where the connection could not be upgraded, perhaps after `upgrade` threw: gives back what was taken for it. */
+  /** Called if the connection could not be upgraded, perhaps after `upgrade` threw: releases what was taken for it. */
   abandoned?(): void;
 }
 
@@ -118,15 +117,15 @@ export interface RouteDoc {
   /** Members are text, as in a URL; `http/content/query.ts` reads them. */
   query?: z.ZodObject;
   requestBody?: z.ZodType;
-  /** True if a request may leave its body out, which then counts as an object without members. */
+  /** True if a request may omit its body, which then counts as an object without members. */
   bodyIsOptional?: true;
-  /** The type of the request body, where it is not JSON. */
+  /** The type of the request body, if it is not JSON. */
   requestType?: "application/x-www-form-urlencoded" | "multipart/form-data";
-  /** Whether JSON will do as well as that type. */
+  /** Whether JSON is accepted in addition to that type. */
   orJson?: boolean;
-  /** A request body that works as it stands. */
+  /** A request body that works as it is. */
   example?: Readonly<Record<string, unknown>>;
-  /** The answer of a success; 200 unless it says otherwise. */
+  /** The answer of a success, 200 by default. */
   response: {
     status?: number;
     description: string;
@@ -134,20 +133,25 @@ export interface RouteDoc {
     stream?: z.ZodType;
     contentTypes?: readonly string[];
   };
-  /** Answers that are no success and no error of the table, by status; `name`: by which several operations refer to one. */
+  /**
+   * Answers that are neither a success nor an error of the table, by status. Several operations refer to one by `name`.
+   */
   otherResponses?: Readonly<Record<number, { name?: string; description: string; json: z.ZodType }>>;
-  /** Those that its access and the limits of addresses bring to every route are left out; `reference/openapi.ts` adds them. */
+  /**
+   * Without the errors that the route's access and the limits of addresses add to every route; `reference/openapi.ts`
+   * adds them.
+   */
   errors?: readonly ErrorCode[];
 }
 
 /**
- * Whose form errors have: OpenAI's, as nearly everywhere, or Anthropic's where its clients ask. `asked`: clients of both
- * ask, and Anthropic's say so by a header.
+ * The form of errors: OpenAI's, as nearly everywhere, or Anthropic's for endpoints of its clients. `asked`: both kinds
+ * of clients use it, and Anthropic's identify themselves by a header.
  */
 export type ErrorForm = "openai" | "anthropic" | "asked";
 
 interface RouteBase {
-  /** Left out: OpenAI's. */
+  /** OpenAI's by default. */
   errorForm?: ErrorForm;
   method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   /** `:name` stands for one segment, a `*` at the end for the rest: `/v1/models/*`, `/v1/keys/:id`. */
@@ -156,8 +160,8 @@ interface RouteBase {
 }
 
 /**
- * Who needs no credential is held by a limit of their address, before anything is read for them: no route without one.
- * What it counts for is in policy/address-throttle.ts.
+ * Clients without a credential are limited by their address before anything is read for them, on every such route.
+ * policy/address-throttle.ts says what counts.
  */
 interface Throttled {
   throttle: AddressLimit;
@@ -165,21 +169,24 @@ interface Throttled {
 
 export interface PublicRoute extends RouteBase, Throttled {
   access: "public";
-  /** Where the address asks too often, in a form of its own; left out: as errors are everywhere. */
+  /** Answers too many requests from an address in the route's own form. By default the answer is the usual error. */
   refuse?(exchange: Exchange, error: GatewayError): Answer;
   handle(exchange: Exchange): Answer | MaybePromise<Answer>;
 }
 
 export interface ScopedRoute extends RouteBase {
   access: Scope;
-  /** True if the first key of a development server may use the route from this machine, without the scope. */
+  /** True if the first key of a development server may use the route from this machine without the scope. */
   ownMachine?: true | undefined;
-  /** Told of an error that was the answer, also of one that came before the route was asked, as for want of its scope. */
+  /**
+   * Called with an error that was the answer, also if it came before the route was called, for example for a missing
+   * scope.
+   */
   refused?(exchange: Exchange, principal: Principal, error: GatewayError, durationMs: number): void;
   handle(exchange: Exchange, principal: Principal): Answer | MaybePromise<Answer>;
 }
 
-/** For a person, signed in at a browser or with `headrace login`, whatever the scopes: what is the person's own. */
+/** For a person, signed in at a browser or with `headrace login`, whatever the scopes: the person's own records. */
 export interface PersonRoute extends RouteBase {
   access: "person";
   handle(exchange: Exchange, principal: PersonPrincipal): Answer | MaybePromise<Answer>;
@@ -187,11 +194,11 @@ export interface PersonRoute extends RouteBase {
 
 export type PersonPrincipal = Principal & { person: SignedInPerson };
 
-/** Deny by default: a route without a scope has to say `public`, or whom it is for. */
+/** Denied by default: a route without a scope must say `public`, or whom it is for. */
 export type ApiRoute = PublicRoute | ScopedRoute | PersonRoute;
 
 /**
- * A page for people, public: it finds out itself who is signed in. What it throws becomes an error page. Not part of the
+ * A public page for people, which finds out itself who is signed in. Errors become an error page. Not part of the
  * described API.
  */
 export interface PageRoute extends Throttled {
@@ -202,8 +209,8 @@ export interface PageRoute extends Throttled {
 }
 
 /**
- * For other machines, which prove by themselves who they are: nodes, and other replicas of this installation. Not part of
- * the described API.
+ * For other machines with their own proof of identity: nodes, and other replicas of this installation. Not part of the
+ * described API.
  */
 export interface MachineRoute {
   method: "GET" | "POST";
@@ -221,19 +228,19 @@ export function isDescribed(route: Route): route is ApiRoute {
   return route.access !== "page" && route.access !== "machine";
 }
 
-/** Whether it needs a key, a token or a session; the others find out themselves who asks. */
+/** Whether it needs a key, a token or a session. Other routes identify the caller themselves. */
 export function isAuthenticated(route: Route): route is ScopedRoute | PersonRoute {
   return route.access !== "public" && route.access !== "page" && route.access !== "machine";
 }
 
-/** The person that a route is for, or `permission_denied`. */
+/** The person of the request, or `permission_denied`. */
 export function requirePerson(principal: Principal): PersonPrincipal {
   const { person } = principal;
   if (person) return { ...principal, person };
   throw forbidden("This is for people, not for keys and apps: sign in at a browser, or with `headrace login`.");
 }
 
-/** What the rest of a wildcard path is called where people read of it. */
+/** The name of the rest of a wildcard path in texts for people. */
 export function restName({ doc }: ApiRoute): string {
   return doc.parameters?.at(-1)?.name ?? "rest";
 }

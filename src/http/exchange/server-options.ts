@@ -1,4 +1,4 @@
-// What the HTTP server is made with.
+// The options of the HTTP server.
 import type { BlockList } from "node:net";
 import type { Clock } from "../../base/clock.ts";
 import type { Log, RequestLogSettings } from "../../base/log.ts";
@@ -19,38 +19,38 @@ export type HttpServerOptions = HttpServerParts & (TcpPlace | UnixPlace);
 
 export interface HttpServerParts {
   routes: readonly Route[];
-  /** Gives further ones; called when a request comes that is for none of `routes`. Left out: there are none. */
+  /** Returns further routes, at the first request for none of `routes`. Left out if there are none. */
   otherRoutes?: () => Promise<readonly Route[]>;
   authenticator: Pick<Authenticator, "authenticate">;
   /** People at browsers. */
   sessions: Pick<SessionPrincipals, "applies" | "find">;
-  /** What clients are given, with `/v1`; each 401 tells the metadata of this resource (RFC 9728, 5.1). */
+  /** The URL for clients, with `/v1`. Each 401 names the metadata of this resource (RFC 9728, 5.1). */
   baseUrl(): string;
   openRequests: Pick<OpenRequests, "enter">;
-  /** Those left out have their defaults. */
+  /** Missing ones have defaults. */
   limits?: Partial<Http1Limits>;
   trustedProxies: BlockList;
   locality: Locality;
-  /** Reports whether a key is the first one of a development server; left out: none is. */
+  /** Reports whether a key is the first one of a development server. Left out if there is none. */
   isFirstKey?: (principal: Principal) => boolean;
-  /** Under which browsers reach the server; left out: on this machine alone. */
+  /** The URL under which browsers reach the server. Left out if only on this machine. */
   publicUrl?: string | undefined;
-  /** Bounds who needs no credential. */
+  /** Limits clients without a credential. */
   addressThrottle: Pick<AddressThrottle, "take">;
-  /** Whether requests are refused as the server is about to end; left out: never. */
+  /** Whether requests are refused because the server is about to end. Left out for never. */
   isRefusing?: () => boolean;
-  /** Allowed origins; read for every request, as a reload may change them. */
+  /** Allowed origins, read for every request since a reload may change them. */
   corsOrigins(): readonly string[];
   log: Log;
-  /** Which requests get a line there; likewise. Left out: all. */
+  /** Which requests get a log line, read for every request. All by default. */
   requestLog?: () => RequestLogSettings;
   clock: Clock;
-  /** Answers what no route is for, and what is handed over; left out: this process answers everything. */
+  /** Answers requests without a route here and those handed over. Left out if this process answers everything. */
   elsewhere?: Elsewhere | undefined;
-  /** Called before an answer is sent, where what the request changed has to hold elsewhere first. */
+  /** Called before an answer is sent, if a change of the request must first take effect elsewhere. */
   beforeAnswer?: (() => void) | undefined;
-  /** Told of requests that are authenticated. */
+  /** Traces authenticated requests. */
   tracer?: Tracer | undefined;
-  /** Told of the end of each exchange. */
+  /** Called at the end of each exchange. */
   observer?: Pick<Observer, "httpEnded"> | undefined;
 }

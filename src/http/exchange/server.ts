@@ -1,4 +1,4 @@
-// The HTTP API: routes every request by one table, authenticates, answers errors, writes one log line for each.
+// The HTTP API: routes every request by one table, authenticates, answers errors, and writes one log line for each.
 
 import { type ErrorCode, GatewayError } from "../../base/errors.ts";
 import type { HeaderFields, PassableRequest, Reply } from "../../http1/message.ts";
@@ -41,7 +41,7 @@ function serving(table: RouteTable, options: HttpServerOptions): OnRequest {
   return (req, reply) => new HttpExchange(req, reply, table, options).serve();
 }
 
-/** The first request for a route that is not there loads all others; where that fails, the next one tries again. */
+/** The first request without a route loads all others. If that fails, the next one tries again. */
 function loadingOthers(
   others: () => Promise<readonly Route[]>,
   table: RouteTable,
@@ -71,7 +71,7 @@ function loadingOthers(
   };
 }
 
-/** What has no route here has one elsewhere, or an answer that says that it has none. */
+/** A path without a route here may have one elsewhere; if not, the other process says so. */
 function passing(elsewhere: Elsewhere, table: RouteTable, options: HttpServerOptions): OnRequest {
   return (req, reply) => {
     if (table.find(req.method, pathOf(req.target))) new HttpExchange(req, reply, table, options).serve();
@@ -84,7 +84,7 @@ const codeOfStatus: Readonly<Record<number, ErrorCode>> = {
   503: "service_unavailable",
 };
 
-/** What is no request gets the shape of every other error, and its line in the log. */
+/** Invalid input gets the form of every other error, and a log line. */
 function malformedAnswer(
   { status, reason, peer }: { status: number; reason: string; peer: string },
   { log, observer }: Pick<HttpServerOptions, "log" | "observer">,

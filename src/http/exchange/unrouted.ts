@@ -1,16 +1,16 @@
-// What a request gets for which there is no route: another method, or where the endpoint may be.
+// The answer to a request without a route: another method, or where the endpoint may be.
 import { GatewayError } from "../../base/errors.ts";
 import type { IncomingRequest } from "../../http1/message.ts";
 import { isAskedAsAnthropic } from "./anthropic-errors.ts";
 import { pathOf, type RouteTable } from "./route-table.ts";
 
-/** A wrong base URL may add so many at the start; each is a look into the table. */
+/** The most segments that a wrong base URL may add at the start. Each costs a look-up in the table. */
 const maxSegmentsTooMany = 8;
 const maxShown = 100;
 
 /**
- * `baseUrl` is what clients are to be given. A path that is nearly right is told and not served: another layer, such as a
- * proxy that lets some paths through, may read it in another way.
+ * `baseUrl` is the URL for clients. A nearly right path is explained, not served: another layer, such as a proxy that
+ * passes only some paths, may read it differently.
  */
 export function unrouted(
   req: Pick<IncomingRequest, "method" | "target" | "headers">,
@@ -39,13 +39,13 @@ export function unrouted(
   return new GatewayError("not_found", `There is no endpoint ${shown}.${hint} GET /docs/api lists the endpoints.`);
 }
 
-/** Returns the base URL for clients that add the version themselves, as Spring AI does. */
+/** Adds the base URL for clients that add the version themselves, such as Spring AI. */
 function orWithout(path: string, base: string): string {
   if (!path.startsWith("/v1/v1/") || !base.endsWith("/v1")) return "";
   return ` If your client adds /v1 itself, its base URL is ${base.slice(0, -"/v1".length)}.`;
 }
 
-/** Endpoints of other makers' APIs, whose nearest path would mislead. */
+/** Endpoints of other vendors' APIs, for which the nearest path would mislead. */
 const otherApis: readonly { pattern: RegExp; hint(baseUrl: string): string }[] = [
   {
     pattern: /\/fim\/completions\/?$/,
@@ -58,7 +58,7 @@ const otherApis: readonly { pattern: RegExp; hint(baseUrl: string): string }[] =
   },
 ];
 
-/** A secret of the model server, or a call at it, would go past the gateway: nothing of it would be limited or counted. */
+/** A model server's secret, or a direct call to it, would bypass the gateway with its limits and counts. */
 function pastGateway(path: string): GatewayError {
   return new GatewayError(
     "not_found",
@@ -67,8 +67,8 @@ function pastGateway(path: string): GatewayError {
 }
 
 /**
- * The endpoint that the path is with slashes too many, without the version, or behind a prefix that a client's base URL has
- * too much, such as `/api/v1` or `/v1/v1`; undefined where there is none such.
+ * The endpoint that the path means, with extra slashes, without the version, or after an extra prefix from a client's
+ * base URL, such as `/api/v1` or `/v1/v1`. Undefined if there is none.
  */
 function meantPath(path: string, table: RouteTable): string | undefined {
   const segments = path.split("/", maxShown).filter((segment) => segment !== "");

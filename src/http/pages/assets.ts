@@ -1,4 +1,4 @@
-// The files that pages load: a fixed list, read when the first browser asks, kept, and told apart by their content.
+// The files that pages load: a fixed list, read at the first request, kept in memory, and identified by their content.
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { GatewayError } from "../../base/errors.ts";
@@ -35,7 +35,7 @@ export function assetRoutes(): PageRoute[] {
     if (kept) return kept;
     const asset = source.read().then((bytes) => ({ type: source.type, etag: etagOf(bytes), bytes }));
     read.set(name, asset);
-    // What failed to be read may be there the next time.
+    // A file that could not be read may be there the next time.
     asset.catch(() => read.delete(name));
     return asset;
   };
@@ -47,7 +47,7 @@ export function assetRoutes(): PageRoute[] {
       throttle: "file",
       async handle({ req, params }) {
         const { type, etag, bytes } = await find(params["name"] ?? "");
-        // Asked about each time, so that a page never meets the files of the version before.
+        // Revalidated each time, so that a page never gets files of the previous version.
         const headers = { etag, "cache-control": "no-cache" };
         if (isKnown(req.headers.get("if-none-match"), etag)) return { status: 304, headers, body: "" };
         return { status: 200, headers: { ...headers, "content-type": type }, body: bytes };
@@ -56,7 +56,7 @@ export function assetRoutes(): PageRoute[] {
   ];
 }
 
-/** RFC 9110, 13.1.2: weakly compared. */
+/** RFC 9110, 13.1.2: weak comparison. */
 function isKnown(ifNoneMatch: string | null, etag: string): boolean {
   if (ifNoneMatch === null) return false;
   return ifNoneMatch.split(",").some((known) => known.trim().replace(/^W\//, "") === etag || known.trim() === "*");
@@ -70,7 +70,7 @@ function ownFile(name: string): Promise<Uint8Array> {
   return readFile(pageAsset(name));
 }
 
-/** What our own scripts may import of it. */
+/** What our own scripts may import from it. */
 const webauthnNames = [
   "WebAuthnAbortService",
   "WebAuthnError",
@@ -81,7 +81,10 @@ const webauthnNames = [
   "startRegistration",
 ];
 
-/** In one file the package is a script that sets a global; here it becomes a module that exports what the global has. */
+/**
+ * The package's single file is a script that sets a global. Here it becomes a module that exports the members of the
+ * global.
+ */
 async function readWebauthnLibrary(): Promise<Uint8Array> {
   const script = await readFile(webauthnScript(), "utf8");
   return Buffer.from(`${script}\nexport const { ${webauthnNames.join(", ")} } = globalThis.SimpleWebAuthnBrowser;\n`);

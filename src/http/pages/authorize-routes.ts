@@ -1,4 +1,4 @@
-// GET and POST /oauth/authorize: an app asks, the person decides, the browser goes back to the app (RFC 6749, 4.1).
+// GET and POST /oauth/authorize: an app asks, the person decides, and the browser returns to the app (RFC 6749, 4.1).
 
 import { Attempts } from "../../accounts/attempts.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -32,7 +32,7 @@ import { formAt, type PageDeps, pageAnswer, pageAt, readForm, redirectTo, signed
 
 export interface AuthorizeDeps extends PageDeps {
   apps: Pick<AppStore, "findApp">;
-  /** Left out where no documents of clients are fetched. */
+  /** Left out if no client documents are fetched. */
   clientDocuments?: Pick<ClientDocuments, "find"> | undefined;
   outsideClients: Pick<OutsideClientStore, "allowed">;
   mcpServers: Pick<McpServers, "all">;
@@ -41,7 +41,7 @@ export interface AuthorizeDeps extends PageDeps {
   limits: Pick<LimitStore, "admit">;
   /** Public URL without `/v1`. */
   issuer(): string;
-  /** 32 bytes; ties forms to requests. May be the one that CSRF tokens are derived from. */
+  /** 32 bytes. Ties forms to requests. May be the key of the CSRF tokens. */
   formKey: Keys;
   clock: Clock;
 }
@@ -51,7 +51,7 @@ interface Parts extends AuthorizeDeps {
 }
 
 const path = "/oauth/authorize";
-/** Each is a row: more than anybody means to allow. */
+/** Each is a database row. More than any person means to allow. */
 const codesPerMinute = 60;
 
 export function authorizeRoutes(deps: AuthorizeDeps): PageRoute[] {
@@ -62,7 +62,7 @@ export function authorizeRoutes(deps: AuthorizeDeps): PageRoute[] {
 async function asked(exchange: Exchange, deps: Parts): Promise<PlainAnswer> {
   const query = queryOf(exchange.req.target);
   const signedIn = await signedInAt(exchange, deps);
-  // Nobody has a document fetched who is not known.
+  // Only for a signed-in person a document is fetched.
   if (!signedIn && isDocumentUrl(new Parameters(query).get("client_id") ?? "")) {
     return redirectTo(signInPath(`${path}?${query}`));
   }
@@ -84,7 +84,7 @@ async function asked(exchange: Exchange, deps: Parts): Promise<PlainAnswer> {
   return ask({ request, query, signedIn, memberships }, deps);
 }
 
-/** The request is judged anew: what was a valid one may not be any more. */
+/** The request is checked again, since it may not be valid any more. */
 async function decided(exchange: Exchange, deps: Parts): Promise<PlainAnswer> {
   const signedIn = await signedInAt(exchange, deps);
   const fields = await readForm(exchange, deps, signedIn);
@@ -113,7 +113,7 @@ async function decided(exchange: Exchange, deps: Parts): Promise<PlainAnswer> {
   }
 }
 
-/** Undefined where the person cannot act for the account. */
+/** Undefined if the person cannot act for the account. */
 async function allow(
   request: ValidRequest & Pick<Authorization, "tools">,
   membership: OwnMembership,
@@ -144,7 +144,7 @@ async function ask(parts: Omit<ConsentPageParts, "ticket" | "toolChoice">, deps:
   return pageAnswer({ ...page, opener: "kept" });
 }
 
-/** What was chosen before in the account in which the person works is chosen to begin with. */
+/** Initially chosen is what was chosen before in the person's current account. */
 async function choiceOf(
   { request, signedIn, memberships }: Pick<ConsentPageParts, "request" | "signedIn" | "memberships">,
   deps: AuthorizeDeps,
@@ -169,7 +169,7 @@ function toApp(client: ClientRequest, answer: { code: string } | Fault, { issuer
   return redirectTo(answerLocation(client, answer, issuer()));
 }
 
-/** What the page says and the code will stand for: an app that is changed in between asks again. */
+/** What the page shows and the code will stand for: if the app changes in between, the person is asked again. */
 function subjectOf({ app, redirectUri, scopes }: ValidRequest, query: string, signedIn: SignedIn): TicketSubject {
   const { id, name, publisher, environment } = app;
   return { purpose: "consent", signedIn, about: [query, id, name, publisher, environment, redirectUri, ...scopes] };
@@ -195,7 +195,7 @@ function refused(message: string, detail: string): GatewayError {
   });
 }
 
-/** The query as it was sent: the app's own parameters are not ours to rewrite. */
+/** The query as sent, since we must not rewrite the app's own parameters. */
 function queryOf(target: string): string {
   const [sent = ""] = target.split("#", 1);
   const start = sent.indexOf("?");

@@ -1,9 +1,9 @@
-// What is shown for a one-time link that does not work any more.
+// The page for a one-time link that no longer works.
 import type { PlainAnswer } from "../exchange/route.ts";
 import { type Html, html } from "./html.ts";
 import { pageAnswer } from "./page.ts";
 
-/** One page for used, expired and unknown links: it tells nothing to who guesses. `advice`: how to get another. */
+/** One page for used, expired and unknown links, so that a guess reveals nothing. `advice` tells how to get another. */
 export function deadLinkPage(advice: Html): PlainAnswer {
   const title = "This link does not work";
   const body = html`<h1>${title}</h1><p>The link was already used, has expired, or was replaced by a newer link.</p><p>${advice}</p>`;

@@ -1,4 +1,4 @@
-// The device page: a person enters the code of a device and says whether it may act for them (RFC 8628, 3.3).
+// The device page: a person enters the code of a device and decides whether it may act for them (RFC 8628, 3.3).
 
 import { Attempts } from "../../accounts/attempts.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -39,9 +39,9 @@ export interface DeviceDeps extends PageDeps {
   keys: Pick<KeyStore, "findChainById">;
   mcpServers: Pick<McpServers, "all">;
   limits: LimitStore;
-  /** In which the command line tool acts here. */
+  /** The environment in which the command line tool acts. */
   environment: Environment;
-  /** 32 bytes; ties forms to codes. May be the one that CSRF tokens are derived from. */
+  /** 32 bytes. Ties forms to codes. May be the key of the CSRF tokens. */
   formKey: Keys;
   clock: Clock;
 }
@@ -52,7 +52,9 @@ interface PendingDevice {
 }
 
 const path = "/device";
-/** RFC 8628, 5.1: a code is short, as a person types it. A session is soon made anew, and so is an address of a network. */
+/**
+ * RFC 8628, 5.1: a code is short, as a person types it. New sessions, and new addresses in a network, are easy to get.
+ */
 const maxWrongCodes = 10;
 const windowSeconds = 600;
 
@@ -106,7 +108,7 @@ class DevicePages {
     const signedIn = await signedInAt(exchange, this.#deps);
     const fields = await readForm(exchange, this.#deps, signedIn);
     if (!signedIn) return redirectTo(signInPath(path));
-    // With one answer, and as a try as well: else whoever has no ticket would learn here which codes wait.
+    // Answered alike, and counted as a try: otherwise a caller without a ticket would learn here which codes exist.
     const device = await this.#tried(signedIn, exchange, async () => {
       const found = await this.#find(fields.get("user_code") ?? "");
       if (found && hasTicket(this.#deps.formKey, subjectOf(found, signedIn), fields.get("ticket"))) return found;
@@ -126,7 +128,7 @@ class DevicePages {
     return pageAnswer(deviceOutcomePage(outcome, await signedInAt(exchange, this.#deps)));
   }
 
-  /** Counts the try before its code is looked for, so that no number of tries at once goes further. */
+  /** Counts the try before its code is looked up, so that parallel tries do not exceed the limit. */
   #tried(
     { person }: SignedIn,
     { clientAddress }: Exchange,
@@ -137,7 +139,7 @@ class DevicePages {
     return this.#attempts.run(rules, `At most ${maxWrongCodes} wrong codes in ${windowSeconds / 60} minutes.`, find);
   }
 
-  /** Undefined as well for what the app may not ask for any more. */
+  /** Also undefined for scopes that the app may not request any more. */
   async #find(entered: string): Promise<PendingDevice | undefined> {
     const { oauth, apps, environment, clock } = this.#deps;
     const userCode = normalizedUserCode(entered);
@@ -204,13 +206,13 @@ class DevicePages {
   }
 }
 
-/** A third party never more than any app may have, whatever a record says. */
+/** A third-party app never gets more than any app may have, whatever a record says. */
 function grantable(app: PublishedApp, scopes: readonly Scope[]): boolean {
   const most: readonly Scope[] = app.id === commandLineAppId ? app.scopes : appScopes;
   return scopes.length > 0 && scopes.every((scope) => app.scopes.includes(scope) && most.includes(scope));
 }
 
-/** Another device may get the same code later, and an app another name: then the person has to look again. */
+/** Another device may get the same code later, and an app another name. The person must then look again. */
 function subjectOf({ code, app }: PendingDevice, signedIn: SignedIn): TicketSubject {
   const { id, name, publisher } = app;
   return { purpose: "device", signedIn, about: [code.digest, code.userCode, id, name, publisher, ...code.scopes] };
@@ -222,7 +224,7 @@ function unknownCode(): GatewayError {
   );
 }
 
-/** The code has expired or was used, or what the form was shown for has changed. */
+/** The code has expired or was used, or what the form showed has changed. */
 function goneMeanwhile(): GatewayError {
   return invalidRequest("This code has expired or was already used. Start again on the device to get a new code.", {
     detail: "user_code_gone",

@@ -1,4 +1,4 @@
-// What a person sees where a page cannot be shown.
+// What a person sees if a page cannot be shown.
 
 import type { GatewayError } from "../../base/errors.ts";
 import { shown } from "../../base/text/shown.ts";
@@ -14,12 +14,12 @@ const titles: Readonly<Record<number, string>> = {
   503: "Not available at the moment",
 };
 
-/** What finds the error in the log of the server. */
+/** Finds the error in the server's log. */
 export function referenceLine(requestId: string): Html {
   return html`<p class="quiet">If you ask for help, give this reference: <code>${requestId}</code></p>`;
 }
 
-/** For somebody at a browser who followed an old link or mistyped: programs get the error of the API. */
+/** For a person at a browser with an old link or a typing error. Programs get the error of the API. */
 export function noSuchPage(path: string, requestId: string): PlainAnswer {
   const body = html`<h1>Page not found</h1> <p role="alert">There is no page at <code>${shown(path)}</code>. The page may have moved, or the address is incomplete.</p>
 <p><a href="/">Go to the overview</a>, or read the <a href="/docs/api">API reference</a>.</p>

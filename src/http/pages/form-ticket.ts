@@ -1,4 +1,5 @@
-// Ties a form to what it was shown for: one session, one purpose, one request with all that the person was told about it.
+// Ties a form to what it was shown for: one session, one purpose, and one request with everything that the person was
+// told.
 import { createHmac } from "node:crypto";
 import { forbidden } from "../../base/errors.ts";
 import { currentKey, type Keys, keyRing } from "../../domain/key-ring.ts";
@@ -12,7 +13,7 @@ export interface TicketSubject {
   about: readonly string[];
 }
 
-/** `keys`: 32 bytes each. Other uses of them never begin as the text here does. */
+/** `keys` have 32 bytes each. Texts of their other uses never begin like this one. */
 export function formTicket(keys: Keys, subject: TicketSubject): string {
   return ticketUnder(currentKey(keys), subject);
 }

@@ -1,4 +1,4 @@
-// Forms: fields with their labels, hints and errors, and how a refusal of what was entered is shown beside its field.
+// Forms: fields with their labels, hints and errors, and how an error is shown beside its field.
 import { maxPasswordLength, minPasswordLength } from "../../accounts/passwords.ts";
 import { type ErrorCode, GatewayError } from "../../base/errors.ts";
 import type { SignedIn } from "../../domain/people/session.ts";
@@ -8,7 +8,7 @@ import { type Html, html } from "./html.ts";
 
 /** What is wrong with a form. */
 export interface FormFault {
-  /** Name of the field; undefined where it is about the whole. */
+  /** Name of the field, or undefined for the whole form. */
   field: string | undefined;
   message: string;
   status: number;
@@ -18,16 +18,16 @@ export interface Field {
   name: string;
   label: string;
   type?: "text" | "email" | "password";
-  /** `autocomplete` of HTML: what password managers and browsers go by. */
+  /** `autocomplete` of HTML, for password managers and browsers. */
   autocomplete: string;
-  /** What was entered before, or stands; never a password. */
+  /** The entered or current value, never a password. */
   value?: string | undefined;
   hint?: string;
   minLength?: number;
   maxLength?: number;
   autofocus?: boolean;
   fault?: FormFault | undefined;
-  /** Before the id, where a page has several forms with such a field. */
+  /** Prefix of the id if a page has several forms with such a field. */
   idPrefix?: string;
 }
 
@@ -39,8 +39,8 @@ const shownInForms: ReadonlySet<ErrorCode> = new Set([
 ]);
 
 /**
- * What the person can put right in the form, told in the log as an error page's would be; throws anything else again.
- * A message begins with its field: `email: must be …`.
+ * Returns an error that the person can correct in the form, and logs it like an error page's. Rethrows anything else. A
+ * message begins with its field: `email: must be …`.
  */
 export function faultOf(error: unknown, fields: readonly string[], exchange: Exchange): FormFault {
   if (!(error instanceof GatewayError) || !shownInForms.has(error.code)) throw error;
@@ -54,7 +54,7 @@ export function faultOf(error: unknown, fields: readonly string[], exchange: Exc
   return { field, message, status };
 }
 
-/** What is wrong with the whole form, above it. */
+/** The error of the whole form, above it. */
 export function faultNotice(fault: FormFault | undefined): Html | undefined {
   if (!fault || fault.field !== undefined) return undefined;
   return html`<div class="notice wrong" role="alert"><p>${fault.message}</p></div>`;
@@ -65,7 +65,7 @@ export function field(given: Field): Html {
   const id = idPrefix + name;
   const fault = given.fault?.field === name ? given.fault : undefined;
   const described = [hint !== undefined && `${id}-hint`, fault && `${id}-error`].filter(Boolean).join(" ");
-  // A browser takes the reader to the first field that is wrong, as it would have before sending.
+  // A browser focuses the first wrong field, as it would have before sending.
   const isFocused = fault !== undefined || (given.autofocus === true && given.fault === undefined);
   return html`<div class="field">
 <label for="${id}">${label}</label>
@@ -97,7 +97,7 @@ export function nameField(value: string | undefined, fault: FormFault | undefine
   });
 }
 
-/** `autofocus` where it is the first field of its page. */
+/** `autofocus` if it is the first field of its page. */
 export function newPasswordField(fault: FormFault | undefined, given: Partial<Field> = {}): Html {
   const hint = `At least ${minPasswordLength} characters. Several words in a row are easy to remember and hard to guess.`;
   return field({
@@ -105,7 +105,7 @@ export function newPasswordField(fault: FormFault | undefined, given: Partial<Fi
     label: "Password",
     type: "password",
     autocomplete: "new-password",
-    // What is wrong with it says the same.
+    // The error says the same.
     ...(fault?.field === "password" ? {} : { hint }),
     minLength: minPasswordLength,
     maxLength: maxPasswordLength,
@@ -114,7 +114,7 @@ export function newPasswordField(fault: FormFault | undefined, given: Partial<Fi
   });
 }
 
-/** Unseen: password managers keep a new password for whom this names. They do not look at inputs of type `hidden`. */
+/** Hidden: password managers store a new password for this name. They ignore inputs of type `hidden`. */
 export function usernameOf(email: string): Html {
   return html`<input type="email" name="email" value="${email}" autocomplete="username" readonly hidden>`;
 }
@@ -123,7 +123,7 @@ export function hidden(name: string, value: string): Html {
   return html`<input type="hidden" name="${name}" value="${value}">`;
 }
 
-/** Nothing where nobody is signed in. */
+/** Empty if nobody is signed in. */
 export function csrfField(signedIn: SignedIn | undefined): Html | undefined {
   return signedIn && hidden("csrf", signedIn.csrfToken);
 }

@@ -11,7 +11,7 @@ export class Html {
 /** `false`, null and undefined give nothing, for `condition && html…`. */
 export type HtmlValue = Html | string | number | false | null | undefined | readonly HtmlValue[];
 
-/** Values stand in text and in quoted attributes only. */
+/** Values may be only in text and in quoted attributes. */
 export function html(strings: TemplateStringsArray, ...values: readonly HtmlValue[]): Html {
   let text = strings[0] ?? "";
   for (const [i, value] of values.entries()) text += rendered(value) + (strings[i + 1] ?? "");

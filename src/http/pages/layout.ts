@@ -1,4 +1,4 @@
-// The frame of every page: head, who is signed in, and where the content goes.
+// The frame of every page: head, who is signed in, and the content.
 import type { SignedIn } from "../../domain/people/session.ts";
 import { type Html, html } from "./html.ts";
 
@@ -6,19 +6,22 @@ export interface Page {
   title: string;
   body: Html;
   status?: number;
-  /** Shown with a menu of their own. */
+  /** Shown with their menu. */
   signedIn?: SignedIn | undefined;
-  /** For pages that are made of several sections, not of one sheet. */
+  /** For pages of several sections instead of one sheet. */
   wide?: boolean;
-  /** A path here to go on to at once; other than a redirect, it is no part of the form's answer for `formTargets`. */
+  /**
+   * A path on this server to continue with at once. Unlike a redirect, it is not part of the form's answer for
+   * `formTargets`.
+   */
   continueTo?: string;
   /** Instead of `no-referrer`. */
   referrerPolicy?: "same-origin" | undefined;
   /** Names of scripts in /assets that the page needs, e.g. `passkeys.js`. */
   scripts?: readonly string[];
   /**
-   * `kept`: an app may have opened it in a window of its own, to go on there when the way is back at the app. Any other page
-   * is cut off from whoever opened it.
+   * `kept`: an app may have opened it in a window, to continue there after the return to the app. All other pages are
+   * cut off from their opener.
    */
   opener?: "kept";
   /** Origins, or schemes with a colon, to which a form's answer may lead besides this one (CSP `form-action`). */

@@ -1,13 +1,17 @@
-// Where a browser may be sent on to: a path of this server, so that nobody can make a link of ours lead elsewhere.
+// Where a browser may be sent on to: only a path of this server, so that none of our links can be made to lead
+// elsewhere.
 
-/** The dashboard, where nothing else was asked for. */
+/** The dashboard, if nothing else was requested. */
 export const home = "/";
 
 const longest = 4_096;
-/** No blanks and control characters, some of which browsers drop, no backslash, and nothing that a header cannot carry. */
+/**
+ * Excludes spaces and control characters, some of which browsers drop, the backslash, and everything that a header
+ * cannot contain.
+ */
 const safe = /^[!-[\]-~]+$/;
 
-/** `text` where it is a path of this server, with its query; undefined for anything else (RFC 9700, 4.11.2). */
+/** `text` if it is a path of this server, with its query. Undefined for anything else (RFC 9700, 4.11.2). */
 export function localPath(text: string | null | undefined): string | undefined {
   if (text === null || text === undefined || text.length > longest) return undefined;
   if (!text.startsWith("/") || text.startsWith("//") || !safe.test(text)) return undefined;
@@ -19,7 +23,7 @@ export function signInPath(next: string): string {
   return `/sign-in?next=${encodeURIComponent(next)}`;
 }
 
-/** `next` of the request's query, where it is a path of this server. */
+/** `next` in the request's query, if it is a path of this server. */
 export function nextOf(target: string): string | undefined {
   const query = target.indexOf("?");
   if (query < 0) return undefined;

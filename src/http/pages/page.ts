@@ -15,23 +15,23 @@ export interface PageDeps {
   isOwnOrigin(origin: string, req: IncomingRequest): boolean;
 }
 
-/** What pages need whose forms are sent by people who are not signed in. */
+/** For pages whose forms are sent by people who are not signed in. */
 export interface OpenFormDeps extends PageDeps {
-  /** By plain http browsers tell a form's origin only under another policy than `no-referrer`. */
+  /** With plain http, browsers send a form's origin only under another policy than `no-referrer`. */
   formReferrerPolicy(): "same-origin" | undefined;
 }
 
-/** What is shown at a path. */
+/** A page at a path. */
 export function pageAt(path: string, handle: PageRoute["handle"]): PageRoute {
   return { method: "GET", path, access: "page", throttle: "page", handle };
 }
 
-/** What takes the form that is sent to a path. */
+/** Handles the form sent to a path. */
 export function formAt(path: string, handle: PageRoute["handle"]): PageRoute {
   return { method: "POST", path, access: "page", throttle: "form", handle };
 }
 
-/** Nothing may keep it, or run in it but our own files; what all pages have in common is in browser-headers.ts. */
+/** Not cached, and only our own files may run in it. Headers that all pages share are in browser-headers.ts. */
 export function pageAnswer(page: Page): PlainAnswer {
   const targets = ["'self'", ...(page.formTargets ?? [])].join(" ");
   return {
@@ -47,7 +47,7 @@ export function pageAnswer(page: Page): PlainAnswer {
   };
 }
 
-/** A page with a form for people who may not be signed in yet, and its status where the form was refused. */
+/** A page with a form for people who may not be signed in yet, with an error status if the form was refused. */
 export function openFormPage(
   page: Page,
   fault: { status: number } | undefined,
@@ -56,7 +56,7 @@ export function openFormPage(
   return pageAnswer({ ...page, status: fault?.status ?? 200, referrerPolicy: deps.formReferrerPolicy() });
 }
 
-/** 303: the browser asks for it with GET, and takes nothing that was posted along (RFC 9700, 4.12). */
+/** 303: the browser requests it with GET, without the posted data (RFC 9700, 4.12). */
 export function redirectTo(location: string): PlainAnswer {
   return {
     status: 303,
@@ -66,8 +66,8 @@ export function redirectTo(location: string): PlainAnswer {
 }
 
 /**
- * After a sign-in. From `/oauth/authorize` the way may lead on to an app; as a redirect that would be part of the answer to
- * the form that was sent, ours or an identity provider's, which browsers keep within that page's `form-action`.
+ * After a sign-in. From `/oauth/authorize` the next step may be an app. A redirect there would belong to the answer to
+ * the form, ours or an identity provider's, which browsers restrict by that page's `form-action`.
  */
 export function goOn(next: string): PlainAnswer {
   if (!next.startsWith("/oauth/")) return redirectTo(next);
@@ -75,7 +75,7 @@ export function goOn(next: string): PlainAnswer {
   return pageAnswer({ title: "Signed in", body, continueTo: next, opener: "kept" });
 }
 
-/** Who is signed in; a renewed cookie goes with the answer. */
+/** Who is signed in. A renewed cookie is sent with the answer. */
 export async function signedInAt(
   exchange: Exchange,
   { sessions }: { sessions: Pick<BrowserSessions, "find"> },
@@ -89,8 +89,8 @@ const maxFormLength = 65_536;
 const formType = /^application\/x-www-form-urlencoded\s*(?:;|$)/i;
 
 /**
- * The fields of a form that one of our own pages sent. Throws a GatewayError, which becomes an error page: for another
- * site's form, for a field that appears twice, and, where somebody is signed in, for a missing or wrong `csrf`.
+ * The fields of a form from one of our pages. Throws a GatewayError, which becomes an error page, for another site's
+ * form, for a repeated field and, for a signed-in person, for a missing or wrong `csrf`.
  */
 export async function readForm(
   exchange: Exchange,
@@ -103,16 +103,16 @@ export async function readForm(
   if (from === "elsewhere") throw stale("form_origin");
   const fields = await readFields(req);
   if (signedIn && !sessions.csrfMatches(signedIn, fields.get("csrf") ?? "")) throw stale("form_csrf");
-  // The body may have taken its time: who is signed out by now decides nothing.
+  // The body may have taken long, and a person who has signed out meanwhile decides nothing.
   if (signedIn && (await signedInAt(exchange, deps))?.session.id !== signedIn.session.id) throw stale("form_session");
-  // What is bound to the session can be known by our own page alone.
+  // Only our own page can know what is bound to the session.
   if (from === "untold" && !signedIn) throw stale("form_origin_untold");
   return fields;
 }
 
 /**
- * From a page with the referrer policy `no-referrer` browsers send forms with `Origin: null` (Fetch, 3.2). They tell the
- * rest in `Sec-Fetch-Site`, which no page can set, but only by https or to this machine; by plain http nothing is told.
+ * From a page with the referrer policy `no-referrer`, browsers send forms with `Origin: null` (Fetch, 3.2). They also
+ * send `Sec-Fetch-Site`, which no page can set, but only by https or to this machine. By plain http nothing is known.
  */
 function whereFrom(req: IncomingRequest, isOwnOrigin: PageDeps["isOwnOrigin"]): "here" | "elsewhere" | "untold" {
   const origin = req.headers.get("origin");
@@ -122,12 +122,12 @@ function whereFrom(req: IncomingRequest, isOwnOrigin: PageDeps["isOwnOrigin"]): 
   return site === null ? "untold" : "here";
 }
 
-/** The fields of a form, from wherever it comes, each at most once. Throws as `readPairs` and `fieldsOf` do. */
+/** The fields of a form from any site, each at most once. Throws like `readPairs` and `fieldsOf`. */
 export async function readFields(req: IncomingRequest): Promise<Map<string, string>> {
   return fieldsOf(await readPairs(req), () => true);
 }
 
-/** Throws `invalid_request` where one of these `once` names comes twice; of others the last one counts. */
+/** Throws `invalid_request` if a name that `once` accepts comes twice. Of other names the last value counts. */
 export function fieldsOf(pairs: URLSearchParams, once: (name: string) => boolean): Map<string, string> {
   const fields = new Map<string, string>();
   for (const [name, value] of pairs) {

@@ -1,4 +1,4 @@
-// A forgotten password: asking for a link, and setting a new one with it.
+// A forgotten password: requests a link, and sets a new password with it.
 import type { OneTimeLinks } from "../../accounts/links.ts";
 import type { PersonStore } from "../../domain/people/person.ts";
 import { browserOrigin } from "../exchange/browser.ts";
@@ -11,13 +11,13 @@ import { formAt, type OpenFormDeps, openFormPage, pageAnswer, pageAt, readForm, 
 export interface ResetPageDeps extends OpenFormDeps {
   links: Pick<OneTimeLinks, "find" | "requestReset" | "acceptance" | "isMailing">;
   people: Pick<PersonStore, "findPerson">;
-  /** Called after logins may have ended, so that whoever remembers them forgets. */
+  /** Called after logins may have ended, so that caches forget them. */
   changed(ids?: readonly string[]): void;
 }
 
 interface NewPasswordView {
   token: string;
-  /** Whose password it is. */
+  /** The address of the password's person. */
   email: string;
 }
 
@@ -90,7 +90,7 @@ ${field({ name: "email", label: "E-mail address", type: "email", autocomplete: "
   return openFormPage({ title: "Set a new password", body }, fault, deps);
 }
 
-/** The same for an address that nobody has: who is known here is not for everybody to find out. */
+/** The same for an unknown address, so that nobody learns who is known here. */
 function askedPage({ links }: ResetPageDeps, email: string): PlainAnswer {
   const title = links.isMailing ? "Check your mail" : "Now ask for your link";
   const body = html`<h1>${title}</h1>

@@ -1,4 +1,4 @@
-// What a person changes of themselves on the settings page; each change is a form of its own.
+// A person's own changes on the settings page, one form for each.
 import { idleSeconds } from "../../accounts/browser-sessions.ts";
 import type { OwnAccount } from "../../accounts/own-account.ts";
 import type { Passkeys } from "../../accounts/passkeys.ts";
@@ -23,7 +23,7 @@ export interface SettingsPageDeps extends PageDeps {
   sessionStore: Pick<SessionStore, "list" | "end" | "endAll" | "setAccount">;
   oauth: Pick<OAuthStore, "listAllowedApps" | "revokeAllowedApp">;
   clock: Clock;
-  /** Called after grants or logins may have ended, so that whoever remembers them forgets. */
+  /** Called after grants or logins may have ended, so that caches forget them. */
   changed(ids?: readonly string[]): void;
 }
 
@@ -40,7 +40,7 @@ export function settingsRoutes(deps: SettingsPageDeps): PageRoute[] {
   const change = (what: string, make: (change: Change) => Promise<PlainAnswer>) =>
     formAt(`${path}/${what}`, async (exchange) => {
       const signedIn = await signedInAt(exchange, deps);
-      // The form itself is lost: it belonged to a session that has ended.
+      // The form is lost, since its session has ended.
       if (!signedIn) return redirectTo(signInPath(path));
       return make({ exchange, deps, signedIn, fields: await readForm(exchange, deps, signedIn) });
     });
@@ -134,7 +134,7 @@ async function endSession({ exchange, deps, signedIn, fields }: Change): Promise
     return redirectTo("/sign-in");
   }
   const detail = { reason: "ended_by_person" };
-  // One that is not there any more is what was asked for.
+  // A session that is gone already is the wanted result.
   await deps.sessionStore.end(id, person.id, ended(exchange, deps, signedIn, { targetId: id, detail }));
   return done("session");
 }

@@ -1,4 +1,4 @@
-// The settings page: oneself, accounts, password, passkeys, sessions and the apps that one allowed.
+// The settings page: the person's name, accounts, password, passkeys, sessions and allowed apps.
 import { commandLineAppId } from "../../domain/people/app.ts";
 import type { AllowedApp } from "../../domain/people/oauth.ts";
 import type { OwnMembership, Passkey } from "../../domain/people/person.ts";
@@ -28,9 +28,9 @@ export interface SettingsView {
   passkeys: readonly Passkey[];
   apps: readonly AllowedApp[];
   nowSeconds: number;
-  /** What was just done, as `?done=` names it. */
+  /** What was just done, from `?done=`. */
   done?: string | undefined;
-  /** What was refused, and in which form; `name`: as it was entered. */
+  /** The refusal and its form. `name` is the text that was entered. */
   refused?: { form: "name" | "password"; fault: FormFault; name?: string } | undefined;
 }
 

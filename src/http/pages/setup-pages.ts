@@ -10,7 +10,7 @@ import { formAt, type OpenFormDeps, openFormPage, pageAt, readForm, redirectTo }
 
 export interface SetupPageDeps extends OpenFormDeps {
   links: Pick<OneTimeLinks, "find" | "acceptance">;
-  /** Called after logins may have ended, so that whoever remembers them forgets. */
+  /** Called after logins may have ended, so that caches forget them. */
   changed(ids?: readonly string[]): void;
 }
 

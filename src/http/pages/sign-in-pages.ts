@@ -1,4 +1,4 @@
-// Signing in, with what leads to it, and signing out.
+// Signing in, the pages that lead to it, and signing out.
 import type { SignIn } from "../../accounts/sign-in.ts";
 import type { SignedIn } from "../../domain/people/session.ts";
 import { browserOrigin } from "../exchange/browser.ts";
@@ -23,13 +23,13 @@ import { ssoButton } from "./sso-parts.ts";
 
 export interface SignInPageDeps extends OpenFormDeps {
   signIn: Pick<SignIn, "password">;
-  /** What the button calls the identity provider; undefined where there is none. */
+  /** The name of the identity provider on the button. Undefined if there is none. */
   singleSignOnName(): string | undefined;
   /** Whether nobody can sign in yet. */
   isNew(): Promise<boolean>;
 }
 
-/** Where a tab ends in which somebody signed in for another one. */
+/** The final page of a tab in which a person signed in for another tab. */
 const signedInPath = "/signed-in";
 
 export function signInRoutes(deps: SignInPageDeps): PageRoute[] {
@@ -49,7 +49,7 @@ export function signInRoutes(deps: SignInPageDeps): PageRoute[] {
 }
 
 async function signIn(exchange: Exchange, deps: SignInPageDeps): Promise<PlainAnswer> {
-  // Somebody who is signed in by now, in another window, may sign in all the same: nothing of that session is used.
+  // A person who has signed in meanwhile in another window may still sign in here: that session is not used.
   const fields = await readForm(exchange, deps, undefined);
   const next = localPath(fields.get("next")) ?? home;
   const email = fields.get("email") ?? "";
@@ -99,7 +99,7 @@ function signedInPage(signedIn: SignedIn): PlainAnswer {
   return pageAnswer({ title: "Signed in", body, signedIn });
 }
 
-/** For pages that are about somebody else than who is signed in; leads back to `next`. */
+/** For pages about another person than the signed-in one. Leads back to `next`. */
 export function signOutForm(signedIn: SignedIn, next: string): Html {
   return html`<form method="post" action="/sign-out">${csrfField(signedIn)}${hidden("next", next)}
 <button class="second">Sign out</button></form>`;

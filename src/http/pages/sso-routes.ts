@@ -18,13 +18,13 @@ import { goOn, type PageDeps, pageAnswer, pageAt, redirectTo } from "./page.ts";
 
 export interface SsoRouteDeps {
   sessions: Pick<PageDeps["sessions"], "start">;
-  /** Undefined where none is configured. */
+  /** Undefined if none is configured. */
   singleSignOn: SingleSignOn | undefined;
   limits: Pick<LimitStore, "admit">;
   clock: Clock;
-  /** The origin under which the browser sees our pages; undefined where it cannot be known. */
+  /** The origin under which the browser sees our pages, or undefined if unknown. */
   pageOrigin(req: IncomingRequest): string | undefined;
-  /** Called after logins may have ended, so that whoever remembers them forgets. */
+  /** Called after logins may have ended, so that caches forget them. */
   changed(ids?: readonly string[]): void;
 }
 
@@ -82,7 +82,7 @@ function requireOrigin(req: IncomingRequest, { pageOrigin }: SsoRouteDeps): stri
   throw forbidden("Without a public URL, sign-in works only on the server's own machine.");
 }
 
-/** What went wrong is said with a way on. */
+/** A failure is shown together with a way to continue. */
 async function orProblem(exchange: Exchange, work: () => Promise<PlainAnswer>): Promise<PlainAnswer> {
   try {
     return await work();

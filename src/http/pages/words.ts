@@ -1,4 +1,4 @@
-// Times, browsers and roles as people say them.
+// Words for times, browsers and roles.
 import type { Role } from "../../domain/people/role.ts";
 import { type Html, html } from "./html.ts";
 
@@ -13,7 +13,7 @@ export function timeAgo(at: number, nowSeconds: number): Html {
   return timed(at, wordsFor(at, nowSeconds));
 }
 
-/** Unix seconds; the day in UTC. */
+/** Unix seconds. Shows the day in UTC. */
 export function onDay(at: number): Html {
   return timed(at, dayWords(at));
 }
@@ -40,7 +40,7 @@ function timed(at: number, words: string): Html {
   return html`<time datetime="${new Date(at * 1000).toISOString()}">${words}</time>`;
 }
 
-/** First match wins: most browsers also name those that they are like. */
+/** The first match wins, since most browsers also name those that they resemble. */
 const browsers: readonly [RegExp, string][] = [
   [/\bEdg(?:A|iOS)?\//, "Edge"],
   [/\b(?:OPR|OPiOS)\//, "Opera"],

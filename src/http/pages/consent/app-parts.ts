@@ -1,4 +1,4 @@
-// What the pages about an app have in common: who it is, what it may do, for which account, and the decision.
+// What the pages about an app share: the app, what it may do, for which account, and the decision.
 import { looksLikeOurs } from "../../../accounts/app-name.ts";
 import type { Environment } from "../../../domain/api-key.ts";
 import { commandLineAppId, type PublishedApp } from "../../../domain/people/app.ts";
@@ -19,7 +19,7 @@ function titleOf(app: Named): string {
   return plainName(app.name) || app.id;
 }
 
-/** On its own line of direction, whatever its script. */
+/** Isolated in text direction, whatever its script. */
 export function nameOf(app: Named): Html {
   return html`<bdi>${titleOf(app)}</bdi>`;
 }
@@ -30,7 +30,7 @@ function publisherLine(app: PublishedApp): Html {
   return html`<p>Published by <bdi>${plainName(app.publisher) || app.accountId}</bdi>${homepageLink(app)}</p>`;
 }
 
-/** The host is in ASCII: a foreign letter that looks like another one stands as its `xn--` form. */
+/** The host is in ASCII: a foreign letter that looks like another one is shown as its `xn--` form. */
 function unverifiedNotice(documentUrl: string | null): Html {
   const who =
     documentUrl === null
@@ -39,7 +39,7 @@ function unverifiedNotice(documentUrl: string | null): Html {
   return html`<div class="notice" role="note"><p>${who} Allow this app only if you have just started to connect it yourself.</p></div>`;
 }
 
-/** A warning for an app from before such names were refused. */
+/** A warning for an app registered before such names were refused. */
 function imitationWarning(app: Named): Html | undefined {
   if (app.id === commandLineAppId || !looksLikeOurs(app.name)) return undefined;
   return html`<div class="notice" role="note"><p>This app is not part of this server, although its name suggests that. Its publisher chose the name.</p></div>`;
@@ -73,14 +73,14 @@ const environmentWarnings: Readonly<Record<Environment, string | undefined>> = {
   dev: "This app is in development: it uses the account’s development environment, not the live environment.",
 };
 
-/** What no account registered acts where the server does: that is no sign of anything unfinished. */
+/** An app without an account acts in the server's environment, so the environment is no sign of unfinished work. */
 function environmentWarning(app: PublishedApp): Html | undefined {
   const isOfNobody = app.id === commandLineAppId || app.unverified !== undefined;
   const warning = isOfNobody ? undefined : environmentWarnings[app.environment];
   return warning === undefined ? undefined : html`<div class="notice" role="note"><p>${warning}</p></div>`;
 }
 
-/** The account in which the person works now, where it can be chosen. */
+/** The account in which the person works now, if it can be chosen. */
 export function preferredMembership(
   memberships: readonly OwnMembership[],
   { membership }: Pick<SignedIn, "membership">,
@@ -88,7 +88,7 @@ export function preferredMembership(
   return memberships.find(({ accountId }) => accountId === membership?.accountId) ?? memberships[0];
 }
 
-/** For which account; with a choice where there are several. */
+/** Shows the account, as a choice if there are several. */
 function accountChoice(
   memberships: readonly OwnMembership[],
   { signedIn, fault }: Pick<DecisionParts, "signedIn" | "fault">,
@@ -109,7 +109,7 @@ ${hidden("account", only.accountId)}`;
 ${alert}</fieldset>`;
 }
 
-/** Whoever presses Enter without having chosen refuses: the first button is the one that is meant then. */
+/** Enter without a choice refuses, since it activates the first button. */
 const decisionButtons = html`<div class="actions">
 <button name="decision" value="deny" class="second">Deny</button>
 <button name="decision" value="allow">Allow</button>
@@ -119,32 +119,32 @@ function whoIsSignedIn({ person }: SignedIn): Html {
   return html`<p class="after quiet">You are signed in as <bdi>${person.email}</bdi>. You can revoke access at any time in your <a href="/settings">settings</a>.</p>`;
 }
 
-/** What is to be chosen anew, and why. */
+/** What must be chosen again, and why. */
 export interface ChoiceFault {
   field: "account" | "tools";
   message: string;
-  /** The form as it was sent: whatever else was chosen in it stays. */
+  /** The form as sent, so that its other choices stay. */
   sent: ReadonlyMap<string, string>;
 }
 
 export interface DecisionParts {
-  /** Heads the page: `Allow` or `Connect` and the like, and what comes after the app's name. */
+  /** The heading of the page: `Allow`, `Connect` or similar, and the text after the app's name. */
   question: readonly [before: string, after: string];
   app: PublishedApp;
   signedIn: SignedIn;
   scopes: readonly Scope[];
-  /** Undefined where there are no tools to choose. */
+  /** Undefined if there are no tools to choose. */
   toolChoice: ToolChoice | undefined;
-  /** Those that may be chosen. */
+  /** The accounts to choose from. */
   memberships: readonly OwnMembership[];
-  /** About the account, or the tools, that were chosen before. */
+  /** The error of the account or tools that were chosen before. */
   fault: ChoiceFault | undefined;
-  /** Where the decision is sent, and what unseen goes along. */
+  /** Where the decision is sent, with hidden fields. */
   action: string;
   hiddenFields: HtmlValue;
-  /** Before what the app may do. */
+  /** Shown before what the app may do. */
   notice?: Html;
-  /** Before the decision. */
+  /** Shown before the decision. */
   consequence?: Html;
 }
 
@@ -172,7 +172,7 @@ ${whoIsSignedIn(signedIn)}`,
   };
 }
 
-/** The account that was chosen, among those that can be; undefined for anything else. */
+/** The chosen account among the possible ones, or undefined. */
 export function chosenMembership(
   memberships: readonly OwnMembership[],
   account: string | undefined,

@@ -1,4 +1,4 @@
-// The page on which a person allows an app to act for them, or not.
+// The page on which a person allows or refuses an app to act for them.
 import type { OwnMembership } from "../../../domain/people/person.ts";
 import type { SignedIn } from "../../../domain/people/session.ts";
 import type { ValidRequest } from "../../../oauth/authorize/flow.ts";
@@ -9,14 +9,14 @@ import { type ChoiceFault, type DecisionParts, decisionPage, nameOf } from "./ap
 
 export interface ConsentPageParts {
   request: ValidRequest;
-  /** Query of the request, as it was sent. */
+  /** Query of the request, as sent. */
   query: string;
   ticket: string;
   signedIn: SignedIn;
   toolChoice: DecisionParts["toolChoice"];
-  /** Those that may be chosen. */
+  /** The accounts to choose from. */
   memberships: readonly OwnMembership[];
-  /** About what was chosen before. */
+  /** The error of the previous choice. */
   fault?: ChoiceFault;
 }
 
@@ -41,7 +41,7 @@ export function consentPage({
   };
 }
 
-/** Nobody here to act for; the app can still be told so. */
+/** The person has no account to act for. The app can still be told so. */
 export function noAccountPage({
   request,
   query,
@@ -69,13 +69,13 @@ function hiddenFields(signedIn: SignedIn, query: string, ticket: string): readon
 }
 
 /**
- * Chromium holds every redirect behind a form to `form-action`, those of the app's own pages as well, and they may lead on
- * to other addresses of the app: so the scheme is named and not the host.
+ * Chromium applies `form-action` to every redirect after a form, including those of the app's own pages, which may lead
+ * to the app's other addresses. So the policy names the scheme and not the host.
  */
 function formTargets(redirectUri: string): string[] {
   const { protocol, hostname, host } = new URL(redirectUri);
   if (protocol !== "http:") return [protocol];
-  // A policy has no form for an address of IPv6.
+  // A policy cannot express an IPv6 address.
   return [hostname.startsWith("[") ? "http:" : `http://${host}`, "https:"];
 }
 

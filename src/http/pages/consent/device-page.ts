@@ -1,4 +1,4 @@
-// The pages on which a person connects a device: the code that it shows, what it asks for, and how it went.
+// The pages on which a person connects a device: its code, what it asks for, and the result.
 import type { PublishedApp } from "../../../domain/people/app.ts";
 import type { DeviceCode } from "../../../domain/people/oauth.ts";
 import type { OwnMembership } from "../../../domain/people/person.ts";
@@ -13,7 +13,7 @@ export function shownUserCode(userCode: string): string {
   return `${userCode.slice(0, 4)}-${userCode.slice(4)}`;
 }
 
-/** `value` is put into the field; it is the person who sends it (RFC 8628, 3.3.1). */
+/** `value` is filled into the field, but the person sends it (RFC 8628, 3.3.1). */
 export function codePage(signedIn: SignedIn, { value, fault }: { value?: string; fault?: FormFault } = {}): Page {
   return {
     title: "Connect a device",
@@ -44,10 +44,10 @@ export interface ConfirmationParts {
   code: DeviceCode;
   ticket: string;
   signedIn: SignedIn;
-  /** Those that may be chosen. */
+  /** The accounts to choose from. */
   memberships: readonly OwnMembership[];
   toolChoice: DecisionParts["toolChoice"];
-  /** About what was chosen before. */
+  /** The error of the previous choice. */
   fault?: ChoiceFault;
 }
 

@@ -1,4 +1,4 @@
-// Which tools an app is allowed: the servers that a person may choose from, as a page shows them and as its form says it.
+// The tools that an app is allowed: the servers to choose from, in a page and in its form.
 import type { PublishedApp } from "../../../domain/people/app.ts";
 import { commandLineAppId } from "../../../domain/people/app.ts";
 import type { Authorization } from "../../../domain/people/oauth.ts";
@@ -14,17 +14,17 @@ import { plainName } from "./plain-name.ts";
 
 export interface ToolChoice {
   servers: readonly ChoosableServer[];
-  /** Whether all may be chosen as well, those that are added later among them. */
+  /** Whether all servers, including later ones, may be chosen. */
   mayBeAll: boolean;
-  /** Whether less than all is chosen. */
+  /** Whether fewer than all are chosen. */
   isSome: boolean;
 }
 
 interface ChoosableServer {
   name: string;
-  /** For whoever may know of it. */
+  /** Set if the person may know it. */
   title: string | undefined;
-  /** What the list has where it is chosen: its name, or those of its tools that were allowed before. */
+  /** The list entries of the choice: the server's name, or those of its tools that were allowed before. */
   entries: readonly string[];
   isChosen: boolean;
 }
@@ -37,19 +37,19 @@ export interface ToolChoiceDeps {
 interface Asking {
   app: PublishedApp;
   scopes: readonly Scope[];
-  /** Paths of the resources at which it is to use them. */
+  /** Paths of the resources that the app wants to use. */
   resources: readonly string[];
   memberships: readonly OwnMembership[];
-  /** The list of what was allowed before. */
+  /** The list that was allowed before. */
   before: Authorization["tools"];
 }
 
-/** A page shows so many; others are chosen in the dashboard. */
+/** The most servers on a page. Others are chosen in the dashboard. */
 const maxServers = 100;
 
 /**
- * Undefined where there is nothing to choose: it is to use no tools, or it is the person's own command line tool. One that is
- * named by the request can be chosen whether there is such a server or not: that is told to nobody.
+ * Undefined if there is nothing to choose: the app uses no tools, or it is the person's own command line tool. A server
+ * named by the request can be chosen whether it exists or not, so that nobody learns which exist.
  */
 export async function toolChoice(asking: Asking, deps: ToolChoiceDeps): Promise<ToolChoice | undefined> {
   const { app, scopes, resources, before } = asking;
@@ -71,7 +71,9 @@ export async function toolChoice(asking: Asking, deps: ToolChoiceDeps): Promise<
   return { servers, mayBeAll: named.length === 0, isSome: before !== null };
 }
 
-/** Those that the person may use in any of the accounts, and that the app may have, in the order of their names. */
+/**
+ * The servers that the person may use in any of the accounts and that the app may have, in the order of their names.
+ */
 async function usableServers(
   { app, memberships }: Asking,
   { mcpServers, keys }: ToolChoiceDeps,
@@ -91,21 +93,21 @@ async function usableServers(
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** With what was chosen in the form that was sent. */
+/** With the choice in the form that was sent. */
 export function asSent(choice: ToolChoice | undefined, sent: ReadonlyMap<string, string>): ToolChoice | undefined {
   if (!choice) return undefined;
   const servers = choice.servers.map((server) => ({ ...server, isChosen: sent.has(fieldOf(server.name)) }));
   return { ...choice, servers, isSome: sent.get("tools") === "some" };
 }
 
-/** What the form says was chosen, as the list of the grant. `fault` where it is nothing. */
+/** The form's choice as the list of the grant. `fault` if nothing was chosen. */
 export function chosenTools(
   choice: ToolChoice | undefined,
   fields: ReadonlyMap<string, string>,
 ): { tools: Authorization["tools"] } | { fault: string } {
   if (!choice || (choice.mayBeAll && fields.get("tools") !== "some")) return { tools: null };
   const [only] = choice.servers;
-  // Where there is one alone that was asked for, allowing it is choosing it.
+  // If only one server was requested, allowing the app chooses it.
   if (only && isSettled(choice)) return { tools: [...only.entries] };
   const chosen = choice.servers.filter(({ name }) => fields.has(fieldOf(name)));
   if (chosen.length === 0) return { fault: "Choose at least one server, or deny access." };
