@@ -8,33 +8,33 @@ const looksFor = ["response", "message"] as const satisfies readonly Conversatio
 type LookedFor = (typeof looksFor)[number];
 
 /**
- * Refused by whoever has the path, for a member of a wrong type and others that are missing, before a model is looked
- * for or loaded. An empty object would do at most of them; LocalAI takes its first model where none is named.
+ * Any server with the path refuses these for a wrong type and missing members, before it looks for or loads a model.
+ * Most would refuse an empty object too, but LocalAI takes its first model if none is named.
  */
 const senseless: Readonly<Record<LookedFor, string>> = { response: '{"input":false}', message: '{"messages":false}' };
 
 const maxBytes = 64 * 1024;
 const maxMs = 2_000;
-/** With a list of models every 30 s, it is ten minutes from one look to the next. */
+/** With a model list every 30 s, there are ten minutes between two checks. */
 const listsPerLook = 20;
 
-/** Formats that nobody needs to ask for; undefined where only the server can tell. */
+/** The formats that are known without asking. Undefined if only the server can tell. */
 export function knownFormats(url: string, { api, apis }: UpstreamSpeech): EngineFormats | undefined {
   if (apis) return formatsOf(apis);
   if (api === "messages") return formatsOf(["messages"]);
   const { hostname } = new URL(url);
   if (isOpenaiHost(hostname)) return formatsOf(["chat", "responses"]);
-  // Its Messages API wants other headers, which `api: messages` brings along.
+  // Anthropic's Messages API needs other headers, which `api: messages` sets.
   return hostname === "api.anthropic.com" ? formatsOf(["chat"]) : undefined;
 }
 
-/** What is known of one server, from its settings or from its answers; it survives while the server is away. */
+/** What is known of one server, from its settings or its answers. It is kept while the server is unreachable. */
 export class FoundFormats {
   readonly #target: HttpTarget;
   readonly #known: EngineFormats | undefined;
-  /** By the last answer that said so. */
+  /** From the last conclusive answer. */
   readonly #has = new Map<LookedFor, boolean>();
-  /** Lists of models until it is asked again. */
+  /** Model lists until the server is asked again. */
   #left = 0;
   #looking: Promise<void> | undefined;
 
@@ -51,12 +51,12 @@ export class FoundFormats {
     return { chat: "whole", ...Object.fromEntries(found.map((operation) => [operation, "functions"])) };
   }
 
-  /** The server may be another one, or of another version, when it is back. */
+  /** After an outage the server may have another version. */
   wasAway(): void {
     this.#left = 0;
   }
 
-  /** Called each time that it listed its models; asks it where it is time. Never rejects, and takes 2 s at most. */
+  /** Called after each model list. Asks the server if that is due. Never rejects, and takes 2 s at most. */
   async listed(signal: AbortSignal): Promise<void> {
     if (this.#known) return;
     if (this.#left > 0) this.#left--;
@@ -72,7 +72,9 @@ export class FoundFormats {
   }
 }
 
-/** What the server says of the formats besides chat completions; left out where it does not say. Never rejects. */
+/**
+ * The formats besides chat completions, by the server's answers. Left out if an answer is inconclusive. Never rejects.
+ */
 export async function lookForFormats(
   target: HttpTarget,
   signal: AbortSignal,
@@ -85,24 +87,24 @@ export async function lookForFormats(
       const has = tellsOf(status, text ?? "");
       if (has !== undefined) answers.set(operation, has);
     } catch {
-      // It does not matter why it did not answer: it is asked again with the next list of its models.
+      // The reason does not matter, since the server is asked again after the next model list.
     }
   }
   return answers;
 }
 
-/** Whether the path is there, by what came of a request that nobody can fulfil; undefined where that says nothing. */
+/** Whether the path exists, by the answer to a request that cannot succeed. Undefined if inconclusive. */
 function tellsOf(status: number, text: string): boolean | undefined {
   if (status === 400 || status === 415 || status === 422) return true;
   if (status === 404) return isAboutModel(text);
-  // LM Studio answers 200 to paths that it does not know.
+  // LM Studio answers 200 for unknown paths.
   if (status < 400 || status === 405 || status === 410 || status === 501) return false;
-  // Earlier versions of llama-server, whose JSON library throws.
+  // Older versions of llama-server, whose JSON library throws.
   if (status === 500 && isAboutMember(text)) return true;
   return undefined;
 }
 
-/** A 404 of a path that is there: no such model, as vLLM, Anthropic and OpenAI say it. */
+/** A 404 from an existing path: no such model, in the words of vLLM, Anthropic and OpenAI. */
 function isAboutModel(text: string): boolean {
   const { code, param, message } = errorIn(text);
   if (code === "model_not_found" || param === "model") return true;
@@ -114,7 +116,7 @@ function isAboutMember(text: string): boolean {
   return typeof message === "string" && /\b(?:input|messages|max_tokens|model)\b/.test(message);
 }
 
-/** The members of `error` in JSON text, which some servers give as text alone; none where it is something else. */
+/** The members of `error` in JSON text; some servers send a plain text there. Empty for anything else. */
 function errorIn(text: string): { code?: unknown; param?: unknown; message?: unknown } {
   try {
     const error = (JSON.parse(text) as { error?: unknown } | null)?.error;
