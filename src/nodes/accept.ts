@@ -1,4 +1,4 @@
-// The gateway's side of the endpoint that nodes connect to: upgrades the request, and hears who it is.
+// The gateway's side of the endpoint for nodes: upgrades the request, and verifies the node.
 import { forbidden, GatewayError, invalidRequest } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { PausableChannel } from "../http1/byte-channel.ts";
@@ -19,21 +19,21 @@ import { maxEarlyMessageBytes, maxMessageBytes } from "./tunnel/messages.ts";
 import { TunnelConnection } from "./tunnel/tunnel-connection.ts";
 
 export interface NodeAcceptorOptions {
-  /** This gateway's own URL, as nodes got it when they joined: what they sign is for this one alone. */
+  /** This gateway's own URL, which nodes got when they joined: their signature is only for it. */
   gatewayUrl(): string;
-  /** Rejects where it cannot be found out now: the node tries again. */
+  /** Rejects if the key cannot be read now. The node tries again. */
   findKey(nodeId: string): Promise<NodeKey>;
-  /** A node has proven who it is. What it gives hears of everything that follows. */
+  /** A node has proven its identity. The returned listener gets all later events. */
   connected(end: GatewayEnd): GatewayEndListener;
-  /** Wait for the head of an answer, and longest silence in the middle of one. */
+  /** The wait for an answer's head, and the longest silence within an answer. */
   firstByteTimeoutMs: number;
   idleTimeoutMs: number;
-  /** Those left out have their defaults. */
+  /** Missing ones have defaults. */
   limits?: Partial<TunnelLimits>;
   log: Log;
 }
 
-/** The members of a request on its way through the server that are needed here. */
+/** The members of a request that are needed here. */
 export interface ConnectExchange {
   readonly req: IncomingRequest;
   readonly clientAddress: string;
@@ -46,13 +46,13 @@ export interface ConnectAnswer {
   upgrade(channel: PausableChannel): void;
 }
 
-/** Connections that have not said yet who they are; each costs a few KB, and a look-up at most. */
+/** Connections without proof of identity so far. Each costs a few KB, and one look-up at most. */
 const maxUnproven = 256;
 
 export class NodeAcceptor {
   readonly #options: NodeAcceptorOptions;
   readonly #limits: TunnelLimits;
-  /** Oldest first, with the network that each comes from. */
+  /** Oldest first, with the network of each. */
   readonly #unproven = new Map<TunnelConnection, string>();
   #closed = false;
 
@@ -61,9 +61,9 @@ export class NodeAcceptor {
     this.#limits = { ...defaultTunnelLimits, ...options.limits };
   }
 
-  /** Throws a GatewayError where the request is none for an upgrade, or no more can be taken. */
+  /** Throws a GatewayError if the request is not a valid upgrade, or if there is no room. */
   upgrade({ req, clientAddress, answerHeaders }: ConnectExchange): ConnectAnswer {
-    // Browsers always send it, nodes never: no page has any business here.
+    // Browsers always send it, nodes never, and no page may connect here.
     if (req.headers.has("origin")) {
       throw forbidden("Nodes connect here with `headrace node`, pages do not.");
     }
@@ -85,7 +85,7 @@ export class NodeAcceptor {
     };
   }
 
-  /** Takes no more, and ends those that have not said who they are; the others are their owner's to end. */
+  /** Accepts no more, and ends those without proof of identity. The owners of the others must end them. */
   close(): void {
     this.#closed = true;
     for (const connection of [...this.#unproven.keys()]) {
@@ -93,7 +93,7 @@ export class NodeAcceptor {
     }
   }
 
-  /** Whether there is a place. Where all are taken, whoever has the most of them gives one to whoever has fewer. */
+  /** Whether there is a place. If all are taken, the network with the most gives one to a network with fewer. */
   #hasRoom(network: string): boolean {
     if (this.#unproven.size < maxUnproven) return true;
     const places = Map.groupBy(this.#unproven, ([, of]) => of);

@@ -1,5 +1,5 @@
-// The beginning of an engine's answer at a node. The gateway that asked the node cannot ask the node's next engine, so the node
-// itself reads as much of a success as shows whether it is an answer.
+// The beginning of an engine's answer at a node. The gateway cannot ask the node's next engine, so the node reads
+// enough of a success to see whether it is an answer.
 import type { BodySink, BodySource } from "../base/bytes/body-source.ts";
 import { ByteSpan, withoutMark } from "../base/bytes/byte-span.ts";
 import { byteTextOf, decodeByteText } from "../base/bytes/byte-text.ts";
@@ -10,11 +10,11 @@ import type { Dispatched } from "../inference/routing/attempt.ts";
 import { tellsFault, toldFault } from "../requests/dialects/engine-fault.ts";
 import { isHeartbeat } from "../requests/dialects/keep-alive.ts";
 
-/** Bytes that are read ahead at most. A longer beginning without an event counts as an answer. */
+/** The most bytes that are read ahead. A longer beginning without an event counts as an answer. */
 const maxBeginning = 64 * 1024;
 const failed = "The model server failed.";
 
-/** A success that turned out to be no answer. */
+/** A success that was not an answer. */
 export class NoBeginning {
   readonly error: unknown;
   /** True if the body broke off, so that the engine may have worked. */
@@ -27,8 +27,8 @@ export class NoBeginning {
 }
 
 /**
- * Resolves with the whole body once its beginning is known to be that of an answer, else with why it is none. Rejects with the
- * reason of `cancellation`.
+ * Resolves with the whole body once its beginning is known to be an answer, or else with why it is none. Rejects with
+ * the reason of `cancellation`.
  */
 export function answerBeginning(dispatched: Dispatched, cancellation: Cancellation): Promise<BodySource | NoBeginning> {
   const { body } = dispatched.response;
@@ -68,7 +68,7 @@ class BeginningReader {
     this.#dispatched = dispatched;
   }
 
-  /** Returns the error in place of an answer. `bytes`: all that came; `isEnd`: nothing follows. */
+  /** Returns the error instead of an answer. `bytes` is everything so far; `isEnd` means that nothing follows. */
   read(bytes: ByteSpan, isEnd: boolean): "answer" | "unknown" | Error {
     const text = withoutMark(bytes).text.trimStart();
     if (text === "") return isEnd ? noAnswer("an empty body") : "unknown";
@@ -106,7 +106,7 @@ class BeginningReader {
   }
 }
 
-/** Undefined for text that is no JSON object. */
+/** Undefined for text that is not a JSON object. */
 function objectOf(text: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(text);
@@ -119,7 +119,7 @@ function objectOf(text: string): Record<string, unknown> | undefined {
 /** A body whose beginning was read. */
 class BegunBody implements BodySource {
   readonly #source: BodySource;
-  /** Called with each piece and at the end; returns whether more is to be read ahead. */
+  /** Called with each piece and at the end. Returns whether to read further ahead. */
   readonly #onMore: (isEnd: boolean, fault: unknown) => boolean;
   #pieces: ByteSpan[] = [];
   #readsAhead = true;

@@ -1,4 +1,5 @@
-// Limits how often one node may connect: a few times at once, as after an outage, then as often as a link that flaps.
+// Limits how often one node may connect: a few times at once, as after an outage, and then at the rate of an unstable
+// link.
 import type { Clock } from "../base/clock.ts";
 
 const burst = 20;
@@ -6,19 +7,19 @@ const everyMs = 1_000;
 
 export class ConnectionPace {
   readonly #clock: Pick<Clock, "monotonicMs">;
-  /** Monotonic milliseconds at which a node has all of its burst again. */
+  /** Monotonic milliseconds at which a node has its whole burst again. */
   readonly #fullAtMs = new Map<string, number>();
 
   constructor(clock: Pick<Clock, "monotonicMs">) {
     this.#clock = clock;
   }
 
-  /** Whether it may now. One that may not does not have to wait the longer for having asked. */
+  /** Whether it may connect now. A refused attempt does not prolong the wait. */
   take(nodeId: string): boolean {
     const nowMs = this.#clock.monotonicMs();
     const fullAtMs = Math.max(nowMs, this.#fullAtMs.get(nodeId) ?? 0) + everyMs;
     if (fullAtMs > nowMs + burst * everyMs) return false;
-    // A node whose allowance is whole need not be remembered: only nodes that connect are in it.
+    // A node with its whole burst is removed, so the map holds only nodes that connect.
     for (const [other, atMs] of this.#fullAtMs) if (atMs <= nowMs) this.#fullAtMs.delete(other);
     this.#fullAtMs.set(nodeId, fullAtMs);
     return true;

@@ -6,23 +6,23 @@ import { maxMessageBytes } from "./tunnel/messages.ts";
 import { NodeTunnel, type NodeTunnelOptions } from "./tunnel/node-tunnel.ts";
 
 export interface DialOptions extends NodeTunnelOptions {
-  /** Base URL of the gateway, as it is reached from here. */
+  /** Base URL of the gateway, as reachable from here. */
   url: string;
   /** Milliseconds for the connection, TLS and the upgrade together. */
   connectMs: number;
-  /** `http://[user:password@]host:port`, where connections go by way of a proxy. */
+  /** `http://[user:password@]host:port` if connections use a proxy. */
   proxy?: string | undefined;
   /** Certificates (PEM) to trust instead of the well-known ones and the system's. */
   ca?: string | undefined;
 }
 
-/** Throws a TypeError where it is no http or https URL. */
+/** Throws a TypeError if it is not an http or https URL. */
 export function connectUrl(gateway: string): URL {
   const url = new URL(gateway);
   if (url.protocol !== "http:" && url.protocol !== "https:") {
     throw new TypeError("The URL of the gateway must begin with https:// or http://.");
   }
-  // The base URL that clients use ends in /v1, and so does the path of this endpoint begin.
+  // The base URL of clients ends in /v1, with which the path of this endpoint begins.
   const base = trimSlashes(url.pathname).replace(/\/v1$/, "");
   url.pathname = base + nodeConnectPath;
   url.search = "";
@@ -30,7 +30,7 @@ export function connectUrl(gateway: string): URL {
   return url;
 }
 
-/** Rejects with a ConnectError; what happens afterwards is told to the listener. */
+/** Rejects with a ConnectError. The listener gets all later events. */
 export async function dialGateway(options: DialOptions): Promise<NodeTunnel> {
   let tunnel: NodeTunnel | undefined;
   await connectWebSocket({

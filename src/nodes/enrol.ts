@@ -1,4 +1,4 @@
-// Enrols a machine: a token that an operator made becomes a node with a key of its own, once.
+// Enrols a machine: an operator's token becomes, once, a node with its own key.
 
 import { forbidden, GatewayError, invalidRequest } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
@@ -19,16 +19,16 @@ export interface EnrolmentOptions {
   store: Pick<NodeStore, "enrol" | "findNode">;
   directory: Pick<NodeDirectory, "refresh">;
   limits: Pick<LimitStore, "admit">;
-  /** Whether a model server that is no node has the name. */
+  /** Whether a model server other than a node has the name. */
   isUpstream(name: string): boolean;
-  /** The address of this gateway as nodes know it, which they sign for. Without `/v1`. */
+  /** This gateway's address for nodes, which they sign. Without `/v1`. */
   gatewayUrl(): string;
   /** 32 bytes. */
   tokenKey: Keys;
   log: Log;
 }
 
-/** The most tries of one address in a minute; behind one may be a rack of machines. */
+/** The most tries from one address in a minute. One address may have a rack of machines behind it. */
 const perMinute = 60;
 const windowSeconds = 60;
 const nothing = { tokens: 0, nanoUsd: 0, minTokens: 0, minNanoUsd: 0 };
@@ -40,7 +40,7 @@ export class Enrolment {
     this.#options = options;
   }
 
-  /** Throws `permission_denied`, the same for all tokens that let nobody in, `invalid_request` or `rate_limit_exceeded`. */
+  /** Throws `permission_denied`, the same for all refused tokens, `invalid_request` or `rate_limit_exceeded`. */
   async join(request: JoinRequest, origin: Origin): Promise<JoinedWire> {
     await this.#throttle(origin.clientAddress ?? "");
     const name = engineName(request.name);
@@ -62,7 +62,7 @@ export class Enrolment {
       lastSeenAt: null,
     };
     const { store, directory, gatewayUrl, isUpstream } = this.#options;
-    // Only somebody with a good token learns which names there are.
+    // Only a caller with a good token learns which names exist.
     const isFree = !isUpstream(name);
     const outcome = await store.enrol(
       node,
@@ -108,7 +108,7 @@ export class Enrolment {
     );
   }
 
-  /** The reason is for the log alone. */
+  /** The reason is only for the log. */
   #refuse(reason: string, { clientAddress }: Origin): GatewayError {
     this.#options.log.warn("node_join_refused", { reason, client: clientAddress });
     return forbidden(

@@ -1,12 +1,11 @@
-// The proof of one replica to another that a request is of their installation, is meant for it, and comes for the first
-// time.
+// Proves to a replica that a request comes from its installation, is meant for it, and is not repeated.
 
 import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Bytes } from "../base/bytes/byte-span.ts";
 import { type Clock, maxClockDifferenceSeconds as windowSeconds } from "../base/clock.ts";
 import { currentKey, type KeyRing, type Keys, keyRing } from "../domain/key-ring.ts";
 
-/** The members that are signed, besides the time and the nonce. */
+/** The signed members, besides the time and the nonce. */
 export interface SignedRequest {
   method: string;
   path: string;
@@ -34,7 +33,7 @@ export function signForward(request: SignedRequest, keys: Keys, clock: Pick<Cloc
   return `${at}.${nonce}.${signature(request, at, nonce, currentKey(keys))}`;
 }
 
-/** Remembers what it has let in, for as long as that would be good once more. */
+/** Remembers accepted requests as long as their signatures stay valid. */
 export class ForwardVerifier {
   readonly #keys: KeyRing;
   readonly #clock: Clock;
@@ -48,7 +47,7 @@ export class ForwardVerifier {
     this.#turnedMs = clock.monotonicMs();
   }
 
-  /** Whether the request may pass; only once. */
+  /** Whether the request is accepted, which happens only once. */
   verify(request: SignedRequest, signed: string): boolean {
     const [, at = "", nonce = "", given = ""] = pattern.exec(signed) ?? [];
     if (given === "" || Math.abs(this.#clock.nowSeconds() - Number(at)) > windowSeconds) return false;
@@ -62,7 +61,7 @@ export class ForwardVerifier {
     return true;
   }
 
-  /** A nonce is remembered for at least all of the window, its both halves. */
+  /** A nonce is remembered for at least the whole window, both halves. */
   #forgetOld(): void {
     const nowMs = this.#clock.monotonicMs();
     if (nowMs - this.#turnedMs < 2 * windowSeconds * 1000) return;
@@ -74,7 +73,7 @@ export class ForwardVerifier {
 
 function signature(request: SignedRequest, at: string, nonce: string, key: Uint8Array): string {
   const { method, path, replicaId, about, bodyDigest: digest } = request;
-  // Line breaks separate the members, as none of them has one in it.
+  // The members are separated by line breaks, which none of them contains.
   const text = ["headrace replica forward v1", method, path, replicaId, at, nonce, about, digest].join("\n");
   return createHmac("sha256", key).update(text).digest("base64url");
 }

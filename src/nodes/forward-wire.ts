@@ -1,4 +1,4 @@
-// The form in which one replica sends another a request for a node, and in which the answer says what came of it.
+// The form in which one replica sends another a request for a node, and of the answer with the outcome.
 import { z } from "zod";
 import { NoRoomError } from "../base/bytes/buffered-bytes.ts";
 import { errorCodes, GatewayError } from "../base/errors.ts";
@@ -10,14 +10,14 @@ import type { TunnelRequest } from "./tunnel/contract.ts";
 export const forwardPath = "/internal/nodes/:id/requests";
 
 export const forwardHeaders = {
-  /** JSON as base64url: all of the request but its body. */
+  /** JSON as base64url: the whole request without its body. */
   about: "x-headrace-request",
   digest: "x-headrace-digest",
   replica: "x-headrace-replica",
   signature: "x-headrace-signature",
-  /** Header of the answer: one of `forwardOutcomes`. An answer without it comes from something else. */
+  /** Header of the answer: one of `forwardOutcomes`. An answer without it has another origin. */
   outcome: "x-headrace-outcome",
-  /** Behind an answer that broke off: the error, as base64url. */
+  /** After an answer that broke off: the error, as base64url. */
   fault: "x-headrace-fault",
 } as const;
 
@@ -27,7 +27,7 @@ export type ForwardOutcome = (typeof forwardOutcomes)[number];
 
 const aboutAny = z.object({
   requestId: z.string().min(1).max(200),
-  /** The holder of its bytes; an earlier version does not say. */
+  /** The holder of its bytes. An older version does not send it. */
   holder: z.object({ key: z.string().min(1).max(200), account: z.string().min(1).max(200) }).optional(),
 });
 const aboutModel = aboutAny.extend({
@@ -35,7 +35,7 @@ const aboutModel = aboutAny.extend({
   model: z.string().min(1).max(256),
   stream: z.boolean(),
   width: z.int().min(1),
-  /** An earlier version does not say, and another one may have others. */
+  /** An older version does not send it, and another version may have other values. */
   priority: z.enum(priorities).optional().catch(undefined),
 });
 const aboutTool = aboutAny.extend({
@@ -45,7 +45,7 @@ const aboutTool = aboutAny.extend({
 });
 const about = z.union([aboutModel, aboutTool]);
 
-/** A request but for its body. */
+/** A request without its body. */
 export type AboutRequest = z.infer<typeof about>;
 
 export function aboutText(request: TunnelRequest): string {
@@ -62,7 +62,7 @@ export function aboutText(request: TunnelRequest): string {
   return Buffer.from(JSON.stringify(said)).toString("base64url");
 }
 
-/** Undefined for what no replica sends. */
+/** Undefined for text that no replica sends. */
 export function readAbout(text: string): AboutRequest | undefined {
   try {
     return about.parse(JSON.parse(Buffer.from(text, "base64url").toString()));
@@ -80,7 +80,7 @@ const errorShape = z.object({
   noRoom: z.boolean().optional(),
 });
 
-/** The text of an error for another replica alone: with what only the log may have. */
+/** The text of an error for other replicas only, including what only the log may contain. */
 export function errorText(error: GatewayError): string {
   const { code, message, detail, retryAfterSeconds, engineLimited } = error;
   const noRoom = error instanceof NoRoomError || undefined;
@@ -92,12 +92,12 @@ export function faultTrailer(error: GatewayError): string {
   return `${forwardHeaders.fault}: ${Buffer.from(errorText(error)).toString("base64url")}`;
 }
 
-/** The error of that trailer's value; undefined for what is none. */
+/** The error in that trailer's value. Undefined if invalid. */
 export function readFault(value: string): GatewayError | undefined {
   return readError(Buffer.from(value, "base64url").toString());
 }
 
-/** Undefined for what is none. */
+/** Undefined if invalid. */
 export function readError(text: string): GatewayError | undefined {
   try {
     const { code, message, detail, retryAfterSeconds, engineLimited, noRoom } = errorShape.parse(JSON.parse(text));

@@ -1,21 +1,21 @@
-// The proof of who a node is: an Ed25519 key pair, and a signature over what the gateway says for one connection.
+// Proves a node's identity: an Ed25519 key pair, and a signature over the gateway's message for one connection.
 import { createPrivateKey, createPublicKey, generateKeyPairSync, sign, verify } from "node:crypto";
 
 export interface NodeKeyPair {
-  /** 32 bytes as base64url: what the gateway keeps. */
+  /** 32 bytes as base64url, which the gateway stores. */
   publicKey: string;
-  /** PKCS #8 as base64url: never leaves the node. */
+  /** PKCS #8 as base64url, which never leaves the node. */
   privateKey: string;
 }
 
-/** The subject of a signature. Another gateway, another node, another connection or version needs another one. */
+/** What a signature covers. Another gateway, node, connection or version needs another signature. */
 export interface ProofText {
   /** The subprotocol, with its major version. */
   protocol: string;
-  /** The gateway's own URL, as the node knows it since it joined. */
+  /** The gateway's own URL, from the time the node joined. */
   gateway: string;
   nodeId: string;
-  /** The gateway's nonce, random for each connection; base64url. */
+  /** The gateway's nonce, random for each connection, in base64url. */
   nonce: string;
 }
 
@@ -35,7 +35,7 @@ export function isPublicKey(publicKey: string): boolean {
   return isBytes(publicKey, publicKeyBytes);
 }
 
-/** Gives the signature as base64url. Throws where the key is none. */
+/** Returns the signature as base64url. Throws for an invalid key. */
 export function signProof(privateKey: string, text: ProofText): string {
   const key = createPrivateKey({ key: Buffer.from(privateKey, "base64url"), format: "der", type: "pkcs8" });
   if (key.asymmetricKeyType !== "ed25519") throw new TypeError("The key of a node must be an Ed25519 key.");
@@ -52,12 +52,12 @@ export function verifyProof(publicKey: string, text: ProofText, signature: strin
   }
 }
 
-/** Its first part keeps it from being taken for anything else that the key may sign one day. */
+/** Its first part prevents confusion with anything else that the key may sign one day. */
 function bytesOf({ protocol, gateway, nodeId, nonce }: ProofText): Buffer {
   return Buffer.from(JSON.stringify(["headrace node authentication", protocol, gateway, nodeId, nonce]));
 }
 
-/** Exactly so many, written in the only way: a signature must not have two spellings. */
+/** Exactly this many bytes in their only encoding, since a signature must not have two spellings. */
 function isBytes(text: string, count: number): boolean {
   const bytes = Buffer.from(text, "base64url");
   return bytes.length === count && bytes.toString("base64url") === text;

@@ -1,4 +1,4 @@
-// Joins a gateway from a machine: makes its key pair, and has the gateway take its public part for a join token.
+// Joins a gateway from a machine: creates its key pair, and sends the public key with a join token.
 import { z } from "zod";
 import type { NodeIdentity } from "../domain/models/node-identity.ts";
 import { joinedShape } from "../wire/nodes.ts";
@@ -10,12 +10,12 @@ export interface JoinOptions {
   /** A secret. */
   token: string;
   name: string;
-  /** The proxy through which it goes out, now and later. */
+  /** The proxy for outgoing connections, now and later. */
   proxy?: string | undefined;
   signal: AbortSignal;
 }
 
-/** The gateway answered, and refused; `message` is its own. */
+/** The gateway answered with a refusal. `message` is its own. */
 export class JoinRefused extends Error {
   override readonly name = "JoinRefused";
   readonly status: number;
@@ -29,14 +29,14 @@ export class JoinRefused extends Error {
 const timeoutMs = 30_000;
 const refusal = z.object({ error: z.object({ message: z.string() }) });
 
-/** Rejects with JoinRefused, with the reason of `signal`, or as `fetch` does. The token is used up once it resolves. */
+/** Rejects with JoinRefused, with the reason of `signal`, or like `fetch`. The token is used up once it resolves. */
 export async function joinGateway({ gatewayUrl, token, name, proxy, signal }: JoinOptions): Promise<NodeIdentity> {
   const { publicKey, privateKey } = newNodeKey();
   const response = await fetch(`${gatewayUrl}/v1/nodes`, {
     method: "POST",
     headers: { "content-type": "application/json", accept: "application/json" },
     body: JSON.stringify({ token, name, public_key: publicKey }),
-    // The token must not follow a redirect to somewhere else.
+    // A redirect must not take the token elsewhere.
     redirect: "manual",
     ...(proxy === undefined ? {} : { proxy }),
     signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),

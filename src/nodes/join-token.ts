@@ -1,4 +1,4 @@
-// The text of join tokens, and what is kept of it.
+// The text of join tokens, and what is stored of it.
 
 import { randomBase62 } from "../domain/api-key.ts";
 import { type Keys, keyRing } from "../domain/key-ring.ts";
@@ -7,20 +7,20 @@ const prefix = "hrn_";
 const randomLength = 32;
 const pattern = /^hrn_[0-9A-Za-z]{32}$/;
 
-/** A secret of 190 random bits; the prefix tells people, and scanners for leaked secrets, what it is. */
+/** A secret of 190 random bits. The prefix tells people, and scanners for leaked secrets, what it is. */
 export function newJoinToken(): string {
   return prefix + randomBase62(randomLength);
 }
 
 /**
- * Hex HMAC-SHA-256 under a key of the installation: a stolen database cannot be searched offline. Undefined for what is no
- * join token. Looked up by it, a token tells nothing by the time that takes.
+ * Hex HMAC-SHA-256 under a key of the installation, so that a stolen database cannot be searched offline. Undefined if
+ * it is not a join token. A look-up by it reveals nothing through its timing.
  */
 export function joinTokenDigest(token: string, keys: Keys): string | undefined {
   return joinTokenDigests(token, keys)?.[0];
 }
 
-/** Under the key in use and under older ones. */
+/** Under the current key and under older ones. */
 export function joinTokenDigests(token: string, keys: Keys): readonly string[] | undefined {
   if (!pattern.test(token)) return undefined;
   return keyRing(keys).map((key) => new Bun.CryptoHasher("sha256", key).update(token).digest("hex"));

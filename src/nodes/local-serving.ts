@@ -1,5 +1,4 @@
-// Serves at a node: what this machine offers to its gateway, and how it answers a request that comes through the
-// tunnel.
+// Serves at a node: what this machine offers to its gateway, and how it answers requests from the tunnel.
 import type { BodySink, BodySource } from "../base/bytes/body-source.ts";
 import { bodyOf } from "../base/bytes/body-source.ts";
 import { AccountMemory, bufferedBytes } from "../base/bytes/buffered-bytes.ts";
@@ -34,18 +33,18 @@ export interface LocalServingOptions {
   clock: Clock;
   log: Log;
   version: string;
-  /** Offered only where there is nothing else: it says nothing of use. */
+  /** Offered only if there is nothing else, since its text is useless. */
   demoModel: string;
-  /** The bounds of a request that the gateway passes on. */
+  /** The limits of a request that the gateway passes on. */
   requestLimits(): RequestLimits;
-  /** Renders an error as the public API answers it. */
+  /** Renders an error like the public API. */
   renderError(error: GatewayError): { status: number; headers: Readonly<Record<string, string>>; body: string };
 }
 
-/** All requests of the gateway wait in one row: whose they are it does not say. */
+/** All requests of the gateway wait in one queue, since it does not say whose they are. */
 const gatewayAccount = "gateway";
 
-/** The gateway has its own seal: to a node nothing comes that is sealed, and pseudonyms in place of what they stand for. */
+/** The gateway has the seal: a node gets nothing sealed, and gets pseudonyms instead of the real ids. */
 const nothingSealed: AccountSeal = { seal: () => "", open: () => undefined, pseudonym: (_use, value) => value };
 
 export class LocalServing {
@@ -53,14 +52,14 @@ export class LocalServing {
   /** All requests count as one key's, for the same reason. */
   readonly #memoryAccount = bufferedBytes.memoryAccount(new AccountMemory());
   #running = 0;
-  /** Models of which the log says that they are not offered. */
+  /** Models that the log already named as not offered. */
   readonly #withheld = new Set<string>();
 
   constructor(options: LocalServingOptions) {
     this.#options = options;
   }
 
-  /** Requests of the gateway that are under way. */
+  /** Running requests from the gateway. */
   get running(): number {
     return this.#running;
   }
@@ -74,7 +73,7 @@ export class LocalServing {
     };
   }
 
-  /** Rejects only where the request was cancelled; what goes wrong is an answer. */
+  /** Rejects only if the request was cancelled. A failure is an answer. */
   async handle(request: NodeRequest, cancellation: Cancellation): Promise<NodeAnswer> {
     const { clock, log } = this.#options;
     const { requestId, operation, model, stream } = request;
@@ -89,7 +88,7 @@ export class LocalServing {
       const told = fault && { code: fault.code, ...(fault.detail === undefined ? {} : { detail: fault.detail }) };
       log.info("node_request", { id: requestId, operation, model, stream, outcome, ms, ...told });
     };
-    // Its own: the gateway's ends with the answer's head.
+    // A separate cancellation, since the gateway's ends with the answer's head.
     const own = new Cancellation();
     const stop = () => own.cancel(cancellation.reason);
     cancellation.onCancel(stop);
@@ -110,7 +109,7 @@ export class LocalServing {
     }
   }
 
-  /** The first answer that is one: an engine whose success is none rests, and the next engine is asked. */
+  /** The first valid answer: an engine whose success is invalid rests, and the next engine is asked. */
   async #begunAnswer(request: NodeRequest, own: Cancellation): Promise<{ dispatched: Dispatched; body: BodySource }> {
     let dispatched = await this.#dispatch(request, own);
     for (;;) {
@@ -138,7 +137,7 @@ export class LocalServing {
     let prefix: PromptPrefix | undefined | null = null;
     const sender: Sender = {
       requestId,
-      // The gateway alone says how urgent it is, beside what this machine has to do for itself.
+      // Only the gateway knows the priority among its requests.
       ...{ priority, accountId: gatewayAccount, partyId: gatewayAccount },
       memoryAccount: this.#memoryAccount,
       recording: false,
@@ -154,9 +153,9 @@ export class LocalServing {
         },
       },
       modelNow: (id) => this.#find(id),
-      // Where it may go was decided at the gateway, by this machine as a whole.
+      // The gateway decided where the request may go, for this machine as a whole.
       mayAsk: () => true,
-      // The gateway has a way of its own to others.
+      // The gateway itself falls back to other models.
       standIns: () => [],
       waits() {},
       waited() {},
@@ -202,7 +201,7 @@ export class LocalServing {
   }
 
   /**
-   * The model as this machine has it itself: what other nodes serve to this one is not passed on, or two could pass a
+   * The model as this machine has it: models that other nodes serve to this one are not passed on, or two could pass a
    * request back and forth.
    */
   #own(model: Model): Model | undefined {
@@ -213,7 +212,7 @@ export class LocalServing {
   }
 }
 
-/** What another format would have to be made of is asked by the gateway itself. */
+/** The gateway itself converts requests of other formats. */
 function speaksChat({ formats }: Engine): boolean {
   return formats === undefined || formats.chat !== undefined;
 }
@@ -233,13 +232,13 @@ function announced(model: Model): AnnouncedModel {
   };
 }
 
-/** The way of all of its engines, as the gateway does not know which of them it will be. */
+/** The continuation that all its engines share, since the gateway does not know which of them answers. */
 function continuationOf({ deployments }: Model): ChatContinuation | undefined {
   const [way, ...others] = new Set(deployments.map(({ engine, model }) => engine.continues?.(model)));
   return others.length === 0 ? way : undefined;
 }
 
-/** The concurrency by operation, where all of its engines know it. */
+/** The concurrency by operation, if all its engines know it. */
 function concurrencyOf({ deployments }: Model): Partial<Record<Operation, number>> {
   const concurrency: Partial<Record<Operation, number>> = {};
   for (const operation of operations) {
@@ -258,7 +257,7 @@ function faultOf(error: unknown): GatewayError {
   return new GatewayError("internal_error", "The node failed.", { detail });
 }
 
-/** The answer on its way to the gateway; its end gives the place at the engine back. */
+/** The answer on its way to the gateway. At its end the engine's slot is freed. */
 class ServedBody implements BodySource {
   readonly #body: BodySource;
   readonly #dispatched: Dispatched;

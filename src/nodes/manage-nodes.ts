@@ -1,4 +1,4 @@
-// Nodes as operators manage them: what they may serve, draining, removal, and the tokens with which machines join.
+// Nodes as operators manage them: what they may serve, draining, removal, and join tokens.
 
 import { GatewayError, invalidRequest } from "../base/errors.ts";
 import { shown } from "../base/text/shown.ts";
@@ -29,17 +29,17 @@ export interface NodesOptions {
   directory: Pick<NodeDirectory, "records" | "engines" | "place" | "isLeaving" | "refresh">;
   capacity: Pick<Capacity, "figures" | "regroup">;
   router: Pick<Router, "drained">;
-  /** Reads anew which upstreams and nodes are drained. */
+  /** Reads again which upstreams and nodes are drained. */
   drainedChanged(): Promise<void>;
-  /** Whether a model server that is no node has the name. */
+  /** Whether a model server other than a node has the name. */
   isUpstream(name: string): boolean;
-  /** The address of this gateway as nodes know it, without `/v1`. */
+  /** This gateway's address for nodes, without `/v1`. */
   gatewayUrl(): string;
   /** 32 bytes. */
   tokenKey: Keys;
 }
 
-/** Each is a row, and lets somebody in. */
+/** Each is a database row and admits a machine. */
 const maxOpenTokens = 100;
 
 export class Nodes {
@@ -61,7 +61,7 @@ export class Nodes {
     return nodeToWire(known.record, known.engine, this.#options);
   }
 
-  /** Holds at all replicas once they have looked, which takes 2 s at most, here at once. */
+  /** Takes effect here at once, and at all replicas at their next check, within 2 s. */
   async change(principal: Principal, id: string, request: UpdateNodeRequest, origin: Origin): Promise<NodeWire> {
     requireOperator(principal);
     const record = this.#record(id);
@@ -86,7 +86,7 @@ export class Nodes {
     return this.get(id);
   }
 
-  /** Its connection is cut, and what it works on ends. It can only come back with a new token. */
+  /** Cuts its connection and ends its running requests. It can only come back with a new token. */
   async remove(principal: Principal, id: string, origin: Origin): Promise<void> {
     requireOperator(principal);
     const { name } = this.#record(id);
@@ -150,7 +150,7 @@ export class Nodes {
     const { directory, capacity, drainedChanged } = this.#options;
     await drainedChanged();
     await directory.refresh();
-    // Requests that wait look again for where they may go.
+    // Waiting requests check again where they may go.
     capacity.regroup();
   }
 
@@ -178,7 +178,7 @@ function changeOf(request: UpdateNodeRequest): NodeChange {
   };
 }
 
-/** The settings in the words of the wire, for the audit log. */
+/** The settings under their wire names, for the audit log. */
 function settingsToWire({ name, approvedModels, environments, maxConcurrency, local }: NodeRecord, draining: boolean) {
   return {
     name,

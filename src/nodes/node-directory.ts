@@ -1,4 +1,4 @@
-// Knows the nodes, and which process holds whose connection; sends requests to a node by the way there is.
+// Knows the nodes and which process holds each connection, and routes requests to a node.
 
 import type { Cancellation } from "../base/cancellation.ts";
 import type { Clock } from "../base/clock.ts";
@@ -23,12 +23,12 @@ export interface NodeDirectoryOptions {
   audit: Pick<AuditLog, "append">;
   clock: Clock;
   log: Log;
-  /** Called when nodes, or what they serve, have changed: the catalog has to look again. */
+  /** Called if nodes, or the models they serve, have changed, so that the catalog refreshes. */
   onChange(): void;
   pollMs?: number;
 }
 
-/** The place of a node's connection. */
+/** Where a node's connection is. */
 export interface NodePlace {
   replicaId: string;
   clientAddress: string;
@@ -36,20 +36,20 @@ export interface NodePlace {
   connectedAt: number;
 }
 
-/** One whose connection is here. */
+/** A node whose connection is here. */
 interface Link {
   end: GatewayEnd;
   connectedAt: number;
-  /** Number of looks at the database that had begun when it came, and when it stood there; undefined: not yet. */
+  /** How many reads of the database had begun when it came, and when the database had it. Undefined if not yet. */
   cameAt: number;
   standsSince: number | undefined;
   /** The standing that the node was last told. */
   told: string;
 }
 
-/** Interval in which it is noticed that a process that held connections has died. */
+/** The interval in which a dead process with connections is noticed. */
 const defaultPollMs = 2_000;
-/** Seconds for which the models of a node that lost its connection stay on offer. */
+/** How many seconds the models of a disconnected node stay on offer. */
 const awaySeconds = 600;
 const touchMs = 60_000;
 const removed = "The node was removed from the gateway.";
@@ -62,21 +62,21 @@ export class NodeDirectory implements NodeWays {
   /** Held by other processes. */
   #remote: ReadonlyMap<string, NodeConnection> = new Map();
   readonly #links = new Map<string, Link>();
-  /** Connections whose node has another one by now: they take nothing new and finish what they have. */
+  /** Connections whose node has another one by now: they accept nothing new and finish their requests. */
   readonly #leaving = new Set<GatewayEnd>();
   readonly #pace: ConnectionPace;
-  /** Engines by id, name and limit of the node: with another of these it is another engine. */
+  /** Engines by id, name and limit of the node. If one of these changes, so does the engine. */
   #engines = new Map<string, NodeEngine>();
-  /** Since when nodes that were connected are away, monotonic milliseconds. */
+  /** Since when each disconnected node is away, in monotonic milliseconds. */
   readonly #awaySinceMs = new Map<string, number>();
   /** The part of the records that others see, as text. */
   #recordsText = "";
   #looks = 0;
-  /** The latest look whose answer is known. */
+  /** The last read whose answer is known. */
   #seenLook = 0;
   #looking: Promise<void> | undefined;
   #again = false;
-  /** Writes that the database still has to be told. */
+  /** Writes that the database has not received yet. */
   readonly #unwritten = new Map<string, () => Promise<void>>();
   #timers: ReturnType<typeof setInterval>[] = [];
   #isClosing = false;
@@ -92,12 +92,12 @@ export class NodeDirectory implements NodeWays {
     });
   }
 
-  /** Reads what there is. Rejects where the database cannot be asked. */
+  /** Reads all nodes. Rejects if the database cannot be reached. */
   async load(): Promise<void> {
     await this.#look();
   }
 
-  /** Follows which processes there are; who watches for changes of nodes calls `refresh`. */
+  /** Follows the existing processes. The code that watches for changes of nodes calls `refresh`. */
   start(): void {
     const { feed, pollMs = defaultPollMs } = this.#options;
     feed.onChange("connections", () => void this.refresh());
@@ -105,13 +105,13 @@ export class NodeDirectory implements NodeWays {
     for (const timer of this.#timers) timer.unref();
   }
 
-  /** Nodes connect elsewhere; what is under way goes on. */
+  /** Nodes connect elsewhere. Running requests continue. */
   drain(): void {
     this.#isClosing = true;
     for (const { end } of this.#links.values()) void end.drain();
   }
 
-  /** Ends all connections, and what is under way on them. */
+  /** Ends all connections with their running requests. */
   async close(): Promise<void> {
     this.#isClosing = true;
     for (const timer of this.#timers) clearInterval(timer);
@@ -126,7 +126,7 @@ export class NodeDirectory implements NodeWays {
     await this.#audit.close();
   }
 
-  /** Rows of the audit log that wait to be written, and how many were given up. */
+  /** Rows of the audit log that wait to be written, and how many were lost. */
   get auditFigures(): { pending: number; lost: number } {
     return this.#audit.figures;
   }
@@ -139,7 +139,7 @@ export class NodeDirectory implements NodeWays {
     return this.#records.get(nodeId);
   }
 
-  /** One engine for each node, the same as long as its name and limit are. */
+  /** One engine for each node, the same one until its name or limit changes. */
   engines(): readonly { record: NodeRecord; engine: NodeEngine }[] {
     const kept = new Map<string, NodeEngine>();
     const engines = this.records().map((record) => {
@@ -165,7 +165,7 @@ export class NodeDirectory implements NodeWays {
     return { replicaId: this.#options.replicaId, clientAddress: end.clientAddress, connectedAt };
   }
 
-  /** Whether the node itself takes nothing new; known of those that are connected here. */
+  /** Whether the node itself accepts nothing new. Known only for nodes connected here. */
   isLeaving(nodeId: string): boolean {
     return this.local(nodeId)?.draining ?? false;
   }
@@ -193,14 +193,14 @@ export class NodeDirectory implements NodeWays {
       if (!remote) throw nodeIsAway(name);
       const sent = await this.#options.forwarder.send(remote, request, cancellation);
       if (sent !== "not_there") return sent;
-      // It has moved, or that process is gone: what is known is looked up once more.
+      // The node has moved, or that process is gone, so its place is read once more.
       if (attempt === 2) throw nodeIsAway(name);
       await this.refresh();
       cancellation.throwIfCancelled();
     }
   }
 
-  /** The key with which a node must sign; asked of the database, as a deleted one is let in no more. */
+  /** The key with which a node must sign. Read from the database, since a deleted node is no longer admitted. */
   async findKey(nodeId: string): Promise<{ publicKey: string } | { refused: "unknown" }> {
     const { store, log } = this.#options;
     const known = await store.findNode(nodeId).catch((error) => {
@@ -210,7 +210,7 @@ export class NodeDirectory implements NodeWays {
     return known ? { publicKey: known.publicKey } : { refused: "unknown" };
   }
 
-  /** A node that has proven who it is. It takes the place of its earlier connection. */
+  /** A node that has proven its identity. It replaces its earlier connection. */
   connected(end: GatewayEnd): GatewayEndListener {
     const { nodeId } = end;
     const refusal = this.#refusal(nodeId);
@@ -240,10 +240,10 @@ export class NodeDirectory implements NodeWays {
     };
   }
 
-  /** Looks at the database again; resolves once what stood there when it was called is known. Never rejects. */
+  /** Reads the database again. Resolves once everything written before the call is known. Never rejects. */
   refresh(): Promise<void> {
     if (this.#looking) {
-      // The look that is under way may have begun too early.
+      // The running read may have begun too early.
       this.#again = true;
       return this.#looking.then(() => (this.#again ? this.refresh() : this.#looking));
     }
@@ -258,7 +258,7 @@ export class NodeDirectory implements NodeWays {
 
   #refusal(nodeId: string): [code: number, reason: string] | undefined {
     if (this.#isClosing) return [tunnelCloseCodes.goingAway, "The gateway stops."];
-    // Each costs a write, and a look at all replicas. The one that it has stays.
+    // Each costs a write, and a read by all replicas. The current connection stays.
     if (!this.#pace.take(nodeId)) return [tunnelCloseCodes.busy, "The node connects too often; it has to wait."];
     return undefined;
   }
@@ -268,7 +268,7 @@ export class NodeDirectory implements NodeWays {
     else end.close(tunnelCloseCodes.replaced, "The node has connected again.");
   }
 
-  /** A node that says it leaves may never do it. */
+  /** A node that announces that it leaves may never do so. */
   #endLeft(): void {
     for (const end of [...this.#leaving]) {
       if (!this.#records.has(end.nodeId)) end.close(tunnelCloseCodes.revoked, removed);
@@ -278,9 +278,9 @@ export class NodeDirectory implements NodeWays {
 
   async #poll(): Promise<void> {
     await this.#writeAgain();
-    // Nobody tells of a process that died: neither that its nodes are gone, nor when it last saw them.
+    // A process that died reports neither that its nodes are gone nor when it last saw them.
     const before = [...this.#remote.keys()];
-    // The last state stands until the next poll.
+    // The last state counts until the next poll.
     if (before.length > 0) await this.#lookForConnections(++this.#looks).catch(() => {});
     if (before.some((nodeId) => !this.place(nodeId))) await this.refresh();
     this.#endLeft();
@@ -301,7 +301,7 @@ export class NodeDirectory implements NodeWays {
   async #lookForConnections(look: number): Promise<void> {
     const { store, replicaId } = this.#options;
     const connections = await store.listConnections();
-    // Two of them can be under way, and the later one answered first.
+    // Two reads may run at once, and the later one may be answered first.
     if (look < this.#seenLook) return;
     this.#seenLook = look;
     const before = this.#remote;
@@ -313,18 +313,18 @@ export class NodeDirectory implements NodeWays {
     this.#options.forwarder.keep(connections.flatMap(({ advertiseUrl }) => advertiseUrl ?? []));
   }
 
-  /** Whether it may stay. What was read before it came, or stood in the database, says nothing of it. */
+  /** Whether it may stay. A read before it came, or before the database had it, tells nothing about it. */
   #check({ end, cameAt, standsSince }: Link, holder: NodeConnection | undefined, look: number): void {
     if (look > cameAt && !this.#records.has(end.nodeId)) {
       end.close(tunnelCloseCodes.revoked, removed);
     } else if (end.draining) {
-      // The node has gone elsewhere, and what is open here ends in its own time.
+      // The node has connected elsewhere, and open requests here end in their own time.
     } else if (standsSince !== undefined && look > standsSince && holder && holder.connectionId !== end.connectionId) {
       end.close(tunnelCloseCodes.replaced, "The node has connected elsewhere.");
     }
   }
 
-  /** Writes into the database that it is connected, and what it announces. */
+  /** Writes its connection and its announcement to the database. */
   async #register(link: Link): Promise<void> {
     const { store, replicaId, clock } = this.#options;
     const { end, connectedAt } = link;
@@ -362,7 +362,7 @@ export class NodeDirectory implements NodeWays {
     if (!this.#awaySinceMs.has(nodeId)) this.#awaySinceMs.set(nodeId, this.#options.clock.monotonicMs());
   }
 
-  /** Tells the catalog where something that it would see is another. */
+  /** Tells the catalog if something that it would see has changed. */
   #notice(): void {
     for (const nodeId of this.#awaySinceMs.keys()) if (!this.#records.has(nodeId)) this.#awaySinceMs.delete(nodeId);
     const standing = this.records().map(({ id }) => `${id} ${this.isReachable(id)} ${this.isGone(id)}`);
@@ -391,7 +391,7 @@ export class NodeDirectory implements NodeWays {
     await store.touch(nodeIds, at).catch((error) => log.warn("nodes_not_written", { detail: String(error) }));
   }
 
-  /** Here as well as in the database, which is not read again for it. */
+  /** Updates the record here too, so that the database is not read again. */
   #saw(nodeIds: readonly string[], at: number): void {
     for (const nodeId of nodeIds) {
       const record = this.#records.get(nodeId);
@@ -399,7 +399,7 @@ export class NodeDirectory implements NodeWays {
     }
   }
 
-  /** Now, or, where the database takes nothing, again and again; a later one of the same node takes its place. */
+  /** Writes now or, if the database refuses, repeatedly. A later write for the same node replaces it. */
   async #write(nodeId: string, work: () => Promise<void>): Promise<void> {
     this.#unwritten.set(nodeId, work);
     await this.#writeOne(nodeId, work);

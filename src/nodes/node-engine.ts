@@ -1,4 +1,4 @@
-// A node as an engine: what operators approved of what it announces, wherever its connection is.
+// A node as an engine: the announced models that operators approved, wherever its connection is.
 import type { Cancellation } from "../base/cancellation.ts";
 import { GatewayError } from "../base/errors.ts";
 import type { ChatContinuation, Engine, EngineModel, EngineRequest, EngineResponse } from "../domain/models/engine.ts";
@@ -8,29 +8,29 @@ import type { Operation } from "../domain/models/operation.ts";
 
 /** The port by which a node's engine asks about nodes. */
 export interface NodeWays {
-  /** The record as it is known now; undefined where it was deleted. */
+  /** The record as it is known now. Undefined if it was deleted. */
   record(nodeId: string): NodeRecord | undefined;
-  /** Whether requests can be sent to it from here. */
+  /** Whether requests can reach it from here. */
   isReachable(nodeId: string): boolean;
-  /** Whether it has been away for so long that nobody should count on it. */
+  /** Whether it has been away for too long to be expected back. */
   isGone(nodeId: string): boolean;
   send(nodeId: string, request: EngineRequest, cancellation: Cancellation): Promise<EngineResponse>;
 }
 
 const hashed = { cacheSalt: false, priority: false, identifiers: "hashed" } as const;
 
-/** A node that lost its connection is mostly back sooner. */
+/** A disconnected node is usually back sooner. */
 export const awayRetrySeconds = 2;
 
 export class NodeEngine implements Engine {
   readonly nodeId: string;
   readonly name: string;
-  /** A tunnel has messages, and no room for gigabytes beside them. */
+  /** A tunnel carries messages, and has no room for gigabytes beside them. */
   readonly takesForms = false;
-  /** The machine behind it knows nobody's account. */
+  /** The machine behind it knows no accounts. */
   readonly isolation = hashed;
   readonly maxConcurrency: number | undefined;
-  /** Left out where an operator set a limit, which is one for all of its models. */
+  /** Left out if an operator set a limit, which applies to all of its models together. */
   readonly concurrency?: (model: string, operation: Operation) => number | undefined;
   readonly #ways: NodeWays;
 
@@ -42,7 +42,7 @@ export class NodeEngine implements Engine {
     if (maxConcurrency === null) this.concurrency = (model, operation) => this.#announced(model, operation);
   }
 
-  /** False while it takes nothing new: it is not connected, or about to leave. */
+  /** False while it accepts nothing new: it is not connected, or about to leave. */
   get accepts(): boolean {
     return this.#ways.isReachable(this.nodeId);
   }
@@ -53,7 +53,7 @@ export class NodeEngine implements Engine {
     throw new GatewayError("upstream_error", "The node is not connected.");
   }
 
-  /** The same as it was last known: its models stay on offer while it is away for a short time only. */
+  /** The same as last known: its models stay on offer while it is away only for a short time. */
   lastModels(): EngineModel[] {
     const record = this.#ways.record(this.nodeId);
     return record && !this.#ways.isGone(this.nodeId) ? servedModels(record) : [];
@@ -61,7 +61,7 @@ export class NodeEngine implements Engine {
 
   send(request: EngineRequest, cancellation: Cancellation): Promise<EngineResponse> {
     const record = this.#ways.record(this.nodeId);
-    // It may have waited for its turn while an operator thought better of it.
+    // An operator may have withdrawn the approval while the request waited.
     if (record && !isApproved(record, request.model)) {
       return Promise.reject(
         new GatewayError("model_not_found", `The node does not serve \`${request.model}\` any more.`),

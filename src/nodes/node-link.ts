@@ -1,4 +1,4 @@
-// Keeps a node connected to its gateway: connects, announces, and connects again after every drop until it is told to stop.
+// Keeps a node connected to its gateway: connects, announces, and reconnects after every drop until told to stop.
 import { exactMs, wallMs } from "../base/clock.ts";
 import { connectUrl, dialGateway } from "./dial.ts";
 import { signProof } from "./identity.ts";
@@ -20,9 +20,9 @@ export type NodeLinkStatus = "connecting" | "connected" | "waiting" | "draining"
 
 export interface NodeLinkState {
   status: NodeLinkStatus;
-  /** A sentence for a terminal, or empty where there is nothing to say. */
+  /** A sentence for a terminal, or empty. */
   message: string;
-  /** Since the last time that it was connected; 0 while it is. */
+  /** Since the last connection; 0 while connected. */
   attempts: number;
   /** Unix milliseconds. */
   since: number;
@@ -30,30 +30,30 @@ export interface NodeLinkState {
 
 export interface NodeLinkTimings {
   connectMs: number;
-  /** Longest wait before the next attempt. */
+  /** The longest wait before the next attempt. */
   backoffMs: number;
-  /** Wait before the second attempt; doubles from there on. */
+  /** The wait before the second attempt. It doubles from there on. */
   firstBackoffMs: number;
-  /** Time after which a connection counts as one that worked, so that the waits begin anew. */
+  /** A connection of this duration counts as successful, so that the waits begin again. */
   stableMs: number;
-  /** Wait where the gateway speaks no version that this node does: one of the two has to be updated. */
+  /** The wait if gateway and node have no common version: one of them must be updated. */
   versionBackoffMs: number;
 }
 
 export interface NodeLinkOptions {
-  /** Base URL of the gateway, as it is reached from here. */
+  /** Base URL of the gateway, as reachable from here. */
   url: string;
-  /** The gateway's own URL, as it was told when the node joined. */
+  /** The gateway's own URL, from the time the node joined. */
   gateway: string;
   node: { id: string; privateKey: string };
   handle: NodeHandler;
-  /** Asked at each connection, and by `announce`. */
+  /** Called at each connection, and by `announce`. */
   announcement(): NodeAnnouncement;
   /** Called after each change. */
   onState?(state: NodeLinkState): void;
-  /** Called after each time that the gateway says how the node stands with it. */
+  /** Called each time that the gateway reports the node's standing. */
   onStanding?(standing: NodeStatus): void;
-  /** Called with an error of a handler that is no GatewayError. */
+  /** Called with a handler's error that is not a GatewayError. */
   onFault?(error: unknown): void;
   /** `http://[user:password@]host:port`. */
   proxy?: string | undefined;
@@ -71,7 +71,7 @@ const defaultTimings: NodeLinkTimings = {
   versionBackoffMs: 30_000,
 };
 
-/** Close codes after which another attempt would end the same way, and what the operator has to know. */
+/** Close codes after which another attempt would end the same way, and what the operator must know. */
 const refusals: Readonly<Record<number, string>> = {
   [tunnelCloseCodes.revoked]: "The gateway has revoked this node: join again with a new token.",
   [tunnelCloseCodes.unknownNode]: "The gateway does not know this node: join again with a new token.",
@@ -85,19 +85,19 @@ export class NodeLink implements NodeTunnelListener {
   readonly #limits: TunnelLimits;
   readonly #timings: NodeLinkTimings;
   #state: NodeLinkState = { status: "closed", message: "", attempts: 0, since: wallMs() };
-  /** The one that takes requests, or is on its way to. */
+  /** The tunnel that accepts requests or is being connected. */
   #tunnel: NodeTunnel | undefined;
-  /** Tunnels of gateways that are going away: they finish what they have. */
+  /** Tunnels to gateways that are shutting down. They finish their requests. */
   readonly #leaving = new Set<NodeTunnel>();
   #timer: ReturnType<typeof setTimeout> | undefined;
   #started = false;
   #stopped = false;
   #attempts = 0;
-  /** Since the waits began anew. */
+  /** Since the waits began again. */
   #failures = 0;
   #welcomeAtMs = Number.POSITIVE_INFINITY;
 
-  /** Throws where the key or the URL is none. */
+  /** Throws for an invalid key or URL. */
   constructor(options: NodeLinkOptions) {
     this.#options = options;
     this.#limits = { ...defaultTunnelLimits, ...options.limits };
@@ -110,7 +110,7 @@ export class NodeLink implements NodeTunnelListener {
     return this.#state;
   }
 
-  /** Requests that are under way. */
+  /** The running requests. */
   get openStreams(): number {
     return this.#tunnels().reduce((open, tunnel) => open + tunnel.openStreams, 0);
   }
@@ -122,12 +122,12 @@ export class NodeLink implements NodeTunnelListener {
     void this.#connect();
   }
 
-  /** Announces what is served, as it has changed. */
+  /** Announces the served models after a change. */
   announce(): void {
     if (this.#tunnel) this.#announceOn(this.#tunnel);
   }
 
-  /** Takes nothing new and never connects again; resolves once all that is open has ended. */
+  /** Accepts nothing new and never connects again. Resolves once all open requests have ended. */
   async drain(): Promise<void> {
     if (!this.#stop()) return;
     this.#tell("draining", "");
@@ -135,7 +135,7 @@ export class NodeLink implements NodeTunnelListener {
     this.#tell("closed", "");
   }
 
-  /** Ends it at once, and what is open on it. */
+  /** Ends it immediately, with its open requests. */
   close(): void {
     this.#stop();
     for (const tunnel of this.#tunnels()) tunnel.close(tunnelCloseCodes.normal, "the node is going away");
@@ -156,7 +156,7 @@ export class NodeLink implements NodeTunnelListener {
 
   draining(tunnel: NodeTunnel): void {
     if (this.#stopped || tunnel !== this.#tunnel) return;
-    // Another replica may take its place before what is open here has ended.
+    // Another replica may take over before the open requests here have ended.
     this.#leaving.add(tunnel);
     this.#tunnel = undefined;
     void this.#connect();
@@ -220,7 +220,7 @@ export class NodeLink implements NodeTunnelListener {
     const most = longer ? versionBackoffMs : Math.min(backoffMs, firstBackoffMs * 2 ** this.#failures);
     this.#failures++;
     this.#tell("waiting", message);
-    // All nodes of a gateway that restarts come back at once, but for this.
+    // Without the random part, all nodes of a restarting gateway would come back at once.
     this.#timer = setTimeout(() => void this.#connect(), most * (0.5 + Math.random() / 2));
   }
 
@@ -230,7 +230,7 @@ export class NodeLink implements NodeTunnelListener {
     this.#tell("refused", message);
   }
 
-  /** False where it was stopped already. */
+  /** False if it was stopped already. */
   #stop(): boolean {
     const stopped = this.#stopped;
     this.#stopped = true;

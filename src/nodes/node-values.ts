@@ -1,16 +1,16 @@
-// Checks the values of requests about nodes beyond their shape, and puts them into the form in which they are kept.
+// Checks the values in requests about nodes beyond their shape, and normalizes them for storage.
 
 import { invalidRequest } from "../base/errors.ts";
 import { everyModel } from "../domain/models/node.ts";
 
-/** Each once; all of them are all of them, whatever else is named. */
+/** Each once. With `*` the other names are dropped. */
 export function modelList(given: readonly string[]): string[] {
   return given.includes(everyModel) ? [everyModel] : [...new Set(given)].sort();
 }
 
 const publicKeyBytes = 32;
 
-/** The text of an Ed25519 public key in its one form. Throws `invalid_request`. */
+/** The text of an Ed25519 public key in its single form. Throws `invalid_request`. */
 export function publicKeyText(text: string): string {
   const bytes = Buffer.from(text, "base64url");
   if (bytes.length === publicKeyBytes && bytes.toString("base64url") === text) return text;

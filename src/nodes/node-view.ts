@@ -36,7 +36,7 @@ export function nodeToWire(
     status: statusOf({
       isConnected: place !== undefined,
       draining: draining || directory.isLeaving(id),
-      // A machine that has tools alone waits for nobody.
+      // A machine with only tools needs no approval.
       isApproved: models.some(({ approved }) => approved) || (models.length === 0 && toolServers.length > 0),
     }),
     draining,

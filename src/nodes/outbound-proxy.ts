@@ -1,8 +1,8 @@
-// Finds the proxy that the environment names for a URL, by the variables that other programs go by as well.
+// Finds the proxy for a URL in the environment, by the usual variables.
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
-/** The URL of the proxy; undefined where connections go out directly. `url` is an http or https one. */
+/** The URL of the proxy. Undefined for direct connections. `url` is an http or https URL. */
 export function proxyFor(url: string, variables: Variables): string | undefined {
   const { protocol, hostname, port } = new URL(url);
   const of = (name: string) => variables[name.toLowerCase()] || variables[name] || undefined;
@@ -13,7 +13,7 @@ export function proxyFor(url: string, variables: Variables): string | undefined 
   return proxy.includes("://") ? proxy : `http://${proxy}`;
 }
 
-/** `list`: names, each of which stands for what is under it as well, or `*`; with a port or without. */
+/** `list` contains names, each including its subdomains, or `*`, with or without a port. */
 function isExempt(hostname: string, port: string, list: string): boolean {
   const host = hostname.toLowerCase();
   if (host === "localhost" || host === "127.0.0.1" || host === "[::1]") return true;

@@ -1,4 +1,4 @@
-// Sends a request for a node to the process that holds the node's connection, at the address that the database has of it.
+// Sends a request for a node to the process with the node's connection, at its address in the database.
 
 import { readAll } from "../base/bytes/body-source.ts";
 import type { Cancellation } from "../base/cancellation.ts";
@@ -17,14 +17,14 @@ export interface ReplicaForwarderOptions {
   /** 32 bytes, the same at all replicas. */
   key: Keys;
   clock: Pick<Clock, "nowSeconds">;
-  /** The same timeouts as for the tunnel itself, of which the other replica keeps the time. */
+  /** The same timeouts as for the tunnel, which the other replica enforces. */
   firstByteTimeoutMs: number;
   idleTimeoutMs: number;
 }
 
-/** Milliseconds on top of what the other replica waits: its own answer says more. */
+/** Milliseconds beyond the other replica's wait, since its own answer says more. */
 const marginMs = 2_000;
-/** Time for a connection in the same network; another replica may be asked in its place. */
+/** Time for a connection in the same network. Another replica may be asked instead. */
 const connectTimeoutMs = 3_000;
 const maxErrorBytes = 64 * 1024;
 
@@ -36,15 +36,15 @@ export class ReplicaForwarder {
     this.#options = options;
   }
 
-  /** Connections to others than these are given up, once what is under way has ended. */
+  /** Connections to other addresses are closed once their running requests have ended. */
   keep(advertiseUrls: readonly string[]): void {
     const kept = new Set(advertiseUrls);
-    // A client without requests lets go of its connections by itself.
+    // A client without requests closes its connections itself.
     for (const url of this.#clients.keys()) if (!kept.has(url)) this.#clients.delete(url);
   }
 
   /**
-   * `not_there`: nothing was sent to the node, as that process is gone or does not hold the connection. Else as
+   * `not_there`: the node got nothing, since that process is gone or does not hold the connection. Otherwise like
    * `Engine.send`.
    */
   async send(
@@ -114,7 +114,7 @@ async function read(
 }
 
 /**
- * The fault of an answer that has begun. Where the other replica says nothing, it or the way to it broke: the node may
+ * The fault of an answer that has begun. Without a report, the other replica or its connection broke, and the node may
  * work.
  */
 function answerFault(fault: unknown): unknown {

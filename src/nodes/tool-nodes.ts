@@ -1,4 +1,4 @@
-// Nodes as places of MCP servers: which there are, whether they take requests, and the way there.
+// Nodes as hosts of MCP servers: which exist, whether they accept requests, and the route to them.
 import type { Cancellation } from "../base/cancellation.ts";
 import { GatewayError } from "../base/errors.ts";
 import type { EngineResponse } from "../domain/models/engine.ts";
@@ -49,13 +49,13 @@ export class DirectoryToolNodes implements ToolNodes {
     return () => this.#listeners.delete(listener);
   }
 
-  /** Nodes came or went, or say something else of themselves. */
+  /** Nodes came or went, or their announcements changed. */
   changed(): void {
     for (const listener of [...this.#listeners]) listener();
   }
 }
 
-/** In the place of what is said of models. */
+/** Messages that replace those about models. */
 const said: Readonly<Partial<Record<GatewayError["code"], string>>> = {
   upstream_timeout: "The MCP server did not answer its node in time.",
   service_unavailable: "The node of the MCP server is not connected, or takes no more for now. Retry in 2 s.",

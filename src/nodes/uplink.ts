@@ -11,11 +11,11 @@ export interface UplinkOptions {
   serving: Pick<LocalServing, "handle" | "announcement" | "running">;
   tools: OfferedTools;
   files: {
-    /** Another text after each change; undefined: it has joined nothing. */
+    /** A text that changes with the file. Undefined if the machine has not joined. */
     mark(): string | undefined;
-    /** Throws where it cannot be used. */
+    /** Throws if the file is invalid. */
     identity(): NodeIdentity | undefined;
-    /** Tells other processes of this machine; undefined: there is nothing to say. */
+    /** Tells other processes of this machine. Undefined to remove the report. */
     tell(report: NodeLinkReport | undefined): void;
   };
   clock: Clock;
@@ -26,11 +26,11 @@ export interface UplinkOptions {
 export interface UplinkView extends NodeLinkReport {
   gatewayUrl: string;
   name: string;
-  /** Requests of the gateway that are under way. */
+  /** Running requests from the gateway. */
   running: number;
 }
 
-/** Interval in which it is noticed that the machine has joined, left, or serves something else. */
+/** The interval in which it is noticed that the machine has joined, left, or serves something else. */
 const defaultLookMs = 500;
 
 export class Uplink {
@@ -40,7 +40,7 @@ export class Uplink {
   #joined: { identity: NodeIdentity; link: NodeLink } | undefined;
   #announced = "";
   #told = "";
-  /** Ids of models that the gateway has approved, `*` for all; undefined: it has not told. */
+  /** Ids of models that the gateway has approved, `*` for all. Undefined until it reports them. */
   #approved: readonly string[] | undefined;
   #isDraining = false;
 
@@ -54,7 +54,7 @@ export class Uplink {
     this.#timer.unref();
   }
 
-  /** Undefined where the machine has joined nothing. */
+  /** Undefined if the machine has not joined. */
   view(): UplinkView | undefined {
     if (!this.#joined) return undefined;
     const { identity, link } = this.#joined;
@@ -62,7 +62,7 @@ export class Uplink {
     return { ...this.#report(identity, link.state), gatewayUrl, name, running: this.#options.serving.running };
   }
 
-  /** Takes nothing new; resolves once what is under way has ended. */
+  /** Accepts nothing new. Resolves once running requests have ended. */
   async drain(): Promise<void> {
     this.#isDraining = true;
     await this.#joined?.link.drain();

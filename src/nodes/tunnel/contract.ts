@@ -1,4 +1,4 @@
-// The contract of a tunnel between a gateway and a node, for those who use it at either end.
+// The contract of a tunnel between a gateway and a node, for the code that uses it at either end.
 
 import type { BodySource } from "../../base/bytes/body-source.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
@@ -8,47 +8,47 @@ import type { ModelProcessState } from "../../domain/models/model-process-state.
 import type { Operation } from "../../domain/models/operation.ts";
 import type { NodeToolRequest, OfferedMcpServer } from "../../domain/tools/node-tools.ts";
 
-/** The path of the gateway that a node connects to. */
+/** The gateway's path that a node connects to. */
 export const nodeConnectPath = "/v1/node/connect";
 
-/** WebSocket subprotocol: its number is the major version of the protocol. */
+/** WebSocket subprotocol. Its number is the major version of the protocol. */
 export const tunnelProtocol = "headrace.node.v1";
 
-/** Why a tunnel ended: WebSocket close codes (RFC 6455, 7.4), those of our own from 4000 on. */
+/** Why a tunnel ended: WebSocket close codes (RFC 6455, 7.4), our own from 4000 on. */
 export const tunnelCloseCodes = {
-  /** Ended in order, by whom it is told. */
+  /** Ended normally by the end that sends it. */
   normal: 1000,
   goingAway: 1001,
-  /** The connection broke off, or fell silent. */
+  /** The connection broke off, or became silent. */
   broken: 1006,
-  /** The message cannot be understood, or breaks the rules. */
+  /** A message is invalid, or violates the protocol. */
   protocol: 4400,
   /** The signature is wrong. */
   unauthenticated: 4401,
-  /** The node may not connect any more: it was removed or its key withdrawn. */
+  /** The node may no longer connect: it was removed or its key withdrawn. */
   revoked: 4403,
   unknownNode: 4404,
-  /** It did not say in time who it is. */
+  /** The node did not identify itself in time. */
   authenticationTimeout: 4408,
   /** The same node has connected again. */
   replaced: 4409,
-  /** No version of the protocol is common to both. */
+  /** The two ends have no common protocol version. */
   version: 4426,
-  /** No more can be taken for now. */
+  /** There is no room for now. */
   busy: 4429,
-  /** The other end's own parts failed: the store of nodes, for instance. */
+  /** A part of the other end failed, for example the store of nodes. */
   internal: 4500,
 } as const;
 
-/** Most generations, or embedding requests, at once for each operation; one left out: unknown. */
+/** The most parallel generations or embedding requests, by operation. Left out if unknown. */
 export type AnnouncedConcurrency = Partial<Record<Operation, number>>;
 
-/** A model as a node announces it; `environments` of EngineModel is no matter of the node's and never set. */
+/** A model as a node announces it. `environments` of EngineModel is never set, since the node does not decide it. */
 export interface AnnouncedModel extends Omit<EngineModel, "environments"> {
   concurrency?: AnnouncedConcurrency;
-  /** The state of the process that serves it, where the node starts that for requests. */
+  /** The state of its process, if the node starts it on demand. */
   process?: ModelProcessState;
-  /** How it goes on with an answer that was begun; left out: nobody knows that it can. */
+  /** How it continues the beginning of an answer. Left out if it is not known to do so. */
   continues?: ChatContinuation;
 }
 
@@ -56,16 +56,16 @@ export interface NodeAnnouncement {
   /** Version of its Headrace, such as `0.6.0`. */
   version: string;
   models: readonly AnnouncedModel[];
-  /** MCP servers that it offers; left out: none. */
+  /** The MCP servers that it offers. Left out if none. */
   toolServers?: readonly OfferedMcpServer[];
-  /** Requests at work and waiting at the node, whoever sent them. */
+  /** Running and waiting requests at the node, from any sender. */
   load?: { active: number; waiting: number };
 }
 
-/** The standing of a node with its gateway, for those who sit at the node. */
+/** The standing of a node with its gateway, for people at the node. */
 export interface NodeStatus {
   name: string;
-  /** Ids of models, or `*` alone. */
+  /** Ids of models, or only `*`. */
   approvedModels: readonly string[];
 }
 
@@ -75,46 +75,46 @@ export type TunnelRequest = EngineRequest | NodeToolRequest;
 /** Name of the feature of nodes that have MCP servers. */
 export const toolsFeature = "tools";
 
-/** The end of a tunnel at the gateway; its node has proven who it is. */
+/** The gateway's end of a tunnel to a verified node. */
 export interface GatewayEnd {
   readonly nodeId: string;
   /** Id of this one connection. */
   readonly connectionId: string;
-  /** Address of the node, as the server's trusted proxies tell it. */
+  /** Address of the node, with the server's trusted proxies taken into account. */
   readonly clientAddress: string;
-  /** Undefined until the node has announced for the first time. */
+  /** Undefined until the node's first announcement. */
   readonly announcement: NodeAnnouncement | undefined;
-  /** Requests that are under way. */
+  /** The running requests. */
   readonly openStreams: number;
-  /** Whether nothing new is taken: either end is going away. */
+  /** Whether nothing new is accepted: either end is shutting down. */
   readonly draining: boolean;
   readonly closed: boolean;
-  /** Milliseconds that the last answer to a heartbeat took; undefined before the first. */
+  /** Milliseconds that the last answer to a heartbeat took. Undefined before the first. */
   readonly roundTripMs: number | undefined;
-  /** Tells the node how it stands. */
+  /** Tells the node its standing. */
   tell(standing: NodeStatus): void;
   /** Sends a request like `Engine.send`. */
   send(request: TunnelRequest, cancellation: Cancellation): Promise<EngineResponse>;
-  /** Takes nothing new; resolves once what is open has ended and the connection is closed. */
+  /** Accepts nothing new. Resolves once open requests have ended and the connection is closed. */
   drain(): Promise<void>;
-  /** Ends it, and what is open on it with `upstream_error`. */
+  /** Ends it, and its open requests with `upstream_error`. */
   close(code: number, reason: string): void;
 }
 
 export interface GatewayEndListener {
-  /** Called after its own `announcement` was replaced. At most once a second. */
+  /** Called after its `announcement` was replaced. At most once a second. */
   announced(announcement: NodeAnnouncement): void;
-  /** The node takes nothing new; what is open goes on. */
+  /** The node accepts nothing new. Open requests continue. */
   draining(): void;
   /** Once. All open streams have failed by then. */
   closed(code: number, reason: string): void;
 }
 
-/** A request as it comes to a node: on whose account bytes are held there is not for the gateway to say. */
+/** A request as it reaches a node. The gateway cannot say on which account the node's bytes are held. */
 export type NodeRequest = Omit<EngineRequest, "memoryAccount">;
 export type NodeToolsRequest = Omit<NodeToolRequest, "memoryAccount">;
 
-/** The handler that answers a request at the node: the shape of `Engine.send`. */
+/** The handler that answers a request at the node, shaped like `Engine.send`. */
 export type NodeHandler = (request: NodeRequest | NodeToolsRequest, cancellation: Cancellation) => Promise<NodeAnswer>;
 
 export interface NodeAnswer {
@@ -123,21 +123,21 @@ export interface NodeAnswer {
   body: BodySource;
 }
 
-/** Limits of time and size; those of tests are shorter. */
+/** Limits of time and size. Those of tests are shorter. */
 export interface TunnelLimits {
   /** Milliseconds between two heartbeats. */
   heartbeatMs: number;
-  /** Milliseconds without a byte from the other end after which it counts as gone. */
+  /** After this many milliseconds without a byte, the other end counts as gone. */
   silenceMs: number;
-  /** Milliseconds until the other end must have proven who it is. */
+  /** The other end must have identified itself within this many milliseconds. */
   authenticationMs: number;
   /** Open at once on one tunnel. */
   streams: number;
-  /** Bytes of one stream that may be under way without a grant of more. */
+  /** Bytes of one stream that may be on their way without a further grant. */
   windowBytes: number;
   /** Bytes of one request's body. */
   bodyBytes: number;
-  /** Bytes of all bodies together that a node holds for requests at work. */
+  /** Bytes of all bodies together that a node holds for running requests. */
   allBodyBytes: number;
 }
 

@@ -1,4 +1,4 @@
-// The first messages at the gateway: who is it that connects? Nothing else is taken before that is known.
+// The first messages at the gateway, which identify the node. Nothing else is accepted before that.
 
 import { randomBytes } from "node:crypto";
 import { exactMs } from "../../base/clock.ts";
@@ -24,9 +24,9 @@ export interface GatewayHandshakeOptions {
   gateway: string;
   clientAddress: string;
   findKey(nodeId: string): Promise<NodeKey>;
-  /** Called once the node has proven who it is. */
+  /** Called once the node's identity is verified. */
   connected(end: GatewayEnd): GatewayEndListener;
-  /** Once: the node has proven who it is, or never will. */
+  /** Called once: the node's identity is verified, or never will be. */
   settled(authenticated: boolean, reason: string): void;
   limits: TunnelLimits;
   times: StreamTimes;

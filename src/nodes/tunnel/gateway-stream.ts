@@ -74,21 +74,21 @@ export class GatewayStream implements AnswerOwner, Tabled<GatewayStream> {
     this.answer.complete();
   }
 
-  /** It broke off, before the answer began or in the middle of it. */
+  /** The request broke off, before or within the answer. */
   fail(error: unknown): void {
     const settle = this.#end();
     if (settle) settle.reject(error);
     else this.answer.fail(error);
   }
 
-  /** The node could not answer, or not to the end. */
+  /** The node could not answer, or not completely. */
   failedAtNode({ code, message }: Failure): void {
     const detail = `${this.#owner.name}: ${message}`;
-    // None of the node's words reaches the client: it may err or lie.
+    // No text of the node reaches the client: it may be wrong or false.
     if (code === "upstream_timeout") {
       this.fail(new GatewayError(code, "The model server of the node did not answer in time.", { detail }));
     } else if (!this.waits && (code === "service_unavailable" || code === "rate_limit_exceeded")) {
-      // The node gives this code for an answer that has begun only about its ledger of bytes.
+      // For an answer that has begun, the node gives this code only if its memory is exhausted.
       this.fail(
         new NoRoomError("service_unavailable", "The node holds as many bytes of answers as it may at the moment.", {
           detail,
@@ -98,7 +98,7 @@ export class GatewayStream implements AnswerOwner, Tabled<GatewayStream> {
     } else if (code === "service_unavailable") {
       this.fail(new GatewayError(code, "The node takes no more requests for now.", { detail, retryAfterSeconds: 1 }));
     } else if (code === "request_too_large" && this.waits) {
-      // The request's fault: the node works, and no other client's requests are to be kept from it.
+      // The request is at fault: the node works, and must stay available to other clients.
       this.fail(new GatewayError(code, "The request is too large for this model.", { detail }));
     } else {
       const when = this.waits ? "could not answer" : "broke off its answer";
@@ -106,7 +106,7 @@ export class GatewayStream implements AnswerOwner, Tabled<GatewayStream> {
     }
   }
 
-  /** Ends it where it has taken too long. */
+  /** Ends it if it has taken too long. */
   checkDeadline(nowMs: number): void {
     const { firstByteTimeoutMs, idleTimeoutMs } = this.#times;
     if (this.waits && nowMs >= this.#answerByMs) {
@@ -120,7 +120,7 @@ export class GatewayStream implements AnswerOwner, Tabled<GatewayStream> {
     this.#owner.grant(this, bytes);
   }
 
-  /** Whoever takes the answer wants no more of it. */
+  /** The taker of the answer wants no more of it. */
   cancelled(): void {
     this.#owner.cancel(this);
   }
@@ -130,7 +130,7 @@ export class GatewayStream implements AnswerOwner, Tabled<GatewayStream> {
     this.fail(new GatewayError("upstream_timeout", message, { detail: this.#owner.name }));
   }
 
-  /** The cancellation of the request, which counts until the answer began. */
+  /** The cancellation of the request, which counts until the answer begins. */
   #cancelled(): void {
     const settle = this.#end();
     if (!settle) return;

@@ -1,4 +1,4 @@
-// The gateway's end of a tunnel whose node has proven who it is: sends requests to it, each on a stream of its own.
+// The gateway's end of a tunnel to a verified node: sends it requests, each on a separate stream.
 
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
@@ -41,7 +41,7 @@ export interface GatewayTunnelOptions {
   times: StreamTimes;
 }
 
-/** Each announcement that is taken may be written somewhere. */
+/** Each accepted announcement may be written to the database. */
 const announcementIntervalMs = 1_000;
 const maxStreamId = 0xffff_ffff;
 const { head, data, end, fail, credit } = messageTypes;
@@ -57,19 +57,19 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
   readonly #connection: TunnelConnection;
   readonly #options: GatewayTunnelOptions;
   readonly #streams = new StreamTable<GatewayStream>();
-  /** Those whose body waits until the connection takes more. */
+  /** Streams whose body waits until the connection accepts more. */
   readonly #held = new Set<GatewayStream>();
   readonly #orphans = new Orphans();
   readonly #maxStreams: number;
   #lastId = 0;
   #announcement: NodeAnnouncement | undefined;
   #announcedAtMs = Number.NEGATIVE_INFINITY;
-  /** The last that came and was not looked at yet. */
+  /** The last announcement that was not read yet. */
   #nextAnnouncement: Buffer | undefined;
-  /** We take nothing new, and the node knows. */
+  /** We accept nothing new, and the node knows. */
   #drainSent = false;
   #draining = false;
-  /** The node takes nothing new, and ends the connection once it has our word that nothing comes. */
+  /** The node accepts nothing new, and ends the connection once we confirmed that nothing more comes. */
   #nodeLeaves = false;
   #drained: PromiseWithResolvers<void> | undefined;
 
@@ -152,7 +152,7 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
     else if (type === messageTypes.announce) this.#announced(payload);
     else if (type === messageTypes.drain) this.#nodeDrains();
     else if (misplaced.has(type)) throw new ProtocolError(`a node must not send a message of type ${type} here`);
-    // Those of a later minor version are passed over.
+    // Types of a later minor version are ignored.
   }
 
   drained(): void {
@@ -198,7 +198,7 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
 
   #refusal(request: TunnelRequest, head: Buffer): GatewayError | undefined {
     const detail = this.nodeId;
-    // One of an earlier version would take it for a fault of the protocol, and end the connection.
+    // An older node would treat it as a protocol fault and end the connection.
     const needed = "server" in request ? toolsFeature : isTask(request.operation) ? request.operation : undefined;
     if (needed !== undefined && !this.#options.proof.features.includes(needed)) {
       const message = "The node's version does not know this endpoint; its operator has to update it.";
@@ -216,7 +216,7 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
     });
   }
 
-  /** Until the node has our word that nothing comes any more. */
+  /** Until the node has our confirmation that no more requests come. */
   #mayGoOn(request: TunnelRequest): boolean {
     return !this.#drainSent && "server" in request && isOfOpen(request);
   }
@@ -263,7 +263,7 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
       else this.#over(stream, parseFailure(payload));
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
-      // A fault of one stream does not harm the others.
+      // A fault of one stream does not affect the others.
       this.cancel(stream);
       stream.failedAtNode({ code: "upstream_error", message: error.message });
     }
@@ -274,7 +274,7 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
     this.#sendBody(stream);
   }
 
-  /** The node has no more to say on it. */
+  /** The node sends no more on it. */
   #over(stream: GatewayStream, failure: Failure | undefined): void {
     if (!failure && stream.waits) throw new ProtocolError("an answer ended before it began");
     this.#forget(stream);
@@ -307,7 +307,7 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
   #nodeDrains(): void {
     const wasDraining = this.#draining;
     this.#draining = true;
-    // Those who hear of it may take leave of what is there.
+    // The listener may end its use of this tunnel.
     if (!wasDraining) this.listener?.draining();
     this.#nodeLeaves = true;
     this.#endIfDrained();
@@ -320,7 +320,7 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
     this.#connection.send(messageTypes.drain, 0);
   }
 
-  /** Where the node is the one that drains, our word is what it waits for before it ends the connection. */
+  /** If the node is draining, it waits for our confirmation before it ends the connection. */
   #endIfDrained(): void {
     if (this.#streams.size > 0) return;
     if (this.#drained) this.close(tunnelCloseCodes.goingAway, "the gateway is going away");

@@ -1,4 +1,4 @@
-// The body of a node's answer at the gateway: given on at once, or held, never more of it than was granted.
+// The body of a node's answer at the gateway: passed on at once or held, never more than was granted.
 
 import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
@@ -6,9 +6,9 @@ import { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { exactMs } from "../../base/clock.ts";
 
 export interface AnswerOwner {
-  /** The node may send so many bytes more. */
+  /** Allows the node to send this many bytes more. */
   grant(bytes: number): void;
-  /** Called when nobody wants the rest. */
+  /** Called if nobody wants the rest. */
   cancelled(): void;
 }
 
@@ -21,25 +21,22 @@ export class IncomingAnswer implements BodySource {
   readonly #owner: AnswerOwner;
   readonly #windowBytes: number;
   readonly #memoryAccount: MemoryAccount;
-  /** The node may still send. */
+  /** The bytes that the node may still send. */
   #grantedBytes: number;
-  /** Given on since the last grant. */
+  /** Passed on since the last grant. */
   #takenBytes = 0;
   #sink: BodySink | undefined;
   #paused = false;
-  /**
-   * Bytes that came while nobody took them, in memory of their own: a piece may be a small part of what was received
-   * with it.
-   */
+  /** Bytes that arrived without a taker, copied: a piece may be a small part of a larger buffer. */
   #held: Buffer = nothing;
   #heldBytes = 0;
   #end: End | undefined;
-  /** Set once nothing is told to the sink any more. */
+  /** Set once the sink gets no more calls. */
   #over = false;
-  /** When a byte came last, or was waited for again. */
+  /** When the last byte came, or when waiting began again. */
   #waitingSinceMs = Number.POSITIVE_INFINITY;
 
-  /** `memoryAccount`: on whose account is held what nobody takes. */
+  /** `memoryAccount` counts the bytes that nobody takes. */
   constructor(owner: AnswerOwner, windowBytes: number, memoryAccount: MemoryAccount) {
     this.#owner = owner;
     this.#memoryAccount = memoryAccount;
@@ -47,12 +44,12 @@ export class IncomingAnswer implements BodySource {
     this.#grantedBytes = windowBytes;
   }
 
-  /** Bytes that the node may still have on its way. */
+  /** The bytes that the node may still send. */
   get grantedBytes(): number {
     return this.#grantedBytes;
   }
 
-  /** Since when somebody waits for the node; never, while nobody takes what comes. */
+  /** Since when the taker waits for the node. Never, while nobody takes the bytes. */
   get waitingSinceMs(): number {
     return this.#waitingSinceMs;
   }
@@ -82,7 +79,7 @@ export class IncomingAnswer implements BodySource {
     if (!this.#end) this.#owner.cancelled();
   }
 
-  /** A piece came. False where it is more than was granted. */
+  /** A piece arrived. Returns false if it exceeds the grant. */
   push(bytes: Buffer): boolean {
     if (bytes.length > this.#grantedBytes) return false;
     this.#grantedBytes -= bytes.length;
@@ -97,13 +94,13 @@ export class IncomingAnswer implements BodySource {
     return true;
   }
 
-  /** All of it came. */
+  /** The whole answer arrived. */
   complete(): void {
     this.#end ??= "complete";
     this.#give();
   }
 
-  /** It broke off: what came before is given first. */
+  /** The answer broke off. Bytes before that are delivered first. */
   fail(error: unknown): void {
     this.#end ??= { error };
     this.#give();
@@ -135,7 +132,7 @@ export class IncomingAnswer implements BodySource {
       this.#letGo();
       sink.data(held);
       this.#took(held.length);
-      // Whoever took it may have paused or cancelled.
+      // The taker may have paused or cancelled.
       if (this.#paused || this.#over) return;
     }
     const end = this.#end;
@@ -153,7 +150,7 @@ export class IncomingAnswer implements BodySource {
     this.#takenBytes = 0;
   }
 
-  /** There is no room for what nobody takes: the node stops, and whoever takes the answer is told when it goes on. */
+  /** There is no room for bytes without a taker: the node stops, and the taker is told once it continues. */
   #breakOff(error: unknown): void {
     this.#letGo();
     this.#owner.cancelled();

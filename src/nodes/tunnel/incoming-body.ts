@@ -1,10 +1,10 @@
-// A request's body on its way to the node's engine: collected as far as it was announced, within what the node holds at most.
+// A request's body on its way to the node's engine: collected up to its announced length, within the node's limit.
 
 import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import { GatheredBytes } from "../../base/bytes/gathered-bytes.ts";
 import { ProtocolError } from "./messages.ts";
 
-/** Bytes that all requests of a node together hold. */
+/** The bytes that all requests of a node hold together. */
 export class BodyBudget {
   readonly #maxBytes: number;
   #bufferedBytes = 0;
@@ -34,11 +34,11 @@ export class IncomingBody {
   readonly #windowBytes: number;
   readonly #length: number;
   #pieces: Buffer[] = [];
-  /** Small pieces behind those: each would keep all of what was received along with it. */
+  /** Later small pieces, copied: each would keep a larger buffer alive. */
   readonly #small = new GatheredBytes();
   #bytes: Buffer | undefined;
   #receivedBytes = 0;
-  /** The gateway may still send. */
+  /** The gateway may still send these. */
   #grantedBytes: number;
 
   /** `length`: as announced. */
@@ -53,12 +53,14 @@ export class IncomingBody {
     return this.#receivedBytes === this.#length;
   }
 
-  /** Bytes that the gateway may still have on its way. */
+  /** The bytes that the gateway may still send. */
   get expectedBytes(): number {
     return Math.min(this.#grantedBytes, this.#length - this.#receivedBytes);
   }
 
-  /** False where the node holds too much already. Throws a ProtocolError for more than was announced or granted. */
+  /**
+   * Returns false if the node holds too much already. Throws a ProtocolError for more than was announced or granted.
+   */
   push(piece: Buffer): boolean {
     if (piece.length > this.expectedBytes) throw new ProtocolError("more of a body came than was announced or granted");
     if (!this.#budget.take(piece.length)) return false;
@@ -72,7 +74,7 @@ export class IncomingBody {
     return true;
   }
 
-  /** Bytes that may be granted now; 0 while that is not worth a message. */
+  /** Bytes that may be granted now, or 0 while too few for a message. */
   grant(): number {
     const due = this.#windowBytes - this.#grantedBytes;
     if (due < this.#windowBytes / 2 || this.#receivedBytes + this.#grantedBytes >= this.#length) return 0;
@@ -80,7 +82,7 @@ export class IncomingBody {
     return due;
   }
 
-  /** All of it; once. */
+  /** Returns the whole body. Call it once. */
   take(): Uint8Array {
     this.#endSmall();
     const pieces = this.#pieces;
@@ -90,7 +92,7 @@ export class IncomingBody {
     return bytes ?? Buffer.concat(pieces, this.#receivedBytes);
   }
 
-  /** It is held no more. */
+  /** Frees the held bytes. */
   release(): void {
     this.#pieces = [];
     this.#small.take();

@@ -1,7 +1,7 @@
-// Protocol v1 of the tunnel: a message is its type, the stream it belongs to, and a payload, JSON only where it is small and rare.
+// Protocol v1 of the tunnel: a message is its type, its stream, and a payload, JSON only if small and rare.
 import { isUtf8 } from "node:buffer";
 
-/** The other end's minor version may be another: what it adds are types and members that are passed over. */
+/** The other end may have another minor version, whose new types and members are ignored. */
 export const protocolMajor = 1;
 export const protocolMinor = 0;
 
@@ -10,7 +10,7 @@ export const messageTypes = {
   hello: 0x01,
   /** Node, in answer: ProofPayload. */
   proof: 0x02,
-  /** Gateway: the node is who it says it is. From here on everything else may come. */
+  /** Gateway: the node's identity is verified. Now everything else may follow. */
   welcome: 0x03,
   /** Node: NodeAnnouncement. */
   announce: 0x04,
@@ -18,13 +18,15 @@ export const messageTypes = {
   ping: 0x05,
   pong: 0x06,
   /**
-   * Either: no more streams from here on. Answered by a `drain`, unless one was sent before; a node's once its streams have
-   * ended, as until then it takes what belongs to a call of them.
+   * Either: no more streams from here on. Answered by a `drain`, unless one was sent before. A node answers once its
+   * streams have ended, since it accepts further calls of theirs until then.
    */
   drain: 0x07,
   /** Gateway: NodeStanding. */
   standing: 0x08,
-  /** Gateway: opens a stream. The length of a RequestPayload as two bytes, that payload, the first piece of the body. */
+  /**
+   * Gateway: opens a stream. The length of a RequestPayload as two bytes, that payload, the first piece of the body.
+   */
   request: 0x10,
   /** Gateway: more of the request's body. */
   body: 0x11,
@@ -32,35 +34,35 @@ export const messageTypes = {
   head: 0x12,
   /** Node: more of the answer's body. */
   data: 0x13,
-  /** Node: all of the answer is sent; the stream is over. */
+  /** Node: the whole answer is sent; the stream is over. */
   end: 0x14,
   /** Node: FailPayload; the stream is over. */
   fail: 0x15,
   /** Gateway: nobody wants the rest; the stream is over. */
   cancel: 0x16,
-  /** Either: so many bytes more (four bytes) may be sent on a stream. */
+  /** Either: this many bytes more (four bytes) may be sent on a stream. */
   credit: 0x17,
 } as const;
 
-/** One of the type, four of the stream. */
+/** One byte for the type, four for the stream. */
 export const headBytes = 5;
 /** Most bytes of a body in one message. */
 export const pieceBytes = 64 * 1024;
-/** Most bytes of a payload in JSON, but for an announcement. */
+/** Most bytes of a JSON payload, except an announcement. */
 export const maxPayloadBytes = 16 * 1024;
 export const maxAnnouncementBytes = 256 * 1024;
-/** Most bytes of a message before the node has proven who it is. */
+/** Most bytes of a message before the node's identity is verified. */
 export const maxEarlyMessageBytes = 8 * 1024;
-/** Most bytes of a message afterwards, either way. */
+/** Most bytes of a message after that, in either direction. */
 export const maxMessageBytes = Math.max(maxAnnouncementBytes, headBytes + 2 + maxPayloadBytes + pieceBytes);
 export const maxPingBytes = 16;
 
-/** A breach of the protocol by the other end; the connection ends. `message` is for both logs. */
+/** The other end violated the protocol, and the connection ends. `message` is for both logs. */
 export class ProtocolError extends Error {
   override readonly name = "ProtocolError";
 }
 
-/** Parses a payload that is JSON text. Throws a ProtocolError. */
+/** Parses a JSON payload. Throws a ProtocolError. */
 export function parsePayload(payload: Buffer, maxBytes = maxPayloadBytes): Readonly<Record<string, unknown>> {
   if (payload.length > maxBytes) throw new ProtocolError(`a payload must be at most ${maxBytes} bytes`);
   let value: unknown;

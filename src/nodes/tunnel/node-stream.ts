@@ -1,4 +1,4 @@
-// One request at the node: its body comes in, its engine answers, the answer goes out as far as it was granted.
+// One request at the node: its body comes in, its engine answers, and the answer goes out as far as it was granted.
 
 import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
@@ -12,15 +12,15 @@ import type { Tabled } from "./stream-table.ts";
 
 /** The members of its tunnel that a stream needs. */
 export interface NodeStreamOwner {
-  /** Whether bodies have to wait until the connection takes more. */
+  /** Whether bodies must wait until the connection accepts more. */
   readonly behind: boolean;
   readonly handle: NodeHandler;
-  /** Wakes the stream by `proceed` once the connection takes more. */
+  /** Calls `proceed` of the stream once the connection accepts more. */
   awaitDrain(stream: NodeStream): void;
   send(type: number, stream: number, payload?: Uint8Array): void;
   /** The stream is over: the gateway was told, or told us. */
   over(stream: NodeStream): void;
-  /** Called with an error of the engine, or of its body, that is no error of the request. */
+  /** Called with an error of the engine, or of its body, that the request did not cause. */
   fault(error: unknown): void;
 }
 
@@ -34,9 +34,12 @@ export class NodeStream implements BodySink, Tabled<NodeStream> {
   readonly #head: RequestHead;
   readonly #cancellation = new Cancellation();
   #source: BodySource | undefined;
-  /** Bytes that the gateway may still be sent. */
+  /** Bytes that may still be sent to the gateway. */
   #creditBytes: number;
-  /** Given by the source, and neither granted yet nor taken by the connection: at most what was on its way to a pause. */
+  /**
+   * Bytes from the source that are neither granted yet nor accepted by the connection: at most those on their way
+   * before a pause.
+   */
   readonly #waiting: Uint8Array[] = [];
   #paused = false;
   #outcome: Outcome | undefined;
@@ -55,7 +58,7 @@ export class NodeStream implements BodySink, Tabled<NodeStream> {
     return this.#started;
   }
 
-  /** All of the body is here. */
+  /** The whole body is here. */
   start(): void {
     this.#started = true;
     void this.#run();
@@ -67,7 +70,7 @@ export class NodeStream implements BodySink, Tabled<NodeStream> {
     this.proceed();
   }
 
-  /** Stops the engine, as nobody wants the rest, or the connection is gone. */
+  /** Stops the engine, since nobody wants the rest or the connection is gone. */
   cancel(reason?: unknown): void {
     if (this.#over) return;
     this.#finish();
@@ -75,7 +78,7 @@ export class NodeStream implements BodySink, Tabled<NodeStream> {
     this.#source?.cancel();
   }
 
-  /** The gateway broke the rules on this stream: it is told, and the engine stops. */
+  /** The gateway violated the protocol on this stream: it is told, and the engine stops. */
   stop(problem: string): void {
     if (this.#over) return;
     const failure = JSON.stringify({ code: "upstream_error", message: problem });
@@ -83,7 +86,7 @@ export class NodeStream implements BodySink, Tabled<NodeStream> {
     this.cancel(new ProtocolError(problem));
   }
 
-  /** Sends what waited, as far as that may be. */
+  /** Sends waiting bytes as far as allowed. */
   proceed(): void {
     while (!this.#over && this.#waiting.length > 0) {
       const [first] = this.#waiting;
@@ -120,7 +123,7 @@ export class NodeStream implements BodySink, Tabled<NodeStream> {
     this.#settle("complete");
   }
 
-  /** Ends the stream with an error, also where the node itself cannot take the request. */
+  /** Ends the stream with an error, also if the node itself cannot accept the request. */
   fail(error: unknown): void {
     this.#settle({ error });
   }
@@ -145,7 +148,7 @@ export class NodeStream implements BodySink, Tabled<NodeStream> {
     body.flow(this);
   }
 
-  /** Gives how many bytes went out; 0 where none may. */
+  /** Returns how many bytes were sent, 0 if none are allowed. */
   #sendPiece(bytes: Uint8Array): number {
     if (this.#owner.behind) {
       this.#owner.awaitDrain(this);

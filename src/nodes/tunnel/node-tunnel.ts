@@ -1,4 +1,4 @@
-// The node's end of a tunnel: proves who it is, then answers the requests that the gateway sends.
+// The node's end of a tunnel: proves its identity, then answers the gateway's requests.
 
 import type { MessageLink, MessageLinkListener } from "../../base/bytes/message-link.ts";
 import { exactMs } from "../../base/clock.ts";
@@ -36,7 +36,7 @@ export interface NodeTunnelOptions {
   nodeId: string;
   /** The private key in the form of `newNodeKey`. */
   privateKey: string;
-  /** The gateway's own URL, as it was told when the node joined: the node proves itself to that one alone. */
+  /** The gateway's own URL, from the time the node joined: the node identifies itself only to that one. */
   gateway: string;
   handle: NodeHandler;
   limits: TunnelLimits;
@@ -44,15 +44,15 @@ export interface NodeTunnelOptions {
 }
 
 export interface NodeTunnelListener {
-  /** The gateway knows who this is, and may send requests. */
+  /** The gateway has verified the node, and may send requests. */
   welcome(tunnel: NodeTunnel): void;
-  /** The standing of the node with the gateway now. */
+  /** The current standing of the node with the gateway. */
   standing(standing: NodeStatus): void;
-  /** The gateway sends no more requests; those that are open go on. */
+  /** The gateway sends no more requests. Open ones continue. */
   draining(tunnel: NodeTunnel): void;
   /** Once. All that was at work was cancelled by then. */
   closed(tunnel: NodeTunnel, code: number, reason: string): void;
-  /** Called with an error of a handler that is no GatewayError. */
+  /** Called with a handler's error that is not a GatewayError. */
   fault(error: unknown): void;
 }
 
@@ -67,7 +67,7 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
   readonly #orphans = new Orphans();
   readonly #budget: BodyBudget;
   readonly #deadlineMs: number;
-  /** Bytes that the gateway takes of each stream without having granted more. */
+  /** The bytes of each stream that the gateway accepts without a further grant. */
   #windowBytes = 0;
   #stage: "hello" | "proof" | "welcome" = "hello";
   #drainSent = false;
@@ -82,7 +82,7 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
     this.#deadlineMs = exactMs() + options.limits.authenticationMs;
   }
 
-  /** The tunnel, and what the link has to tell. */
+  /** The tunnel, and the listener for its link. */
   static begin(link: MessageLink, options: NodeTunnelOptions): { tunnel: NodeTunnel; listener: MessageLinkListener } {
     let tunnel: NodeTunnel | undefined;
     const listener = new TunnelConnection(link, options.limits, (connection) => {
@@ -92,7 +92,7 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
     return { tunnel: tunnel as unknown as NodeTunnel, listener };
   }
 
-  /** Requests that are under way. */
+  /** The running requests. */
   get openStreams(): number {
     return this.#streams.size;
   }
@@ -119,7 +119,7 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
   }
 
   /**
-   * Announces what it serves from now on; before the gateway has welcomed it, nothing is said. Throws where it is too
+   * Announces its current models. Does nothing until the gateway has welcomed it. Throws if the announcement is too
    * long.
    */
   announce(announcement: NodeAnnouncement): void {
@@ -133,7 +133,7 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
     this.#connection.send(announce, 0, payload);
   }
 
-  /** Takes nothing new; resolves once what is open has ended and the connection is closed. */
+  /** Accepts nothing new. Resolves once open requests have ended and the connection is closed. */
   drain(): Promise<void> {
     this.#drained ??= Promise.withResolvers<void>();
     if (this.closed) this.#drained.resolve();
@@ -145,7 +145,7 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
     return this.#drained.promise;
   }
 
-  /** Ends it, and what is open on it. */
+  /** Ends it, with its open requests. */
   close(code: number, reason: string): void {
     this.#connection.close(code, reason);
   }
@@ -159,7 +159,7 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
       this.#receivedOf(type, id, payload);
     } else if (type === messageTypes.drain) this.#gatewayDrains();
     else if (misplaced.has(type)) throw new ProtocolError(`a gateway must not send a message of type ${type} here`);
-    // Those of a later minor version are passed over.
+    // Types of a later minor version are ignored.
   }
 
   drained(): void {
@@ -212,7 +212,7 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
     }
     const { gateway } = this.#options;
     if (greeting.gateway !== gateway) {
-      // A signature for one gateway must be of no use at another, whoever led the node there.
+      // A signature for one gateway must be useless at another, whoever led the node there.
       this.close(tunnelCloseCodes.unauthenticated, "this is not the gateway that the node joined");
       return;
     }
@@ -264,7 +264,7 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
     }
   }
 
-  /** Undefined where it is none: the gateway is told. */
+  /** Undefined if it is invalid, which the gateway is told. */
   #requestOf(id: number, payload: Buffer): RequestHead | undefined {
     try {
       return parseRequestHead(payload);
@@ -317,14 +317,14 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
     this.#connection.send(messageTypes.drain, 0);
   }
 
-  /** Only what the gateway has answered is certain: a request may have been on its way to our word. */
+  /** Only the gateway's confirmation is certain, since a request may have crossed our message. */
   #endIfDrained(): void {
     if (!this.#drained || !this.#drainReceived || this.#streams.size > 0) return;
     this.close(tunnelCloseCodes.normal, "the node is going away");
   }
 }
 
-/** Does work such that a fault of one stream does not harm the others. */
+/** Runs work so that a fault of one stream does not affect the others. */
 function guarded(stream: NodeStream, work: () => void): void {
   try {
     work();

@@ -8,11 +8,10 @@ export class OutgoingBody {
   readonly #pieces: Uint8Array[];
   #creditBytes: number;
 
-  /** `creditBytes`: what may be sent at once. */
+  /** `creditBytes` is what may be sent at once. */
   constructor(body: Bytes, creditBytes: number) {
     this.length = body.length;
-    // A body that goes in one message is copied to be one piece; a longer one is on its sender's account once, and not
-    // twice.
+    // A body in one message is copied into one piece. A longer one counts on its sender's account only once.
     this.#pieces = (body.length <= pieceBytes ? body.solid : body).pieces;
     this.#creditBytes = creditBytes;
   }
@@ -25,7 +24,7 @@ export class OutgoingBody {
     this.#creditBytes = Math.min(this.#creditBytes + bytes, Number.MAX_SAFE_INTEGER);
   }
 
-  /** Bytes that may be sent now, at most one piece; undefined where there are none. */
+  /** Bytes that may be sent now, at most one piece, or undefined. */
   next(): Uint8Array | undefined {
     const [first] = this.#pieces;
     if (!first || this.#creditBytes === 0) return undefined;

@@ -1,4 +1,4 @@
-// The JSON payloads of the tunnel, checked where they come in: the other end may be of another version, or hostile.
+// The JSON payloads of the tunnel, checked on arrival: the other end may have another version, or be hostile.
 
 import { type Capabilities, capabilityNames } from "../../domain/models/capabilities.ts";
 import { chatContinuations, type EngineRequest } from "../../domain/models/engine.ts";
@@ -18,13 +18,13 @@ import {
 import type { AnnouncedConcurrency, AnnouncedModel, NodeAnnouncement, NodeStatus } from "./contract.ts";
 import { maxAnnouncementBytes, ProtocolError, parsePayload } from "./messages.ts";
 
-/** The greeting of either end before anything else. */
+/** The greeting of either end, sent first. */
 export interface Greeting {
   major: number;
   minor: number;
-  /** Names of what it can do beyond this version: of a node the operations of tasks that it knows. */
+  /** What it can do beyond this version; for a node, the task operations that it knows. */
   features: readonly string[];
-  /** Bytes of one stream that it takes without having granted more. */
+  /** The bytes of one stream that it accepts without a further grant. */
   window: number;
 }
 
@@ -38,11 +38,11 @@ export interface Hello extends Greeting {
 export interface Proof extends Greeting {
   node: string;
   signature: string;
-  /** Most streams at once. */
+  /** The most parallel streams. */
   streams: number;
 }
 
-/** A request but for its body, of which it has the length, in bytes. */
+/** A request without its body, whose length it has in bytes. */
 export type RequestHead = (
   | Omit<EngineRequest, "body" | "memoryAccount">
   | Omit<NodeToolRequest, "body" | "memoryAccount">
@@ -63,7 +63,7 @@ export interface Failure {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** The headers of an answer that the gateway may make use of; the rest stays at the node. */
+/** The headers of an answer that the gateway may use. Others stay at the node. */
 export const passedHeaders = ["content-type", "retry-after", "x-headrace-ignored", "mcp-session-id"] as const;
 const maxHeaderCharacters = 1_024;
 
@@ -97,7 +97,7 @@ export function parseRequestHead(payload: Buffer): RequestHead {
     stream: fields["stream"] === true,
     width: whole(fields, "width", 1, 1_000_000),
     length: whole(fields, "length", 0, Number.MAX_SAFE_INTEGER),
-    // One that a later version has is none that is known here.
+    // A later version's value counts as missing.
     priority: priorities.find((priority) => priority === fields["priority"]),
   };
 }
@@ -153,8 +153,7 @@ export function parseFailure(payload: Buffer): Failure {
 }
 
 /**
- * Parses an announcement. A fact of a model that cannot be understood is left out; so are models without an id, and
- * those beyond `maxNodeModels`.
+ * Parses an announcement. Leaves out invalid facts of a model, models without an id, and those beyond `maxNodeModels`.
  */
 export function parseAnnouncement(payload: Buffer): NodeAnnouncement {
   const fields = parsePayload(payload, maxAnnouncementBytes);
@@ -184,7 +183,7 @@ export function parseStanding(payload: Buffer): NodeStatus {
   return { name: plain(text(fields, "name", 256), 256), approvedModels: approved.slice(0, maxNodeModels) };
 }
 
-/** What of it cannot be understood is left out. */
+/** Invalid parts are left out. */
 function offeredOf(given: unknown): OfferedMcpServer[] {
   const servers = new Map<string, OfferedMcpServer>();
   for (const entry of Array.isArray(given) ? (given as unknown[]) : []) {
@@ -209,7 +208,7 @@ function modelOf(fields: Fields): AnnouncedModel | undefined {
     ...(isCount(context) ? { context } : {}),
     ...(isFields(capabilities) ? { capabilities: truths(capabilities) } : {}),
     ...(isFields(concurrency) ? { concurrency: counts(concurrency) } : {}),
-    // A state, or a way to go on, that a later version has is none that is known here.
+    // A later version's state or continuation counts as missing.
     ...(process === undefined ? {} : { process }),
     ...(continues === undefined ? {} : { continues }),
   };
@@ -247,7 +246,7 @@ function whole(fields: Fields, name: string, least: number, most: number): numbe
   throw new ProtocolError(`\`${name}\` must be a whole number from ${least} to ${most}`);
 }
 
-/** The text without what would write more than its own line into a log. */
+/** The text without characters that would write more than one line into a log. */
 function plain(value: string, maxLength: number): string {
   return value.slice(0, maxLength).replace(/\p{Cc}+/gu, " ");
 }

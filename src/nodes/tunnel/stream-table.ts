@@ -1,18 +1,18 @@
-// The open streams of a tunnel by their numbers: for each message the one that it belongs to.
+// The open streams of a tunnel by number, to find the stream of each message.
 
-/** An object that can be in a table, in one at a time. */
+/** An object that can be in one table at a time. */
 export interface Tabled<Stream> {
   readonly id: number;
-  /** Kept by the table alone, undefined at first. */
+  /** Only the table writes it. Initially undefined. */
   nextInTable: Stream | undefined;
 }
 
 const fewRows = 16;
 
 /**
- * A map moves to new tables as streams come and go, and each old table leads to the next: once the collector has come to
- * regard one of them as old, all streams of those behind it stay until the next full collection. This one leads to
- * nothing that has left it. Numbers rise, so their last bits spread them over the rows.
+ * A Map moves to new tables as streams come and go, and each old table links to the next: once the collector treats one
+ * of them as old, all streams of the later ones stay until the next full collection. This table has no link to a stream
+ * that has left. Numbers rise, so their last bits spread them over the rows.
  */
 export class StreamTable<Stream extends Tabled<Stream>> implements Iterable<Stream> {
   #rows: (Stream | undefined)[] = new Array(fewRows).fill(undefined);
@@ -28,14 +28,14 @@ export class StreamTable<Stream extends Tabled<Stream>> implements Iterable<Stre
     return stream;
   }
 
-  /** One whose number none has. */
+  /** Adds a stream whose number is unused. */
   add(stream: Stream): void {
     if (this.#size === this.#rows.length) this.#grow();
     this.#put(stream);
     this.#size++;
   }
 
-  /** Whether it was in. */
+  /** Returns whether it was in the table. */
   delete(stream: Stream): boolean {
     const row = this.#rowOf(stream.id);
     let before: Stream | undefined;
@@ -52,7 +52,7 @@ export class StreamTable<Stream extends Tabled<Stream>> implements Iterable<Stre
     return true;
   }
 
-  /** Those that are in at this moment, whatever is done to them meanwhile. */
+  /** The streams in the table at this moment, whatever happens to them meanwhile. */
   [Symbol.iterator](): ArrayIterator<Stream> {
     const all: Stream[] = [];
     for (let stream of this.#rows) for (; stream !== undefined; stream = stream.nextInTable) all.push(stream);

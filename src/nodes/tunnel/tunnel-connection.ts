@@ -1,32 +1,32 @@
-// One end of a tunnel, whichever: messages over the link, heartbeats both ways, and an end with a clear reason.
+// Either end of a tunnel: messages over the link, heartbeats in both directions, and an end with a clear reason.
 
 import type { MessageLink, MessageLinkListener } from "../../base/bytes/message-link.ts";
 import { exactMs } from "../../base/clock.ts";
 import { type TunnelLimits, tunnelCloseCodes } from "./contract.ts";
 import { headBytes, maxPingBytes, messageTypes, ProtocolError } from "./messages.ts";
 
-/** Takes the messages that come; another one once the node has proven who it is. */
+/** Receives the messages. It is replaced once the node's identity is verified. */
 export interface TunnelUser {
-  /** Throws a ProtocolError where it must not be. The payload may be kept. */
+  /** Throws a ProtocolError if the message is not allowed. The payload may be kept. */
   received(type: number, stream: number, payload: Buffer): void;
-  /** The other end takes more again. */
+  /** The other end accepts more again. */
   drained(): void;
-  /** Several times a second. */
+  /** Called several times a second. */
   tick(nowMs: number): void;
-  /** Once, whoever ended it. */
+  /** Called once, whichever end closed it. */
   ended(code: number, reason: string): void;
 }
 
-/** Unsent bytes with which no bodies are sent until they are gone. */
+/** With this many unsent bytes, no bodies are sent until they are gone. */
 const maxUnsentBytes = 512 * 1024;
 /**
- * Unsent bytes with which the other end counts as not reading at all: what must be sent in spite of the above has its
- * bounds, too.
+ * With this many unsent bytes, the other end counts as not reading at all. Messages that are sent in spite of the above
+ * limit need a limit too.
  */
 const farTooMuchUnsentBytes = 8 * 1024 * 1024;
 const ticksPerHeartbeat = 5;
 const empty = new Uint8Array(0);
-/** The head before each payload; the link copies it. */
+/** The head before each payload. The link copies it. */
 const head = Buffer.alloc(headBytes);
 
 export class TunnelConnection implements MessageLinkListener {
@@ -38,7 +38,7 @@ export class TunnelConnection implements MessageLinkListener {
   #lastTickMs: number;
   #lastHeardMs: number;
   #lastPingMs: number;
-  /** Whether heartbeats are sent, and missed. */
+  /** Whether heartbeats are sent and expected. */
   #beating = false;
   #pings = 0;
   #roundTripMs: number | undefined;
@@ -64,7 +64,7 @@ export class TunnelConnection implements MessageLinkListener {
     return this.#isOver;
   }
 
-  /** Whether bodies have to wait until `drained`. */
+  /** Whether bodies must wait until `drained`. */
   get behind(): boolean {
     return this.#link.unsentBytes > maxUnsentBytes;
   }
@@ -73,13 +73,13 @@ export class TunnelConnection implements MessageLinkListener {
     return this.#roundTripMs;
   }
 
-  /** Lets `user` work with what comes from here on; heartbeats are exchanged. */
+  /** From now on `user` receives the messages, and heartbeats are exchanged. */
   established(user: TunnelUser): void {
     this.#user = user;
     this.#beating = true;
   }
 
-  /** The payload may change afterwards. */
+  /** The payload may change after the call. */
   send(type: number, stream: number, payload: Uint8Array = empty): void {
     if (this.#isOver) return;
     head[0] = type;
@@ -91,7 +91,7 @@ export class TunnelConnection implements MessageLinkListener {
     this.send(type, stream, Buffer.from(payload));
   }
 
-  /** Tells the other end why, and its own user at once. Harmless when closed. */
+  /** Tells the other end the reason, and its own user immediately. Harmless on a closed connection. */
   close(code: number, reason: string): void {
     if (this.#isOver) return;
     this.#link.close(code, reason);
@@ -123,7 +123,7 @@ export class TunnelConnection implements MessageLinkListener {
       return;
     }
     if (stream !== 0 || payload.length > maxPingBytes) throw new ProtocolError("a heartbeat is malformed");
-    // An end that floods us with pings and does not read gets no answers that pile up here.
+    // An end that floods us with pings without reading gets no answers, which would pile up here.
     if (type === messageTypes.ping && !this.behind) this.send(messageTypes.pong, 0, payload);
     else if (type === messageTypes.pong) this.#heardPong(payload);
   }
@@ -137,7 +137,7 @@ export class TunnelConnection implements MessageLinkListener {
   #tick(): void {
     const nowMs = exactMs();
     const { heartbeatMs, silenceMs } = this.#limits;
-    // A process that stood still must not take its own silence for the other's.
+    // A process that was stopped must not take its own silence for the other's.
     if (nowMs - this.#lastTickMs > 2 * this.#tickMs + heartbeatMs) {
       this.#lastHeardMs = Math.max(this.#lastHeardMs, nowMs - silenceMs + heartbeatMs);
     }
