@@ -1,4 +1,5 @@
-// Hands requests over to the primary: it answers them over a private Unix socket, and clients cannot tell that from the worker's own answer.
+// Hands requests over to the primary, which answers them over a private Unix socket. Clients cannot tell its answers
+// from the worker's.
 import type { ByteSpan } from "../base/bytes/byte-span.ts";
 import { Http1Client } from "../http1/client/client.ts";
 import type { PassableRequest, Reply } from "../http1/message.ts";
@@ -7,9 +8,12 @@ import { HandedRequest, type UnreachableAnswer } from "./handed-request.ts";
 export interface HandOverOptions {
   /** Where the primary listens (`UnixPlace`). */
   socketPath: string;
-  /** Requests and upgraded connections with the primary at once; as many again wait for one of these to end. */
+  /**
+   * The most requests and upgraded connections with the primary at once. The same number may wait for one of them to
+   * end.
+   */
   maxConnections: number;
-  /** The answer where the primary cannot be reached, or is gone before it answered; it tells when to try again. */
+  /** The answer if the primary cannot be reached, or went before it answered. It says when to retry. */
   unreachable(request: PassableRequest): UnreachableAnswer;
 }
 
@@ -27,19 +31,19 @@ export class HandOver {
   }
 
   /**
-   * Has the primary answer `request` by `reply`, of which nothing was sent yet. `body`: the whole body without its content
-   * coding, if the worker has read it. Never throws.
+   * Lets the primary answer `request` through `reply`, of which nothing was sent yet. `body` is the whole body without
+   * its content coding, if the worker has read it. Never throws.
    */
   pass(request: PassableRequest, reply: Reply, body?: ByteSpan): void {
     new HandedRequest(this.#client, request, reply, body, this.#options.unreachable).send();
   }
 
-  /** Connections to the primary, those that are kept for the next request included. */
+  /** Connections to the primary, including those kept for the next request. */
   get connections(): number {
     return this.#client.counts.connections;
   }
 
-  /** Breaks off what is under way. */
+  /** Breaks off what is running. */
   close(): void {
     this.#client.close();
   }

@@ -1,4 +1,5 @@
-// One request that is handed over: sent on as it came, its answer brought back as it comes, broken off on one side where it is on the other.
+// One request that is handed over: sent on as it came, its answer returned as it arrives, and broken off on one side if
+// it is on the other.
 import type { BodySink, BodySource } from "../base/bytes/body-source.ts";
 import { bufferedBytes } from "../base/bytes/buffered-bytes.ts";
 import { ByteSpan } from "../base/bytes/byte-span.ts";
@@ -17,7 +18,7 @@ import type { AnswerFields, HeaderLines, PassableRequest, Reply } from "../http1
 import { peerLine } from "../http1/peer-line.ts";
 import { spliced } from "./spliced-connection.ts";
 
-/** Fields that describe the body as the client sent it. A body that the worker read is whole and unpacked. */
+/** Fields that describe the body as the client sent it. A body that the worker read is complete and decoded. */
 const sentBodyFields: ReadonlySet<string> = new Set([
   ...["content-length", "transfer-encoding", "expect"],
   ...["content-encoding", "content-digest", "content-md5"],
@@ -25,8 +26,8 @@ const sentBodyFields: ReadonlySet<string> = new Set([
 const none: ReadonlySet<string> = new Set();
 
 /**
- * Connections are refused as well where the primary has been busy for so long that some hundreds wait for it: it is gone
- * only when it refuses them for this long.
+ * A primary that was too busy to accept some hundreds of connections also refuses them. It is gone only if it refuses
+ * for this long.
  */
 const reachableWithinMs = 1_000;
 const againMs = 20;
@@ -47,12 +48,12 @@ export class HandedRequest implements BodySink, PassedParts, CancelListener {
   readonly #unreachable: Unreachable;
   readonly #startedMs = exactMs();
   #response: PassedResponse | undefined;
-  /** Bytes of the answer's body, where that is told and was not begun to be sent. */
+  /** The length of the answer's body if it is known and nothing was sent yet. */
   #length = 0;
   #fields: AnswerFields = {};
   #stream: ClientStream | undefined;
 
-  /** `body`: the whole body without its content coding, if the worker has read it. */
+  /** `body` is the whole body without its content coding, if the worker has read it. */
   constructor(
     client: Http1Client,
     request: PassableRequest,
@@ -65,7 +66,7 @@ export class HandedRequest implements BodySink, PassedParts, CancelListener {
     this.#reply = reply;
     this.#body = body;
     this.#unreachable = unreachable;
-    // What is here of an answer is bounded by what is read ahead of its client; whose it is only the primary knows.
+    // The held part of an answer is limited by what is read ahead of its client. Only the primary knows whose it is.
     request.memoryAccount = bufferedBytes.bounded;
   }
 
@@ -135,14 +136,14 @@ export class HandedRequest implements BodySink, PassedParts, CancelListener {
     else this.#stream?.end();
   }
 
-  /** In the middle of the answer. */
+  /** Within the answer. */
   fail(): void {
     this.#request.left.off(this);
     if (this.#reply.begun) this.#stream?.abort();
     else this.#refuse();
   }
 
-  /** The client has left in the middle of the answer. */
+  /** The client has left within the answer. */
   cancelled(): void {
     this.#response?.body.cancel();
   }
@@ -164,7 +165,7 @@ export class HandedRequest implements BodySink, PassedParts, CancelListener {
     try {
       spliced(this.#reply.upgrade(this.#fields), response);
     } catch {
-      // The client has left, or speaks HTTP/1.0 and so cannot mean it.
+      // The client has left, or speaks HTTP/1.0 and cannot upgrade.
       response.body.cancel();
       this.#refuse();
     }

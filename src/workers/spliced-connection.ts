@@ -1,4 +1,5 @@
-// A connection that the primary switched to another protocol: bytes both ways between the client and it, until either ends.
+// A connection that the primary switched to another protocol: bytes in both directions between the client and the
+// primary, until either ends.
 import type { BodySink, BodySource } from "../base/bytes/body-source.ts";
 import { ByteSpan } from "../base/bytes/byte-span.ts";
 import type { ByteChannelListener, PausableChannel } from "../http1/byte-channel.ts";
@@ -11,7 +12,7 @@ export function spliced(channel: PausableChannel, response: PassedResponse): voi
   response.body.flow(spliced.toClient);
 }
 
-/** The source of what the client says. */
+/** The source of the client's bytes. */
 class SplicedConnection implements BodySource, ByteChannelListener {
   readonly toClient: BodySink;
   readonly #channel: PausableChannel;

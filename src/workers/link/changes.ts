@@ -1,10 +1,11 @@
-// How often something changed that no worker may serve without, in memory that all processes see: one that is busy, and has read no message for a while, knows that it has to.
+// Counts changes that no worker may ignore, in memory shared by all processes: a busy worker that has read no message
+// for a while still sees them.
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 const bytes = 4;
 
-/** The primary process's. */
+/** The primary process's side. */
 export class Changes {
   readonly #count: Int32Array;
 
@@ -18,30 +19,30 @@ export class Changes {
     return Atomics.load(this.#count, 0);
   }
 
-  /** From here on whoever has not heard of it hands over what comes. */
+  /** From now on a worker that has not handled it hands requests over. */
   raise(): void {
     Atomics.add(this.#count, 0, 1);
   }
 }
 
-/** What a worker knows of them. */
+/** The changes that a worker has handled. */
 export class SeenChanges {
   readonly #count: Int32Array;
   #seen: number;
 
-  /** `seen`: those before it was told the first time. */
+  /** `seen` counts those before its first message. */
   constructor(directory: string, seen: number) {
     this.#count = mapped(directory);
     this.#seen = seen;
   }
 
-  /** It has done what one of them asks for. */
+  /** It has handled one of them. */
   saw(): void {
-    // It turns over where the count in memory does.
+    // Overflows where the count in memory does.
     this.#seen = (this.#seen + 1) | 0;
   }
 
-  /** Whether there is one that it has not done: then nothing may be believed of what it knows. */
+  /** Whether one is not handled: then the worker must not rely on anything it knows. */
   get isBehind(): boolean {
     return Atomics.load(this.#count, 0) !== this.#seen;
   }

@@ -1,27 +1,27 @@
-// The messages that each request has: numbers in fixed places, which neither end has to write as text and read again.
+// The messages of every request: numbers in fixed places, which neither end has to write as text and parse.
 import type { LimitSet, LimitState, LimitStatus, Reservation } from "../../domain/limits/limits.ts";
 import type { FrameLink, Words } from "./frame-link.ts";
 import type { GrantText } from "./messages.ts";
 
-/** An admission is asked for, as `admit` of `ToPrimary`. */
+/** A question for an admission, like `admit` of `ToPrimary`. */
 export const admitKind = 1;
-/** It is granted. */
+/** The admission is granted. */
 export const grantKind = 2;
-/** More is set aside for a lease: the lease, tokens, nano-USD. */
+/** Reserves more for a lease: the lease, tokens, nano-USD. */
 export const extendKind = 3;
-/** What a lease has used: the same. */
+/** What a lease has used, in the same form. */
 export const settleKind = 4;
 
-/** An end that puts messages. */
+/** An end that sends messages. */
 export type Figures = Pick<FrameLink, "begin" | "words">;
 
-/** Ids of requests have this length, and are ASCII. */
+/** Request ids have this length, in ASCII. */
 const idBytes = 40;
 const wordBytes = 8;
 const admitNumbers = 6;
 const grantNumbers = 8;
 
-/** Whether an admission can be asked for in numbers: with quotas of windows it depends on a model's name and on tags. */
+/** Whether an admission can be asked for in numbers: with window quotas it depends on a model's name and on tags. */
 export function isPlain({ windows }: LimitSet, { requestId, stop }: Reservation): boolean {
   return windows === undefined && stop === undefined && requestId?.length === idBytes;
 }
@@ -70,7 +70,7 @@ export function grantAt({ numbers }: Words, at: number): GrantText {
   ];
 }
 
-/** `kind`: of those that are about a lease. */
+/** `kind` is one of those about a lease. */
 export function putUse(link: Figures, kind: number, lease: number, tokens: number, nanoUsd: number): void {
   const at = link.begin(kind, 3);
   const { numbers } = link.words;
@@ -79,7 +79,7 @@ export function putUse(link: Figures, kind: number, lease: number, tokens: numbe
   numbers[at + 2] = nanoUsd;
 }
 
-/** NaN: there is no limit. */
+/** NaN means no limit. */
 function putState(numbers: Float64Array, at: number, state: LimitState | undefined): void {
   numbers[at] = state?.limit ?? Number.NaN;
   numbers[at + 1] = state?.remaining ?? 0;

@@ -1,57 +1,58 @@
-// Messages between two processes of one server over a Unix socket: those of one turn of the event loop leave in one write.
+// Messages between two processes of one server over a Unix socket. Those of one turn of the event loop leave in one
+// write.
 import { sendAtTurnEnd } from "../../base/turn-end.ts";
 
-/** The name of a message, then its values: what JSON can say. */
+/** The name of a message, then its values, in JSON. */
 export type Message = readonly [name: string, ...values: unknown[]];
 
 /** The part of Bun's socket that a link needs. */
 export interface LinkSocket {
-  /** Gives how many bytes were taken. */
+  /** Returns how many bytes were accepted. */
   write(bytes: Uint8Array, byteOffset: number, byteLength: number): number;
   end(): void;
   terminate(): void;
 }
 
 export interface LinkListener {
-  /** Called in the order in which the other end sent them, as is `figures`. What either throws ends the link. */
+  /** Called in the order in which the other end sent them, as is `figures`. An exception in either ends the link. */
   received(message: Message): void;
-  /** A message without text: its numbers are in `words` from `at` on, until this returns. `kind`: as it was sent. */
+  /** A message without text: its numbers are in `words` from `at` on, until this returns. `kind` is as sent. */
   figures(kind: number, words: Words, at: number): void;
-  /** Called once; nothing is received behind it. `fault`: why this end gave the other one up. */
+  /** Called once, as the last event. `fault` says why this end gave up the other one. */
   closed(fault: string | undefined): void;
 }
 
-/** Numbers that lie in memory as they are sent, and the same as bytes, eight of each. */
+/** Numbers in memory as they are sent, and the same as bytes, eight for each. */
 export interface Words {
   readonly numbers: Float64Array;
   readonly bytes: Buffer;
 }
 
-/** The kind of a message that is JSON; the others are for those to name who send them. */
+/** The kind of a JSON message. Senders name the other kinds. */
 const text = 0;
 const wordBytes = 8;
-/** How many bytes follow, then the kind, 32 bits each. The next message begins at a whole word. */
+/** The number of following bytes, then the kind, 32 bits each. The next message begins at a whole word. */
 const headBytes = wordBytes;
-/** What one message may have: far above what any has. */
+/** The most bytes of one message, far above any real one. */
 const maxMessageLength = 64 * 1024 * 1024;
-/** An end that does not take so much is stuck. */
+/** An end that leaves this much unread is stuck. */
 const maxUnsent = 128 * 1024 * 1024;
 const defaultBytes = 64 * 1024;
 
-/** Grows with what is put into it, and is as small as before once that is gone. */
+/** Grows with its content, and shrinks again once that is gone. */
 class Space implements Words {
   numbers = new Float64Array(0);
   bytes = Buffer.alloc(0);
   heads = new Uint32Array(0);
   filled = 0;
 
-  /** Makes room for so many bytes behind those that it has. */
+  /** Makes room for this many bytes after the present ones. */
   need(more: number): void {
     if (this.filled + more <= this.bytes.length) return;
     this.#take(Math.max(defaultBytes, 2 ** Math.ceil(Math.log2(this.filled + more))));
   }
 
-  /** Forgets all up to `at`. */
+  /** Forgets everything up to `at`. */
   forget(at: number): void {
     if (at === 0) return;
     if (at < this.filled) this.bytes.copyWithin(0, at, this.filled);
@@ -75,7 +76,7 @@ export class FrameLink {
   readonly #outgoing = new Space();
   readonly #incoming = new Space();
   readonly #flush = () => this.#send();
-  /** What the kernel has not taken. */
+  /** What the kernel has not accepted. */
   #unsent: Buffer[] = [];
   #unsentBytes = 0;
   #isDue = false;
@@ -86,7 +87,7 @@ export class FrameLink {
     this.#listener = listener;
   }
 
-  /** It leaves with all others of this turn. Nothing is sent over a link that was closed. */
+  /** Leaves together with all others of this turn. A closed link sends nothing. */
   send(...message: Message): void {
     const json = JSON.stringify(message);
     const length = Buffer.byteLength(json);
@@ -95,8 +96,8 @@ export class FrameLink {
   }
 
   /**
-   * Begins a message of so many numbers and gives the place of the first: they are to be put into `words` there before
-   * anything else is sent. `kind`: above 0.
+   * Begins a message of this many numbers and returns the place of the first. Write them into `words` there before
+   * anything else is sent. `kind` must be above 0.
    */
   begin(kind: number, numbers: number): number {
     return this.#begin(kind, numbers * wordBytes);
@@ -106,7 +107,7 @@ export class FrameLink {
     return this.#outgoing;
   }
 
-  /** Bytes came. They are Bun's, and used again by the next call. */
+  /** Bytes arrived. Bun owns them and reuses them in the next call. */
   data(bytes: Uint8Array): void {
     if (this.#isClosed) return;
     const incoming = this.#incoming;
@@ -116,7 +117,7 @@ export class FrameLink {
     incoming.forget(this.#take(incoming));
   }
 
-  /** The kernel takes more. */
+  /** The kernel accepts more. */
   drain(): void {
     while (this.#unsent.length > 0) {
       const [first] = this.#unsent as [Buffer];
@@ -135,17 +136,17 @@ export class FrameLink {
     this.#close(undefined);
   }
 
-  /** Sends what there is, and ends it. */
+  /** Sends the rest, and ends the link. */
   end(): void {
     this.#send();
     this.#isClosed = true;
     this.#socket.end();
   }
 
-  /** Gives the place of its first word. */
+  /** Returns the place of its first word. */
   #begin(kind: number, length: number): number {
     const space = this.#outgoing;
-    // What is said over a closed link is written over by what is said next.
+    // Messages over a closed link are overwritten by later ones.
     if (this.#isClosed) space.filled = 0;
     space.need(headBytes + whole(length));
     const at = space.filled;
@@ -159,7 +160,7 @@ export class FrameLink {
     return (at + headBytes) / wordBytes;
   }
 
-  /** Tells all messages that are whole; gives where the rest begins. */
+  /** Delivers all complete messages. Returns where the rest begins. */
   #take(space: Space): number {
     let at = 0;
     while (space.filled - at >= headBytes && !this.#isClosed) {
@@ -212,7 +213,7 @@ export class FrameLink {
   }
 }
 
-/** Bytes of whole words that have room for so many. */
+/** Rounds up to bytes of whole words. */
 function whole(bytes: number): number {
   return (bytes + wordBytes - 1) & -wordBytes;
 }

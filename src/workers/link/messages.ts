@@ -1,4 +1,4 @@
-// What a worker and the primary process say to each other.
+// The messages between a worker and the primary process.
 import { deserialize, serialize } from "bun:jsc";
 import { type ErrorCode, GatewayError, type GatewayErrorOptions } from "../../base/errors.ts";
 import type { Environment } from "../../domain/api-key.ts";
@@ -8,25 +8,28 @@ import type { KeyChain } from "../../domain/principal.ts";
 import type { RefusedRequest } from "../../domain/usage/refused-request.ts";
 import type { TotalsOwner } from "../../domain/usage/usage.ts";
 
-/** Messages of a worker: by their name their values. Whoever asks gives each question a number that none had before. */
+/** Messages of a worker: the values by name. The sender gives each question a new number. */
 export interface ToPrimary {
-  /** The first: which of the workers it is. */
+  /** Sent first: the worker's number. */
   hello: [worker: number];
-  /** It takes requests. */
+  /** The worker accepts requests. */
   listening: [];
   /** Limits that the worker names by a number from now on. */
   limits: [set: number, limits: LimitSet];
-  /** It names these no more. */
+  /** Numbers that the worker uses no more. */
   forget: [sets: readonly number[]];
-  /** Asks for an admission, whose lease has the number of the question. Answered by an `AdmissionText`. Mostly as numbers: `figures.ts`. */
+  /**
+   * Asks for an admission, whose lease has the number of the question. Answered by an `AdmissionText`. Usually sent as
+   * numbers: `figures.ts`.
+   */
   admit: [question: number, set: number, ...reservation: ReservationText];
   /** Asks for a `LimitStatus`. */
   peek: [question: number, set: number];
   /** Asks for more of a stop lease. Answered by a `StopText`. */
   grow: [question: number, lease: number, moreTokens: number, moreNanoUsd: number];
-  /** What requests used that the worker before this one had left on the spool. More may follow. */
+  /** The use of requests that the previous worker had left on the spool. More may follow. */
   recovered: [requests: readonly (readonly [requestId: string, tokens: number, nanoUsd: number])[]];
-  /** How many requests ended since the last time, and how many of them failed by no fault of their clients. */
+  /** How many requests ended since the last message, and how many of them failed through no fault of their clients. */
   outcomes: [
     counts: readonly (readonly [accountId: string, environment: Environment, requests: number, failed: number])[],
     took: readonly string[],
@@ -37,7 +40,7 @@ export interface ToPrimary {
   revision: [question: number];
   /** Asks for the tiers of the database, as the primary process knows them. */
   tiers: [question: number];
-  /** When keys were used last, in Unix seconds. Answered by nothing, once it is written. */
+  /** When keys were last used, in Unix seconds. Answered without a value once it is written. */
   touch: [question: number, uses: readonly (readonly [keyId: string, seconds: number])[]];
   refused: [request: RefusedRequest];
   refusal: [refusal: CountedRefusal];
@@ -45,41 +48,41 @@ export interface ToPrimary {
   answer: [question: number, value: unknown];
 }
 
-/** Messages of the primary process; what a worker is set up with is for those to say who compose both. */
+/** Messages of the primary process. The code that composes both defines a worker's setup. */
 export interface ToWorker {
-  /** The first: all that it needs to serve, packed, and how many `Changes` there were before that. */
+  /** Sent first: all that it needs to serve, packed, and how many `Changes` there were before. */
   setup: [setup: string, changes: number];
-  /** Packed, as is that below. */
+  /** Packed, as is the next one. */
   models: [models: string];
   configure: [config: string];
-  /** A change: nothing is to be believed that was known of credentials and limits until now. */
+  /** A change: earlier knowledge of credentials and limits is no longer valid. */
   drop: [];
-  /** A change, which the message before it said. */
+  /** A change, described by the previous message. */
   changed: [];
-  /** Asks for an answer, nothing, which says that it is alive. */
+  /** Asks for an answer without a value, which shows that it is alive. */
   confirm: [question: number];
-  /** Asks for its figures. */
+  /** Asks for its metrics. */
   figures: [question: number];
-  /** Asks that all that was settled be in the database. Answered by whether it is, once it is or cannot be. */
+  /** Asks it to write everything settled to the database. Answered by whether that succeeded. */
   flush: [question: number];
   /**
-   * Asks what an owner settled that is not in the database: `SpanTotals`, or null where that cannot be told. Nothing gets there from then on until `release`
-   * comes, or seconds have passed.
+   * Asks for an owner's settlements that the database lacks: `SpanTotals`, or null if unknown. From then on nothing is
+   * written there until `release` arrives, or seconds have passed.
    */
   hold: [question: number, owner: TotalsOwner];
   release: [question: number];
-  /** Goes on as before, but its connections end with their answers. */
+  /** Continues as before, but its connections end with their answers. */
   leave: [];
   /** Refuses requests from now on, with 503. */
   turnAway: [];
-  /** Takes no more requests; it ends by itself once all are answered, or `drainMs` have passed. */
+  /** Accepts no more requests. Ends by itself once all are answered, or after `drainMs`. */
   stop: [drainMs: number];
   /** Answers a question. */
   answer: [question: number, value: unknown];
   refuse: [question: number, error: ErrorText];
 }
 
-/** A refusal of a limit, to be counted. */
+/** A limit's refusal, to be counted. */
 export type CountedRefusal = Omit<RefusalCount, "start" | "requests" | "lastAt" | "keyId" | "model"> & {
   keyId: string;
   model: string;
@@ -94,7 +97,7 @@ export interface StopText {
   tightest: { id: string; unit: StoppedBy["unit"]; period: StoppedBy["period"] } | undefined;
 }
 
-/** Plain values side by side. */
+/** Plain values in order. */
 export type ReservationText = readonly [
   tokens: number,
   nanoUsd: number,
@@ -106,7 +109,7 @@ export type ReservationText = readonly [
   stop: Reservation["stop"] | null,
 ];
 
-/** Tokens that were set aside, then the state of the tightest limits of requests and of tokens; null where there is none. */
+/** Reserved tokens, then the state of the tightest limits of requests and of tokens; null for no limit. */
 export type GrantText = readonly [
   reservedTokens: number,
   ...requests: readonly [limit: number | null, remaining: number | null, resetMs: number | null],
@@ -177,7 +180,7 @@ function stateOf(limit: number | null, remaining: number | null, resetMs: number
 
 export type ChainText = KeyChain | null;
 
-/** An error as another process is told it. */
+/** An error in the form for another process. */
 export interface ErrorText extends Omit<GatewayErrorOptions, "cause"> {
   code: ErrorCode;
   message: string;
@@ -196,7 +199,7 @@ export function errorOf({ code, message, ...options }: ErrorText): GatewayError 
   return new GatewayError(code, message, options);
 }
 
-/** A value of plain data that JSON has not all of, such as infinity and what is undefined, as text. */
+/** Plain data as text, including what JSON lacks, such as infinity and undefined. */
 export function packed(value: unknown): string {
   return Buffer.from(serialize(value)).toString("base64");
 }

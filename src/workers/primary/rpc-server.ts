@@ -1,4 +1,5 @@
-// Answers one worker from what the primary process alone has, limits and keys, and settles what a worker that died had set aside.
+// Answers one worker about limits and keys, which only the primary process has, and settles what a dead worker had
+// reserved.
 import { whenSettled } from "../../base/deferred.ts";
 import type {
   Admission,
@@ -26,25 +27,25 @@ import {
 export interface RpcServerOptions {
   limits: Pick<LimitStore, "admit" | "peek">;
   keys: Pick<KeyStore, "findChainByDigest" | "credentialRevision" | "touchKeys">;
-  /** Told of a key that was found by its digest under an older secret, with that under the one in use. */
+  /** Gets a key that was found by its digest under an older secret, with its digest under the current one. */
   renewals: { keyFound(key: { id: string; digest: string }, digest: string): void };
-  /** Told of limits that are used for the first time. */
+  /** Gets limits that are used for the first time. */
   limitsSeen(limits: LimitSet): void;
-  /** Takes the place of one open request of their key; throws the refusal where it has none left. */
+  /** Takes the place of one open request of their key, or throws the refusal. */
   enter(limits: LimitSet): { release(): void };
-  /** Told what a request used of its limits, and by which rpcServer. */
+  /** Gets what a request used of its limits, and from which RpcServer. */
   used(rpcServer: RpcServer, request: SettledLease): void;
 }
 
-/** What is said to the worker. */
+/** The answers to the worker. */
 export interface RpcAnswers {
   answer(question: number, value: unknown): void;
   refuse(question: number, error: unknown): void;
-  /** An admission that no quota ends. */
+  /** An admission without a quota that ends it. */
   grant(question: number, reservedTokens: number, status: LimitStatus): void;
 }
 
-/** What a request that was counted under these limits has used. */
+/** What a request counted under these limits has used. */
 export interface SettledLease {
   readonly limits: LimitSet;
   readonly reservation: Pick<Reservation, "model" | "tags">;
@@ -52,7 +53,7 @@ export interface SettledLease {
   readonly nanoUsd: number;
 }
 
-/** One that is asked for, and open from when it is granted. */
+/** A lease from its question, open once granted. */
 class OpenLease {
   readonly limits: LimitSet;
   readonly reservation: Reservation;
@@ -66,10 +67,10 @@ class OpenLease {
   }
 }
 
-/** Leases of a worker that died, by the id of the request. */
+/** Leases of a dead worker, by request id. */
 export type OrphanedLeases = Map<string, OpenLease>;
 
-/** The messages that a rpcServer takes. */
+/** The messages that an RpcServer accepts. */
 export type RpcMessages = Pick<
   ToPrimary,
   "limits" | "forget" | "admit" | "peek" | "grow" | "chain" | "revision" | "touch" | "recovered"
@@ -87,20 +88,20 @@ export class RpcServer implements Handlers {
   readonly #orphans: OrphanedLeases;
   #isClosed = false;
 
-  /** `orphans`: of the worker before it in this place, which are settled by what it had left on the spool. */
+  /** `orphans` belong to the previous worker in this place. Its spool settles them. */
   constructor(options: RpcServerOptions, answers: RpcAnswers, orphans: OrphanedLeases) {
     this.#options = options;
     this.#answers = answers;
     this.#orphans = orphans;
   }
 
-  /** Does what a message says. */
+  /** Handles a message. */
   take(name: keyof RpcMessages, values: readonly unknown[]): void {
     const done = this[name] as (...given: readonly unknown[]) => void;
     done.apply(this, [...values]);
   }
 
-  /** Does what a message of numbers says. */
+  /** Handles a numeric message. */
   figures(kind: number, words: Words, at: number): void {
     const { numbers } = words;
     const [first, second, third] = [numbers[at] as number, numbers[at + 1] as number, numbers[at + 2] as number];
@@ -174,7 +175,7 @@ export class RpcServer implements Handlers {
     }
   }
 
-  /** The worker has told all that there was: what is left of the one before never got to the ledger. */
+  /** The worker has reported everything: other leases of the previous worker never reached the ledger. */
   recoveredAll(): void {
     for (const open of this.#orphans.values()) this.#settle(open, 0, 0);
     this.#orphans.clear();
@@ -200,7 +201,7 @@ export class RpcServer implements Handlers {
     this.#answerWith(question, this.#options.keys.touchKeys(new Map(uses)));
   }
 
-  /** The worker is gone. Gives what it had set aside: what of it was used is on its spool. */
+  /** The worker is gone. Returns what it had reserved, whose use is on its spool. */
   close(): OrphanedLeases {
     this.#isClosed = true;
     for (const open of this.#leases.values()) {
@@ -232,7 +233,7 @@ export class RpcServer implements Handlers {
       this.#answers.answer(question, { status, refusal: errorText(admission.refusal) } satisfies AdmissionText);
       return;
     }
-    // It went while the limits were asked.
+    // The worker ended while the limits were asked.
     if (this.#isClosed) {
       asked.place.release();
       admission.lease.settle(0, 0);

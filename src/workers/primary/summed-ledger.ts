@@ -1,16 +1,17 @@
-// What an owner has used over all processes of this server, at one moment: the database, and what each of them has settled and not written there.
+// An owner's total use over all processes of this server at one moment: the database, and what each process has settled
+// but not written.
 import { isCounted, isQuotaOf } from "../../domain/limits/quota-filter.ts";
 import type { Ledger, SpanTotals, TotalsOwner } from "../../domain/usage/usage.ts";
 import type { SettledLease } from "./rpc-server.ts";
 
 export interface SummedLedgerOptions {
   ledger: Pick<Ledger, "readTotals" | "flush">;
-  /** Whether all that workers settled is in the database: resolves once it is, or it cannot be helped. */
+  /** Writes everything that workers settled to the database. Resolves with whether that succeeded. */
   flush(): Promise<boolean>;
   /**
-   * Asks the workers what they settled that the database does not have; `told` is called as each of them tells it. From then
-   * on it writes nothing there, until `release` is called, which this resolves to once all of them have told. Rejects
-   * where one of them cannot tell in time.
+   * Asks the workers for settlements that the database lacks, and calls `told` for each answer. From then on workers
+   * write nothing there until the returned function is called, which is available once all have answered. Rejects if
+   * one of them cannot answer in time.
    */
   hold(owner: TotalsOwner, told: (worker: object, waiting: SpanTotals) => void): Promise<() => void>;
 }
@@ -18,9 +19,9 @@ export interface SummedLedgerOptions {
 /** An owner whose totals are being read. */
 interface Reading {
   readonly owner: TotalsOwner;
-  /** Those that have told, as their later settlements are told one by one. */
+  /** Workers that have answered, whose later settlements are reported one by one. */
   readonly told: Set<object>;
-  /** All that workers settled and the database does not have. */
+  /** All settlements of workers that the database lacks. */
   readonly waiting: SpanTotals;
 }
 
@@ -32,7 +33,7 @@ export class SummedLedger implements Pick<Ledger, "readTotals" | "flush"> {
     this.#options = options;
   }
 
-  /** Rejects where one of the processes could not write all that it has settled. */
+  /** Rejects if a process could not write all that it has settled. */
   async flush(): Promise<void> {
     const [areWritten] = await Promise.all([this.#options.flush(), this.#options.ledger.flush()]);
     if (!areWritten) throw new Error("What a worker has settled is not in the database.");
@@ -58,7 +59,7 @@ export class SummedLedger implements Pick<Ledger, "readTotals" | "flush"> {
     }
   }
 
-  /** A request of a worker was settled in the limits: where its owner is being read, it is not among what that worker told. */
+  /** A worker's request was settled in the limits. If its owner is being read, the worker's answer lacks it. */
   settled(worker: object, { limits, reservation, tokens, nanoUsd }: SettledLease): void {
     for (const { owner, told, waiting } of this.#readings) {
       if (!told.has(worker)) continue;

@@ -1,4 +1,5 @@
-// The worker processes of a server: started, spoken with over one socket, replaced when they die, ended in order.
+// The worker processes of a server: starts them, talks to them over one socket, replaces dead ones and ends them
+// cleanly.
 import { chmodSync } from "node:fs";
 import { join } from "node:path";
 import { exactMs } from "../../base/clock.ts";
@@ -19,42 +20,42 @@ import {
 
 export interface WorkerProcessesOptions {
   count: number;
-  /** Starts a worker; the path of the socket and its number follow. */
+  /** Starts a worker. The path of the socket and the worker's number are appended. */
   command: readonly string[];
-  /** Private, and this process's alone: the socket is in it. */
+  /** Contains the socket. Only this process may use it. */
   directory: string;
   rpcServer: RpcServerOptions;
-  /** Tiers of the database, as they are known: whoever forgets must not have to wait for it. */
+  /** Tiers of the database, as known: a worker that drops its own must not have to wait for it. */
   tiers(): unknown;
-  /** Notes what a worker refused. */
+  /** Records what a worker refused. */
   refused(request: ToPrimary["refused"][0]): void;
   refusal(counted: ToPrimary["refusal"][0]): void;
   /** `took`: names of the upstreams that took a request. */
   outcomes(...told: ToPrimary["outcomes"]): void;
-  /** All that a worker needs to serve; plain data, as is what is told later. */
+  /** Everything that a worker needs to serve, as plain data, like all later messages. */
   setup(number: number): unknown;
-  /** The models that workers serve by themselves, as they are now. */
+  /** The models that workers currently serve by themselves. */
   models(): unknown;
   log: Log;
-  /** Takes whole lines of their logs; done with the bytes when it returns. */
+  /** Passes on complete lines of their logs. Does not use the bytes after it returns. */
   passLines(lines: Uint8Array): void;
 }
 
 const firstRestartMs = 200;
 const maxRestartMs = 30_000;
-/** A worker that ran this long before it died starts the back-off anew. */
+/** If a worker ran this long before it died, the back-off starts again. */
 const stableMs = 60_000;
-/** A start that takes longer hangs. */
+/** A longer start hangs. */
 const startMs = 20_000;
-/** One that says nothing for so long hangs: the kernel goes on to give it connections, and nobody would answer them. */
+/** A worker that is silent this long hangs: the kernel still gives it connections, which nobody would answer. */
 const hangMs = 5_000;
 const pollEveryMs = 2_000;
 const figuresMs = 1_000;
 const flushMs = 5_000;
-/** A worker that told goes on to write a little later than this, also where nobody releases it. */
+/** A worker that answered writes again a little later than this even if it is not released. */
 const holdMs = 4_000;
 const lookAgainMs = 20;
-/** A worker that stops ends by itself; one that does not is killed so long after its time. */
+/** A stopping worker ends by itself. It is killed this long after its time. */
 const graceMs = 6_000;
 
 type Socket = Bun.Socket<Connected | undefined>;
@@ -68,14 +69,14 @@ interface Connected {
 interface Worker {
   readonly number: number;
   process: Bun.Subprocess | undefined;
-  /** Resolves once all that it logged was passed on. */
+  /** Resolves once its whole log was passed on. */
   output: Promise<void> | undefined;
   startedMs: number;
   deaths: number;
   restart: ReturnType<typeof setTimeout> | undefined;
   link: FrameLink | undefined;
   rpcServer: RpcServer | undefined;
-  /** What the process before had set aside, until it is known what of it was used. */
+  /** The reservations of the previous process, until their use is known. */
   orphans: OrphanedLeases;
   isListening: boolean;
   readonly questions: Map<number, (value: unknown) => void>;
@@ -94,7 +95,7 @@ export class WorkerProcesses {
   #stopped: Promise<void> | undefined;
   #questions = 0;
   #models = "";
-  /** What was changed of the configuration since the start: a worker that is started later is told as well. */
+  /** The changes of the configuration since the start, which later workers get too. */
   #configured: string | undefined;
 
   constructor(options: WorkerProcessesOptions) {
@@ -107,7 +108,7 @@ export class WorkerProcesses {
     }));
   }
 
-  /** Resolves once all of them take requests. Rejects with a StartError where one cannot. */
+  /** Resolves once all accept requests. Rejects with a StartError if one cannot. */
   async start(): Promise<void> {
     this.#listener = Bun.listen<Connected | undefined>({
       unix: this.#socketPath,
@@ -131,18 +132,18 @@ export class WorkerProcesses {
     }
   }
 
-  /** Process ids of those that run, for tests that kill them. */
+  /** Process ids of running workers, for tests that kill them. */
   get pids(): number[] {
     return this.#workers.flatMap(({ process }) => (process && process.exitCode === null ? [process.pid] : []));
   }
 
-  /** Nothing that was known of credentials and limits is believed by any of them from here on. */
+  /** From now on no worker relies on what it knew of credentials and limits. */
   drop(): void {
     this.#changes.raise();
     for (const worker of this.#live()) this.#tell(worker, "drop");
   }
 
-  /** Tells them which models they serve, where those are others than before. */
+  /** Tells them which models they serve, if that has changed. */
   modelsChanged(): void {
     const text = packed(this.#options.models());
     if (text === this.#models) return;
@@ -150,24 +151,24 @@ export class WorkerProcesses {
     this.#change("models", text);
   }
 
-  /** What they know of keys holds on, also while the database is away. */
+  /** What they know of keys stays valid, even while the database is unreachable. */
   configure(config: unknown): void {
     const text = packed(config);
     this.#configured = text;
     this.#change("configure", text);
   }
 
-  /** None of them serves by what was before from here on. */
+  /** From now on no worker uses the earlier state. */
   #change(name: "models" | "configure", packedText: string): void {
     this.#changes.raise();
     for (const worker of this.#live()) {
       this.#tell(worker, name, packedText);
-      // Links keep the order: whoever reads this has the other.
+      // Links keep the order, so a worker that reads this has the other message.
       this.#tell(worker, "changed");
     }
   }
 
-  /** The figures of each that runs, by its process id; undefined where it does not tell them within a second. */
+  /** The metrics of each running worker by process id. Undefined if it does not send them within a second. */
   async figures(): Promise<Map<number, string | undefined>> {
     const asked = this.#live().map(async (worker): Promise<[number, string | undefined]> => {
       const pid = worker.process?.pid ?? 0;
@@ -177,10 +178,10 @@ export class WorkerProcesses {
     return new Map(await Promise.all(asked));
   }
 
-  /** Whether all that they settled is in the database: resolves once it is, or it cannot be helped. */
+  /** Writes everything that workers settled to the database. Resolves with whether that succeeded. */
   async flush(): Promise<boolean> {
     const asked = this.#workers.map(async (worker) => {
-      // The next one in the place of one that died brings what that has left there before it listens.
+      // The successor of a dead worker writes what that one left before it listens.
       if (!worker.link || !worker.isListening) return false;
       return (await this.#ask(worker, "flush", { withinMs: flushMs })) === true;
     });
@@ -202,7 +203,7 @@ export class WorkerProcesses {
     }
   }
 
-  /** A worker that died has a part of it on its spool: the next one in its place brings that into the database before it listens. */
+  /** A dead worker has part of it on its spool, which its successor writes to the database before it listens. */
   async #holdOf(
     worker: Worker,
     owner: TotalsOwner,
@@ -236,7 +237,7 @@ export class WorkerProcesses {
     for (const worker of this.#live()) this.#tell(worker, "turnAway");
   }
 
-  /** Resolves once all of them have ended; only the first call counts. */
+  /** Resolves once all have ended. Only the first call counts. */
   stop(drainMs: number): Promise<void> {
     this.#stopped ??= this.#stop(drainMs);
     return this.#stopped;
@@ -248,10 +249,10 @@ export class WorkerProcesses {
     for (const worker of this.#workers) {
       clearTimeout(worker.restart);
       if (worker.link) this.#tell(worker, "stop", drainMs);
-      // It has just been started, and serves nothing yet.
+      // Just started, so it serves nothing yet.
       else worker.process?.kill("SIGKILL");
     }
-    // Its last lines may come behind its end.
+    // Its last lines may arrive after its end.
     const ended = Promise.all(this.#workers.map(({ process, output }) => Promise.all([process?.exited, output])));
     await Promise.race([ended, Bun.sleep(drainMs + graceMs)]);
     for (const worker of this.#workers) worker.process?.kill("SIGKILL");
@@ -280,7 +281,7 @@ export class WorkerProcesses {
     worker.process = Bun.spawn([...this.#options.command, this.#socketPath, String(worker.number)], {
       // Its end tells the worker that this process is gone.
       stdin: "pipe",
-      // One process alone writes the log: the lines of several would be torn.
+      // Only one process writes the log, since the lines of several would be mixed.
       stdout: "pipe",
       stderr: "inherit",
       onExit: (_process, code, signal) => this.#exited(worker, code, signal),
@@ -334,7 +335,7 @@ export class WorkerProcesses {
     else worker.rpcServer?.take(name as keyof RpcMessages, values);
   }
 
-  /** What is not the rpcServer's. */
+  /** Messages that the RpcServer does not handle. */
   readonly #handlers: Readonly<Partial<Record<keyof ToPrimary, (worker: Worker, values: readonly unknown[]) => void>>> =
     {
       listening: (worker) => this.#listens(worker),
@@ -384,7 +385,10 @@ export class WorkerProcesses {
     link?.send(name, ...values);
   }
 
-  /** The answer, which `heard` is told at once; undefined where the worker went meanwhile, and "silent" where none came in time. */
+  /**
+   * The answer, which `heard` also gets immediately. Undefined if the worker went meanwhile, "silent" if no answer came
+   * in time.
+   */
   #ask<Name extends "confirm" | "figures" | "flush" | "hold">(
     worker: Worker,
     name: Name,
@@ -409,7 +413,7 @@ export class WorkerProcesses {
 
 const lineFeed = 0x0a;
 
-/** Gives the lines that end in what has come; a line without an end is given with the end of all. */
+/** Passes on complete lines. A last line without an end is passed on at the end. */
 async function passLines(output: ReadableStream<Uint8Array>, pass: (lines: Uint8Array) => void): Promise<void> {
   let rest: Uint8Array = new Uint8Array();
   for await (const bytes of output) {

@@ -1,4 +1,5 @@
-// Counts how requests end by account, and which upstreams took some: the primary process is told, which watches for too many that fail.
+// Counts how requests end by account, and which upstreams accepted some, for the primary process, which watches for too
+// many failures.
 import type { Environment } from "../../domain/api-key.ts";
 import type { HttpEnd, InferenceCourse, Observer, RefusedInference } from "../../domain/usage/observer.ts";
 import type { UsageBegin, UsageEnd } from "../../domain/usage/usage.ts";
@@ -13,17 +14,17 @@ interface Count {
   failed: number;
 }
 
-/** Stands before another observer, which it tells all that it hears. */
+/** Wraps another observer, which gets every event. */
 export class OutcomeCounts implements Observer {
   readonly #next: Observer;
   readonly #link: PrimaryLink;
   readonly #isFailure: (end: UsageEnd) => boolean;
   #counts = new Map<string, Count>();
-  /** Names of upstreams that took a request since it was last told. */
+  /** Names of upstreams that accepted a request since the last report. */
   #took = new Set<string>();
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** `isFailure`: whether it ended so by no fault of its client. */
+  /** `isFailure`: whether the request failed through no fault of its client. */
   constructor(next: Observer, link: PrimaryLink, isFailure: (end: UsageEnd) => boolean) {
     this.#next = next;
     this.#link = link;

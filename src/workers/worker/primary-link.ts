@@ -1,11 +1,11 @@
-// A worker's way to the primary process: tells it things, and asks it questions.
+// A worker's link to the primary process, for messages and questions.
 import { Deferred } from "../../base/deferred.ts";
 import type { Reservation } from "../../domain/limits/limits.ts";
 import { type Figures, grantAt, grantKind, putAdmit, putUse } from "../link/figures.ts";
 import type { FrameLink, Words } from "../link/frame-link.ts";
 import { type AdmissionText, type ErrorText, errorOf, type ToPrimary } from "../link/messages.ts";
 
-/** Messages that are answered, and begin with the number of the question. */
+/** Messages with an answer. They begin with the number of the question. */
 type Question = "admit" | "peek" | "grow" | "chain" | "revision" | "tiers" | "touch";
 
 type Asked<Name extends Question> = ToPrimary[Name] extends [question: number, ...infer Values] ? Values : never;
@@ -23,12 +23,12 @@ export class PrimaryLink {
     this.#link.send(name, ...values);
   }
 
-  /** The number of the question that `ask` puts next. */
+  /** The number of the next question in `ask`. */
   get next(): number {
     return this.#last + 1;
   }
 
-  /** Rejects with what the primary process refuses it with. Nothing settles once that is gone: then the worker ends. */
+  /** Rejects with the primary process's refusal. Nothing settles once the primary is gone: the worker then ends. */
   ask<Answer, Name extends Question = Question>(name: Name, ...values: Asked<Name>): Deferred<Answer> {
     const number = ++this.#last;
     const answer = new Deferred<Answer>();
@@ -37,7 +37,7 @@ export class PrimaryLink {
     return answer;
   }
 
-  /** Asks for an admission in numbers, as far as `isPlain` allows. */
+  /** Asks for an admission in numbers, if `isPlain` allows. */
   admit(set: number, reservation: Reservation): Deferred<AdmissionText> {
     const number = ++this.#last;
     const answer = new Deferred<AdmissionText>();
@@ -46,7 +46,7 @@ export class PrimaryLink {
     return answer;
   }
 
-  /** `kind`: of those that tell of a lease. */
+  /** `kind` is one of those about a lease. */
   use(kind: number, lease: number, tokens: number, nanoUsd: number): void {
     putUse(this.#link, kind, lease, tokens, nanoUsd);
   }

@@ -1,4 +1,4 @@
-// Limits that the primary process decides about: one decision there over those of all workers.
+// Limits that the primary process decides: one decision there for all workers.
 import type {
   Admission,
   CountedPlace,
@@ -23,7 +23,10 @@ import {
 } from "../link/messages.ts";
 import type { PrimaryLink } from "./primary-link.ts";
 
-/** The number by which a set is named to the primary process; kept in the set itself, and in those that are made of the same. */
+/**
+ * A set of limits that the primary process knows by number. The number is stored in the set, and in other sets made of
+ * the same limits.
+ */
 class NamedSet implements CountedPlace {
   readonly lasts = true;
   readonly of: RemoteLimits;
@@ -38,7 +41,7 @@ class NamedSet implements CountedPlace {
 export class RemoteLimits implements Pick<LimitStore, "admit" | "peek"> {
   readonly #link: PrimaryLink;
   #named = 0;
-  /** Numbers of sets that nobody has any more. */
+  /** Numbers of sets that are no longer in use. */
   #gone: number[] = [];
   readonly #sets = new FinalizationRegistry<number>((number) => this.#forget(number));
 
@@ -52,7 +55,7 @@ export class RemoteLimits implements Pick<LimitStore, "admit" | "peek"> {
     const asked = isPlain(limits, reservation)
       ? this.#link.admit(set, reservation)
       : this.#link.ask<AdmissionText>("admit", set, ...reservationText(reservation));
-    // One promise for each request, where an async function that waits for a Later has four.
+    // One promise per request, where an async function that awaits a Deferred has four.
     return new Promise((resolve, reject) =>
       asked.whenSettled((text) => resolve(this.#admissionOf(text, lease, limits)), reject),
     );
@@ -92,7 +95,7 @@ export class RemoteLimits implements Pick<LimitStore, "admit" | "peek"> {
   }
 }
 
-/** The admission and its lease are one object, as there is one for each request. */
+/** The admission and its lease are one object, since every request has one. */
 class RemoteLease implements Lease, Granted {
   readonly reservedTokens: number;
   readonly status: LimitStatus;
