@@ -1,4 +1,4 @@
-// Asks an address what it is: a Headrace, which one and how it does, or something else.
+// Asks an address what it is: a Headrace, which one and in which state, or something else.
 
 export type ServerAnswer =
   | {
@@ -12,10 +12,10 @@ export type ServerAnswer =
 
 const maxTextLength = 4 * 2 ** 20;
 
-/** Whoever lives answers these at once. */
+/** A live server answers these immediately. */
 const answerMs = 3_000;
 
-/** Never rejects but with the reason of `given`. */
+/** Rejects only with the reason of `given`. */
 export async function askedServer(url: string, given: AbortSignal): Promise<ServerAnswer> {
   const signal = AbortSignal.any([given, AbortSignal.timeout(answerMs)]);
   try {
@@ -42,7 +42,7 @@ export async function askedServer(url: string, given: AbortSignal): Promise<Serv
   }
 }
 
-/** Fetches JSON without a credential, and follows no redirect. Rejects as `fetch` does. */
+/** Fetches JSON without a credential, and follows no redirect. Rejects like `fetch`. */
 export async function fetchJson(
   url: string,
   signal: AbortSignal,

@@ -1,4 +1,4 @@
-// Looks at clocks: this machine's against those of others, and against itself.
+// Checks clocks: this machine's against others, and against itself.
 import { maxClockOffsetSeconds } from "../base/clock.ts";
 import type { RedisFacts } from "../storage/redis/redis-facts.ts";
 import type { Database } from "../storage/sql/database.ts";
@@ -29,7 +29,7 @@ export function clockChecks(
     ...(redisUrl === undefined ? [] : [{ name: "clock of Redis", run: ofRedis }]),
     ...upstreams.map(({ server, look }) => ({
       name: `clock of ${server.name}`,
-      // A server that cannot be reached has a check of its own that says so.
+      // Another check reports a server that cannot be reached.
       run: async (signal: AbortSignal) => clockOf(server.name, (await look(signal).catch(() => undefined))?.aheadMs),
     })),
   ];
@@ -47,7 +47,7 @@ function clockOf(whose: string, aheadMs: number | undefined): Finding | undefine
   return size > failureMs ? failure(name, found, remedy) : warning(name, found, remedy);
 }
 
-/** A clock that is being set jumps or runs at another speed than the one that only counts. */
+/** A clock that is being set jumps, or runs at another speed than the monotonic one. */
 async function steadiness(): Promise<Finding> {
   const name = "this machine's clock";
   const before = { wall: Date.now(), monotonic: performance.now() };

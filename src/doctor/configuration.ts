@@ -1,4 +1,5 @@
-// Looks at the configuration: what is wrong with it and where, what is allowed but odd, and whether the running server has another.
+// Checks the configuration: what is wrong and where, what is allowed but odd, and whether the running server has
+// another one.
 import { relative } from "node:path";
 import { type Config, type Problem, renderPlace } from "../config/config.ts";
 import { withoutStop } from "./examine.ts";
@@ -43,12 +44,12 @@ export function count(number: number, what: string): string {
   return `${number} ${what}${number === 1 ? "" : "s"}`;
 }
 
-/** Commands for people have these of their own. */
+/** These are for commands, not for the server. */
 const ofCommands = ["HEADRACE_BASE_URL", "HEADRACE_API_KEY"];
 
 /**
- * Whoever looks at three in the morning sits in another shell than the one that the server was started from. Only names are
- * told, as values may be secret.
+ * At night an operator uses another shell than the one that started the server. Only names are shown, since values may
+ * be secret.
  */
 function variables({ env, server }: Subject): Finding | undefined {
   const own = namesOf(env);

@@ -1,4 +1,4 @@
-// Looks at the Redis or Valkey in which replicas count limits.
+// Checks the Redis or Valkey in which replicas count limits.
 import { formatBytes } from "../engines/llama/byte-size.ts";
 import type { RedisFacts } from "../storage/redis/redis-facts.ts";
 import { reasonOf } from "./examine.ts";

@@ -1,4 +1,4 @@
-// Looks at the data directory: whose it is, who may read it, whether it can be written quickly, and who holds it.
+// Checks the data directory: its owner, its readers, how fast it can be written, and who holds it.
 import { readdirSync, readFileSync, type Stats, statSync } from "node:fs";
 import { open, unlink } from "node:fs/promises";
 import { join, relative } from "node:path";
@@ -44,7 +44,7 @@ function directory(dataDir: string, stats: Stats): Finding {
   return ok("directory", shown);
 }
 
-/** A command that was once run as root leaves what the server cannot open. */
+/** A command that was once run as root leaves files that the server cannot open. */
 function foreignFiles(dataDir: string, { uid }: Stats): Finding | undefined {
   if (process.getuid === undefined) return undefined;
   const foreign = ownFiles(dataDir).filter(({ stats }) => stats.uid !== uid);
@@ -58,7 +58,7 @@ function foreignFiles(dataDir: string, { uid }: Stats): Finding | undefined {
   );
 }
 
-/** Checks that files with secrets, or with what people wrote, are for their owner only. */
+/** Checks that only the owner can read files with secrets or people's texts. */
 function permissions(dataDir: string): Finding {
   const open = ownFiles(dataDir).filter(({ stats }) => (stats.mode & 0o077) !== 0);
   if (open.length === 0) return ok("permissions", "what is secret is for its owner only");
@@ -81,7 +81,7 @@ function ownFiles(dataDir: string): OwnFile[] {
   const spool = join(dataDir, "spool");
   const segments = names.includes("spool") ? readdirSync(spool).map((name) => join(spool, name)) : [];
   return [...paths, ...segments].flatMap((path) => {
-    // A server at work makes and deletes some of them.
+    // A running server creates and deletes some of them.
     const stats = statSync(path, { throwIfNoEntry: false });
     return stats ? [{ path, stats }] : [];
   });
@@ -105,7 +105,7 @@ async function writing(dataDir: string): Promise<Finding> {
   );
 }
 
-/** Reports a directory in which nothing can be written. */
+/** Reports a directory that cannot be written. */
 export async function writeFault(directory: string, name: string): Promise<Finding | undefined> {
   try {
     await timedSync(join(directory, `.doctor-${process.pid}`));
@@ -115,7 +115,7 @@ export async function writeFault(directory: string, name: string): Promise<Findi
   }
 }
 
-/** Milliseconds; not in this thread, where it would hold up what else is measured. */
+/** Milliseconds. Runs in another thread, since it would delay the other measurements here. */
 async function timedSync(path: string): Promise<number> {
   const file = await open(path, "wx", 0o600);
   try {
@@ -164,7 +164,7 @@ function modeOf({ mode }: Stats): string {
   return (mode & 0o7777).toString(8).padStart(4, "0");
 }
 
-/** `userInfo` of Bun goes by the environment, which says nothing in a container. */
+/** Bun's `userInfo` uses the environment, which tells nothing in a container. */
 function userName(uid: number): string {
   try {
     const name = readFileSync("/etc/passwd", "utf8")
@@ -173,7 +173,7 @@ function userName(uid: number): string {
       .find(([, , id]) => id === String(uid))?.[0];
     if (name) return name;
   } catch {
-    // The number will do.
+    // The number is enough.
   }
   return uid === 0 ? "root" : `user ${uid}`;
 }

@@ -1,4 +1,4 @@
-// Looks at the records: whether the database can be read, is sound, of this version, and of this installation's secret.
+// Checks the records: whether the database is readable, intact, of this version, and of this installation's secret.
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { KeyRing } from "../domain/key-ring.ts";
@@ -56,7 +56,7 @@ function missing(dataDir: string | undefined): Finding {
   );
 }
 
-/** Runs a check on the database. Where it cannot be opened, the check of the database itself says so. */
+/** Runs a check on the database. If it cannot be opened, the check of the database itself reports that. */
 async function onDatabase(
   { database }: Subject,
   look: (db: Database) => Promise<Finding | undefined>,
@@ -112,7 +112,7 @@ function sizeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
-/** Reports a database that is not the one the data directory was used with. A healthy one needs no line. */
+/** Reports a database other than the one that the data directory was used with. A correct one needs no line. */
 async function installation(db: Database, { dataDir }: Subject): Promise<Finding | undefined> {
   const fault = dataDir === undefined ? undefined : await installationFault(db, dataDir);
   return fault && failure("installation", `the server does not start: ${fault.found}`, fault.remedy);

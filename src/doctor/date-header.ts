@@ -1,8 +1,8 @@
-// Another machine's clock, as far as the header `Date` of an answer tells it.
+// Another machine's clock, as far as the `Date` header of an answer tells.
 
 /**
- * Milliseconds by which it is ahead. The header is in whole seconds and was written between the two times: 0 where it
- * fits. Undefined where there is none.
+ * Milliseconds by which it is ahead. The header has whole seconds and was written between the two times: 0 if it fits.
+ * Undefined without a header.
  */
 export function aheadByDate(date: string | null, sentMs: number, receivedMs: number): number | undefined {
   const theirs = date === null ? Number.NaN : Date.parse(date);

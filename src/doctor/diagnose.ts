@@ -1,4 +1,4 @@
-// Composes all looks at an installation, in the order in which a person wants to read them.
+// Composes all checks of an installation, in reading order.
 import { redisFacts } from "../storage/redis/redis-facts.ts";
 import { backupChecks } from "./backups.ts";
 import { clockChecks } from "./clocks.ts";
@@ -21,7 +21,7 @@ import { storedLooks, upstreamChecks, upstreamLooks } from "./upstreams.ts";
 
 const redisMs = 4_000;
 
-/** Examines everything, like `examine`; known secrets are in no text. */
+/** Examines everything, like `examine`. No text contains known secrets. */
 export function diagnose(subject: Subject, options: ExamineOptions): Promise<GroupReport[]> {
   return examine(groupsFor(subject), { clean: withoutSecrets(subject.secrets), ...options });
 }

@@ -1,4 +1,5 @@
-// Looks at the file system of the data directory: its kind, its free space and inodes. Looks at the other disks that the server writes to.
+// Checks the file system of the data directory: its kind, free space and inodes. Checks the other disks that the server
+// writes to.
 import { statSync } from "node:fs";
 import { statfs } from "node:fs/promises";
 import { join } from "node:path";
@@ -44,7 +45,7 @@ function space(name: string, { path, refused }: Place, free: number, all: number
   return free < Math.min(fewBytes, all * fewPart) ? warning(name, found, remedy) : ok(name, found);
 }
 
-/** Some file systems have no fixed number of them, and say 0. */
+/** Some file systems have no fixed number of inodes, and report 0. */
 function inodes(dataDir: string, free: number, all: number): Finding | undefined {
   if (all === 0 || free >= fewInodes) return undefined;
   const remedy = `Delete small files that nobody needs: df -i ${quoted(dataDir)} shows the figures.`;
@@ -83,7 +84,7 @@ function kind(type: number): Finding | undefined {
   );
 }
 
-/** Reports the disks beside the data directory's own that the server writes to. */
+/** Reports the other disks that the server writes to. */
 async function otherDisks({ config, server }: Subject, dataDir: string): Promise<Findings> {
   const files = config?.files.directory;
   const filesPlace = {
@@ -105,7 +106,7 @@ async function otherDisks({ config, server }: Subject, dataDir: string): Promise
     const found = space(`disk of ${name}`, place, bavail * bsize, blocks * bsize);
     const canWrite = found.level !== "failure" && stats.isDirectory();
     const worst = (canWrite ? await writeFault(place.path, found.name) : undefined) ?? found;
-    // The server only reads models that are there: their disk may be read-only or full.
+    // The server only reads existing models, so their disk may be read-only or full.
     if (name !== "models" || worst.level !== "failure") return worst;
     const remedy = "To pull other models, make room, or mount the disk read-write. Models that are there are served.";
     return warning(worst.name, worst.found, remedy);

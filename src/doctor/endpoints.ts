@@ -1,16 +1,16 @@
-// Whether a model server has the endpoints of what its models are configured to do.
+// Checks whether a model server has the endpoints for its models' configured capabilities.
 import type { CapabilityName } from "../domain/models/capabilities.ts";
 import { type Operation, operationPaths } from "../domain/models/operation.ts";
 import { type HttpTarget, postText } from "../engines/http-engine.ts";
 import { hasRealtime } from "../engines/realtime.ts";
 
-/** A capability that is said of models at a server, with their ids there. */
+/** A capability that is stated for models on a server, with their ids there. */
 export interface SaidCapability {
   capability: CapabilityName;
   models: readonly string[];
 }
 
-/** One of these is enough; what is left out is seen by other checks, or by nothing that costs nothing. */
+/** One of these is enough. Other capabilities are covered by other checks, or cannot be checked free of charge. */
 const endpoints: Partial<Record<CapabilityName, readonly Operation[]>> = {
   embeddings: ["embedding"],
   rerank: ["rerank", "score"],
@@ -18,12 +18,12 @@ const endpoints: Partial<Record<CapabilityName, readonly Operation[]>> = {
   decisions: ["decision"],
   tokenize: ["tokenize"],
 };
-/** No server runs anything for it: each of its members has a type that none takes. */
+/** No server runs anything for it, since every member has a type that no server accepts. */
 const look = '{"input":false,"query":false,"documents":false,"questions":false,"prompt":false,"content":false}';
 const nothingThere: ReadonlySet<number> = new Set([404, 405, 501]);
 const maxAnswerBytes = 64 * 1024;
 
-/** The paths that are missing for it: none where one of them is there, or the server does not say. */
+/** The missing paths. Empty if one of them exists, or if the server does not tell. */
 export async function missingFor(
   target: HttpTarget,
   { capability, models }: SaidCapability,

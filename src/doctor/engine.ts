@@ -1,4 +1,4 @@
-// Looks at the built-in engine: whether its library is here, and whether the files of its models can be read.
+// Checks the built-in engine: whether its library is installed, and whether its models' files can be read.
 import { accessSync, constants, existsSync } from "node:fs";
 import { basename, join } from "node:path";
 import { type Config, ConfigError } from "../config/config.ts";

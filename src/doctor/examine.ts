@@ -1,22 +1,22 @@
-// Runs all looks side by side, each within its time, and hands over one group after the other in order.
+// Runs all checks in parallel, each within its deadline, and returns the groups in order.
 import { StartError } from "../base/errors.ts";
 import { type Check, type Finding, failure, type Group, type GroupReport } from "./finding.ts";
 
 export interface ExamineOptions {
   signal: AbortSignal;
-  /** Told of each group as soon as it and all before it are done. */
+  /** Called with each group once it and all earlier ones are done. */
   onGroup?: (report: GroupReport) => void;
-  /** Told of the names of what is still being looked at, whenever that changes. */
+  /** Called with the names of the running checks, whenever they change. */
   onWaiting?: (names: readonly string[]) => void;
-  /** The deadline of a check that does not name its own. */
+  /** The deadline of a check without its own. */
   deadlineMs?: number;
-  /** Makes a text fit to be shown. */
+  /** Cleans a text before it is shown. */
   clean?: (text: string) => string;
 }
 
 export const defaultDeadlineMs = 6_000;
 
-/** Rejects with the reason of `signal`, and for nothing else. Groups in which nothing was found are left out. */
+/** Rejects only with the reason of `signal`. Groups without findings are left out. */
 export async function examine(groups: readonly Group[], options: ExamineOptions): Promise<GroupReport[]> {
   const { signal, onGroup, onWaiting, clean = (text) => text } = options;
   const waiting = new Set(groups.flatMap(({ checks }) => checks));
@@ -28,7 +28,7 @@ export async function examine(groups: readonly Group[], options: ExamineOptions)
     const found = await Promise.all(checks.map((check) => runCheck(check, options).finally(() => done(check))));
     return { title, findings: found.flat().map((finding) => cleaned(finding, clean)) };
   });
-  // Each is waited for in its turn below; until then its failure is nobody's.
+  // Each is awaited in turn below. Until then its failure is not unhandled.
   for (const group of underWay) group.catch(() => {});
   const reports: GroupReport[] = [];
   for (const group of underWay) {
@@ -41,7 +41,7 @@ export async function examine(groups: readonly Group[], options: ExamineOptions)
   return reports;
 }
 
-/** Its findings, or that it did not end in time. Rejects with the reason of `signal` alone. */
+/** Its findings, or that it did not end in time. Rejects only with the reason of `signal`. */
 export async function runCheck(
   check: Check,
   options: Pick<ExamineOptions, "signal" | "deadlineMs">,
@@ -58,7 +58,7 @@ export async function runCheck(
   }, ownMs);
   try {
     signal.throwIfAborted();
-    // A turn later, so that what one does at once does not keep the others from beginning.
+    // A turn later, so that synchronous work in one check does not delay the start of others.
     await Promise.resolve();
     const found = await Promise.race([check.run(AbortSignal.any([signal, late.signal])), over]);
     return [found].flat().filter((finding) => finding !== undefined);
@@ -104,12 +104,12 @@ export function cleaned(finding: Finding, clean: (text: string) => string): Find
   };
 }
 
-/** The same work for whoever asks, begun when the first does. */
+/** The same work for all callers, begun at the first call. */
 export function once<Result>(work: () => Promise<Result>): () => Promise<Result> {
   let begun: Promise<Result> | undefined;
   return () => {
     begun ??= work();
-    // Each caller gets the rejection; until one asks, the failure is no unhandled one.
+    // Each caller gets the rejection. Without a caller it must not count as unhandled.
     begun.catch(() => {});
     return begun;
   };

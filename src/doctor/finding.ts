@@ -1,30 +1,30 @@
 // The finding of a check on one thing, and what to do about it.
 
-/** `skipped`: not looked at, for the reason that `found` gives; it is neither good nor bad. */
+/** `skipped` means not checked, for the reason in `found`: neither good nor bad. */
 export const levels = ["ok", "skipped", "warning", "failure"] as const;
 export type Level = (typeof levels)[number];
 
 export interface Finding {
-  /** The thing that was looked at, in a word or two. */
+  /** The checked thing, in a word or two. */
   name: string;
   level: Level;
   /** A sentence without a full stop. Never a secret. */
   found: string;
-  /** The command to run or the setting to change; a full sentence. */
+  /** The command to run or the setting to change, as a full sentence. */
   remedy?: string;
-  /** The request that was sent, where that is not plain from the name. */
+  /** The request that was sent, if the name does not tell. */
   sent?: string;
 }
 
-/** What a look found; undefined stands for what there is nothing to say of. */
+/** The result of a check. Undefined if there is nothing to report. */
 export type Findings = Finding | undefined | readonly (Finding | undefined)[];
 
-/** One look; it gives up when `signal` is aborted. What it throws is told as a failure of itself. */
+/** One check. It must stop when `signal` is aborted. An exception is reported as a failure of the check. */
 export interface Check {
-  /** The name in words, shown when the check does not end in time. */
+  /** The name in words, shown if the check does not end in time. */
   name: string;
   run(signal: AbortSignal): Findings | Promise<Findings>;
-  /** Milliseconds; left out: as for all. */
+  /** Milliseconds. Left out for the usual deadline. */
   deadlineMs?: number;
 }
 

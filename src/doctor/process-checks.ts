@@ -1,4 +1,4 @@
-// Looks at the process: Bun and its limit of requests, file descriptors, memory, processors, and how it was started.
+// Checks the process: Bun and its limit of requests, file descriptors, memory, processors, and how it was started.
 import { readFileSync } from "node:fs";
 import { availableParallelism, freemem, totalmem } from "node:os";
 import packageJson from "../../package.json" with { type: "json" };
@@ -12,7 +12,7 @@ import type { Subject } from "./subject.ts";
 const descriptorsOfOurOwn = 200;
 const fewDescriptors = 4_096;
 const minMemoryBytes = 512 * 2 ** 20;
-/** The part of a limit, or of the machine's memory, from which it counts as full. */
+/** The share of a limit, or of the machine's memory, from which it counts as full. */
 const fullPart = 0.9;
 
 export function processChecks({ server, env }: Subject): Check[] {
@@ -38,7 +38,7 @@ function bun(): Finding {
   );
 }
 
-/** Undefined: it cannot be seen. */
+/** Undefined if unknown. */
 function requestLimit(environment: Readonly<Record<string, string | undefined>> | undefined): Finding | undefined {
   if (!environment) return undefined;
   const [problem] = requestLimitProblems(environment);
@@ -46,7 +46,7 @@ function requestLimit(environment: Readonly<Record<string, string | undefined>> 
   return ok("outgoing requests", `Bun's limit is lifted to ${environment["BUN_CONFIG_MAX_HTTP_REQUESTS"]}`);
 }
 
-/** Each open stream has two: of its client, and of the model server. */
+/** Each open stream takes two: for its client and for the model server. */
 function fileDescriptors({ openFilesLimit, openFiles }: ProcessFacts, whose: string): Finding | undefined {
   const limit = openFilesLimit ?? ownLimit();
   if (limit === undefined) return undefined;
@@ -99,7 +99,7 @@ function memory({ memoryBytes, memoryLimitBytes, pid }: ProcessFacts): Finding {
   return ok(name, found);
 }
 
-/** proc_meminfo(5): what is cached is free for whoever needs it. */
+/** proc_meminfo(5): cached memory is available to any process. */
 function availableBytes(): number {
   try {
     const kilobytes = /^MemAvailable:\s+(\d+) kB/m.exec(readFileSync("/proc/meminfo", "utf8"))?.[1];

@@ -1,4 +1,4 @@
-// Looks at how clients reach the server: the public address, its certificate, and the proxies that are believed.
+// Checks how clients reach the server: the public address, its certificate, and the trusted proxies.
 import { isIP } from "node:net";
 import type { Config } from "../config/config.ts";
 import { askedServer, fetchJson, type ServerAnswer } from "./ask-server.ts";
@@ -57,7 +57,7 @@ function judge(url: string, answer: ServerAnswer, own: string | undefined, proto
   return ok(name, `${url} leads to this server, Headrace ${answer.version ?? "of unknown version"}`);
 }
 
-/** The signing keys that are published tell one installation from another. */
+/** The published signing keys tell one installation from another. */
 async function ownKeys(localUrl: string | undefined, signal: AbortSignal): Promise<string | undefined> {
   if (localUrl === undefined) return undefined;
   const jwks = await fetchJson(`${localUrl}/.well-known/jwks.json`, signal).catch(() => undefined);
@@ -74,7 +74,7 @@ export function certificateFindings(name: string, certificate: Certificate | und
   return name === "certificate" ? [ok(name, `valid for ${days} days`)] : [];
 }
 
-/** TLS is not ours, so an https address means that a proxy is in front, whose address every request would have. */
+/** We serve no TLS, so an https address means that a proxy is in front, whose address every request would have. */
 function trustedProxies({ trustedProxies: ranges, host }: Config, url: string): Finding | undefined {
   const name = "trusted proxies";
   if (ranges.length > 0) return ok(name, ranges.join(", "));

@@ -1,4 +1,4 @@
-// Follows the way to an address step by step, so that it is known which step fails: name, connection, TLS.
+// Follows the way to an address step by step, to find the step that fails: name, connection, TLS.
 import { lookup } from "node:dns/promises";
 import { connect as connectTcp, isIP, type Socket } from "node:net";
 import { connect as connectTls, type TLSSocket } from "node:tls";
@@ -8,13 +8,13 @@ export type Reached =
   | { at: "name" | "connection" | "tls"; reason: string };
 
 export interface Certificate {
-  /** Unix milliseconds; undefined where it could not be read. */
+  /** Unix milliseconds. Undefined if unreadable. */
   endsMs: number | undefined;
-  /** Why no client will accept it. */
+  /** Why clients will refuse it. */
   fault: string | undefined;
 }
 
-/** Never rejects but with the reason of `signal`. */
+/** Rejects only with the reason of `signal`. */
 export async function reach(address: string, signal: AbortSignal): Promise<Reached> {
   const url = new URL(address);
   const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
@@ -41,7 +41,7 @@ export async function reach(address: string, signal: AbortSignal): Promise<Reach
     socket.destroy();
     return { at: "there", connectMs, certificate: undefined };
   }
-  // Whatever it shows is looked at here; only what proves itself is talked to by others.
+  // This accepts any certificate in order to examine it. Other code talks only to verified servers.
   const tls = connectTls({ socket, ...(isIP(host) === 0 ? { servername: host } : {}), rejectUnauthorized: false });
   try {
     await opened(tls, "secureConnect", signal);
@@ -67,7 +67,7 @@ function opened<Kind extends Socket>(socket: Kind, event: string, signal: AbortS
       signal.removeEventListener("abort", stop);
       resolve(socket);
     });
-    // Errors may come later, too, when nobody waits for them any more.
+    // Errors may also come later, when nobody waits for them.
     socket.on("error", (error) => {
       signal.removeEventListener("abort", stop);
       reject(error);

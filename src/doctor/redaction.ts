@@ -1,6 +1,6 @@
-// Keeps secrets that are known out of whatever is shown.
+// Keeps known secrets out of every output.
 
-/** The texts with each secret replaced. */
+/** Replaces each secret in a text. */
 export function withoutSecrets(secrets: readonly string[]): (text: string) => string {
   const longestFirst = secrets.toSorted((a, b) => b.length - a.length);
   return (text) => longestFirst.reduce((clean, secret) => clean.replaceAll(secret, "[redacted]"), text);

@@ -1,12 +1,12 @@
-// Facts of the system about a process: the running server, or this one where none runs.
+// The system's facts about a process: the running server, or this process without one.
 import { readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
 import { join } from "node:path";
 
 export interface ProcessFacts {
   pid: number;
-  /** Undefined where it may not be seen, as of another user's process. */
+  /** Undefined if it may not be read, for example for another user's process. */
   environment: Readonly<Record<string, string>> | undefined;
-  /** The command line, and the directory that it was started in; undefined likewise. */
+  /** The command line and the directory of the start. Undefined for the same reason. */
   args: readonly string[] | undefined;
   directory: string | undefined;
   user: number | undefined;
@@ -15,11 +15,11 @@ export interface ProcessFacts {
   openFilesLimit: number | undefined;
   memoryBytes: number | undefined;
   memoryLimitBytes: number | undefined;
-  /** Processors that the cgroup allows; may be a fraction. */
+  /** Processors that the cgroup allows, possibly a fraction. */
   processors: number | undefined;
 }
 
-/** Never throws: whatever cannot be read is undefined. */
+/** Never throws: unreadable facts are undefined. */
 export function processFacts(pid: number): ProcessFacts {
   const directory = `/proc/${pid}`;
   const status = textOf(join(directory, "status")) ?? "";
@@ -53,9 +53,9 @@ function environmentOf(text: string | undefined): Record<string, string> | undef
 }
 
 interface ControlGroups {
-  /** Path within the one hierarchy of version 2. */
+  /** Path within the single hierarchy of version 2. */
   unified: string | undefined;
-  /** Path of a controller within its own of version 1. */
+  /** Path of a controller within its hierarchy of version 1. */
   of(controller: string): string | undefined;
 }
 
@@ -70,7 +70,7 @@ function cgroupOf(text: string): ControlGroups {
 
 const mount = "/sys/fs/cgroup";
 
-/** Within a container the path of the host is not there, but the group's own files are at the top. */
+/** Within a container the host's path does not exist, but the group's files are at the top. */
 function firstText(paths: readonly string[]): string | undefined {
   for (const path of paths) {
     const text = textOf(path);
@@ -87,7 +87,7 @@ function memoryLimit({ unified = "/", of }: ControlGroups): number | undefined {
       join(mount, "memory/memory.limit_in_bytes"),
     ]);
   const bytes = Number(text);
-  // Version 1 says "none" with a number beyond any memory.
+  // Version 1 writes "none" as a number beyond any memory.
   return text === undefined || text === "max" || !(bytes < 2 ** 60) ? undefined : bytes;
 }
 

@@ -1,4 +1,4 @@
-// Looks at the port and at the server behind it: whether it is ours, ready, and what it does without.
+// Checks the port and the server behind it: whether it is ours, ready, and what it lacks.
 import { existsSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
@@ -25,7 +25,7 @@ export function serverChecks(subject: Subject): Check[] {
   ];
 }
 
-/** Whoever set HEADRACE_BASE_URL asks about that server, of which nothing but its answers can be seen from here. */
+/** With HEADRACE_BASE_URL set, the person means that server, of which only its answers are visible here. */
 async function named({ localUrl, config }: Subject, url: string, signal: AbortSignal): Promise<Findings> {
   const name = "named server";
   const isThisOne = [localUrl, config?.publicUrl].some((own) => own !== undefined && isSameServer(own, url));
@@ -60,7 +60,7 @@ async function port(
   }
   const place = new URL(localUrl).host;
   const fault = config && running === undefined ? await listenFault(config.host, config.port) : "EADDRINUSE";
-  // Only where something listens is there anybody to ask.
+  // Only a listening server can be asked.
   if (fault !== "EADDRINUSE") return notListened(fault, place, namedUrl === undefined && wasStarted(subject.dataDir));
   const answer = await askedServer(localUrl, signal);
   if (answer.kind === "silent") return silent(answer.reason, running, config !== undefined, place);
@@ -138,7 +138,7 @@ function notListened(fault: string | undefined, place: string, isMissed: boolean
   return failure("port", `nothing can listen at ${place} (${fault})`, remedies[fault] ?? "Correct --host or --port.");
 }
 
-/** Why a server could not listen there; undefined: it could. */
+/** Why a server could not listen there. Undefined if it could. */
 function listenFault(host: string, number: number): Promise<string | undefined> {
   return new Promise((resolve) => {
     const probe = createServer();

@@ -1,4 +1,4 @@
-// Looks at what else the server depends on: the mail server and the provider of single sign-on.
+// Checks the other services: the mail server and the single sign-on provider.
 import { IdentityProvider } from "../accounts/identity-provider.ts";
 import { GatewayError } from "../base/errors.ts";
 import { trimSlashes } from "../base/text/http-url.ts";

@@ -1,4 +1,4 @@
-// Looks at the spool: usage that is not in the database yet, and files that cannot be read.
+// Checks the spool: usage that is not in the database yet, and files that cannot be read.
 import { relative } from "node:path";
 import { formatBytes } from "../engines/llama/byte-size.ts";
 import { type SpoolFacts, spoolFacts } from "../ledger/spool-facts.ts";
@@ -7,7 +7,7 @@ import { type Check, type Finding, ok, warning } from "./finding.ts";
 import type { Subject } from "./subject.ts";
 
 const readMs = 2_000;
-/** A file that lives longer beside a server than requests do: the database does not take what is in it. */
+/** A file beside a running server that is older than any request: the database does not accept its content. */
 const oldMs = 15 * 60_000;
 const largeBytes = 512 * 2 ** 20;
 

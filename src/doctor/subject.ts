@@ -27,7 +27,7 @@ import { type ProcessFacts, processFacts } from "./server-process.ts";
 type Env = Readonly<Record<string, string | undefined>>;
 
 export interface SubjectInputs {
-  /** Those of `serve`, as commander gives them. */
+  /** The flags of `serve`, as Commander returns them. */
   flags: Flags;
   env: Env;
   cwd?: string;
@@ -36,43 +36,43 @@ export interface SubjectInputs {
 }
 
 export interface RunningProcess {
-  /** Undefined where the system does not tell which it is. */
+  /** Undefined if the system does not tell. */
   pid: number | undefined;
   facts: ProcessFacts | undefined;
 }
 
 export interface Subject {
   env: Env;
-  /** Undefined where it is wrong; `problems` then says how. */
+  /** Undefined if it is invalid; `problems` then says how. */
   config: Config | undefined;
   problems: readonly Problem[];
-  /** Absolute; undefined where the configuration is so wrong that it cannot be known. */
+  /** Absolute. Undefined if the configuration is too invalid to tell. */
   dataDir: string | undefined;
   databaseUrl: string | undefined;
   redisUrl: string | undefined;
-  /** Undefined: no server holds the data directory. */
+  /** Undefined if no server holds the data directory. */
   server: RunningProcess | undefined;
-  /** Why that cannot be said. */
+  /** Why that is unknown. */
   lockFault: string | undefined;
-  /** Opened by the first that asks. Undefined where there is none yet. */
+  /** Opened at the first call. Undefined if there is none yet. */
   database(): Promise<Database | undefined>;
   /**
-   * The secrets of the installation, as the server would take them; undefined where there are none yet. Throws where
-   * they cannot be read.
+   * The secrets of the installation, as the server would use them. Undefined if there are none yet. Throws if they
+   * cannot be read.
    */
   secret(): KeyRing | undefined;
-  /** The server's address from this machine, without `/v1`; undefined where that is not known. */
+  /** The server's address from this machine, without `/v1`. Undefined if unknown. */
   localUrl: string | undefined;
-  /** The server that the commands of this shell talk to, without `/v1`; undefined where none was named. */
+  /** The server that the commands of this shell talk to, without `/v1`. Undefined if none was named. */
   namedUrl: string | undefined;
-  /** Texts to be kept out of whatever is shown. */
+  /** Texts that must not appear in any output. */
   secrets: readonly string[];
   close(): Promise<void>;
 }
 
 export const databaseName = "headrace.db";
 
-/** Never rejects: what is wrong is a part of what is found. */
+/** Never rejects: faults are part of the result. */
 export async function findSubject({ flags, env, cwd = process.cwd(), namedUrl }: SubjectInputs): Promise<Subject> {
   const given = { flags, env, cwd };
   const { server, lockFault } = findServer(await loadDataDir(given).catch(() => undefined));
@@ -106,7 +106,7 @@ export async function findSubject({ flags, env, cwd = process.cwd(), namedUrl }:
       apiKey: credentials?.api_key,
     }),
     async close() {
-      // The report is made by then, and the command ends.
+      // The report is complete by then, and the command ends.
       for (const db of opened) await db.close({ timeout: 0 }).catch(() => {});
     },
   };
@@ -118,7 +118,7 @@ interface Given {
   cwd: string;
 }
 
-/** Settings of the running server. Settings that are given here come before them. */
+/** Settings of the running server. Settings given here take precedence. */
 function asStarted({ flags, env, cwd }: Given, { args = [], environment = {}, directory = cwd }: ProcessFacts): Given {
   const path = (name: string) => {
     const value = flags[name];
@@ -131,7 +131,7 @@ function asStarted({ flags, env, cwd }: Given, { args = [], environment = {}, di
   };
 }
 
-/** The flags of `serve` in a command line, as commander gives them. */
+/** The flags of `serve` in a command line, as Commander returns them. */
 function flagsIn(args: readonly string[]): Flags {
   const flags: Record<string, unknown> = {};
   for (const { syntax, repeatable } of serveFlags()) {
@@ -175,8 +175,8 @@ function secretsIn(dataDir: string | undefined): KeyRing | undefined {
 }
 
 /**
- * The address for this machine: a server that listens everywhere is asked on loopback. A port of 0 is known from
- * credentials.json alone, unless it has a public address.
+ * The address from this machine: a server that listens on all addresses is asked on loopback. A port of 0 is known only
+ * from credentials.json, unless the server has a public address.
  */
 function localUrlOf(config: Config | undefined, baseUrl: string | undefined): string | undefined {
   const stored = baseUrl?.replace(/\/v1$/, "");
@@ -197,10 +197,10 @@ interface SecretPlaces {
   apiKey: string | undefined;
 }
 
-/** Shorter ones are words that sentences are made of. */
+/** Shorter ones are ordinary words. */
 const minSecretLength = 6;
 
-/** All secrets that servers and libraries might repeat in what they say. */
+/** All secrets that servers and libraries might repeat in their messages. */
 function secretsOf({ env, config, databaseUrl, redisUrl, secretsHex, dataDir, apiKey }: SecretPlaces): string[] {
   const urls = [databaseUrl, redisUrl, config?.mail?.url].flatMap((url) => url ?? []);
   const own = attempt(() => secretsIn(dataDir)) ?? [];

@@ -1,4 +1,4 @@
-// Looks at the model servers: whether each can be reached, takes our key, and has the models that are expected of it.
+// Checks the model servers: whether each can be reached, accepts our key, and has the expected models.
 import { trimSlashes } from "../base/text/http-url.ts";
 import { type CapabilityName, capabilityNames } from "../domain/models/capabilities.ts";
 import type { EngineFormats } from "../domain/models/engine.ts";
@@ -31,10 +31,10 @@ export interface KnownServer {
   httpClient: "own" | "fetch";
   /** Ids that deployments name. */
   expected: readonly string[];
-  /** What the configuration says that its models can do. */
+  /** The capabilities that the configuration states for its models. */
   said: readonly SaidCapability[];
   isStored: boolean;
-  /** It has a key, which cannot be opened. */
+  /** Its key cannot be decrypted. */
   isSealed: boolean;
 }
 
@@ -42,22 +42,22 @@ export interface UpstreamProbe {
   server: KnownServer;
   reached: Reached;
   answer: Answer | { error: unknown } | undefined;
-  /** Milliseconds by which its clock is ahead of this machine's; undefined where it does not say. */
+  /** Milliseconds by which its clock is ahead of this machine's. Undefined if it does not tell. */
   aheadMs: number | undefined;
 }
 
 interface Answer {
   status: number;
-  /** Undefined where the answer is no list of models. */
+  /** Undefined if the answer is not a model list. */
   models: readonly string[] | undefined;
-  /** Undefined where it was not asked, or did not say. */
+  /** Undefined if it was not asked, or did not tell. */
   formats: EngineFormats | undefined;
-  /** Capabilities that are said, and whose paths it has not. */
+  /** Stated capabilities whose paths are missing on the server. */
   missing: readonly { said: SaidCapability; paths: readonly string[] }[];
   ms: number;
 }
 
-/** Each is asked once, whoever wants to know. */
+/** Each server is asked once, for all checks. */
 export type UpstreamProbes = readonly { server: KnownServer; look: (signal: AbortSignal) => Promise<UpstreamProbe> }[];
 
 export function upstreamLooks({ config }: Pick<Subject, "config">): UpstreamProbes {
@@ -78,7 +78,7 @@ export function upstreamLooks({ config }: Pick<Subject, "config">): UpstreamProb
   return servers.map((server) => ({ server, look: sharedLook(server) }));
 }
 
-/** Those that operators added, unless the file has their name. */
+/** Servers that operators added, unless the file has their name. */
 export async function storedLooks(subject: Subject): Promise<UpstreamProbes> {
   const db = await subject.database().catch(() => undefined);
   if (!db) return [];
@@ -148,7 +148,7 @@ async function lookAt(server: KnownServer, signal: AbortSignal): Promise<Upstrea
   }
 }
 
-/** Ids at this upstream of the models that are said to be able to. */
+/** Ids of this upstream's models that are stated to have the capability. */
 function ableAt(name: string, capability: CapabilityName, config: Subject["config"]): string[] {
   const able = config?.models.filter(({ capabilities }) => capabilities?.[capability] === true) ?? [];
   const places = able.flatMap(({ deployments }) => deployments.filter(({ upstream }) => upstream === name));
@@ -214,7 +214,7 @@ export function judge({ server, reached, answer }: UpstreamProbe): Finding[] {
   return [judgeAnswer(server, answer), ...own, ...certificate];
 }
 
-/** The reason that a library gives for a failed connection, without what a server sent. */
+/** The reason that a library gives for a failed connection, without text of the server. */
 function wireReason(error: unknown): string {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   return reasonOf(cause) || codeOf(error);

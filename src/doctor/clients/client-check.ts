@@ -1,4 +1,4 @@
-// One test of the wire: what it sends, and what is wrong with the answer.
+// One test of the wire format: what it sends, and what is wrong with the answer.
 import { type Check, type Finding, failure, ok, skipped } from "../finding.ts";
 import { errorBody, faultsOf, type Model } from "./shapes.ts";
 import { RateLimited, type Wire, type WireAnswer } from "./wire.ts";
@@ -8,14 +8,14 @@ export interface Surroundings {
   /** The models that are asked. */
   chat: Model | undefined;
   embeddings: Model | undefined;
-  /** Whether the credential is a key, which may come as X-API-Key, too. */
+  /** Whether the credential is a key, which may also be sent as X-API-Key. */
   isKey: boolean;
 }
 
 export interface Verdict {
-  /** What was seen, where all is well; else why nothing could be. */
+  /** What was seen if all is correct, or why nothing could be. */
   seen: string;
-  /** Each in a few words; none: it is as clients expect. */
+  /** Each in a few words. Empty if the answer is as clients expect. */
   wrong: readonly string[];
   isSkipped?: boolean;
   remedy?: string;
@@ -23,7 +23,7 @@ export interface Verdict {
 
 export interface ClientCheck {
   name: string;
-  /** The request as a person would write it down. */
+  /** The request as a person would write it. */
   sent: string;
   run(signal: AbortSignal): Promise<Verdict>;
 }
@@ -53,7 +53,7 @@ function findingOf(name: string, { seen, wrong, isSkipped, remedy = defaultRemed
   return isSkipped ? skipped(name, seen) : ok(name, seen);
 }
 
-/** Both must be as they are said to be, for an answer to be looked at further. */
+/** Both must be correct before an answer is checked further. */
 export function statusFaults(
   { status, headers, text }: WireAnswer,
   wanted: number,
@@ -73,7 +73,7 @@ function messageOf(text: string): string {
 
 const durations = /^(\d+h)?(\d+m)?(\d+s)?(\d+ms)?$/;
 
-/** Headers that SDKs read, on whatever answer. */
+/** Headers that SDKs read on any answer. */
 export function headerFaults({ headers }: Pick<WireAnswer, "headers">): string[] {
   const faults: string[] = [];
   if (!headers.get("x-request-id")) faults.push("x-request-id is missing");
@@ -105,7 +105,7 @@ export function errorFaults(answer: WireAnswer, wanted: number, code?: string): 
   return faults;
 }
 
-/** The model server does not know something, and says so as it should: no fault of anybody. */
+/** The model server lacks an optional feature and says so correctly, which is not a fault. */
 export function refusedAsOptional(answer: WireAnswer, what: string): Verdict | undefined {
   if (answer.status !== 400 && answer.status !== 404 && answer.status !== 422 && answer.status !== 501)
     return undefined;

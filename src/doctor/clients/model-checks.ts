@@ -83,7 +83,7 @@ export function credentialChecks({ wire, isKey }: Surroundings): ClientCheck[] {
 
 const askedHeaders = "authorization, content-type, x-stainless-lang, openai-organization";
 
-/** Cross-origin access is for those who set it up. */
+/** Cross-origin access is only for installations that enable it. */
 async function preflight(wire: Surroundings["wire"], signal: AbortSignal): Promise<Verdict> {
   const { status, headers } = await wire.ask("/chat/completions", signal, {
     method: "OPTIONS",

@@ -1,10 +1,10 @@
-// Streams, byte by byte as SDKs read them, and what becomes of one that is left in the middle.
+// Checks streams byte by byte as SDKs read them, and what happens to one that is abandoned.
 import { type ClientCheck, headerFaults, type Surroundings, statusFaults, type Verdict } from "./client-check.ts";
 import { chatChunk, faultsOf } from "./shapes.ts";
 import { parsed, type Wire } from "./wire.ts";
 
 const fewTokens = 24;
-/** Long enough to be left before its end. */
+/** Long enough to be abandoned before its end. */
 const manyTokens = 400;
 const bookedWithinMs = 5_000;
 const pollMs = 100;
@@ -56,7 +56,7 @@ async function stream(wire: Wire, body: Readonly<Record<string, unknown>>, signa
     };
   }
   const { events, wrong } = eventsIn(answer.text);
-  // Events that cannot be read cannot be judged any further.
+  // No further checks are possible on unreadable events.
   if (wrong.length > 0) return { seen: "", wrong };
   const chunks = events.filter((event) => event !== "[DONE]").map(parsed) as Chunk[];
   wire.count(chunks.findLast((chunk) => chunk?.usage)?.usage?.total_tokens);
@@ -71,7 +71,7 @@ interface Chunk {
   usage?: { total_tokens?: number } | null;
 }
 
-/** WHATWG HTML, 9.2.6, as far as SDKs read it: lines of data and comments, an empty line behind each event. */
+/** WHATWG HTML, 9.2.6, as far as SDKs read it: lines of data and comments, and an empty line after each event. */
 function eventsIn(text: string): { events: string[]; wrong: string[] } {
   const wrong = new Set<string>();
   const events: string[] = [];
@@ -128,7 +128,7 @@ function usageFaults(chunks: readonly Chunk[], isCounted: boolean): string[] {
 
 const tooLate: Verdict = { seen: "the answer was over before it could be left", wrong: [], isSkipped: true };
 
-/** Leaving is routine: breaking out of the loop over a stream closes the connection. */
+/** Clients abandon streams routinely: breaking out of the loop over a stream closes the connection. */
 async function leave(wire: Wire, body: unknown, signal: AbortSignal): Promise<Verdict> {
   const controller = new AbortController();
   const response = await wire.open("/chat/completions", AbortSignal.any([signal, controller.signal]), { body });
@@ -144,7 +144,7 @@ async function leave(wire: Wire, body: unknown, signal: AbortSignal): Promise<Ve
   return booked(wire, requestId, signal);
 }
 
-/** Gives whether the stream ended by itself. */
+/** Returns whether the stream ended by itself. */
 async function readFirstText(body: ReadableStream<Uint8Array>): Promise<boolean> {
   const decoder = new TextDecoder();
   let text = "";
@@ -156,7 +156,7 @@ async function readFirstText(body: ReadableStream<Uint8Array>): Promise<boolean>
   return true;
 }
 
-/** The ledger knows of it soon, as cancelled, with what was delivered. */
+/** The ledger soon has it as cancelled, with the delivered tokens. */
 async function booked(wire: Wire, requestId: string, signal: AbortSignal): Promise<Verdict> {
   const untilMs = performance.now() + bookedWithinMs;
   for (;;) {

@@ -1,4 +1,4 @@
-// Tests a running server with requests as the openai SDKs send them, one after the other, with few tokens.
+// Tests a running server with requests as the openai SDKs send them, one after another, with few tokens.
 import { cleaned, runCheck } from "../examine.ts";
 import { type Finding, failure, type GroupReport, skipped } from "../finding.ts";
 import { withoutSecrets } from "../redaction.ts";
@@ -17,7 +17,7 @@ export interface ClientTestOptions {
   apiKey: string;
   /** False for an access token. */
   isKey: boolean;
-  /** Undefined: the demo model, else the first that chats. */
+  /** If undefined, the demo model or else the first one that chats. */
   model: string | undefined;
   signal: AbortSignal;
   onGroup?: (report: GroupReport) => void;
@@ -25,7 +25,7 @@ export interface ClientTestOptions {
 }
 
 export interface ClientTest {
-  /** Undefined where there is none to ask. */
+  /** Undefined if there is none to ask. */
   model: string | undefined;
   reports: readonly GroupReport[];
   requests: number;
@@ -34,7 +34,7 @@ export interface ClientTest {
 
 const demoId = "tiny-demo";
 
-/** Rejects with the reason of `signal`, and for nothing else. */
+/** Rejects only with the reason of `signal`. */
 export async function testClients(options: ClientTestOptions): Promise<ClientTest> {
   const { baseUrl, apiKey, isKey, signal, onGroup, onWaiting } = options;
   const wire = new Wire({ baseUrl, apiKey });
@@ -93,7 +93,7 @@ async function modelsOf(wire: Wire, signal: AbortSignal): Promise<{ models: Mode
       return { fault: { ...failure("list", "the server refuses the key (401)", remedy), sent } };
     }
     const list = modelList.safeParse(answer.json);
-    // The test of the list says what is wrong with it; what can be read of it is used.
+    // The test of the list reports its faults. Readable parts of it are used.
     const models = list.success ? list.data.data : modelsIn(answer.json);
     return { models: models.filter(({ alias_of: model }) => model === undefined) };
   } catch (error) {
@@ -122,7 +122,7 @@ function choose(
       const remedy = "headrace models lists those that this key may use.";
       return { fault: failure("model", `there is no ${wanted} for this key`, remedy) };
     }
-    // A model that does not say is tried.
+    // A model without the information is tried.
     const isEmbedding = model.capabilities?.embeddings !== false;
     return { chat: chats(model) ? model : undefined, embeddings: isEmbedding ? model : undefined };
   }

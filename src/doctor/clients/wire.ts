@@ -1,4 +1,4 @@
-// Requests as an SDK sends them, and answers as they came: for a test of the wire itself.
+// Requests as an SDK sends them, and answers as they came, to test the wire format.
 
 export interface WireOptions {
   /** The URL with `/v1`. */
@@ -20,11 +20,11 @@ export interface WireAnswer {
   status: number;
   headers: Headers;
   text: string;
-  /** Undefined where it is no JSON. */
+  /** Undefined if it is not JSON. */
   json: unknown;
 }
 
-/** The key's rate limit is reached for longer than such a test waits. */
+/** The key's rate limit is exhausted for longer than such a test waits. */
 export class RateLimited extends Error {
   override readonly name = "RateLimited";
 }
@@ -53,12 +53,15 @@ export class Wire {
     return this.#requests;
   }
 
-  /** Tokens used so far, as the answers told. */
+  /** Tokens used so far, by the answers. */
   get tokens(): number {
     return this.#tokens;
   }
 
-  /** Whatever the status. Waits once where a rate limit asks for it. Rejects as `fetch` does, and with RateLimited. */
+  /**
+   * Returns an answer with any status. Waits once if a rate limit asks for it. Rejects like `fetch`, and with
+   * RateLimited.
+   */
   async ask(path: string, signal: AbortSignal, request: WireRequest = {}): Promise<WireAnswer> {
     const first = await this.#askOnce(path, signal, request);
     if (first.status !== 429) return first;
@@ -71,7 +74,7 @@ export class Wire {
     return second;
   }
 
-  /** The body unread, to be left in the middle. */
+  /** Leaves the body unread, so that it can be abandoned. */
   open(path: string, signal: AbortSignal, request: WireRequest): Promise<Response> {
     this.#requests++;
     const { method = request.body === undefined ? "GET" : "POST", body, headers, credential = "bearer" } = request;
