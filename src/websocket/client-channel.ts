@@ -1,4 +1,4 @@
-// The client's connection below a WebSocket: its socket, with what the kernel has not taken of it yet.
+// The client's connection below a WebSocket: its socket, with bytes that the kernel has not accepted yet.
 import { bufferedBytes } from "../base/bytes/buffered-bytes.ts";
 import type { ByteChannelListener, PausableChannel } from "../http1/byte-channel.ts";
 import { ConnectionOutput } from "../http1/server/connection-output.ts";
@@ -13,7 +13,7 @@ export class ClientChannel implements PausableChannel {
   #ending = false;
   #closed = false;
 
-  /** `early`: what was read beyond the head of the answer. */
+  /** `early` are the bytes read after the head of the answer. */
   constructor(socket: ClientSocket, peer: string, early: Buffer | undefined) {
     this.#socket = socket;
     this.#output = new ConnectionOutput(socket, bufferedBytes.bounded);
@@ -65,7 +65,7 @@ export class ClientChannel implements PausableChannel {
     if (!this.closed) this.#socket.resume();
   }
 
-  /** Bytes came. */
+  /** Bytes arrived. */
   data(bytes: Buffer): void {
     if (this.#ending) return;
     if (this.#listener) this.#listener.data(bytes);
@@ -81,7 +81,7 @@ export class ClientChannel implements PausableChannel {
     else this.#listener?.drained();
   }
 
-  /** The socket is closed, by whomever. */
+  /** The socket is closed, by either side. */
   didClose(): void {
     if (this.#closed) return;
     this.#closed = true;

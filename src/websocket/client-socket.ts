@@ -1,4 +1,4 @@
-// A socket to a server, by way of a proxy where there is one, and under TLS where that is asked for.
+// A socket to a server, through a proxy if there is one, and under TLS if requested.
 import { getCACertificates } from "node:tls";
 import type { Socket, SocketHandler } from "bun";
 import { GatheredBytes } from "../base/bytes/gathered-bytes.ts";
@@ -16,7 +16,7 @@ export interface ClientSocket {
 export interface SocketTarget {
   hostname: string;
   port: number;
-  /** Connects under TLS; the certificate must be for `hostname`. */
+  /** Connects under TLS. The certificate must be for `hostname`. */
   secure: boolean;
   /** `http://[user:password@]host:port`: asked to CONNECT. */
   proxy?: URL | undefined;
@@ -25,11 +25,11 @@ export interface SocketTarget {
 }
 
 export interface SocketListener {
-  /** The server is there and, under TLS, is who it should be. */
+  /** The server is there and, under TLS, is the right one. */
   opened(socket: ClientSocket): void;
   data(bytes: Buffer): void;
   drain(): void;
-  /** Once, also where it never opened; `problem` is for the log. */
+  /** Called once, even if it never opened. `problem` is for the log. */
   closed(problem: string | undefined): void;
 }
 
@@ -45,20 +45,20 @@ const maxHeadBytes = 16 * 1024;
 const emptyLine = Buffer.from("\r\n\r\n");
 let trusted: string[] | undefined;
 
-/** Gives a function that ends it at once, whatever it is at. Never throws. */
+/** Returns a function that ends it immediately, in any state. Never throws. */
 export function openClientSocket(target: SocketTarget, listener: SocketListener): () => void {
   const opening = new OpeningSocket(target, listener);
   opening.start();
   return () => opening.abandon();
 }
 
-/** Takes the head of an answer out of bytes as they come. Throws a HeadError. */
+/** Reads the head of an answer from bytes as they arrive. Throws a HeadError. */
 export class AnswerHead {
   readonly #gathered = new GatheredBytes();
 
-  /** The head and what follows it; undefined while it is not complete. */
+  /** The head and the bytes after it. Undefined while it is incomplete. */
   push(piece: Buffer): { head: ResponseHead; rest: Buffer } | undefined {
-    // What was searched before holds no end of it, but perhaps the beginning of one.
+    // The bytes searched before contain no end of it, but perhaps the beginning of one.
     const from = Math.max(0, this.#gathered.length - emptyLine.length + 1);
     this.#gathered.add(piece);
     const { bytes } = this.#gathered;
@@ -79,7 +79,7 @@ class OpeningSocket implements Wire {
   readonly #target: SocketTarget;
   readonly #listener: SocketListener;
   readonly #proxyAnswer = new AnswerHead();
-  /** The one to end: that of the connection to the proxy, or under TLS the one on top of it. */
+  /** The socket to end: that of the connection to the proxy, or under TLS the one on top of it. */
   #socket: Socket<Wire> | undefined;
   #open = false;
   #tunnelled = false;
@@ -133,7 +133,7 @@ class OpeningSocket implements Wire {
   }
 
   data(socket: Socket<Wire>, bytes: Buffer): void {
-    // Bytes that the socket below TLS is given are not ours to read.
+    // Bytes for the socket below TLS are not ours to read.
     if (this.#closed || socket !== this.#socket) return;
     if (this.#open) this.#listener.data(bytes);
     else if (this.#target.proxy && !this.#tunnelled) this.#readProxyAnswer(bytes);
@@ -176,7 +176,7 @@ class OpeningSocket implements Wire {
       if (!answer) return;
       const { head, rest } = answer;
       if (head.status < 200 || head.status > 299) this.#refuse(`the proxy answered ${head.status}`);
-      // The server speaks second, be it under TLS or not: bytes before that are nobody's.
+      // The server sends second, with or without TLS, so earlier bytes belong to nobody.
       else if (rest.length > 0) this.#refuse("the proxy sent more than its answer");
       else this.#tunnel();
     } catch (error) {
@@ -217,7 +217,7 @@ const handlers: SocketHandler<Wire> = {
 
 const secureHandlers: SocketHandler<Wire> = {
   ...handlers,
-  // Nothing may be written before the certificate is known to be right.
+  // Nothing may be written before the certificate is verified.
   handshake(socket, success, error) {
     const right = success && !error && socket.authorized;
     socket.data.secured(socket, right ? undefined : problemOf(error ?? "the certificate is not trusted"));

@@ -1,4 +1,4 @@
-// A WebSocket as a client: connects, asks for the upgrade, checks the answer, all within one deadline.
+// A WebSocket as a client: connects, requests the upgrade and checks the answer, all within one deadline.
 import type { MessageLinkListener } from "../base/bytes/message-link.ts";
 import { HeadError } from "../http1/head.ts";
 import type { HeaderFields } from "../http1/message.ts";
@@ -11,13 +11,13 @@ import { WebSocketLink } from "./websocket-link.ts";
 export interface ConnectOptions {
   /** `http:`, `https:`, `ws:` or `wss:`. */
   url: URL;
-  /** The one subprotocol that is offered, and must be chosen; left out: none is. */
+  /** The one subprotocol that is offered and must be chosen. Left out for none. */
   protocol?: string | undefined;
-  /** Left out: binary. */
+  /** Binary by default. */
   kind?: MessageKind | undefined;
   /** Sent along. */
   headers?: HeaderFields | undefined;
-  /** The deadline of the whole connect, the answer included. */
+  /** The deadline of the whole connect, including the answer. */
   connectMs: number;
   maxMessageBytes: number;
   proxy?: URL | undefined;
@@ -26,10 +26,10 @@ export interface ConnectOptions {
   listen(link: WebSocketLink): MessageLinkListener;
 }
 
-/** No WebSocket came about; `message` is for the log. */
+/** No WebSocket was established. `message` is for the log. */
 export class ConnectError extends Error {
   override readonly name = "ConnectError";
-  /** Status of the server's answer, where there was one that was no 101. */
+  /** Status of the server's answer, if it was not 101. */
   readonly status: number | undefined;
 
   constructor(message: string, status?: number) {
@@ -38,7 +38,7 @@ export class ConnectError extends Error {
   }
 }
 
-/** Rejects with a ConnectError. Throws a TypeError where a header cannot be sent. */
+/** Rejects with a ConnectError. Throws a TypeError if a header cannot be sent. */
 export function connectWebSocket(options: ConnectOptions): Promise<WebSocketLink> {
   for (const [name, value] of Object.entries(options.headers ?? {})) {
     // A line break would begin another field, or another request.
@@ -84,7 +84,7 @@ class Handshake implements SocketListener {
     const fields: HeaderFields = { host: url.host, ...headers, ...upgradeRequestFields(this.#key, protocol) };
     const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
     const bytes = Buffer.from(`GET ${url.pathname}${url.search} HTTP/1.1\r\n${lines.join("")}\r\n`, "latin1");
-    // Far less than what the kernel takes on a new connection.
+    // Far less than the kernel accepts on a new connection.
     if (socket.write(bytes, 0, bytes.length) !== bytes.length) this.#fail("the request could not be sent");
   }
 
@@ -132,7 +132,7 @@ class Handshake implements SocketListener {
     if (this.#failed) return;
     this.#failed = true;
     clearTimeout(this.#timer);
-    // A connect that failed at once has nothing to abandon yet.
+    // A connect that failed immediately has nothing to abandon yet.
     queueMicrotask(() => this.#abandon());
     this.#reject(new ConnectError(problem, status));
   }

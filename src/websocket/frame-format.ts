@@ -4,7 +4,7 @@ export const opcodes = { continuation: 0x0, text: 0x1, binary: 0x2, close: 0x8, 
 
 /** Most bytes of a control frame's payload (RFC 6455, 5.5). */
 export const maxControlBytes = 125;
-/** Two bytes, up to eight more of the length, four of the mask. */
+/** Two bytes, up to eight more for the length, four for the mask. */
 export const maxHeaderBytes = 14;
 
 /** Close codes of the protocol itself (RFC 6455, 7.4.1). */
@@ -13,7 +13,7 @@ export const closeCodes = {
   goingAway: 1001,
   protocolError: 1002,
   unsupportedData: 1003,
-  /** Never sent: the other end said none. */
+  /** Never sent: the other end sent none. */
   noStatus: 1005,
   /** Never sent: the connection broke off. */
   abnormal: 1006,
@@ -23,13 +23,13 @@ export const closeCodes = {
   tryAgainLater: 1013,
 } as const;
 
-/** Whether it may stand in a close frame (RFC 6455, 7.4.2, and the IANA registry). */
+/** Whether a close frame may contain it (RFC 6455, 7.4.2, and the IANA registry). */
 export function mayBeSent(code: number): boolean {
   if (code >= 3000) return code <= 4999;
   return (code >= 1000 && code <= 1003) || (code >= 1007 && code <= 1014);
 }
 
-/** The connection must fail; `message` is for the other end's log and ours. */
+/** The connection must fail. `message` is for both logs. */
 export class FrameError extends Error {
   override readonly name = "FrameError";
   readonly closeCode: number;
@@ -40,7 +40,7 @@ export class FrameError extends Error {
   }
 }
 
-/** Puts the head of a final frame at `at`, without its mask; gives the offset behind it. */
+/** Writes the head of a final frame at `at`, without its mask. Returns the offset after it. */
 export function putFrameHead(target: Uint8Array, at: number, opcode: number, length: number, masked: boolean): number {
   const mask = masked ? 0x80 : 0;
   target[at] = 0x80 | opcode;
@@ -55,7 +55,7 @@ export function putFrameHead(target: Uint8Array, at: number, opcode: number, len
     return at + 4;
   }
   target[at + 1] = mask | 127;
-  // No message here comes near the length that needs the upper half.
+  // No message here is long enough to need the upper half.
   target.fill(0, at + 2, at + 6);
   target[at + 6] = length >>> 24;
   target[at + 7] = length >>> 16;
@@ -67,9 +67,9 @@ export function putFrameHead(target: Uint8Array, at: number, opcode: number, len
 const keyBytes = new Uint8Array(4);
 const keyWord = new Int32Array(keyBytes.buffer);
 
-/** Masks or unmasks `bytes` from `start` to `end` in place; the four bytes of the key begin at `keyAt` of `keys`. */
+/** Masks or unmasks `bytes` from `start` to `end` in place. The four bytes of the key begin at `keyAt` of `keys`. */
 export function applyMask(bytes: Uint8Array, start: number, end: number, keys: Uint8Array, keyAt: number): void {
-  // Words lie at multiples of four of the memory behind: the key is turned to what is due there.
+  // Words are at multiples of four in the underlying memory, so the key is rotated to match.
   const lead = Math.min(end - start, -(bytes.byteOffset + start) & 3);
   let at = start;
   for (; at < start + lead; at++) bytes[at] = (bytes[at] as number) ^ (keys[keyAt + ((at - start) & 3)] as number);

@@ -1,4 +1,4 @@
-// Takes messages out of the bytes of a WebSocket, strictly: what RFC 6455 does not allow fails the connection.
+// Reads messages from the bytes of a WebSocket, strictly: what RFC 6455 forbids fails the connection.
 import { isUtf8 } from "node:buffer";
 import type { MemoryAccount } from "../base/bytes/buffered-bytes.ts";
 import {
@@ -12,22 +12,22 @@ import {
 } from "./frame-format.ts";
 
 export interface FrameListener {
-  /** A whole message; may be a part of what was pushed. A text is UTF-8. */
+  /** A whole message, possibly a part of the pushed bytes. A text is UTF-8. */
   message(bytes: Buffer): void;
   ping(payload: Buffer): void;
   pong(payload: Buffer): void;
-  /** A close frame came; nothing is read any more. */
+  /** A close frame arrived. Nothing more is read. */
   closeFrame(code: number, reason: string): void;
 }
 
-/** What is said over a connection: one of both alone. */
+/** The kind of all messages on a connection. */
 export type MessageKind = "binary" | "text";
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const nothing = Buffer.alloc(0);
 
 export class FrameReader {
-  /** The most bytes of a message, whole or in fragments; more is 1009. */
+  /** The most bytes of a message, whole or in fragments. More is 1009. */
   maxMessageBytes: number;
   readonly #listener: FrameListener;
   /** Whether the other end must mask (a client) or must not (a server). */
@@ -35,20 +35,20 @@ export class FrameReader {
   readonly #kind: MessageKind;
   readonly #head = Buffer.alloc(maxHeaderBytes);
   #headLength = 0;
-  /** Bytes of the head, as far as it is known. */
+  /** Bytes of the head, as far as known. */
   #headNeeds = 2;
-  /** Payload of a frame whose head is here and whose payload is not. */
+  /** The payload of a frame whose head has arrived and whose payload is incomplete. */
   #payload: Buffer | undefined;
   #payloadLength = 0;
-  /** Fragments of the message that is under way. */
+  /** Fragments of the current message. */
   #fragments: Buffer | undefined;
   #fragmentsLength = 0;
   readonly #memoryAccount: MemoryAccount | undefined;
-  /** Bytes of which the memoryAccount knows. */
+  /** Bytes that the memory account knows of. */
   #heldBytes = 0;
   #ended = false;
 
-  /** `memoryAccount`: on whose account a message is that is not whole; left out: nobody's. */
+  /** `memoryAccount` counts an incomplete message. Without it nothing is counted. */
   constructor(
     listener: FrameListener,
     masked: boolean,
@@ -63,7 +63,7 @@ export class FrameReader {
     this.maxMessageBytes = maxMessageBytes;
   }
 
-  /** The bytes are its own: they are unmasked in place. Throws a FrameError; after it, nothing more is read. */
+  /** Owns the bytes and unmasks them in place. Throws a FrameError, after which nothing more is read. */
   push(bytes: Buffer): void {
     try {
       let at = 0;
@@ -85,7 +85,7 @@ export class FrameReader {
     this.#hold(-this.#heldBytes);
   }
 
-  /** Takes so many bytes more; fewer than none are given back. */
+  /** Takes this many more bytes. A negative number returns bytes. */
   #hold(bytes: number): void {
     if (!this.#memoryAccount || bytes === 0) return;
     if (bytes < 0) this.#memoryAccount.release("requests", -bytes);
@@ -106,7 +106,8 @@ export class FrameReader {
     const length = this.#length();
     this.#checkSize(length);
     if (bytes.length - at < length) {
-      // All of its length is set aside at once, which the limit bounds: it comes in as many pieces as its sender likes.
+      // Its whole length is allocated at once, within the limit, since the sender may split it into any number of
+      // pieces.
       this.#hold(length);
       this.#payload = Buffer.allocUnsafeSlow(length);
       this.#payloadLength = 0;
@@ -116,7 +117,7 @@ export class FrameReader {
     return at + length;
   }
 
-  /** The size of the head by its first two bytes, which are checked as soon as they are here. */
+  /** The size of the head by its first two bytes, which are checked on arrival. */
   #headSize(): number {
     const [first, second] = this.#head as unknown as [number, number];
     const opcode = first & 0x0f;
@@ -182,7 +183,7 @@ export class FrameReader {
     return end;
   }
 
-  /** All of a frame is here. */
+  /** The whole frame is here. */
   #take(payload: Buffer): void {
     const head = this.#head;
     if (this.#masked) applyMask(payload, 0, payload.length, head, this.#headNeeds - 4);

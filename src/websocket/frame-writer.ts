@@ -1,13 +1,13 @@
-// Puts frames together, those of one turn in one write, in a buffer that all connections use by turns.
+// Composes frames, those of one turn for one write, in a buffer that all connections use in turn.
 import type { ByteChannel } from "../http1/byte-channel.ts";
 import { applyMask, maxHeaderBytes, putFrameHead } from "./frame-format.ts";
 
 const scratch = Buffer.allocUnsafeSlow(128 * 1024);
-/** The writer whose frames are in the buffer: another has them written before it puts in its own. */
+/** The writer whose frames are in the buffer. Another writer has them written before it adds its own. */
 let owner: FrameWriter | undefined;
 let length = 0;
 
-/** Masks must not be guessed (RFC 6455, 5.3): random ones are drawn many at a time. */
+/** Masks must not be predictable (RFC 6455, 5.3), so random ones are drawn many at a time. */
 const masks = new Uint8Array(16 * 1024);
 let masksUsed = masks.length;
 
@@ -22,12 +22,12 @@ export class FrameWriter {
     this.#masked = masked;
   }
 
-  /** Bytes that are not with the kernel yet. */
+  /** Bytes that the kernel has not accepted yet. */
   get unsentBytes(): number {
     return this.#channel.unsentBytes + (owner === this ? length : 0);
   }
 
-  /** A frame whose payload is `first` and `second`, one behind the other; both are copied, or written, at once. */
+  /** A frame whose payload is `first` followed by `second`. Both are copied or written at once. */
   add(opcode: number, first: Uint8Array, second: Uint8Array | undefined): void {
     const payloadLength = first.byteLength + (second?.byteLength ?? 0);
     const most = payloadLength + maxHeaderBytes;
@@ -46,7 +46,7 @@ export class FrameWriter {
     length = this.#put(scratch, length, opcode, first, second);
     if (this.#scheduled) return;
     this.#scheduled = true;
-    // Not at the end of this task: what other sockets have for this connection in the same turn goes along.
+    // Not at the end of this task: other sockets' messages for this connection in the same turn are sent with it.
     setImmediate(() => {
       this.#scheduled = false;
       this.flush();
@@ -61,7 +61,7 @@ export class FrameWriter {
     if (end > 0) this.#channel.write(scratch.subarray(0, end));
   }
 
-  /** Gives the offset behind the frame. */
+  /** Returns the offset after the frame. */
   #put(target: Buffer, start: number, opcode: number, first: Uint8Array, second: Uint8Array | undefined): number {
     const payloadLength = first.byteLength + (second?.byteLength ?? 0);
     let at = putFrameHead(target, start, opcode, payloadLength, this.#masked);
@@ -82,7 +82,7 @@ export class FrameWriter {
   }
 }
 
-/** Gives the offset of one that was never used. */
+/** Returns the offset of an unused mask. */
 function nextMask(): number {
   if (masksUsed === masks.length) {
     crypto.getRandomValues(masks);

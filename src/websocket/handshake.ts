@@ -1,4 +1,4 @@
-// The opening handshake of RFC 6455: what a server demands of a request, and a client of the answer.
+// The opening handshake of RFC 6455: what a server requires of a request, and a client of the answer.
 import { createHash, randomBytes } from "node:crypto";
 import type { HeaderFields, HeaderLines, IncomingRequest } from "../http1/message.ts";
 
@@ -9,8 +9,8 @@ const acceptGuid = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 export type ServerHandshake = { headers: HeaderFields } | { problem: string; headers: HeaderFields };
 
 /**
- * Checks a request for an upgrade to a WebSocket of `protocol`, the only one that is spoken there; undefined: none is named. Gives the fields of the
- * answer 101, or what is wrong, as a sentence for the client, with the fields that belong to such an answer.
+ * Checks a request for an upgrade to a WebSocket with `protocol`, the only one spoken there, or undefined for none.
+ * Returns the fields of the answer 101, or the fault as a sentence for the client with the fields of such an answer.
  */
 export function checkUpgradeRequest(request: IncomingRequest, protocol: string | undefined): ServerHandshake {
   const { headers } = request;
@@ -21,7 +21,7 @@ export function checkUpgradeRequest(request: IncomingRequest, protocol: string |
       "This endpoint is for WebSockets: the request must have `Connection: Upgrade` and `Upgrade: websocket`.",
     );
   }
-  // Its connection cannot be upgraded (RFC 9110, 7.8), whatever it asks for.
+  // Its connection cannot be upgraded (RFC 9110, 7.8), whatever it requests.
   if (request.version === "1.0") return refuse("A WebSocket begins with a request of HTTP/1.1.");
   if (request.method !== "GET" || request.hasBody) return refuse("A WebSocket begins with a GET without a body.");
   if (headers.get("sec-websocket-version") !== version) return refuse(`Sec-WebSocket-Version must be ${version}.`);
@@ -41,7 +41,7 @@ export function offeredProtocols({ headers }: Pick<IncomingRequest, "headers">):
   return tokensOf(headers.get("sec-websocket-protocol"));
 }
 
-/** Whether a request asks for a WebSocket, rightly or not. */
+/** Whether a request asks for a WebSocket, validly or not. */
 export function asksForWebSocket({ headers }: Pick<IncomingRequest, "headers">): boolean {
   return hasToken(headers, "upgrade", "websocket");
 }
@@ -50,7 +50,7 @@ export function newKey(): string {
   return randomBytes(16).toString("base64");
 }
 
-/** The fields by which a client asks. */
+/** The fields of a client's request. */
 export function upgradeRequestFields(key: string, protocol: string | undefined): HeaderFields {
   return {
     connection: "Upgrade",
@@ -61,7 +61,7 @@ export function upgradeRequestFields(key: string, protocol: string | undefined):
   };
 }
 
-/** The fault in an answer 101 to such a request; undefined where it is right. */
+/** The fault in an answer 101 to such a request. Undefined if it is correct. */
 export function problemOfUpgradeAnswer(
   headers: HeaderLines,
   key: string,
@@ -84,7 +84,7 @@ function acceptOf(key: string): string {
     .digest("base64");
 }
 
-/** 22 digits whose last has four bits of zero behind, and the padding. */
+/** 22 digits, the last of which ends in four zero bits, and the padding. */
 function isKey(key: string): boolean {
   return /^[A-Za-z0-9+/]{21}[AQgw]==$/.test(key);
 }

@@ -1,4 +1,4 @@
-// One WebSocket after its handshake, at either end: messages over a connection, and its end as RFC 6455 has it.
+// One WebSocket after its handshake, at either end: messages over a connection, and its end by RFC 6455.
 import type { MemoryAccount } from "../base/bytes/buffered-bytes.ts";
 import type { MessageLinkListener, PausableLink } from "../base/bytes/message-link.ts";
 import type { ByteChannelListener, PausableChannel } from "../http1/byte-channel.ts";
@@ -8,19 +8,19 @@ import { FrameWriter } from "./frame-writer.ts";
 
 export interface WebSocketLinkOptions {
   role: "server" | "client";
-  /** The most bytes of one message; it can be changed later. */
+  /** The most bytes of one message. It can be changed later. */
   maxMessageBytes: number;
-  /** Left out: binary. */
+  /** Binary by default. */
   kind?: MessageKind;
-  /** On whose account a message is that is not whole yet; left out: nobody's. */
+  /** The account of an incomplete message. Without it nothing is counted. */
   memoryAccount?: MemoryAccount;
-  /** Makes the listener of the link; nothing is read before it returns. */
+  /** Creates the listener of the link. Nothing is read before it returns. */
   listen(link: WebSocketLink): MessageLinkListener;
 }
 
-/** Until the other end has answered a close frame, or closed the connection behind one. */
+/** How long the other end has to answer a close frame, or to close the connection after one. */
 const closeMs = 2_000;
-/** With more unsent than this a ping goes unanswered: who does not read cannot make us hold answers for it. */
+/** With more unsent bytes a ping gets no answer: an end that does not read must not make us hold answers for it. */
 const maxUnsentForPong = 256 * 1024;
 const nothing = new Uint8Array(0);
 
@@ -32,7 +32,7 @@ export class WebSocketLink implements PausableLink, ByteChannelListener, FrameLi
   readonly #reader: FrameReader;
   readonly #writer: FrameWriter;
   readonly #listener: MessageLinkListener;
-  /** Our close frame, once it was sent. */
+  /** Our close frame, once sent. */
   #closing: { code: number; reason: string } | undefined;
   #closeTimer: ReturnType<typeof setTimeout> | undefined;
   #told = false;
@@ -52,7 +52,7 @@ export class WebSocketLink implements PausableLink, ByteChannelListener, FrameLi
     return this.#writer.unsentBytes;
   }
 
-  /** The most bytes of a message that comes; more is 1009. */
+  /** The most bytes of an incoming message. More is 1009. */
   set maxMessageBytes(bytes: number) {
     this.#reader.maxMessageBytes = bytes;
   }
@@ -65,7 +65,7 @@ export class WebSocketLink implements PausableLink, ByteChannelListener, FrameLi
   close(code: number, reason: string): void {
     if (this.#closing || this.#channel.closed) return;
     this.#sendClose(code, reason);
-    // Whoever ends a process next has said so.
+    // The caller may end the process next.
     this.#writer.flush();
     this.#awaitEnd();
   }
@@ -102,7 +102,7 @@ export class WebSocketLink implements PausableLink, ByteChannelListener, FrameLi
   }
 
   message(bytes: Buffer): void {
-    // A link that has said that it is the end listens to nothing any more.
+    // A link that has announced its end ignores messages.
     if (!this.#closing) this.#listener.message(bytes);
   }
 
@@ -117,7 +117,7 @@ export class WebSocketLink implements PausableLink, ByteChannelListener, FrameLi
     const own = this.#closing;
     if (!own) this.#sendClose(code, reason);
     this.#writer.flush();
-    // The server closes the connection, so that the client's end is not the one that lingers (RFC 6455, 7.1.1).
+    // The server closes the connection, so that the client's side does not linger (RFC 6455, 7.1.1).
     if (this.#isServer) this.#channel.end();
     else this.#awaitEnd();
     this.#tell(own?.code ?? code, own?.reason ?? reason);
@@ -154,7 +154,7 @@ export class WebSocketLink implements PausableLink, ByteChannelListener, FrameLi
   }
 }
 
-/** Cut where no character is divided. */
+/** Cut between two characters. */
 function reasonBytes(reason: string): Uint8Array {
   const bytes = new TextEncoder().encode(reason);
   let end = Math.min(bytes.length, maxControlBytes - 2);
