@@ -1,4 +1,5 @@
-// Device authorization (RFC 8628, 3.1): a device without a browser gets a code for itself and one for its user to type.
+// Device authorization (RFC 8628, 3.1): a device without a browser gets one code for itself and one for its user to
+// type.
 import { longLived } from "../base/long-lived.ts";
 import type { DeviceCode, OAuthStore } from "../domain/people/oauth.ts";
 import { newOpaqueToken, tokenDigest } from "../policy/credentials/opaque-token.ts";
@@ -29,7 +30,7 @@ export interface DeviceAuthorization {
 
 const lifeSeconds = longLived.deviceCode.maxMs / 1_000;
 const intervalSeconds = 5;
-/** A code is taken once in billions; more than once in a row is a fault of ours. */
+/** A code is taken once in billions, so several in a row are our fault. */
 const attempts = 4;
 
 /** Throws `unauthorized_client`, `invalid_scope`, `invalid_target`, and a GatewayError `rate_limit_exceeded`. */
@@ -37,7 +38,7 @@ export async function authorizeDevice(
   { client, parameters, resources: named, origin }: ClientRequest,
   { oauth, clientThrottle, issuer }: DeviceAuthorizationDeps,
 ): Promise<DeviceAuthorization> {
-  // It has nowhere to be sent back to: a person who is talked into typing a code would find out nothing of who asks.
+  // It has no redirect address, so a person who is talked into typing a code could not find out who asks.
   if (client.unverified) {
     throw new OAuthError("unauthorized_client", "Devices need an app that an account here has registered.");
   }

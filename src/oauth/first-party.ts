@@ -1,4 +1,4 @@
-// The command line tool as a client, which no account registered, beside those that accounts did.
+// The command line tool as a client, which no account registered.
 import type { Environment } from "../domain/api-key.ts";
 import {
   type AppStore,
@@ -10,7 +10,7 @@ import {
 import { accountScopes } from "../domain/scope.ts";
 import { appIdOf } from "./client/document-url.ts";
 
-/** Public, and by the device flow alone: it has nowhere to be redirected to. */
+/** Public, and only for the device flow, since it has no redirect address. */
 export function commandLineApp(environment: Environment): PublishedApp {
   return {
     id: commandLineAppId,

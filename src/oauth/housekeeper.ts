@@ -1,10 +1,10 @@
-// Forgets in the background what has ended: codes, tokens, sessions, links.
+// Deletes expired records in the background: codes, tokens, sessions, links.
 import type { Log } from "../base/log.ts";
 
 export interface HousekeeperOptions {
-  /** By a name for the log. Each does a bounded amount at a time. */
+  /** By name for the log. Each does a limited amount at a time. */
   tasks: Readonly<Record<string, (nowSeconds: number) => Promise<void>>>;
-  /** By which they delete: what a wrong clock deletes, such as the refresh tokens of all apps, is gone. */
+  /** The clock for deletions: what a wrong clock deletes, such as the refresh tokens of all apps, is gone. */
   deletionClock: { nowSeconds(): Promise<number> };
   log: Log;
   /** Default one minute. */
@@ -21,7 +21,7 @@ export class Housekeeper {
     this.#timer = setInterval(() => void this.sweep(), options.everyMs ?? 60_000);
   }
 
-  /** Never rejects: a failure is logged, does not keep the other tasks from theirs, and is tried again next time. */
+  /** Never rejects: a failure is logged, does not stop the other tasks, and is retried next time. */
   sweep(): Promise<void> {
     this.#sweeping ??= this.#sweep().finally(() => {
       this.#sweeping = undefined;
@@ -29,7 +29,7 @@ export class Housekeeper {
     return this.#sweeping;
   }
 
-  /** Resolves when it no longer uses a store. */
+  /** Resolves once it no longer uses a store. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
     await this.#sweeping;

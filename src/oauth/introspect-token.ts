@@ -1,4 +1,4 @@
-// Token introspection (RFC 7662): an app asks whether one of its own tokens is good, and for what.
+// Token introspection (RFC 7662): an app asks whether one of its own tokens is valid, and for what.
 import { keyStatus } from "../domain/principal.ts";
 import { type FindTokenDeps, type FoundToken, findToken } from "./find-token.ts";
 import { OAuthError } from "./oauth-error.ts";
@@ -19,13 +19,13 @@ export type Introspection =
       iss: string;
       exp: number;
       iat?: number;
-      /** Only access tokens have it. */
+      /** Only for access tokens. */
       token_type?: "Bearer";
       aud?: string | string[];
       jti?: string;
     };
 
-/** Throws `invalid_client` for a client that cannot prove who it is: whoever found a token could ask what it opens. */
+/** Throws `invalid_client` for an unauthenticated client, since anybody who found a token could ask what it opens. */
 export async function introspectToken(request: ClientRequest, deps: IntrospectionDeps): Promise<Introspection> {
   const { client, origin } = request;
   if (client.type === "public") {
@@ -53,12 +53,12 @@ export async function introspectToken(request: ClientRequest, deps: Introspectio
 function isGood({ grant, ...token }: FoundToken, nowSeconds: number): boolean {
   if (grant.account.status !== "active") return false;
   if (grant.keys.some((key) => keyStatus(key, nowSeconds) !== "active")) return false;
-  // An access token was found to be genuine, and not to have expired, when it was read.
+  // An access token's signature and expiry were verified when it was read.
   if ("access" in token) return true;
   return token.refresh.usedAt === null && token.refresh.expiresAt > nowSeconds;
 }
 
-/** The answer about a token that was verified. */
+/** The claims of a verified token. */
 function claimsOf(token: string): { iat?: number; jti?: string; aud?: string | string[] } {
   const [, payload = ""] = token.split(".");
   const { iat, jti, aud } = JSON.parse(Buffer.from(payload, "base64url").toString("utf8")) as Record<string, unknown>;

@@ -1,4 +1,4 @@
-// What clients find out by themselves: of the authorization server (RFC 8414), and of the API that it protects (RFC 9728).
+// Metadata for clients: of the authorization server (RFC 8414), and of the API that it protects (RFC 9728).
 import { appScopes } from "../domain/people/app.ts";
 import type { Scope } from "../domain/scope.ts";
 import { grantTypes } from "./token/flow.ts";

@@ -1,6 +1,6 @@
-// What an OAuth endpoint refuses with: the codes of its RFCs, and a reason for the log alone.
+// Refusals of OAuth endpoints: the codes of its RFCs, and a reason for the log only.
 
-/** RFC 6749, 5.2; 8628, 3.5; 8707, 2; 7591, 3.2.2. `temporarily_unavailable` (4.1.2.1) for what is worth another try. */
+/** RFC 6749, 5.2; 8628, 3.5; 8707, 2; 7591, 3.2.2. `temporarily_unavailable` (4.1.2.1) if a retry may help. */
 export type OAuthErrorCode =
   | "invalid_request"
   | "invalid_client"
@@ -20,10 +20,10 @@ export type OAuthErrorCode =
 export class OAuthError extends Error {
   override readonly name = "OAuthError";
   readonly code: OAuthErrorCode;
-  /** One of a few words, for the log. */
+  /** A few words for the log. */
   readonly reason: string;
 
-  /** `description` is public: no secret, and nothing that tells which of two guesses was better. */
+  /** `description` is public: no secret, and no hint which of two guesses was better. */
   constructor(code: OAuthErrorCode, description: string, reason: string = code) {
     super(description);
     this.code = code;
@@ -31,7 +31,7 @@ export class OAuthError extends Error {
   }
 }
 
-/** One text for whatever is wrong with a code or token: it tells nobody how close a guess was. */
+/** One text for every fault of a code or token, so that it does not tell how close a guess was. */
 export function invalidGrant(reason: string): OAuthError {
   return new OAuthError(
     "invalid_grant",

@@ -5,12 +5,12 @@ const known = new Set([
   ...["token", "token_type_hint", "client_id", "client_secret"],
 ]);
 
-/** Whether it may be sent but once. What is unknown is ignored, and `resource` may be repeated (RFC 8707, 2.2). */
+/** Whether it may be sent only once. Unknown ones are ignored, and `resource` may be repeated (RFC 8707, 2.2). */
 export function isSentOnce(name: string): boolean {
   return known.has(name);
 }
 
-/** Without those that have no value: they are as if they had been left out. */
+/** Without empty ones, which count as missing. */
 export function presentParameters(fields: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
   return new Map([...fields].filter(([, value]) => value !== ""));
 }

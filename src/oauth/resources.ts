@@ -1,9 +1,9 @@
-// Reads the resources that tokens are asked for (RFC 8707, 2), and narrows them within what was granted.
+// Reads the requested resources of tokens (RFC 8707, 2), and narrows them within the grant.
 import { coversResource, resourceOf } from "../policy/credentials/resources.ts";
 
 const most = 10;
 
-/** Paths of our resources, each once; `fault` is for `error_description` of `invalid_target`. */
+/** Paths of our resources, each once. `fault` is for `error_description` of `invalid_target`. */
 export function namedResources(uris: readonly string[], issuer: string): string[] | { fault: string } {
   if (uris.length > most) return { fault: `resource: at most ${most} of them.` };
   const paths = uris.map((uri) => resourceOf(uri, issuer));
@@ -12,7 +12,7 @@ export function namedResources(uris: readonly string[], issuer: string): string[
   return { fault: `resource: must be ${issuer}/v1, ${issuer}/mcp, or ${issuer}/mcp/ and the name of a server.` };
 }
 
-/** Those of an access token: all that were granted where the request names none. */
+/** The resources of an access token: all granted ones if the request names none. */
 export function narrowedResources(
   uris: readonly string[],
   granted: readonly string[],

@@ -1,4 +1,4 @@
-// Token revocation (RFC 7009): whichever of its tokens an app gives up, what it was allowed ends.
+// Token revocation (RFC 7009): an app gives up either of its tokens, and its grant ends.
 import { type FindTokenDeps, findToken } from "./find-token.ts";
 import { revoked } from "./token/grant-events.ts";
 import { type ClientRequest, required } from "./token/stage.ts";
@@ -8,7 +8,7 @@ export interface RevocationDeps extends FindTokenDeps {
   changed(ids?: readonly string[]): void;
 }
 
-/** Does nothing for a token that is none of the client's (RFC 7009, 2.2). Throws `invalid_request` where there is none. */
+/** Does nothing for another client's token (RFC 7009, 2.2). Throws `invalid_request` without a token. */
 export async function revokeToken(request: ClientRequest, deps: RevocationDeps): Promise<void> {
   const found = await findToken(required(request, "token"), request.client.id, deps);
   if (!found) return;

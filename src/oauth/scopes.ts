@@ -1,14 +1,16 @@
-// Reads the scopes that an app asks for (RFC 6749, 3.3), within those that it was registered with.
+// Reads the scopes that an app requests (RFC 6749, 3.3), within those of its registration.
 import type { App } from "../domain/people/app.ts";
 import { type Scope, scopes } from "../domain/scope.ts";
 
-/** A refresh token comes with every access token: clients of tools ask for one by this name (OpenID Connect Core, 11). */
+/**
+ * Every access token comes with a refresh token. Clients of tools request one by this name (OpenID Connect Core, 11).
+ */
 const alwaysGiven = "offline_access";
-/** What may be told back: anything else could be made to say something in an error's text. */
+/** May be repeated in an error. Any other text could be made to say something there. */
 const nameable = /^[\w:./-]{1,64}$/;
 
 /**
- * In the order of the specification, each once; left out or empty (RFC 6749, 3.1) means all of the app's. `fault` is for
+ * In the order of the specification, each once. Missing or empty (RFC 6749, 3.1) means all of the app's. `fault` is for
  * `error_description` of `invalid_scope`: ASCII without quotes and backslashes.
  */
 export function requestedScopes(text: string | undefined, app: Pick<App, "scopes">): Scope[] | { fault: string } {

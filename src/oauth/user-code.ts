@@ -1,22 +1,22 @@
 // Codes that a person types to connect a device (RFC 8628, 6.1).
 import { randomInt } from "node:crypto";
 
-/** No vowels, so no words; no digits, so nothing is mistaken for a letter. */
+/** No vowels, so no words; no digits, so none is mistaken for a letter. */
 const alphabet = "BCDFGHJKLMNPQRSTVWXZ";
 const half = 4;
 const length = 2 * half;
-/** What people put between the letters: a person may type the code with other blanks and dashes than it was shown with. */
+/** Separators between the letters: a person may type other spaces and dashes than were shown. */
 const separators = /[\s\p{Pd}._]+/gu;
 const maxInputLength = 64;
 const pattern = new RegExp(`^[${alphabet}]{${length}}$`);
 
-/** A code as it is shown, `XXXX-XXXX`: 20^8 of them, each as likely as any other. */
+/** A code as shown, `XXXX-XXXX`: one of 20^8, all equally likely. */
 export function newUserCode(): string {
   const letters = Array.from({ length }, () => alphabet[randomInt(alphabet.length)]).join("");
   return `${letters.slice(0, half)}-${letters.slice(half)}`;
 }
 
-/** The code as it is kept and looked for: the letters alone. Undefined for what cannot be a code. */
+/** The code as stored and looked up: only its letters. Undefined if it cannot be a code. */
 export function normalizedUserCode(text: string): string | undefined {
   if (text.length > maxInputLength) return undefined;
   const letters = text.replace(separators, "").toUpperCase();

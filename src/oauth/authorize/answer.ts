@@ -1,7 +1,7 @@
 // The address with which the app gets its answer (RFC 6749, 4.1.2; RFC 9207, 2).
 import type { ClientRequest, Fault } from "./check.ts";
 
-/** In the form that RFC 6749, appendix B, wants; what the address has already stays as it is. */
+/** In the form of RFC 6749, appendix B. The existing query of the address stays. */
 export function answerLocation(
   { redirectUri, parameters }: Pick<ClientRequest, "redirectUri" | "parameters">,
   answer: { code: string } | Fault,

@@ -1,13 +1,13 @@
-// What a check of an authorization request is given, and what it may find.
+// The input of a check of an authorization request, and its result.
 import type { PublishedApp } from "../../domain/people/app.ts";
 import type { Parameters } from "./parameters.ts";
 
-/** A request whose client is known, and where its answer goes. */
+/** A request whose client and redirect address are known. */
 export interface ClientRequest {
   parameters: Parameters;
   app: PublishedApp;
   redirectUri: string;
-  /** The public URL, without a slash at the end. */
+  /** The public URL, without a slash at its end. */
   issuer: string;
 }
 
@@ -32,7 +32,9 @@ export interface Fault {
 
 export type Check = (request: ClientRequest) => Fault | undefined;
 
-/** What keeps anything from being sent to the app: shown to the person, for its developer, behind a colon. */
+/**
+ * A fault because of which nothing may be sent to the app: shown to the person, after a colon, for the app's developer.
+ */
 export interface PageFault {
   message: string;
   /** For the log. */

@@ -1,4 +1,4 @@
-// What an authorization request has to keep to, one check a parameter, in the order in which they are asked.
+// The rules for an authorization request, one check per parameter, in order.
 import { appScopes } from "../../domain/people/app.ts";
 import type { Scope } from "../../domain/scope.ts";
 import { apiResource } from "../../policy/credentials/resources.ts";
@@ -7,7 +7,7 @@ import { requestedScopes } from "../scopes.ts";
 import type { Check, ClientRequest, Fault } from "./check.ts";
 import type { Parameters } from "./parameters.ts";
 
-/** Those that may come once. What is unknown is ignored, and `resource` may be repeated (RFC 8707, 2). */
+/** Those that may come once. Unknown ones are ignored, and `resource` may be repeated (RFC 8707, 2). */
 const known = [
   "response_type",
   "response_mode",
@@ -25,13 +25,13 @@ const digestPattern = /^[\w-]{43}$/;
 
 const invalid = (description: string): Fault => ({ error: "invalid_request", description });
 
-/** No parameter twice (RFC 6749, 3.1): of two values, the app and we might each take another. */
+/** No repeated parameter (RFC 6749, 3.1): of two values, the app and we might take different ones. */
 const repeatedParameters: Check = ({ parameters }) => {
   const name = known.find((one) => parameters.isRepeated(one));
   return name === undefined ? undefined : invalid(`${name}: send it once.`);
 };
 
-/** Requests as signed objects (RFC 9101) are not served: what they say must not be passed over. */
+/** Signed request objects (RFC 9101) are not supported, and must not be ignored. */
 const requestObject: Check = ({ parameters }) => {
   for (const name of ["request", "request_uri"] as const) {
     if (parameters.get(name) === undefined) continue;
@@ -40,7 +40,7 @@ const requestObject: Check = ({ parameters }) => {
   return undefined;
 };
 
-/** Only codes are given out: tokens in an address leak (RFC 9700, 2.1.2). */
+/** Only codes are issued, since tokens in an address leak (RFC 9700, 2.1.2). */
 const responseType: Check = ({ parameters }) => {
   const type = parameters.get("response_type");
   if (type === "code") return undefined;
@@ -48,19 +48,19 @@ const responseType: Check = ({ parameters }) => {
   return { error: "unsupported_response_type", description: "response_type: must be code." };
 };
 
-/** The answer goes into the query of the redirect address, and nowhere else. */
+/** The answer goes only into the query of the redirect address. */
 const responseMode: Check = ({ parameters }) => {
   const mode = parameters.get("response_mode");
   return mode === undefined || mode === "query" ? undefined : invalid("response_mode: must be query, or left out.");
 };
 
-/** The app's own state is sent back as it came; it must fit into an address. */
+/** The app's state is returned unchanged, and must fit into an address. */
 const stateLength: Check = ({ parameters }) => {
   if ((parameters.get("state")?.length ?? 0) <= maxStateLength) return undefined;
   return invalid(`state: at most ${maxStateLength} characters.`);
 };
 
-/** PKCE (RFC 7636): required of whoever cannot keep a secret, and in the form that does not give the verifier away. */
+/** PKCE (RFC 7636): required of clients that cannot keep a secret, in the form that does not reveal the verifier. */
 const codeChallenge: Check = ({ parameters, app }) => {
   const challenge = parameters.get("code_challenge");
   const method = parameters.get("code_challenge_method");
@@ -69,20 +69,20 @@ const codeChallenge: Check = ({ parameters, app }) => {
     if (app.type === "confidential" && !app.requirePkce) return undefined;
     return invalid("code_challenge: this app has to send one; its method is S256.");
   }
-  // Left out, it means plain (RFC 7636, 4.3).
+  // If left out, it means plain (RFC 7636, 4.3).
   if (method !== "S256") return invalid("code_challenge_method: must be S256; plain is not served.");
   if (digestPattern.test(challenge)) return undefined;
   return invalid("code_challenge: must be the SHA-256 of the verifier in base64url, 43 characters without padding.");
 };
 
 /**
- * What is asked for is within what the app was registered with, and within what any app may be granted: never `keys:manage`
- * nor `admin:manage`, whatever a record says.
+ * The requested scopes must be among those that the app was registered with, and among those that any app may get:
+ * never `keys:manage` or `admin:manage`, whatever a record says.
  */
 export function askedScopes({ parameters, app, issuer }: ClientRequest): Scope[] | { fault: string } {
   const most = appScopes.filter((scope) => app.scopes.includes(scope));
   const resources = namedResources(parameters.all("resource"), issuer);
-  // Whoever asks for tools, and names no scope, gets no more than those need.
+  // A request for tools without a scope gets only what tools need.
   const isForTools = "fault" in resources ? false : resources.length > 0 && !resources.includes(apiResource);
   const isNamed = parameters.get("scope") !== undefined;
   const usual = isForTools && !isNamed ? most.filter((scope) => scope === "tools:use") : most;
@@ -96,7 +96,7 @@ const scope: Check = (request) => {
   return { error: "invalid_scope", description: "scope: this app has none that it could be granted." };
 };
 
-/** For what the tokens are to be (RFC 8707, 2): it is ours. */
+/** The resource of the tokens (RFC 8707, 2), which must be ours. */
 const resource: Check = ({ parameters, issuer }) => {
   const named = namedResources(parameters.all("resource"), issuer);
   return "fault" in named ? { error: "invalid_target", description: named.fault } : undefined;
@@ -109,7 +109,7 @@ const prompt: Check = ({ parameters }) => {
   return invalid("prompt: none goes with no other value.");
 };
 
-/** `never`: `none`. `always`: whatever else was sent. `as_needed`: nothing was. */
+/** `never` for `none`, `always` for any other value, `as_needed` without a value. */
 export function askingWanted(parameters: Parameters): "never" | "always" | "as_needed" {
   const prompt = parameters.get("prompt");
   if (prompt === undefined) return "as_needed";

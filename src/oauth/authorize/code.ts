@@ -1,13 +1,13 @@
-// Makes the code that an app gets when a person allows it (RFC 6749, 4.1.2).
+// Creates the code that an app gets when a person allows it (RFC 6749, 4.1.2).
 import type { Authorization, AuthorizationCode } from "../../domain/people/oauth.ts";
 import type { OwnMembership } from "../../domain/people/person.ts";
 import { newOpaqueToken, tokenDigest } from "../../policy/credentials/opaque-token.ts";
 import type { ValidRequest } from "./flow.ts";
 
-/** Only to get from one server to the other. */
+/** Long enough to get from one server to the other. */
 export const codeSeconds = 60;
 
-/** `code` is shown to the app alone; `record` is what is kept of it. */
+/** Only the app sees `code`; `record` is stored. */
 export function newCode(
   { app, scopes, tools, resources, parameters }: ValidRequest & Pick<Authorization, "tools">,
   { id, personId, accountId }: OwnMembership,

@@ -1,4 +1,4 @@
-// Whose consent is there already, and for which of the person's accounts it can be given.
+// Whether consent exists already, and for which of the person's accounts it can be given.
 import type { App } from "../../domain/people/app.ts";
 import type { Authorization, OAuthStore } from "../../domain/people/oauth.ts";
 import { membershipCredentialId, type OwnMembership } from "../../domain/people/person.ts";
@@ -7,12 +7,12 @@ import { type KeyStore, keyStatus } from "../../domain/principal.ts";
 import { apiResource } from "../../policy/credentials/resources.ts";
 import type { ValidRequest } from "./flow.ts";
 
-/** Accounts that the person can act for; nobody can act for one that is suspended. */
+/** Accounts that the person can act for, which excludes suspended ones. */
 export function usableMemberships({ memberships }: Pick<SignedIn, "memberships">): OwnMembership[] {
   return memberships.filter(({ accountStatus }) => accountStatus === "active");
 }
 
-/** Whether the person can act for the account in that environment: a grant hangs on that credential. */
+/** Whether the person can act for the account in that environment: a grant depends on that credential. */
 export async function hasCredential(
   { id }: Pick<OwnMembership, "id">,
   environment: string,
@@ -25,9 +25,9 @@ export async function hasCredential(
 }
 
 /**
- * What was allowed before, where the person allowed the app all of it, for the only account there is, and the app can prove
- * that it is this app: by a secret, at an address that nobody else can take (RFC 8252, 8.6; RFC 9700, 4.11.1). MCP
- * servers are asked for each time: at which of them tokens may be used is no part of what is kept of that.
+ * The earlier grant, if the person allowed the app everything requested, for their only account, and the app can prove
+ * its identity: by a secret, at an address that no other app can take (RFC 8252, 8.6; RFC 9700, 4.11.1). MCP servers
+ * are asked about each time, since the grant does not store at which of them tokens may be used.
  */
 export async function allowedAlready(
   { app, redirectUri, scopes, resources }: ValidRequest,
@@ -43,7 +43,7 @@ export async function allowedAlready(
   return scopes.every((scope) => allowed.scopes.includes(scope)) ? allowed : undefined;
 }
 
-/** The list of tools that the person allowed the app before; null for all, or where there is nothing of it. */
+/** The tools that the person allowed the app before. null for all, or if there is no grant. */
 export async function toolsBefore(
   app: Pick<App, "id" | "environment">,
   membership: OwnMembership | undefined,

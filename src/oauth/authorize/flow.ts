@@ -1,4 +1,4 @@
-// The order in which an authorization request is judged.
+// The order in which an authorization request is checked.
 import type { Scope } from "../../domain/scope.ts";
 import { defaultResources } from "../../policy/credentials/resources.ts";
 import { namedResources } from "../resources.ts";
@@ -9,8 +9,8 @@ import type { Parameters } from "./parameters.ts";
 import { registeredRedirectUri } from "./redirect-uri.ts";
 
 /**
- * First, whose request it is and where its answer goes. Until both are known nothing is sent anywhere: a fault is a page of
- * our own (RFC 6749, 4.1.2.1).
+ * First, whose request it is and where its answer goes. Until both are known nothing is sent anywhere: a fault is shown
+ * on our own page (RFC 6749, 4.1.2.1).
  */
 export async function clientRequest(
   parameters: Parameters,
@@ -23,16 +23,16 @@ export async function clientRequest(
   return typeof redirectUri === "string" ? { parameters, app, redirectUri, issuer } : redirectUri;
 }
 
-/** A request that may be put to the person. */
+/** A request that may be shown to the person. */
 export interface ValidRequest extends ClientRequest {
   scopes: Scope[];
-  /** Paths of the resources for which tokens may be had. */
+  /** Paths of the resources for which tokens are available. */
   resources: readonly string[];
 }
 
 /**
- * Then, once the person is signed in (RFC 9700, 4.11: nobody is led away from here by an address that anybody can make up),
- * the checks. The first fault is sent to the app.
+ * The checks after the person has signed in (RFC 9700, 4.11: an address that anybody can make up must not lead a person
+ * away). The first fault is sent to the app.
  */
 export function validRequest(request: ClientRequest): ValidRequest | Fault {
   for (const check of checks) {

@@ -1,4 +1,4 @@
-// The app that asks: named once, and known, or described by the document that its name leads to.
+// Finds the app that asks: named once, and either known or described by the document that its id points to.
 import type { AppStore, PublishedApp } from "../../domain/people/app.ts";
 import { isDocumentUrl } from "../client/document-url.ts";
 import type { PageFault } from "./check.ts";
@@ -6,7 +6,7 @@ import type { Parameters } from "./parameters.ts";
 
 export interface ClientSources {
   apps: Pick<AppStore, "findApp">;
-  /** What the document at that address says now; undefined where none are asked. */
+  /** The current content of the document at that address. Undefined if no documents are fetched. */
   findDocument: ((url: string) => Promise<PublishedApp | PageFault>) | undefined;
 }
 

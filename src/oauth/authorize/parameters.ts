@@ -1,6 +1,6 @@
-// The parameters of an authorization request, as its query has them (RFC 6749, 3.1).
+// The parameters of an authorization request, from its query (RFC 6749, 3.1).
 
-/** Longer than any request that makes sense, and short enough to be carried through the sign-in as one parameter. */
+/** Longer than any sensible request, and short enough to pass through the sign-in as one parameter. */
 export const maxQueryLength = 4_000;
 
 export class Parameters {
@@ -17,13 +17,13 @@ export class Parameters {
     }
   }
 
-  /** Undefined where it was left out or is empty, which is the same, and where it was repeated: no one value is the right one. */
+  /** Undefined if missing, empty or repeated: of several values none is the right one. */
   get(name: string): string | undefined {
     const value = this.#repeated.has(name) ? undefined : this.#values.get(name);
     return value === "" ? undefined : value;
   }
 
-  /** All values of one that may be repeated, without empty ones. */
+  /** All values of a repeatable parameter, without empty ones. */
   all(name: string): readonly string[] {
     return this.#all.filter(([of, value]) => of === name && value !== "").map(([, value]) => value);
   }

@@ -1,14 +1,14 @@
-// Where the answer goes: an address that was registered, byte by byte (RFC 9700, 2.1 and 4.1.3).
+// Where the answer goes: a registered address, compared byte by byte (RFC 9700, 2.1 and 4.1.3).
 import type { App } from "../../domain/people/app.ts";
 import { redirectFault } from "../../policy/manage/app-values.ts";
 import type { PageFault } from "./check.ts";
 import type { Parameters } from "./parameters.ts";
 
-/** RFC 8252, 7.3: a program of one's own computer takes the port that it gets. Nothing else of the address may vary. */
+/** RFC 8252, 7.3: a program on the user's computer takes any free port. Nothing else of the address may vary. */
 const loopback = /^(http:\/\/(?:127\.0\.0\.1|\[::1\]|localhost))(?::(\d{1,5}))?((?:[/?].*)?)$/;
 const lastPort = 65_535;
 
-/** Where it was left out, the only one that is registered; of several, none is the one that was meant. */
+/** If left out, the only registered one. If there are several, none can be chosen. */
 export function registeredRedirectUri(
   parameters: Parameters,
   { redirectUris }: Pick<App, "redirectUris">,
@@ -16,7 +16,7 @@ export function registeredRedirectUri(
   if (parameters.isRepeated("redirect_uri")) {
     return { message: "redirect_uri was sent twice.", reason: "redirect_uri_repeated" };
   }
-  // URIs that were registered under earlier rules are checked by those of today.
+  // URIs registered under earlier rules must also satisfy today's.
   const registeredUris = redirectUris.filter((uri) => redirectFault(uri) === undefined);
   const sent = parameters.get("redirect_uri");
   if (sent === undefined) {

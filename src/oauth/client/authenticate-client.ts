@@ -1,4 +1,4 @@
-// Finds out which app makes a request: confidential ones by their secret, public ones by their name alone.
+// Identifies the app of a request: confidential ones by their secret, public ones only by their id.
 import type { Environment } from "../../domain/api-key.ts";
 import type { App, AppStore, PublishedApp } from "../../domain/people/app.ts";
 import type { Origin } from "../../policy/records/audit.ts";
@@ -10,15 +10,15 @@ import { presentedClient } from "./presented-client.ts";
 
 export interface ClientAuthenticationDeps {
   apps: Pick<AppStore, "findApp">;
-  /** Whether it is one of the app's secrets that have not ended, compared in constant time. */
+  /** Whether it is one of the app's valid secrets, compared in constant time. */
   matchesSecret(app: App, secret: string): boolean;
   clientThrottle: ClientThrottle;
   refusals: Pick<RefusalLog, "record">;
-  /** In which the command line tool acts. */
+  /** The environment in which the command line tool acts. */
   environment: Environment;
 }
 
-/** From where a request came. */
+/** The origin of a request. */
 export type RequestOrigin = Origin & { clientAddress: string; requestId: string };
 
 /** Throws `invalid_client`, `invalid_request`, or `rate_limit_exceeded`. */
@@ -45,7 +45,7 @@ export async function authenticateClient(
 }
 
 function faultOf(app: App, secret: string | undefined, deps: ClientAuthenticationDeps): string | undefined {
-  // A secret of a client that can keep none is a mistake that somebody should notice.
+  // A public client that sends a secret is misconfigured, and somebody should notice.
   if (app.type === "public") return secret === undefined ? undefined : "public_with_secret";
   if (secret === undefined) return "secret_missing";
   return deps.matchesSecret(app, secret) ? undefined : "secret";

@@ -1,4 +1,5 @@
-// Client ID Metadata Documents (draft-ietf-oauth-client-id-metadata-document): fetched with care, as anybody chooses the address.
+// Client ID Metadata Documents (draft-ietf-oauth-client-id-metadata-document): fetched carefully, since anybody chooses
+// the address.
 import { readAll } from "../../base/bytes/body-source.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -15,13 +16,13 @@ import type { ClientThrottle } from "./client-throttle.ts";
 import { appIdOf } from "./document-url.ts";
 
 export interface ClientDocumentsOptions extends Omit<EgressOptions, "timeoutMs"> {
-  /** Hosts that may have documents; null: all. */
+  /** Hosts that may have documents; null for all. */
   hosts: readonly string[] | null;
   clientThrottle: Pick<ClientThrottle, "requireDocument">;
-  /** In which such clients act. */
+  /** The environment of such clients. */
   environment: Environment;
   clock: Pick<Clock, "monotonicMs" | "nowSeconds">;
-  /** All of a fetch. Default 5,000. */
+  /** For the whole fetch. Default 5,000. */
   timeoutMs?: number;
 }
 
@@ -31,7 +32,7 @@ const maxKept = 200;
 const atOnce = 8;
 const maxWaiting = 64;
 const [minFreshMs, defaultFreshMs, maxFreshMs] = [60_000, 300_000, 86_400_000];
-/** So long a failure is told again without asking. */
+/** A failure is repeated for this long without fetching again. */
 const failureMs = 10_000;
 
 type Found = DescribedClient | PageFault;
@@ -46,7 +47,10 @@ export class ClientDocuments {
     this.#options = options;
   }
 
-  /** `url`: as `isDocumentUrl` has it. Throws `rate_limit_exceeded` or `service_unavailable` for an address that asks for too many. */
+  /**
+   * `url` is valid by `isDocumentUrl`. Throws `rate_limit_exceeded` or `service_unavailable` for an address that
+   * requests too many.
+   */
   async find(url: string, clientAddress: string): Promise<PublishedApp | PageFault> {
     const found = await this.#find(url, clientAddress);
     if ("reason" in found) return found;
@@ -83,7 +87,7 @@ export class ClientDocuments {
     let found: Found;
     let freshMs = failureMs;
     try {
-      // Nothing of us, and nothing of who asks, goes along.
+      // Contains nothing about us or the caller.
       const request = { method: "GET", headers: { accept: "application/json", "accept-encoding": "identity" } };
       answer = await sendEgress(new URL(url), request, { ...this.#options, timeoutMs }, cancellation);
       found = await read(url, answer, cancellation);
@@ -132,14 +136,16 @@ function parsed(bytes: Uint8Array): Readonly<Record<string, unknown>> | undefine
   }
 }
 
-/** Its server says it (RFC 9111, 5.2.2), within our bounds: the next page of the same sign-in does not fetch it again. */
+/**
+ * Set by its server (RFC 9111, 5.2.2), within our limits: the next page of the same sign-in does not fetch it again.
+ */
 function freshFor(cacheControl: string): number {
   if (/\bno-(?:store|cache)\b/i.test(cacheControl)) return minFreshMs;
   const seconds = /\bmax-age=(\d{1,9})\b/i.exec(cacheControl)?.[1];
   return seconds === undefined ? defaultFreshMs : Math.min(maxFreshMs, Math.max(minFreshMs, Number(seconds) * 1_000));
 }
 
-/** What was found out about it inside of the network is for nobody: `message` says what has to be so, `reason` is for the log. */
+/** Nobody may learn facts about the internal network: `message` says what is required, `reason` is for the log. */
 function fault(reason: string, message: string): PageFault {
   return {
     message: `client_id is the address of a document that does not do: ${message}`,

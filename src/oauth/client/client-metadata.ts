@@ -1,4 +1,4 @@
-// What a client says of itself (RFC 7591, 2), in its document or when it registers: checked, as people are asked by it.
+// A client's description of itself (RFC 7591, 2), in its document or at its registration, checked since people see it.
 import { maskKeys } from "../../domain/api-key.ts";
 import type { DescribedClient } from "../../domain/people/outside-client.ts";
 import { homepageFault, redirectFault } from "../../policy/manage/app-values.ts";
@@ -12,10 +12,10 @@ export interface MetadataFault {
 const maxUris = 20;
 const maxUriLength = 2_048;
 const maxNameLength = 100;
-/** They could hide or rearrange what a page shows, or cannot be stored. */
+/** They could hide or rearrange text on a page, or cannot be stored. */
 const unprintable = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/u;
 
-/** What is not looked at here is of no account: we give the same to each. */
+/** Members that are not read here have no effect: every client gets the same. */
 export function describedClient(metadata: Readonly<Record<string, unknown>>): DescribedClient | MetadataFault {
   const { redirect_uris: uris, client_name: name, client_uri: homepage } = metadata;
   const lists = { grant_types: "authorization_code", response_types: "code" };
@@ -41,7 +41,7 @@ export function describedClient(metadata: Readonly<Record<string, unknown>>): De
     }
     redirectUris.push(text);
   }
-  // One that is wrong is only left out: it is a link beside the name.
+  // A wrong one is only left out, since it is just a link beside the name.
   const isFine =
     typeof homepage === "string" && homepage.length <= maxUriLength && homepageFault(homepage) === undefined;
   return { name: named, homepageUrl: isFine ? homepage : null, redirectUris: [...new Set(redirectUris)] };

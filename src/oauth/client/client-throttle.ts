@@ -1,25 +1,29 @@
-// Bounds what OAuth clients may ask for: by address before anything is read, by client once it is known, and failures apart.
+// Limits the requests of OAuth clients: by address before anything is read, by client once it is known, and failures
+// separately.
 
 import { GatewayError } from "../../base/errors.ts";
 import type { LimitStore, RateLimit } from "../../domain/limits/limits.ts";
 import type { PublishedApp } from "../../domain/people/app.ts";
 import { clientNetwork } from "../../policy/client-network.ts";
 
-/** In a minute. */
+/** Per minute. */
 const perMinute = {
-  /** Requests of one address, whatever is asked: behind it may be a server with many users. */
+  /** All requests of one address, which may be a server with many users. */
   address: 600,
   failure: 30,
-  /** A client with a secret. Of a client without one anybody could use up what all others have: it counts by address as well. */
+  /**
+   * A client with a secret. For a client without one anybody could use up the limit of all others, so it counts by
+   * address as well.
+   */
   confidential: 1_200,
   public: 120,
   deviceByAddress: 20,
-  /** Bounds how many rows are made, as nobody has to be known for that. */
+  /** Limits the rows, since unknown clients can cause them. */
   device: 600,
-  /** Clients that register themselves. Each sign-in of some programs is one. */
+  /** Clients that register themselves, which some programs do at each sign-in. */
   registrationByAddress: 30,
   registration: 300,
-  /** Documents of clients that have to be fetched. */
+  /** Documents of clients that must be fetched. */
   documentByAddress: 30,
   document: 300,
 } as const;
@@ -38,7 +42,7 @@ export class ClientThrottle {
     return this.#take(rule("address", clientNetwork(clientAddress)));
   }
 
-  /** Counts nothing: what failed is told with `failed`. `app`: undefined for one that there is not. */
+  /** Counts nothing: `failed` counts failures. `app` is undefined for an unknown one. */
   async requireFewFailures(app: Pick<PublishedApp, "id"> | undefined, clientAddress: string): Promise<void> {
     const failures = failuresOf(app, clientAddress);
     const { requests: state } = await this.#limits.peek(only(failures));
@@ -80,8 +84,8 @@ function rule(what: keyof typeof perMinute, ...whose: string[]): RateLimit {
 }
 
 /**
- * Failures of a client at an address: whoever tries its secrets elsewhere must not lock it out, nor must one that goes on with an old
- * secret lock out the others behind the same address.
+ * Failures of a client at an address: an attacker elsewhere must not lock the client out, nor must one client with an
+ * old secret lock out others at the same address.
  */
 function failuresOf(app: Pick<PublishedApp, "id"> | undefined, clientAddress: string): RateLimit {
   return rule("failure", clientNetwork(clientAddress), app?.id ?? "unknown");

@@ -1,16 +1,16 @@
-// Reads which client a request says it is, and how it proves that (RFC 6749, 2.3.1).
+// Reads which client a request claims, and its proof (RFC 6749, 2.3.1).
 import { OAuthError } from "../oauth-error.ts";
 
 export interface PresentedClient {
   id: string;
-  /** Undefined where none was sent; an empty one is none. */
+  /** Undefined if none was sent, or an empty one. */
   secret: string | undefined;
 }
 
 const base64 = /^[A-Za-z0-9+/]+={0,2}$/;
 const maxHeaderLength = 2_048;
 
-/** `parameters` without those that have no value. Throws `invalid_client` or `invalid_request`. */
+/** `parameters` are those without empty values. Throws `invalid_client` or `invalid_request`. */
 export function presentedClient(
   authorization: string | null,
   parameters: ReadonlyMap<string, string>,

@@ -1,4 +1,5 @@
-// Dynamic registration of clients (RFC 7591): for those that know no account here, and have no document at an address of theirs.
+// Dynamic registration of clients (RFC 7591), for clients without an account here and without a document at their own
+// address.
 import { GatewayError } from "../../base/errors.ts";
 import { type OutsideClientStore, outsideScopes } from "../../domain/people/outside-client.ts";
 import { OAuthError } from "../oauth-error.ts";
@@ -25,9 +26,9 @@ export interface RegisteredClient {
 }
 
 /**
- * Public, whatever it asks for (RFC 7591, 2: the server may put its own in the place of what was asked): a secret that anybody gets who asks
- * proves nothing, and PKCE is required. Throws `invalid_redirect_uri`, `invalid_client_metadata`, `rate_limit_exceeded` or
- * `service_unavailable`.
+ * Public, whatever it requests (RFC 7591, 2: the server may replace requested values): a secret that everybody gets on
+ * request proves nothing, and PKCE is required. Throws `invalid_redirect_uri`, `invalid_client_metadata`,
+ * `rate_limit_exceeded` or `service_unavailable`.
  */
 export async function registerClient(
   metadata: Readonly<Record<string, unknown>>,

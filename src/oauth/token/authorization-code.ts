@@ -1,4 +1,4 @@
-// The grant type of an authorization code (RFC 6749, 4.1.3; RFC 7636, 4.6): what it must pass, in this order, and what it gives.
+// The grant type of an authorization code (RFC 6749, 4.1.3; RFC 7636, 4.6): its checks in order, and its result.
 import { createHash } from "node:crypto";
 import type { AuthorizationCode } from "../../domain/people/oauth.ts";
 import { sameSecret, tokenDigest } from "../../policy/credentials/opaque-token.ts";
@@ -26,7 +26,7 @@ function codeIsOfClient(code: AuthorizationCode, { client }: ClientRequest): und
 }
 
 /**
- * A code that comes a second time was seen by somebody else: what it gave ends (RFC 6749, 4.1.2), also when the code has
+ * If a code comes a second time, somebody else has seen it: its grant ends (RFC 6749, 4.1.2), even if the code has
  * expired.
  */
 async function codeIsUnused(
@@ -40,22 +40,22 @@ async function codeIsUnused(
   throw invalidGrant("code_used_again");
 }
 
-/** A code is redeemed at once, or not at all. */
+/** A code must be redeemed soon. */
 function codeIsFresh(code: AuthorizationCode, { origin }: ClientRequest): undefined {
   if (origin.nowSeconds >= code.expiresAt) throw invalidGrant("code_expired");
-  // A clock that was set back makes no code live longer; two processes may differ by less.
+  // A clock that was set back must not prolong a code. Two processes differ by less.
   if (origin.nowSeconds < code.createdAt - codeSeconds) throw invalidGrant("code_of_the_future");
 }
 
 /**
- * The redirect URI of the authorization request is sent again, byte for byte (RFC 6749, 4.1.3). Where that request named
- * none there is one registered: it may be left out here as well.
+ * The redirect URI of the authorization request is sent again, byte for byte (RFC 6749, 4.1.3). If that request named
+ * none, only one is registered, and it may be left out here too.
  */
 function redirectUriIsRepeated({ redirectUri }: AuthorizationCode, { parameters, client }: ClientRequest): undefined {
   const sent = parameters.get("redirect_uri");
   if (redirectUri === null && (sent === undefined || client.redirectUris.includes(sent))) return;
   if (sent === undefined) {
-    // RFC 6749, 5.2: a required parameter is missing. Told to the very app that the code was issued to.
+    // RFC 6749, 5.2: a required parameter is missing. Only the app that the code was issued to learns this.
     throw new OAuthError("invalid_request", "redirect_uri: is required, as it was in the authorization request.");
   }
   if (sent !== redirectUri) throw invalidGrant("redirect_uri");
@@ -65,13 +65,12 @@ function redirectUriIsRepeated({ redirectUri }: AuthorizationCode, { parameters,
 const verifierPattern = /^[A-Za-z0-9._~-]{43,128}$/;
 
 /**
- * Proof that whoever redeems the code asked for it (RFC 7636, 4.6): a challenge is never without its verifier, nor the
- * reverse.
+ * Proves that the redeeming app requested the code (RFC 7636, 4.6): a challenge needs its verifier, and the reverse.
  */
 function verifierMatches({ codeChallenge }: AuthorizationCode, { parameters, client }: ClientRequest): undefined {
   const verifier = parameters.get("code_verifier");
   if (codeChallenge === null) {
-    // RFC 9700, 2.1.1: somebody took the challenge out of the authorization request.
+    // RFC 9700, 2.1.1: somebody removed the challenge from the authorization request.
     if (verifier !== undefined) throw invalidGrant("verifier_without_challenge");
     if (client.type === "public") throw invalidGrant("challenge_missing");
     return;
@@ -84,7 +83,7 @@ function isChallengeOf(verifier: string, challenge: string): boolean {
   return sameSecret(challenge, createHash("sha256").update(verifier).digest("base64url"));
 }
 
-/** Takes the code and issues what it stands for, in one step: of several that come at once, one gets it. */
+/** Takes the code and issues its tokens in one step: of several parallel requests, one gets them. */
 async function redeemCode(code: AuthorizationCode, request: ClientRequest, deps: TokenDeps): Promise<TokenAnswer> {
   const { answer, ...issued } = await newGrant(code, request, deps);
   const outcome = await deps.oauth.redeemCode(code.digest, issued, {

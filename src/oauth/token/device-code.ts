@@ -1,4 +1,4 @@
-// The grant type of a device code (RFC 8628, 3.4 and 3.5): what it must pass, in this order, and what it gives.
+// The grant type of a device code (RFC 8628, 3.4 and 3.5): its checks in order, and its result.
 import type { DeviceCode } from "../../domain/people/oauth.ts";
 import { tokenDigest } from "../../policy/credentials/opaque-token.ts";
 import { invalidGrant, OAuthError } from "../oauth-error.ts";
@@ -16,7 +16,7 @@ interface PolledDevice {
   tooEarly: boolean;
 }
 
-/** Finds the device code that a request presents, and counts that it was asked for (RFC 8628, 3.4). */
+/** Finds the device code that a request presents, and counts the poll (RFC 8628, 3.4). */
 async function pollDevice(request: ClientRequest, { oauth }: TokenDeps): Promise<PolledDevice> {
   const digest = tokenDigest(required(request, "device_code"));
   const polled = await oauth.pollDeviceCode(digest, request.origin.nowSeconds);
@@ -29,13 +29,13 @@ function deviceIsOfClient({ code }: PolledDevice, { client }: ClientRequest): un
   if (code.appId !== client.id) throw invalidGrant("device_code_of_other_client");
 }
 
-/** A device code, decided or not, is over after its time (RFC 8628, 3.5). */
+/** A device code, decided or not, ends after its time (RFC 8628, 3.5). */
 function deviceIsFresh({ code }: PolledDevice, { origin }: ClientRequest): undefined {
   if (origin.nowSeconds < code.expiresAt) return;
   throw new OAuthError("expired_token", "The device code has expired: begin again with a new one.");
 }
 
-/** Until a person has decided, the device waits, and asks more rarely when it asked too often (RFC 8628, 3.5). */
+/** Until a person has decided, the device waits, and polls less often if it polled too often (RFC 8628, 3.5). */
 function deviceWasApproved({ code, tooEarly }: PolledDevice): undefined {
   switch (code.state) {
     case "approved":
@@ -50,7 +50,7 @@ function deviceWasApproved({ code, tooEarly }: PolledDevice): undefined {
   }
 }
 
-/** Takes the approved device code and issues what it stands for, in one step. */
+/** Takes the approved device code and issues its tokens in one step. */
 async function redeemDevice({ code }: PolledDevice, request: ClientRequest, deps: TokenDeps): Promise<TokenAnswer> {
   const { personId, accountId, membershipId } = code;
   if (personId === null || accountId === null || membershipId === null) throw invalidGrant("device_code_undecided");

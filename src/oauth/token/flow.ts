@@ -1,4 +1,4 @@
-// The token endpoint (RFC 6749, 3.2): for each grant type its stages, in the order in which a request passes them.
+// The token endpoint (RFC 6749, 3.2): the stages of each grant type, in order.
 import { OAuthError } from "../oauth-error.ts";
 import { authorizationCode } from "./authorization-code.ts";
 import { deviceCode } from "./device-code.ts";
@@ -15,7 +15,7 @@ const flows: Readonly<Record<string, Flow>> = {
 
 export const grantTypes: readonly string[] = Object.keys(flows);
 
-/** Throws OAuthError, and GatewayError where a store is away. */
+/** Throws OAuthError, or GatewayError if a store cannot be reached. */
 export function answerTokenRequest(request: ClientRequest, deps: TokenDeps): Promise<TokenAnswer> {
   const wanted = required(request, "grant_type");
   const answer = Object.hasOwn(flows, wanted) ? flows[wanted] : undefined;

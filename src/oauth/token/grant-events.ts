@@ -1,4 +1,4 @@
-// What the audit log is told of grants: by which app, for whom, and never a token.
+// The audit events of grants: by which app and for whom, never a token.
 import type { AuditEvent } from "../../domain/audit.ts";
 import type { ApiKeyRecord } from "../../domain/principal.ts";
 import { auditEvent } from "../../policy/records/audit.ts";
@@ -17,7 +17,7 @@ export function refreshed({ client, origin }: Request, grant: ApiKeyRecord, scop
   return auditEvent("grant.refreshed", actor(client), origin, about);
 }
 
-/** `grantId`: null where the store finds it. */
+/** `grantId` is null if the store finds it. */
 export function replayed(
   { client, origin }: Request,
   { accountId, grantId }: { accountId: string; grantId: string | null },

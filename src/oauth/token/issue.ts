@@ -1,4 +1,4 @@
-// Issues tokens: an access token that is signed, a refresh token that is random, and the grant that they are of.
+// Issues tokens: a signed access token, a random refresh token, and their grant.
 import type { Authorization, RefreshToken } from "../../domain/people/oauth.ts";
 import { membershipCredentialId } from "../../domain/people/person.ts";
 import { type ApiKeyRecord, newAndUnbounded } from "../../domain/principal.ts";
@@ -30,7 +30,7 @@ export function newRefreshToken(
   return { token, record };
 }
 
-/** The app that gets the token, as it is now, and the resources that its request names. */
+/** The app that gets the token, in its current state, and the resources that its request names. */
 interface Issued extends Pick<ClientRequest, "resources"> {
   readonly client: Pick<ClientRequest["client"], "id" | "scopes">;
 }
@@ -40,8 +40,8 @@ interface IssueDeps extends Pick<TokenDeps, "issuer"> {
 }
 
 /**
- * `scope` narrows the access token within what was granted, of which only counts what the app still may have; the request's
- * `resource` within those of the refresh token. Throws `invalid_scope` or `invalid_target`.
+ * `scope` narrows the access token within the grant, of which only what the app may still have counts; `resource`
+ * narrows it within the refresh token's. Throws `invalid_scope` or `invalid_target`.
  */
 export async function signedAnswer(
   grant: ApiKeyRecord,
@@ -84,8 +84,8 @@ export async function signedAnswer(
 }
 
 /**
- * Makes a grant with its first tokens. Nothing is stored: that, and taking what was presented, is one step of the store.
- * Throws `invalid_scope` where the app was registered for none of the scopes any more.
+ * Creates a grant with its first tokens, without storing them: the store does that and takes the presented code in one
+ * step. Throws `invalid_scope` if the app is no longer registered for any of the scopes.
  */
 export async function newGrant(
   {
@@ -111,7 +111,7 @@ export async function newGrant(
     accountId,
     name: client.name,
     environment,
-    // Nobody presents it, and it has no secret: its tokens lead to its id.
+    // The grant itself is never presented and has no secret: its tokens contain its id.
     digest: id,
     prefix: "",
     last4: "",

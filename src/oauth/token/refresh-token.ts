@@ -1,4 +1,4 @@
-// The grant type of a refresh token (RFC 6749, 6; RFC 9700, 4.14.2): what it must pass, in this order, and what it gives.
+// The grant type of a refresh token (RFC 6749, 6; RFC 9700, 4.14.2): its checks in order, and its result.
 import type { RefreshToken } from "../../domain/people/oauth.ts";
 import { type KeyChain, keyStatus } from "../../domain/principal.ts";
 import { tokenDigest } from "../../policy/credentials/opaque-token.ts";
@@ -14,10 +14,10 @@ export const refreshToken: GrantType<FoundRefreshToken> = {
 };
 
 interface FoundRefreshToken {
-  /** The token as it was presented. */
+  /** The token as presented. */
   text: string;
   token: RefreshToken;
-  /** With the membership that bounds it. */
+  /** With the membership that limits it. */
   grant: KeyChain;
 }
 
@@ -34,7 +34,7 @@ function refreshTokenIsOfClient({ grant }: FoundRefreshToken, { client }: Client
   if (grant.keys[0].appId !== client.id) throw invalidGrant("refresh_token_of_other_client");
 }
 
-/** What a person took back, and what a member allowed who has left, gives nothing any more. */
+/** A revoked grant, and that of a member who has left, gives no more tokens. */
 function grantStands({ grant }: FoundRefreshToken, { origin }: ClientRequest): undefined {
   if (grant.account.status !== "active") throw invalidGrant("account_suspended");
   if (grant.keys.some((key) => keyStatus(key, origin.nowSeconds) !== "active")) throw invalidGrant("grant_ended");
@@ -43,8 +43,8 @@ function grantStands({ grant }: FoundRefreshToken, { origin }: ClientRequest): u
 const graceSeconds = 10;
 
 /**
- * A used refresh token: the same request gets the same answer for a moment, as answers are lost; anything else is a replay.
- * RFC 9700, 4.14.2: it cannot be told who is the thief, so all that belongs together ends.
+ * A used refresh token: the same request gets the same answer for a moment, since answers get lost; anything else is a
+ * replay. RFC 9700, 4.14.2: the thief cannot be identified, so the whole grant ends.
  */
 async function refreshTokenIsUnused(
   { text, token, grant }: FoundRefreshToken,
@@ -52,7 +52,7 @@ async function refreshTokenIsUnused(
   deps: TokenDeps,
 ): Promise<TokenAnswer | undefined> {
   if (token.usedAt === null) return undefined;
-  // Either way: a clock that was set back does not make an old token a new one.
+  // In both directions, since a clock that was set back must not make an old token new.
   const isSoon = Math.abs(request.origin.nowSeconds - token.usedAt) < graceSeconds;
   const answer =
     isSoon && token.sealedAnswer !== null ? openAnswer(token.sealedAnswer, text, request, deps) : undefined;
@@ -63,14 +63,14 @@ async function refreshTokenIsUnused(
   throw invalidGrant("refresh_token_used_again");
 }
 
-/** A refresh token that lay idle for too long has expired. */
+/** A refresh token that was unused for too long has expired. */
 function refreshTokenIsFresh({ token }: FoundRefreshToken, { origin }: ClientRequest): undefined {
   if (origin.nowSeconds >= token.expiresAt) throw invalidGrant("refresh_token_expired");
 }
 
 /**
- * Puts another refresh token in the place of the presented one, and issues an access token (RFC 6749, 6; RFC 9700, 4.14.2).
- * What the grant allows stays as it is; a narrower `scope` or `resource` is of this access token alone.
+ * Replaces the presented refresh token, and issues an access token (RFC 6749, 6; RFC 9700, 4.14.2). The grant stays as
+ * it is; a narrower `scope` or `resource` applies only to this access token.
  */
 async function rotateRefreshToken(
   found: FoundRefreshToken,
@@ -88,7 +88,7 @@ async function rotateRefreshToken(
     refreshed(request, grant, answer.scope.split(" ")),
   );
   if (outcome === "rotated") return answer;
-  // Somebody was faster with the same token, or the grant ended meanwhile.
+  // Another request was faster with the same token, or the grant ended meanwhile.
   const again = outcome && (await refreshTokenIsUnused({ ...found, token: outcome }, request, deps));
   if (again) return again;
   throw invalidGrant("grant_ended");

@@ -1,4 +1,4 @@
-// What the stages of the token endpoint work with.
+// The inputs of the stages of the token endpoint.
 
 import type { Keys } from "../../domain/key-ring.ts";
 import type { PublishedApp } from "../../domain/people/app.ts";
@@ -7,9 +7,9 @@ import type { AccessTokens } from "../../policy/credentials/access-tokens.ts";
 import type { RequestOrigin } from "../client/authenticate-client.ts";
 import { OAuthError } from "../oauth-error.ts";
 
-/** A request of a client that has proved who it is. */
+/** A request of an authenticated client. */
 export interface ClientRequest {
-  /** Without those that have no value: those are as if they had been left out (RFC 6749, 3.2). */
+  /** Without empty ones, which count as missing (RFC 6749, 3.2). */
   parameters: ReadonlyMap<string, string>;
   /** Values of `resource`, the only parameter that may be repeated (RFC 8707, 2.2). */
   resources: readonly string[];
@@ -20,11 +20,11 @@ export interface ClientRequest {
 export interface TokenDeps {
   oauth: OAuthStore;
   tokens: Pick<AccessTokens, "issueForGrant">;
-  /** 32 bytes; keys for sealed answers are derived from it and the presented token. */
+  /** 32 bytes. The keys of sealed answers are derived from it and the presented token. */
   sealingKey: Keys;
-  /** The public URL, without a slash at the end. */
+  /** The public URL, without a slash at its end. */
   issuer(): string;
-  /** To be called when something was revoked: from then on this process asks the store again. */
+  /** Called after a revocation: from then on this process asks the store again. */
   changed(ids?: readonly string[]): void;
 }
 
@@ -38,14 +38,14 @@ export interface TokenAnswer {
   scope: string;
 }
 
-/** Throws where the request is refused, and gives nothing where the next stage is to decide. */
+/** Throws if the request is refused. Returns nothing if the next stage must decide. */
 export type Stage<Found> = (
   found: Found,
   request: ClientRequest,
   deps: TokenDeps,
 ) => TokenAnswer | undefined | Promise<TokenAnswer | undefined>;
 
-/** What is done for a client that names it, which was authenticated before. Only the last stage takes what was presented. */
+/** The stages for an authenticated client that names the grant type. Only the last stage takes what was presented. */
 export interface GrantType<Found> {
   find(request: ClientRequest, deps: TokenDeps): Promise<Found>;
   stages: readonly Stage<Found>[];
