@@ -1,28 +1,28 @@
-// The role that stands between the gateway and a command: when the gateway ends, in whichever way, so does all of the command.
+// The process between the gateway and a command: when the gateway ends, in any way, so does the whole command.
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { constants } from "node:os";
 import type { Writable } from "node:stream";
 import { endMarked, kill, markedProcesses, markVariable } from "./orphans.ts";
 
-/** The first line that the guard reads. It is no argument, as the variables may hold secrets. */
+/** The first line that the guard reads. Not an argument, since the variables may contain secrets. */
 export interface Guarded {
   command: readonly string[];
   directory: string | undefined;
   env: Readonly<Record<string, string>>;
   mark: string;
-  /** Whether it reads what follows this line; left out: its standard input is empty. */
+  /** Whether the command reads what follows this line. If left out, its standard input is empty. */
   talks?: boolean;
-  /** Time between being asked to end and being ended. */
+  /** The time between the request to end and the kill. */
   stopMs: number;
 }
 
-/** Exit code of a guard whose command could not be started, as of a shell. */
+/** A guard's exit code if its command could not be started, as in a shell. */
 const notStartedCode = 127;
-/** Likewise: of one that a signal ended, the number of that on top of this. */
+/** If a signal ended the command, the exit code is this plus the signal's number. */
 const signalCode = 128;
 
-/** Half a sentence on the exit code of a guard. */
+/** Half a sentence about a guard's exit code. */
 export function howItEnded(code: number): string {
   const [signal] = Object.entries(constants.signals).find(([, number]) => number === code - signalCode) ?? [];
   const hint = code === 0 ? " (it has to stay in the foreground)" : "";
@@ -32,11 +32,11 @@ export function howItEnded(code: number): string {
 }
 
 /**
- * Starts the command that standard input names, in a session of its own, and ends it when standard input ends. Leaves with
- * its exit code, once nothing of it is left.
+ * Starts the command in standard input's first line in a new session, and ends it when standard input ends. Exits with
+ * its code once no process of it is left.
  */
 export async function guardProcess(): Promise<void> {
-  // Who presses Ctrl-C means the gateway, which then closes standard input in its own time.
+  // Ctrl-C is meant for the gateway, which then closes standard input in its own time.
   for (const signal of ["SIGINT", "SIGHUP"] as const) process.on(signal, () => {});
   const reader = Bun.stdin.stream().getReader();
   const { line, rest } = await readLine(reader);
@@ -70,7 +70,7 @@ async function end(child: ChildProcess, exited: Promise<number>, stopMs: number)
   clearTimeout(killer);
 }
 
-/** Windows has no process groups of that kind: there it is the process alone. */
+/** Windows has no such process groups, so only the process gets the signal. */
 function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
   if (child.pid === undefined) return;
   if (process.platform === "win32") child.kill(signal);
@@ -80,7 +80,7 @@ function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
 function codeOf(child: ChildProcess, { directory }: Guarded): Promise<number> {
   return new Promise((resolve) => {
     child.on("error", (error) => {
-      // The system says of both that there is no such file.
+      // The system reports the same missing file for both.
       const isAbsent = directory !== undefined && !existsSync(directory);
       const why = isAbsent ? `its directory ${directory} is not there` : error.message;
       process.stderr.write(`The command could not be started: ${why}\n`);
@@ -105,9 +105,9 @@ async function readLine(reader: Reader): Promise<{ line: string; rest: Uint8Arra
 
 const lineFeed = 10;
 
-/** Resolves once standard input has ended, or whoever wrote it. */
+/** Resolves once standard input, or the gateway that writes it, has ended. */
 async function passOn(reader: Reader, first: Uint8Array, to: Writable | null): Promise<void> {
-  // A command that does not read any more is not asked why.
+  // The reason why a command no longer reads is ignored.
   to?.on("error", () => {});
   for (let bytes = first; ; ) {
     if (to && bytes.byteLength > 0 && !to.write(bytes) && !(await drained(to))) return;
@@ -120,7 +120,7 @@ async function passOn(reader: Reader, first: Uint8Array, to: Writable | null): P
 
 const pollMs = 250;
 
-/** False where the gateway is gone meanwhile, which is not seen at standard input while that is not read. */
+/** False if the gateway is gone meanwhile, which is invisible while standard input is not read. */
 function drained(to: Writable): Promise<boolean> {
   const gateway = process.ppid;
   return new Promise((resolve) => {

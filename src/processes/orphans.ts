@@ -1,14 +1,17 @@
-// Finds the processes that a command started, whatever became of their parents, by a variable that only they have.
+// Finds the processes of a command, whatever became of their parents, by a variable that only they have.
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { exactMs } from "../base/clock.ts";
 
-/** Inherited by all that a command starts. Its value: a digest of the data directory's place, `#`, and the id of that one start. */
+/**
+ * All processes of a command inherit it. Its value is a digest of the data directory's path, `#`, and the id of that
+ * start.
+ */
 export const markVariable = "HEADRACE_MODEL_PROCESS";
 
 /**
- * A path alone may be another directory to another container whose processes can be seen from here. The command gets a
- * digest of the place, and so does not learn where the data directory is.
+ * The path alone may be another directory in another container whose processes are visible here. The command gets a
+ * digest, so it does not learn where the data directory is.
  */
 export function markOf(dataDir: string, startId: string): string {
   const place = statSync(dataDir, { throwIfNoEntry: false });
@@ -19,8 +22,8 @@ export function markOf(dataDir: string, startId: string): string {
 }
 
 /**
- * Processes of this user whose mark begins so, but for this one. Linux alone shows the environment of processes:
- * elsewhere none is found, and their process group is all that ends them.
+ * This user's processes whose mark begins so, except this one. Only Linux shows the environment of processes; elsewhere
+ * none are found, and only their process group ends them.
  */
 export function markedProcesses(mark: string): number[] {
   const wanted = `\0${markVariable}=${mark}`;
@@ -28,12 +31,12 @@ export function markedProcesses(mark: string): number[] {
 }
 
 const pollMs = 5;
-/** What the system itself cannot end, as it waits for a broken disk, is not waited for any longer. */
+/** A process that the system cannot end, because it waits for a broken disk, is not awaited longer. */
 const maxWaitMs = 30_000;
 
 /**
- * Ends them, also what they start meanwhile, and resolves once they, and those of `known` that others ended, have given
- * their memory back. Gives how many of the mark there were.
+ * Ends them and everything that they start meanwhile. Resolves once they, and those of `known` that others ended, have
+ * freed their memory. Returns how many had the mark.
  */
 export async function endMarked(mark: string, known: readonly number[] = []): Promise<number> {
   const ended = new Set<number>();
@@ -49,7 +52,7 @@ export async function endMarked(mark: string, known: readonly number[] = []): Pr
   return ended.size;
 }
 
-/** A negative number is a process group. False where there is none. */
+/** A negative number is a process group. False if there is none. */
 export function kill(pid: number, signal: NodeJS.Signals): boolean {
   try {
     process.kill(pid, signal);
@@ -65,8 +68,8 @@ function processIds(): number[] {
 }
 
 /**
- * A process that ends shows no environment any more from early on, while the system still frees its memory and closes its
- * files, that of a GPU among them. One that is just not asked for by its parent yet has neither.
+ * An ending process soon shows no environment, while the system still frees its memory and closes its files, such as a
+ * GPU's. A zombie has neither.
  */
 function holdsMemory(pid: number): boolean {
   try {
@@ -80,7 +83,7 @@ function environmentOf(pid: number): string {
   try {
     return readFileSync(`/proc/${pid}/environ`, "latin1");
   } catch {
-    // It is another user's, or has ended.
+    // It belongs to another user, or has ended.
     return "";
   }
 }

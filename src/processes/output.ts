@@ -1,17 +1,17 @@
-// The last lines that a command wrote, for the operator: bounded, and without secrets.
+// A command's last lines for the operator: limited, and without secrets.
 import type { OutputLine } from "../domain/models/model-process.ts";
 import { redactCredentials, redactSecrets } from "../domain/redaction.ts";
 
 const maxLines = 1_000;
-/** Longer ones are cut: a progress bar is one line for minutes. */
+/** Longer lines are cut, since a progress bar is one line for minutes. */
 const maxCharacters = 2_000;
-/** Kept behind that, so that a secret at the cut is known as one. */
+/** Kept beyond that, so that a secret at the cut is recognized. */
 const maxSecretLength = 500;
 
 export class Output {
   readonly #secrets: readonly string[];
   readonly #nowSeconds: () => number;
-  /** With whatever secrets are in them. */
+  /** Lines with their secrets. */
   #lines: OutputLine[] = [];
   #number = 0;
 
@@ -21,31 +21,31 @@ export class Output {
   }
 
   add(line: string): void {
-    // Progress bars go back to the beginning of their line: its last state counts.
+    // Progress bars return to the start of their line, so its last state counts.
     const text = line.trimEnd().split("\r").at(-1) ?? "";
     if (text.trim() === "") return;
     this.#lines.push({
       number: ++this.#number,
       at: this.#nowSeconds(),
-      // A copy: a part of a string keeps all of that, and this one all that came with it.
+      // Copied, since part of a string keeps the whole string, and this one everything that arrived with it.
       text: Buffer.from(text.slice(0, maxCharacters + maxSecretLength)).toString(),
     });
     if (this.#lines.length >= 2 * maxLines) this.#lines = this.#lines.slice(-maxLines);
   }
 
-  /** Those behind the one of this number, the oldest first. */
+  /** The lines after the one with this number, oldest first. */
   after(number: number): readonly OutputLine[] {
     const lines = this.#lines.slice(-maxLines).filter((line) => line.number > number);
     return lines.map((line) => ({ ...line, text: this.#safe(line.text) }));
   }
 
-  /** The last one; undefined where there is none. */
+  /** The last line, or undefined. */
   get last(): string | undefined {
     const line = this.#lines.at(-1);
     return line && this.#safe(line.text);
   }
 
-  /** Only done to what is read: one that writes without end must not take the time of requests. */
+  /** Done only when lines are read: a command with endless output must not take time from requests. */
   #safe(text: string): string {
     return redactSecrets(redactCredentials(text), this.#secrets).slice(0, maxCharacters);
   }
