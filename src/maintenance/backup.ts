@@ -1,4 +1,5 @@
-// Composes a backup of a data directory, beside the server where one runs: the ledger's spool first, then the database.
+// Composes a backup of a data directory, beside a running server if there is one: the ledger's spool first, then the
+// database.
 import {
   chmodSync,
   closeSync,
@@ -44,7 +45,7 @@ import { secretInUse } from "./installation-secret.ts";
 
 export interface BackupOptions {
   dataDir: string;
-  /** The folder that it becomes. The one around it is there. */
+  /** The folder to create. Its parent exists. */
   target: string;
   kind: BackupManifest["kind"];
   /** Version of this program. */
@@ -52,20 +53,20 @@ export interface BackupOptions {
   nowSeconds: number;
   /** Whether another backup may be replaced. */
   force?: boolean;
-  /** Secrets to be part of it. */
+  /** Secrets to include. */
   secrets?: KeyRing | undefined;
-  /** A name to be kept with it. */
+  /** A name to store with it. */
   source?: string;
   onProgress?: (progress: BackupProgress) => void;
-  /** Aborted: it stops, and nothing of it is left. */
+  /** If aborted, it stops and leaves nothing. */
   signal?: AbortSignal;
-  /** Free bytes of the disk on which a folder is. */
+  /** Free bytes of the disk with a folder. */
   freeBytes?: (folder: string) => number;
 }
 
 export type BackupProgress =
   | { phase: "copying"; bytes: number; totalBytes: number }
-  /** The copy is read through once more. */
+  /** The copy is verified. */
   | { phase: "checking" };
 
 export interface Backup {
@@ -75,14 +76,13 @@ export interface Backup {
 }
 
 const progressMs = 200;
-/** Bytes of the disk to spare, for what is written there meanwhile. */
+/** Disk space to leave free for writes meanwhile. */
 const spareBytes = 16 * 1024 * 1024;
 
 /**
- * Makes a backup. Records that were settled before it began are in it: they were in a file of the spool, and were
- * copied, or that file was deleted, as the database had all of it; and the database is copied after the spool. Records
- * that both have are counted once when it is restored. Rejects with a StartError where there is no backup; then nothing
- * is left of it.
+ * Makes a backup. It includes all records settled before it began: either they were in a spool file that was copied, or
+ * that file was deleted because the database had them, and the database is copied after the spool. Records in both are
+ * counted once at the restore. Rejects with a StartError without a backup, and then nothing is left of it.
  */
 export async function makeBackup(options: BackupOptions): Promise<Backup> {
   const { dataDir, target, kind } = options;
@@ -96,7 +96,7 @@ export async function makeBackup(options: BackupOptions): Promise<Backup> {
     mkdirSync(draft, { mode: 0o700 });
     const parts = copySpool(dataDir, draft);
     const { schema, counts, sha256 } = await copyInThread(options, { database, draft, totalBytes });
-    // A copy of a database that lost its records would push good backups out of the folder.
+    // The copy of a database that lost its records would push good backups out of the folder.
     if ((counts["accounts"] ?? 0) === 0 && wasUsed(dataDir)) throw startError(withoutAccounts(dataDir));
     const copy = join(draft, backupDatabase);
     parts.unshift({ name: backupDatabase, bytes: statSync(copy).size, sha256 });
@@ -115,7 +115,7 @@ export async function makeBackup(options: BackupOptions): Promise<Backup> {
     writeFileSync(join(draft, manifestName), `${JSON.stringify(manifest, undefined, 2)}\n`, { mode: 0o600 });
     await syncPath(draft);
     options.signal?.throwIfAborted();
-    // Deleting may take long: whoever is killed meanwhile has the new one in its place.
+    // Deleting may take long. If the command is killed meanwhile, the new backup is already in place.
     const before = replaced ? moveAway(target, kind) : undefined;
     try {
       renameSync(draft, target);
@@ -137,7 +137,7 @@ function requireDatabase(file: string): void {
   throw new StartError(`There is no database ${file}: name the data directory of the server with --data-dir.`);
 }
 
-/** Whether there is a backup that this one replaces. */
+/** Whether this backup replaces another. */
 function requireFree({ target, force = false }: BackupOptions): boolean {
   if (!existsSync(target)) return false;
   if (findManifest(target) === undefined) {
@@ -180,7 +180,7 @@ function segmentsOf(dataDir: string) {
   return existsSync(directory) ? listSegments(directory) : [];
 }
 
-/** One that is gone by now is in the database. */
+/** A file that is gone by now is in the database. */
 function copySpool(dataDir: string, draft: string): BackupPart[] {
   mkdirSync(join(draft, backupSpool), { mode: 0o700 });
   return segmentsOf(dataDir).flatMap(({ path }) => {
@@ -259,8 +259,8 @@ async function addSecrets(draft: string, secrets: KeyRing, nowSeconds: number): 
 }
 
 /**
- * Whether the secret in use in the database is among the secrets; undefined: the database is so old that nobody can
- * tell. Nobody else uses the file.
+ * Whether the secret in use in the database is among the secrets. Undefined if the database is too old to tell. No
+ * other process may use the file.
  */
 export async function hasSecretOf(file: string, secrets: KeyRing, nowSeconds: number): Promise<boolean | undefined> {
   const db = new SQL({ adapter: "sqlite", filename: file, create: false });

@@ -1,4 +1,4 @@
-// Work of a command on a server's database, beside the server where one runs.
+// A command's work on a server's database, beside a running server if there is one.
 import { join } from "node:path";
 import { GatewayError, StartError } from "../base/errors.ts";
 import type { Database } from "../storage/sql/database.ts";
@@ -7,11 +7,11 @@ import { openExistingPostgres } from "../storage/sql/open-postgres.ts";
 
 export interface DatabasePlace {
   dataDir: string;
-  /** The address of PostgreSQL; undefined: SQLite in the data directory. */
+  /** The address of PostgreSQL. Undefined for SQLite in the data directory. */
   databaseUrl: string | undefined;
 }
 
-/** Rejects with a StartError that says why there is no database to work on, or why it was not done. */
+/** Rejects with a StartError that says why there is no database, or why the work was not done. */
 export async function withDatabaseOf<Result>(
   { dataDir, databaseUrl }: DatabasePlace,
   work: (db: Database) => Promise<Result>,

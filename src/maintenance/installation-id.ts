@@ -1,4 +1,5 @@
-// Tells an installation whose database is gone, or another one, from a first start: keys and usage must not begin anew by accident.
+// Tells an installation whose database is gone or replaced from a first start, so that keys and usage do not begin anew
+// by accident.
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { StartError } from "../base/errors.ts";
@@ -16,14 +17,15 @@ const idName = "id";
 const namedSince = 8;
 
 /**
- * Reports whether a database was used with this data directory: its file `installation` is there, usage that no database has yet,
- * or the first key, which a start writes behind the database's own accounts. Earlier versions wrote no file `installation`.
+ * Reports whether a database was used with this data directory: it has a file `installation`, usage that no database
+ * has yet, or the first key, which a start writes after the database's accounts. Earlier versions wrote no file
+ * `installation`.
  */
 export function wasUsed(dataDir: string): boolean {
   return knownId(dataDir) !== undefined || hasUsage(join(dataDir, "spool")) || hasCredentials(dataDir);
 }
 
-/** Throws a StartError where the file of SQLite is missing or empty, and the data directory was used. Changes nothing. */
+/** Throws a StartError if the SQLite file is missing or empty although the data directory was used. Changes nothing. */
 export function requireDatabaseFile(dataDir: string): void {
   const file = join(dataDir, databaseName);
   const isThere = (statSync(file, { throwIfNoEntry: false })?.size ?? 0) > 0;
@@ -36,7 +38,7 @@ export interface InstallationFault {
   remedy: string;
 }
 
-/** The fault for which a server does not start with this database; undefined if it starts. Changes nothing. */
+/** The fault that stops a server from starting with this database, or undefined. Changes nothing. */
 export async function installationFault(db: Database, dataDir: string): Promise<InstallationFault | undefined> {
   const { version } = await schemaState(db, dialectOf(db));
   const id = version < namedSince ? undefined : await readInstallation(db, idName);
@@ -46,7 +48,7 @@ export async function installationFault(db: Database, dataDir: string): Promise<
   return known === undefined || known === id ? undefined : foreign(dataDir);
 }
 
-/** The fault of a database that has no account beside a data directory that was used. */
+/** The fault of a database without an account, beside a data directory that was used. */
 export function withoutAccounts(dataDir: string): InstallationFault {
   return emptied(dataDir, "The database has no accounts");
 }
@@ -56,8 +58,8 @@ export function startError({ found, remedy }: InstallationFault): StartError {
 }
 
 /**
- * Remembers in the file `installation` of the data directory which database it is used with, and returns the id. Throws a
- * StartError where that was another one, or the database has lost what it held.
+ * Records in the file `installation` which database the data directory is used with, and returns its id. Throws a
+ * StartError if that was another one, or if the database has lost its content.
  */
 export async function claimInstallation(db: Database, dataDir: string): Promise<string | undefined> {
   const known = knownId(dataDir);
@@ -78,7 +80,7 @@ export async function claimInstallation(db: Database, dataDir: string): Promise<
 
 function knownId(dataDir: string): string | undefined {
   const file = join(dataDir, installationName);
-  // An empty file names no database: the disk was full as it was copied.
+  // An empty file names no database: the disk was full during a copy.
   return (existsSync(file) && readFileSync(file, "utf8").trim()) || undefined;
 }
 

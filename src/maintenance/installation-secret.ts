@@ -1,5 +1,4 @@
-// Tells whether a secret is the one that a database was set up with: under another one every key is refused, and
-// nothing says why.
+// Tells whether a database was set up with a secret: under another one every key is refused, without a stated reason.
 import { createHmac } from "node:crypto";
 import type { KeyRing } from "../domain/key-ring.ts";
 import { sameSecret } from "../policy/credentials/opaque-token.ts";
@@ -10,16 +9,16 @@ import { type SecretState, SqlSecretStore, secretIdOf } from "../storage/tables/
 import { SqlSigningKeyStore } from "../storage/tables/signing-key-store.ts";
 
 /**
- * The one of the secrets that is in use in the database; undefined where none of them is. The first of them for a
- * database that nothing was written to under a secret. Writes nothing.
+ * The secret in use in the database, or undefined if it is not among `secrets`. The first of them if nothing was
+ * written under a secret yet. Writes nothing.
  */
 export async function secretInUse(db: Database, secrets: KeyRing, nowSeconds: number): Promise<Uint8Array | undefined> {
   return inUse(db, await new SqlSecretStore(db).state(), secrets, nowSeconds);
 }
 
 /**
- * Makes the first of the secrets the one in use, from here on; others are taken only beside it. False where the one in
- * use is none of them: of two first starts one decides.
+ * Makes the first of the secrets the one in use; the others are only accepted. False if the one in use is not among
+ * them. Of two first starts, one decides.
  */
 export async function claimSecret(db: Database, secrets: KeyRing, nowSeconds: number): Promise<boolean> {
   const store = new SqlSecretStore(db);
@@ -31,12 +30,12 @@ export async function claimSecret(db: Database, secrets: KeyRing, nowSeconds: nu
   return await store.claim({ own, accepted: secrets.map(checkOf), before: checkOf(found), nowSeconds });
 }
 
-/** Tells nobody the secret: 256 bits cannot be guessed. */
+/** Does not reveal the secret: 256 bits cannot be guessed. */
 export function checkOf(secret: Uint8Array): string {
   return createHmac("sha256", deriveKey(secret, "secret-check-v1")).update("headrace").digest("base64url");
 }
 
-/** The id by which rows say what secret they were made under. */
+/** The id with which rows name their secret. */
 export function idOfSecret(secret: Uint8Array): string {
   return secretIdOf(checkOf(secret));
 }
@@ -48,7 +47,7 @@ async function inUse(
   nowSeconds: number,
 ): Promise<Uint8Array | undefined> {
   if (check !== undefined) return secrets.find((secret) => sameSecret(check, checkOf(secret)));
-  // A Headrace that kept no check has signing keys that open under its secret alone.
+  // A Headrace that stored no check has signing keys that only its secret opens.
   const sealed = await new SqlSigningKeyStore(db).listSigningKeys(nowSeconds);
   if (sealed.length === 0) return secrets[0];
   return secrets.find((secret) => {

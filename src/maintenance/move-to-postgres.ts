@@ -1,4 +1,4 @@
-// Composes what moves the records of a data directory from SQLite to PostgreSQL.
+// Composes the move of a data directory's records from SQLite to PostgreSQL.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { StartError } from "../base/errors.ts";
@@ -17,14 +17,14 @@ import { claimSecret, secretInUse } from "./installation-secret.ts";
 export interface MoveOptions {
   dataDir: string;
   databaseUrl: string;
-  /** Each as 64 hex digits; undefined: what is in the data directory. */
+  /** Each as 64 hex digits. Undefined for those in the data directory. */
   secretsHex: readonly string[] | undefined;
   nowSeconds: number;
   log: Log;
-  /** Told of the usage that the database did not have yet, before anything is copied. */
+  /** Called with the usage that the database lacked, before anything is copied. */
   onDrained?(drained: Recovered): void;
   onProgress(progress: CopyProgress): void;
-  /** Rows of one statement. */
+  /** Rows per statement. */
   batchRows?: number;
 }
 
@@ -32,11 +32,14 @@ export interface Moved {
   tables: ComparedTable[];
   /** Whether both databases have the same records. */
   isSame: boolean;
-  /** The file with the secret that servers on the new database need; undefined where HEADRACE_SECRET was given. */
+  /** The secret file for servers on the new database. Undefined if HEADRACE_SECRET was given. */
   secretFile: string | undefined;
 }
 
-/** No server runs on the data directory meanwhile. Throws a StartError that says why nothing, or not all, was copied. */
+/**
+ * No server may run on the data directory meanwhile. Throws a StartError that says why nothing, or not everything, was
+ * copied.
+ */
 export async function moveToPostgres(options: MoveOptions): Promise<Moved> {
   const { dataDir, databaseUrl, secretsHex, nowSeconds, log } = options;
   const file = join(dataDir, "headrace.db");
@@ -54,7 +57,7 @@ export async function moveToPostgres(options: MoveOptions): Promise<Moved> {
       }
       const secrets = loadSecrets(dataDir, secretsHex);
       const secret = await secretInUse(db, secrets, nowSeconds);
-      // The one that the database has stays in use: a server takes the next one over.
+      // The database's own secret stays in use, and a server takes the next one over.
       if (!secret || !(await claimSecret(db, [secret, ...secrets], nowSeconds))) throw otherSecret();
       const writer = await openUsageWriter(db);
       try {
@@ -85,7 +88,7 @@ export async function moveToPostgres(options: MoveOptions): Promise<Moved> {
   }
 }
 
-/** The place of the database, without user and password. */
+/** The address of the database without user and password. */
 function placeOf(databaseUrl: string): string {
   const { host, pathname } = new URL(databaseUrl);
   return host + pathname;
@@ -97,7 +100,7 @@ function otherSecret(): StartError {
   );
 }
 
-/** An older Headrace can work with a newer schema, and would make only what it knows of it on the other side. */
+/** An older Headrace can work with a newer schema, but would create only the parts that it knows on the other side. */
 async function requireOwnSchema(db: Database): Promise<void> {
   const { version, known } = await schemaState(db, "sqlite");
   if (version === known) return;

@@ -1,4 +1,4 @@
-// Composes what makes an operator's key in a server's data directory, beside the server where one runs.
+// Composes an operator's key in a server's data directory, beside a running server if there is one.
 import { existsSync } from "node:fs";
 import { StartError } from "../base/errors.ts";
 import type { Account, AccountStore } from "../domain/account.ts";
@@ -14,9 +14,9 @@ import { type DatabasePlace, withDatabaseOf } from "./data-directory.ts";
 import { idOfSecret, secretInUse } from "./installation-secret.ts";
 
 export interface OperatorKeyOptions extends DatabasePlace {
-  /** Each as 64 hex digits; undefined: what is in the data directory. */
+  /** Each as 64 hex digits. Undefined for those in the data directory. */
   secretsHex: readonly string[] | undefined;
-  /** Undefined: that of the mode in which the server ran last. */
+  /** Undefined for the environment of the server's last mode. */
   environment: Environment | undefined;
   request: CreateKeyRequest;
   nowSeconds: number;
@@ -33,8 +33,8 @@ export interface OperatorKey {
 export async function makeOperatorKey(options: OperatorKeyOptions): Promise<OperatorKey> {
   const { dataDir, request, nowSeconds } = options;
   return withDatabaseOf(options, async (db) => {
-    // The secret in use may not be the first of them, where a server has not taken that over yet: it would refuse the
-    // key.
+    // If a server has not taken over the first secret yet, another is in use, and the server would refuse a key under
+    // the first.
     const secret = await secretInUse(db, readSecrets(dataDir, options.secretsHex), nowSeconds);
     if (!secret) throw otherSecret();
     const account = await firstActiveAccount(new SqlAccountStore(db));
@@ -48,7 +48,7 @@ export async function makeOperatorKey(options: OperatorKeyOptions): Promise<Oper
   });
 }
 
-/** Never makes one: a key under a secret that the server does not have would be refused. */
+/** Never creates a secret: a server without it would refuse the key. */
 export function readSecrets(dataDir: string, secretsHex: readonly string[] | undefined): KeyRing {
   const file = secretFile(dataDir);
   if (secretsHex === undefined && !existsSync(file)) {
@@ -68,7 +68,7 @@ function otherSecret(): StartError {
   );
 }
 
-/** The keys of a suspended account are refused, and this has to help when an operator has lost all others. */
+/** The keys of a suspended account are refused, and this command must help an operator who has lost all others. */
 async function firstActiveAccount(accounts: Pick<AccountStore, "listAccounts">): Promise<Account> {
   const limit = 100;
   let after: string | undefined;

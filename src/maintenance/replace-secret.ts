@@ -1,4 +1,4 @@
-// Composes what `headrace secret` does: replaces the secret in a data directory, and says what hangs on the one before.
+// Composes `headrace secret`: replaces the secret in a data directory, and reports what depends on the old one.
 import { existsSync } from "node:fs";
 import { StartError } from "../base/errors.ts";
 import type { KeyRing } from "../domain/key-ring.ts";
@@ -11,31 +11,31 @@ import { readSecrets } from "./operator-key.ts";
 import { countUnderSecrets, forgetSealed, type SecretFigures } from "./secret-rotation.ts";
 
 export interface SecretPlace extends DatabasePlace {
-  /** Each as 64 hex digits; undefined: what is in the data directory. */
+  /** Each as 64 hex digits. Undefined for those in the data directory. */
   secretsHex: readonly string[] | undefined;
   nowSeconds: number;
 }
 
 export interface SecretStatus {
-  /** The file with the secrets; undefined: HEADRACE_SECRET. */
+  /** The file with the secrets. Undefined for HEADRACE_SECRET. */
   file: string | undefined;
-  /** Whether a server has to start before the first of them is the one in use. */
+  /** Whether the first secret comes into use only after a server starts. */
   isWaiting: boolean;
   figures: SecretFigures;
-  /** Some of the keys that are not under the one in use, those used last first. */
+  /** Some of the keys that are not under the secret in use, those used last first. */
   keys: KeyUnderSecret[];
 }
 
 const maxKeysNamed = 20;
 
-/** Throws a StartError where none of the secrets is that of the database. */
+/** Throws a StartError if none of the secrets is the database's. */
 export async function secretStatus(place: SecretPlace): Promise<SecretStatus> {
   const { dataDir, secretsHex, nowSeconds } = place;
   const secrets = readSecrets(dataDir, secretsHex);
   return withDatabaseOf(place, async (db) => {
     const inUse = await secretInUse(db, secrets, nowSeconds);
     if (!inUse) throw unknownSecret();
-    // The secrets as a server has them that has not taken over the newest yet.
+    // The secrets in the order of a server that has not taken over the newest yet.
     const ring: KeyRing = [inUse, ...secrets.filter((secret) => secret !== inUse)];
     const store = new SqlSecretStore(db);
     const { first } = await store.state();
@@ -49,7 +49,7 @@ export async function secretStatus(place: SecretPlace): Promise<SecretStatus> {
   });
 }
 
-/** Puts a new one before those in the file. A server takes it over at its next start. Gives the file. */
+/** Adds a new secret before those in the file. A server takes it over at its next start. Returns the file. */
 export async function rotateSecretFile(place: SecretPlace): Promise<string> {
   const { file, secrets } = ofFile(place);
   if (secrets.length >= maxSecrets) {
@@ -65,8 +65,8 @@ export async function rotateSecretFile(place: SecretPlace): Promise<string> {
 }
 
 /**
- * Leaves the one in use alone in the file. Throws a StartError where anything hangs on the others, unless it is `forced`:
- * then those keys are refused, and what nobody can open any more is given up.
+ * Leaves only the secret in use in the file. Throws a StartError if anything depends on the others, unless `forced`:
+ * then those keys are refused, and data that cannot be opened any more is deleted.
  */
 export async function forgetOldSecrets(
   place: SecretPlace,
@@ -91,7 +91,7 @@ export async function forgetOldSecrets(
     );
   }
   if (forced) await withDatabaseOf(place, (db) => forgetSealed(db, [secrets[0]], place.nowSeconds));
-  // Records that came under the one in use must not go back below it by a power cut.
+  // After a power failure, records re-sealed under the secret in use must not be back under older ones.
   await withDatabaseOf(place, syncCommits);
   if (file !== undefined && secrets.length > 1) writeSecretFile(file, [secrets[0]]);
   return { file, forgotten: file === undefined ? 0 : secrets.length - 1, figures };

@@ -1,4 +1,4 @@
-// Composes what puts a backup in the place of a data directory's records, while no server runs on it.
+// Composes the restore of a data directory's records from a backup, while no server runs on it.
 import { createReadStream, createWriteStream, existsSync, mkdirSync, rmSync, statfsSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
 import { Transform } from "node:stream";
@@ -25,34 +25,34 @@ import { type RevokedCredential, revokedSince } from "../storage/tables/revoked-
 import { hasSecretOf } from "./backup.ts";
 
 export interface RestoreOptions {
-  /** A folder that `headrace backup` made. */
+  /** A folder created by `headrace backup`. */
   backup: string;
   dataDir: string;
-  /** Moves what is there aside. */
+  /** Moves the existing content aside. */
   replace: boolean;
-  /** HEADRACE_SECRET; undefined where unset. */
+  /** HEADRACE_SECRET, or undefined if unset. */
   secrets: KeyRing | undefined;
   nowSeconds: number;
-  /** Told once what is restored is known, before anything is done. */
+  /** Called once with what is restored, before anything is done. */
   onBegin?: (manifest: BackupManifest) => void;
   onProgress?: (bytes: number) => void;
-  /** Aborted in time: nothing was changed. */
+  /** If aborted in time, nothing was changed. */
   signal?: AbortSignal;
 }
 
 export interface Restored {
   manifest: BackupManifest;
-  /** The place to which the earlier content was moved; undefined where there was none. */
+  /** Where the earlier content was moved. Undefined if there was none. */
   replaced: string | undefined;
-  /** `unknown`: there is no secret here, or nobody can tell. */
+  /** `unknown`: there is no secret here, or it cannot be checked. */
   secret: "right" | "unknown";
-  /** Revoked since the backup, and valid again; undefined where nobody can tell. */
+  /** Credentials revoked since the backup that are valid again. Undefined if unknown. */
   validAgain: RevokedCredential[] | undefined;
 }
 
 const draftName = "restore-draft";
 
-/** Rejects with a StartError that says why nothing was restored; then what was there is as it was. */
+/** Rejects with a StartError that says why nothing was restored. The content is then unchanged. */
 export async function restoreBackup(options: RestoreOptions): Promise<Restored> {
   const { backup, dataDir, nowSeconds } = options;
   const manifest = readManifest(backup);
@@ -60,7 +60,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<Restored> 
   const release = lockForRestore(dataDir);
   const draft = join(dataDir, draftName);
   try {
-    // One that was cut off: its files are the data directory's.
+    // Completes an interrupted restore, whose files belong to the data directory.
     await finishRestore(dataDir);
     requireReplaceable(options, manifest);
     requireRoom(dataDir, bytesOf(manifest));
@@ -84,7 +84,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<Restored> 
       validAgain,
     };
   } catch (error) {
-    // An abort is thrown as such, and not as what the copying made of it.
+    // An abort is thrown as such, not as the error it caused in the copying.
     options.signal?.throwIfAborted();
     throw error;
   } finally {
@@ -112,7 +112,7 @@ function requireReplaceable({ dataDir, replace }: RestoreOptions, manifest: Back
   );
 }
 
-/** Beside the database. */
+/** The parts besides the database. */
 function partsAround({ parts }: BackupManifest): string[] {
   return parts.some(({ name }) => name === backupSecret) ? [backupSpool, backupSecret] : [backupSpool];
 }
@@ -126,7 +126,7 @@ function requireRoom(dataDir: string, bytes: number): void {
 }
 
 async function copyParts(options: RestoreOptions, manifest: BackupManifest, draft: string): Promise<void> {
-  // The spool is made also where there is nothing on it: the old one is not part of what is restored.
+  // The spool is created even if empty, since the old one must not be kept.
   mkdirSync(join(draft, backupSpool), { mode: 0o700 });
   let done = 0;
   for (const part of manifest.parts) {
@@ -147,7 +147,7 @@ async function copyPart(
   const damaged = new StartError(
     `${from} is not as it was when the backup was made, or is missing: nothing was restored. Use another backup.`,
   );
-  // A file must be neither what never ends, such as a pipe, nor what fills the disk.
+  // A file must not be endless, such as a pipe, or fill the disk.
   const stats = statSync(from, { throwIfNoEntry: false });
   if (!stats?.isFile() || stats.size !== bytes) throw damaged;
   const hasher = new Bun.CryptoHasher("sha256");
@@ -165,7 +165,7 @@ async function copyPart(
   if (copied !== bytes || hasher.digest("hex") !== sha256) throw damaged;
 }
 
-/** Throws a StartError for the database of another build, or of a newer Headrace beside which this one cannot work. */
+/** Throws a StartError for the database of another build, or of a newer Headrace that this one cannot work beside. */
 async function requireKnownSteps(file: string, { schema, headrace }: BackupManifest): Promise<void> {
   const db = new SQL({ adapter: "sqlite", filename: file, create: false });
   try {
@@ -180,7 +180,7 @@ async function requireKnownSteps(file: string, { schema, headrace }: BackupManif
   }
 }
 
-/** The secret that the next start takes: that of the variable, else that of the backup, else the one that is there. */
+/** The secret of the next start: that of the variable, or else of the backup, or else the existing one. */
 async function requireSecret(
   { dataDir, secrets, nowSeconds }: RestoreOptions,
   draft: string,

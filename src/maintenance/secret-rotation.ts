@@ -1,4 +1,4 @@
-// Brings what hangs on an older secret under the one in use, and says how much there still is.
+// Moves what depends on an older secret to the one in use, and reports how much is left.
 import type { Clock } from "../base/clock.ts";
 import { StartError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
@@ -12,18 +12,20 @@ import type { Database } from "../storage/sql/database.ts";
 import { type SealedValue, SqlSecretStore } from "../storage/tables/secret-store.ts";
 import { checkOf, idOfSecret } from "./installation-secret.ts";
 
-/** Numbers of things that only another secret than the one in use opens or finds. */
+/** Counts what only a secret other than the one in use opens or finds. */
 export interface SecretFigures {
-  /** Secrets that are accepted: more than one while one is replaced. */
+  /** Accepted secrets: more than one during a replacement. */
   accepted: number;
-  /** Keys and secrets of apps that have not ended: under older secrets that are accepted, and under such as are not. */
+  /** Valid keys and app secrets under older secrets: those that are accepted, and those that are not. */
   keysUnderOlder: number;
   keysUnderDropped: number;
   appSecretsUnderOlder: number;
   appSecretsUnderDropped: number;
-  /** Join tokens that were made before the secret in use was: they end within a week. */
+  /** Join tokens older than the secret in use. They end within a week. */
   joinTokens: number;
-  /** Signing keys, keys of upstreams, the key of stored responses, credentials of MCP servers, and tokens of people there. */
+  /**
+   * Signing keys, upstreams' keys, the key of stored responses, credentials of MCP servers, and people's tokens there.
+   */
   sealedUnderOlder: number;
   sealedUnderDropped: number;
 }
@@ -65,8 +67,8 @@ export class SecretRotation {
   }
 
   /**
-   * Seals anew, under the first secret, what is sealed under another that is accepted. Throws a StartError where a secret was
-   * dropped too early: something opens under none.
+   * Seals again, under the first secret, what is sealed under another accepted one. Throws a StartError if a secret was
+   * removed too early, so that nothing opens some of it.
    */
   async reseal(): Promise<void> {
     const { secrets, clock, log } = this.#options;
@@ -85,20 +87,21 @@ export class SecretRotation {
     if (resealed > 0) log.info("sealed_anew", { count: resealed });
     if (lost.length === 0) return;
     const { since } = await this.#store.state();
-    // A database whose secret was never replaced has an error where each is read; nobody dropped anything.
+    // In a database whose secret was never replaced, no secret was removed. A damaged value is reported where it is
+    // read.
     if (since === undefined || secrets.length > 1) return;
     throw new StartError(
       `${nounOf(lost)} sealed under a secret that HEADRACE_SECRET, or the file \`secret\`, no longer has. Name that one as well, after the one in use, and start once: what is sealed is then sealed anew. If it is lost, \`headrace secret forget-old --force\` gives up what it sealed.`,
     );
   }
 
-  /** Never rejects: undefined until it could be counted. At most a minute old. */
+  /** Never rejects: undefined until counted. At most a minute old. */
   async figures(): Promise<SecretFigures | undefined> {
     if (this.#options.clock.monotonicMs() - this.#countedMs >= countAgainMs) await this.#count();
     return this.#figures;
   }
 
-  /** Once, after a start: keys that are refused from now on are told. */
+  /** Once, after a start: reports the keys that are refused from now on. */
   async tell(): Promise<void> {
     const figures = await this.figures();
     if (!figures || this.#isClosed) return;
@@ -170,9 +173,9 @@ export async function countUnderSecrets(db: Database, secrets: KeyRing, nowSecon
 }
 
 /**
- * Drops what nobody can open any more: an upstream then has no key, and an MCP server is not used, until an operator gives
- * it one, responses that were stored are gone, and people connect their accounts at MCP servers again; the next start makes a key for new ones. Gives their
- * number.
+ * Deletes what cannot be opened any more. Upstreams then have no key, and MCP servers are not used, until an operator
+ * enters one; stored responses are lost; people connect their accounts at MCP servers again; the next start creates a
+ * new key for responses. Returns how many were deleted.
  */
 export async function forgetSealed(db: Database, secrets: KeyRing, nowSeconds: number): Promise<number> {
   const store = new SqlSecretStore(db);
@@ -189,7 +192,7 @@ function opened(value: SealedValue, secrets: KeyRing): { text: string | undefine
     try {
       return { text: unseal(value.sealed, key, contextOf(value)), isCurrent: i === 0 };
     } catch {
-      // Under the next one, perhaps.
+      // The next secret may open it.
     }
   }
   return { text: undefined, isCurrent: false };

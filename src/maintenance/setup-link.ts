@@ -1,4 +1,4 @@
-// Composes what makes a set-up link in a server's data directory, beside the server where one runs.
+// Composes a set-up link in a server's data directory, beside a running server if there is one.
 import { type MadeLink, OneTimeLinks } from "../accounts/links.ts";
 import { StartError } from "../base/errors.ts";
 import { readCredentials } from "../storage/files/credentials-file.ts";
@@ -6,12 +6,15 @@ import { SqlPersonStore } from "../storage/tables/people/person-store.ts";
 import { type DatabasePlace, withDatabaseOf } from "./data-directory.ts";
 
 export interface SetupLinkOptions extends DatabasePlace {
-  /** The address, with or without `/v1`; undefined: where the server ran last, as it wrote into credentials.json. */
+  /** The address, with or without `/v1`. Undefined for the server's last address, from credentials.json. */
   baseUrl: string | undefined;
   nowSeconds: number;
 }
 
-/** Whoever opens the link becomes an operator; those made before end. Throws a StartError that says why there is none. */
+/**
+ * The person who opens the link becomes an operator. Earlier links end. Throws a StartError that says why there is
+ * none.
+ */
 export async function makeSetupLink({ baseUrl, nowSeconds, ...place }: SetupLinkOptions): Promise<MadeLink> {
   return withDatabaseOf(place, (db) => {
     const address = baseUrl ?? readCredentials(place.dataDir)?.base_url;
@@ -25,7 +28,7 @@ export async function makeSetupLink({ baseUrl, nowSeconds, ...place }: SetupLink
       clock: { nowSeconds: () => nowSeconds, monotonicMs: () => 0 },
       publicOrigin: () => address.replace(/\/v1$/, ""),
       mail: undefined,
-      // Only a server has what it takes to use a link.
+      // Only a server can let a link be used.
       sessions: { start: notHere },
       firstAccountId: notHere,
       limits: { admit: notHere },

@@ -1,4 +1,4 @@
-// Composes what brings the spool of a server that never returns into the database, so that none of its usage is lost.
+// Composes the drain of a lost server's spool into the database, so that none of its usage is lost.
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { systemClock } from "../base/clock.ts";
@@ -18,9 +18,9 @@ import { SqlKeyStore } from "../storage/tables/key-store.ts";
 import { type DatabasePlace, withDatabaseOf } from "./data-directory.ts";
 
 export interface SpoolDrainOptions extends DatabasePlace {
-  /** A data directory, or the directory `spool` of one. */
+  /** A data directory, or its directory `spool`. */
   directory: string;
-  /** The place where limits are counted for all replicas; undefined: nowhere but in each. */
+  /** Where all replicas count limits. Undefined if each counts its own. */
   redisUrl: string | undefined;
   log: Log;
 }
@@ -30,7 +30,7 @@ export interface DrainedSpool extends Recovered {
   spool: string;
 }
 
-/** Done again, it finds nothing more. Throws a StartError that says why nothing was taken over. */
+/** Repeated, it finds nothing more. Throws a StartError that says why nothing was taken over. */
 export async function drainSpool(options: SpoolDrainOptions): Promise<DrainedSpool> {
   const { directory, redisUrl, log, ...place } = options;
   const spool = spoolIn(directory);
@@ -39,11 +39,11 @@ export async function drainSpool(options: SpoolDrainOptions): Promise<DrainedSpo
     return await withDatabaseOf(place, async (db) => {
       await requireKnown(db, accountsOf(spool));
       const counters = await openCounters(redisUrl, spool, log);
-      // The spool's directory has a lock; the database may be that of a server that runs.
+      // The spool's directory has a lock, but the database may belong to a running server.
       const writer = await openUsageWriter(db, { isAlone: false });
       try {
         const recovered = await recoverSpool({ db, writer, directory: spool, log });
-        // The counts in Redis lack this usage: it is read from the database again at its next use.
+        // The counts in Redis lack this usage, so they are read from the database again at their next use.
         counters?.forgetQuotas(await quotasOfKeys(db, recovered.keyIds));
         if ((await counters?.close()) === false) throw untold();
         return { spool, ...recovered };
@@ -57,10 +57,7 @@ export async function drainSpool(options: SpoolDrainOptions): Promise<DrainedSpo
   }
 }
 
-/**
- * Opens them before anything is taken over: afterwards it would not be known any more whose counters are to be
- * forgotten.
- */
+/** Opened before anything is taken over, since afterwards it would be unknown whose counters to reset. */
 async function openCounters(url: string | undefined, directory: string, log: Log): Promise<SharedLimits | undefined> {
   if (url === undefined) return undefined;
   const ledger = { readTotals: () => Promise.reject(new Error("nothing is counted here")) };
@@ -99,7 +96,7 @@ function spoolIn(directory: string): string {
   );
 }
 
-/** A server drains its own. Where there is no lock, as in a copy of the spool alone, there is no server. */
+/** A running server drains its own spool. A spool without a lock, such as a mere copy, has no server. */
 function lockOf(dataDir: string): () => void {
   const there = lockNames.filter((name) => existsSync(join(dataDir, name)));
   const release = tryLockAll(dataDir, there);
@@ -109,7 +106,7 @@ function lockOf(dataDir: string): () => void {
   );
 }
 
-/** Usage in the wrong database would be lost to the right one, as its files are deleted. */
+/** Usage in the wrong database would be lost, since its files are deleted. */
 async function requireKnown(db: Database, accountIds: ReadonlySet<string>): Promise<void> {
   for (const id of accountIds) {
     const found: unknown[] = await db`SELECT id FROM accounts WHERE id = ${id}`;

@@ -1,4 +1,4 @@
-// Opens the embedded database; where a new version changes its schema, a backup is made first.
+// Opens the embedded database. If a new version changes its schema, a backup is made first.
 
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -23,8 +23,8 @@ export const backupsName = "backups";
 const keptBackups = 3;
 
 /**
- * Opens the database with the newest schema. Nobody else uses the data directory. Rejects with a StartError where the
- * database cannot be used.
+ * Opens the database with the newest schema. No other process may use the data directory. Rejects with a StartError if
+ * the database cannot be used.
  */
 export async function openUpToDate(options: UpgradeOptions): Promise<Database> {
   const { config, log } = options;
@@ -43,7 +43,7 @@ export async function openUpToDate(options: UpgradeOptions): Promise<Database> {
   }
 }
 
-/** Undefined where nothing is changed: it is up to date, or new. */
+/** Undefined if nothing changes: the database is up to date, or new. */
 async function stepsOf(file: string): Promise<PendingSteps | undefined> {
   if (!existsSync(file) || statSync(file).size === 0) return undefined;
   const db = new SQL({ adapter: "sqlite", filename: file, create: false });
@@ -55,7 +55,7 @@ async function stepsOf(file: string): Promise<PendingSteps | undefined> {
   }
 }
 
-/** A start that fails is tried again, perhaps every second: what has not changed since is not copied again. */
+/** A failed start may be repeated every second: an unchanged database is not copied again. */
 async function copyBefore(options: UpgradeOptions, { from, to }: PendingSteps): Promise<string> {
   const { config, log, version, nowSeconds, freeBytes } = options;
   const { dataDir } = config;
@@ -87,7 +87,7 @@ async function copyBefore(options: UpgradeOptions, { from, to }: PendingSteps): 
   return target;
 }
 
-/** Another one after each change of the file, and for another file. */
+/** Changes with every change of the file, and differs between files. */
 function stateOf(dataDir: string): string {
   const files = [backupDatabase, `${backupDatabase}-wal`].map((name) =>
     statSync(join(dataDir, name), { throwIfNoEntry: false }),
