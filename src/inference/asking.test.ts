@@ -226,11 +226,30 @@ describe("a token limit that Messages wants, and that does not fit behind the pr
   });
 });
 
+test("raises a limit below what a Responses server takes, and leaves that of its own clients and of other servers", () => {
+  const limit = (operation: ConversationOperation, body: Json, formats: EngineFormats) => {
+    const sent = bodyOf(asked(operation, body, formats));
+    return sent["max_output_tokens"] ?? sent["max_tokens"];
+  };
+  const responses = { response: "whole" } as const;
+  for (const [low, raised] of [
+    [1, 16],
+    [15, 16],
+    [16, 16],
+    [17, 17],
+  ]) {
+    expect(limit("message", { ...message, max_tokens: low }, responses)).toBe(raised);
+    expect(limit("chat", { ...chat, max_completion_tokens: low }, responses)).toBe(raised);
+  }
+  expect(limit("response", { ...response, max_output_tokens: 1 }, responses)).toBe(1);
+  expect(limit("message", { ...message, max_tokens: 1 }, { chat: "whole" })).toBe(1);
+});
+
 describe("what a quota that ends answers leaves", () => {
-  const told = (operation: ConversationOperation, body: Json, mostTokens: number) => {
+  const told = (operation: ConversationOperation, body: Json, mostTokens: number, spoken = operation) => {
     const dialect = dialects[operation];
     const request = new DecodedRequest(dialect, ByteSpan.of(JSON.stringify(body)), factsOf(dialect, body));
-    const engine = { formats: { [operation]: "whole" } };
+    const engine = { formats: { [spoken]: "whole" } };
     const { capped, body: sent } = askingOf(request, {
       ...{ engine, model: "theirs", context: 200_000, mostTokens },
       ...{ recording: false, seal },
@@ -259,6 +278,7 @@ describe("what a quota that ends answers leaves", () => {
       "max_tokens: cannot be kept: a quota with a hard stop has 30000 tokens left for this answer, and its model server takes no limit below 30001 beside the rest of this request, such as a budget for thinking. Ask for less of that, with `stream: true`",
     );
     expect(() => told("response", response, 15)).toThrow("no limit below 16 beside the rest of this request, such as");
+    expect(() => told("chat", { ...chat, max_tokens: 3 }, 15, "response")).toThrow("no limit below 16 beside the rest");
     // Whose limit is what the client said itself is passed on: that server says what it thinks of it.
     expect(told("response", { ...response, max_output_tokens: 3 }, 15)).toEqual([undefined, 3]);
   });

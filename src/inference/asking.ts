@@ -2,6 +2,7 @@
 import type { Bytes } from "../base/bytes/byte-span.ts";
 import { fieldError, GatewayError } from "../base/errors.ts";
 import type { Engine, EngineFormats } from "../domain/models/engine.ts";
+import type { Model } from "../domain/models/model.ts";
 import { type ConversationOperation, conversationOperations, type Operation } from "../domain/models/operation.ts";
 import type { Priority } from "../domain/models/policies/priority.ts";
 import type { SentForm } from "../domain/models/sent-form.ts";
@@ -58,8 +59,11 @@ export function askingOf(request: DecodedRequest, options: AskingOptions): Askin
   const { dialect } = request;
   const from = formatFor(request, engine);
   const fits = limitFor(request, from, context);
-  const capped = capOf(mostTokens, from, fits ?? request.tokenLimit, request, context);
-  const limit = capped ?? fits;
+  const wanted = fits ?? request.tokenLimit;
+  const least = wanted === undefined || wanted >= highestLeastLimit ? 0 : leastLimitOf(from, request);
+  const raised = wanted !== undefined && wanted < least ? least : undefined;
+  const capped = capOf(mostTokens, from, raised ?? wanted, request, context);
+  const limit = capped ?? raised ?? fits;
   if (from === dialect) {
     // A server of the maker's own knows best what fits.
     const isWhole = engine.formats?.[dialect.operation as ConversationOperation] === "whole";
@@ -100,6 +104,22 @@ export function askingOf(request: DecodedRequest, options: AskingOptions): Askin
   const body = withEdits(limited, isolated(request, engine.isolation, seal, priority));
   const translation: Translation = { from: from.format, to, names, seal, errorEvent };
   return { operation: from.operation, body, translation, leftOut, capped, limitName };
+}
+
+/** The highest minimum of all formats: no server needs a higher limit to be raised. */
+const highestLeastLimit = Math.max(...conversationOperations.map((operation) => dialects[operation].minLimit({})));
+
+/** Stores in the request the lowest limit that servers of the model take, so that limits and usage allow as many tokens. */
+export function noteLeastLimit(request: DecodedRequest, { deployments }: Pick<Model, "deployments">): void {
+  if (request.tokenLimit === undefined || request.tokenLimit >= highestLeastLimit) return;
+  for (const { engine } of deployments) {
+    request.leastLimit = Math.max(request.leastLimit, leastLimitOf(formatFor(request, engine), request));
+  }
+}
+
+/** A server that is asked in the client's own format says itself what it thinks of the limit: 0. */
+function leastLimitOf(from: Dialect, { dialect }: DecodedRequest): number {
+  return from === dialect ? 0 : from.minLimit({});
 }
 
 /**

@@ -35,6 +35,7 @@ import { isOfEngine } from "./answer/engine-refusal.ts";
 import { passTo } from "./answer/passed-answer.ts";
 import { relayTo } from "./answer/relayed-answer.ts";
 import { spentCode } from "./answer/stop-mark.ts";
+import { noteLeastLimit } from "./asking.ts";
 import type { CachedRequest } from "./cache/cached-request.ts";
 import { ReplayedAnswer } from "./cache/replayed-answer.ts";
 import { type InferenceAnswer, type InferenceCall, type InferenceDeps, sizeOf, urgencyOf } from "./call.ts";
@@ -460,7 +461,10 @@ export class OpenRequest<Result>
   answers(dispatched: Dispatched): void {
     dispatched.answers();
     const { model, leftOut = nothing, response, capped } = dispatched;
-    if (model.id !== this.#model.id) this.meter.servedBy(model.price, usageBounds(model, this.request));
+    if (model.id !== this.#model.id) {
+      noteLeastLimit(this.request, model);
+      this.meter.servedBy(model.price, usageBounds(model, this.request));
+    }
     if (model.id !== this.request.model) this.call.onServedBy(model.id);
     // Tools are the only member of a request that an engine may leave out by itself.
     const ignored = response.headers.get("x-headrace-ignored") === "tools" ? [...leftOut, "tools"] : leftOut;

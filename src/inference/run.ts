@@ -10,6 +10,7 @@ import { requireModel } from "../policy/authorize.ts";
 import { usageBounds } from "../policy/believable-usage.ts";
 import { Meter } from "../policy/meter.ts";
 import { recorderFor } from "./answer/recorder.ts";
+import { noteLeastLimit } from "./asking.ts";
 import { type InferenceCall, type InferenceDeps, sizeOf, urgencyOf } from "./call.ts";
 import { beginGuarding, guardrailsOf } from "./guarding.ts";
 import { type Keeps, OpenRequest } from "./open-request.ts";
@@ -40,6 +41,7 @@ function admit<Result>(
   const split = asked.policies?.split;
   const model = split ? splitOf(asked, split, call, deps.catalog) : asked;
   requireServable(model, request);
+  noteLeastLimit(request, model);
   const guardrails = guardrailsOf(asked, model);
   return guardrails ? guarded(call, deps, asked, model, guardrails) : admitTo(call, deps, asked, model);
 }

@@ -66,6 +66,8 @@ export class DecodedRequest implements RequestFacts {
   goesOn: GoesOn | undefined;
   /** The form that the client sent; `bytes` are then the equivalent JSON. */
   form: KeptForm | undefined;
+  /** The lowest token limit of a model server that may be asked; 0 if it is asked for the client's limit, however low. */
+  leastLimit = 0;
   #limitHolds: boolean | undefined;
 
   /** The constructor copies `facts`, because the scan reuses its object. */
@@ -164,8 +166,8 @@ export class DecodedRequest implements RequestFacts {
   }
 
   get maxCompletionTokens(): number | undefined {
-    const { dialect } = this;
-    if (dialect.generates) return this.tokenLimit;
+    const { dialect, tokenLimit } = this;
+    if (dialect.generates) return tokenLimit === undefined ? undefined : Math.max(tokenLimit, this.leastLimit);
     return dialect.task ? dialect.task.answerTokens(this.body) : 0;
   }
 

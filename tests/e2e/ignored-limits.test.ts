@@ -1,6 +1,7 @@
 // Model servers that ignore the limit of an answer: what they deliver is booked, quotas hold, and they are told by another name.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import type { ServerResponse } from "node:http";
+import { completeResponse, completeUsage } from "../support/complete-response.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import {
   chunk,
@@ -21,6 +22,7 @@ const question = { role: "user", content: "x".repeat(40) };
 let reads: readonly string[];
 let reports: (tokens: number) => number | undefined;
 let upstream: ScriptedUpstream;
+let responses: ScriptedUpstream;
 let server: TestServer;
 const models = [
   "whole",
@@ -38,9 +40,13 @@ const models = [
 
 beforeAll(async () => {
   upstream = await startUpstream(answer);
+  responses = await startUpstream(respond);
   server = await startHeadrace({
-    yaml: `upstreams: [{ name: up, url: "${upstream.url}", discover: false }]
+    yaml: `upstreams:
+  - { name: up, url: "${upstream.url}", discover: false }
+  - { name: responses, url: "${responses.url}", discover: false, apis: [responses] }
 models:
+  - { id: least, deployments: [{ upstream: responses, model: least }] }
 ${models.map((id) => `  - { id: ${id}, deployments: [{ upstream: up, model: ${id} }] }\n`).join("")}`,
   });
 });
@@ -51,6 +57,7 @@ beforeEach(() => {
 afterAll(async () => {
   await server[Symbol.asyncDispose]();
   await upstream[Symbol.asyncDispose]();
+  await responses[Symbol.asyncDispose]();
 });
 
 function lengthFor(body: Json): number {
@@ -88,6 +95,35 @@ function answer({ body }: UpstreamRequest, res: ServerResponse): void {
     choices: [{ index: 0, message: { role: "assistant", content: "word ".repeat(words) }, finish_reason: "stop" }],
     usage,
   });
+}
+
+/** Uses all of its limit, most of it for thoughts, and takes none below 16, as OpenAI's server does. */
+function respond({ body }: UpstreamRequest, res: ServerResponse): void {
+  const limit = Number(body["max_output_tokens"]);
+  if (limit < 16) {
+    json(res, 400, { error: { message: "below the minimum value", param: "max_output_tokens" } });
+    return;
+  }
+  const response = {
+    ...completeResponse,
+    ...{ status: "incomplete", incomplete_details: { reason: "max_output_tokens" } },
+    output: completeResponse.output.map((item) => ({ ...item, status: "incomplete" })),
+    usage: { ...completeUsage, input_tokens: promptTokens, output_tokens: limit, total_tokens: promptTokens + limit },
+  };
+  if (body["stream"] !== true) {
+    json(res, 200, response);
+    return;
+  }
+  res.writeHead(200, { "content-type": "text/event-stream" });
+  const delta = { type: "response.output_text.delta", item_id: "msg_up", output_index: 0, content_index: 0 };
+  for (const event of [
+    { type: "response.created", response: { ...response, status: "in_progress", output: [] } },
+    { ...delta, delta: "Hello" },
+    { type: "response.incomplete", response },
+  ]) {
+    res.write(`event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
+  }
+  res.end();
 }
 
 async function keyWith(quota: Json): Promise<{ id: string; key: string }> {
@@ -163,6 +199,39 @@ describe("a model server that ignores max_completion_tokens", () => {
     const answered = await ask(key, { model: "renamed", max_completion_tokens: 3_000 });
     expect((await answered.text()).split("word ").length - 1).toBe(50);
     expect(await usedBy(id)).toBe(60);
+  });
+});
+
+describe("a limit below the minimum of a Responses server", () => {
+  const ways = [
+    ["/v1/messages", "max_tokens", '"stop_reason":"max_tokens"'],
+    ["/v1/chat/completions", "max_completion_tokens", '"finish_reason":"length"'],
+  ] as const;
+
+  test("is raised to that minimum, and books the tokens that the server reports", async () => {
+    const { id, key } = await anyKey();
+    for (const [path, name, ends] of ways) {
+      for (const stream of [false, true]) {
+        const answered = await ask(key, { model: "least", stream, [name]: 1 }, path);
+        expect(answered.status).toBe(200);
+        expect(await answered.text()).toContain(ends);
+        expect(responses.requests.at(-1)?.body).toMatchObject({ max_output_tokens: 16 });
+        expect((await booked(id))[0]).toMatchObject({ completion_tokens: 16, estimated: false, capped: false });
+      }
+    }
+    expect(await usedBy(id)).toBe(4 * (promptTokens + 16));
+    expect(warnings("limit_ignored", "least")).toEqual([]);
+  });
+
+  test("is reserved as that minimum", async () => {
+    const { key } = await keyWith({ unit: "tokens", amount: promptTokens + 14, per: "day" });
+    const before = responses.requests.length;
+    for (const [path, name] of ways) {
+      const refused = await ask(key, { model: "least", [name]: 1 }, path);
+      expect(await refused.text()).toContain("quota");
+      expect(refused.ok).toBe(false);
+    }
+    expect(responses.requests).toHaveLength(before);
   });
 });
 

@@ -176,5 +176,6 @@ function maskedRequest(request: DecodedRequest, body: Record<string, unknown>): 
   const masked = new DecodedRequest(dialect, ByteSpan.of(text), factsOf(dialect, body), parsed);
   masked.messageHeaders = request.messageHeaders;
   masked.goesOn = request.goesOn;
+  masked.leastLimit = request.leastLimit;
   return masked;
 }
