@@ -1,4 +1,4 @@
-// Composes a backup of a data directory, beside a running server if there is one: the ledger's spool first, then the
+// Makes a backup of a data directory, beside a running server if there is one: the ledger's spool first, then the
 // database.
 import {
   chmodSync,

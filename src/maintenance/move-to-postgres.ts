@@ -1,4 +1,4 @@
-// Composes the move of a data directory's records from SQLite to PostgreSQL.
+// Moves a data directory's records from SQLite to PostgreSQL.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { StartError } from "../base/errors.ts";

@@ -1,4 +1,4 @@
-// Composes an operator's key in a server's data directory, beside a running server if there is one.
+// Creates an operator's key in a server's data directory, beside a running server if there is one.
 import { existsSync } from "node:fs";
 import { StartError } from "../base/errors.ts";
 import type { Account, AccountStore } from "../domain/account.ts";

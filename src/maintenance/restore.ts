@@ -1,4 +1,4 @@
-// Composes the restore of a data directory's records from a backup, while no server runs on it.
+// Puts a backup in place of a data directory's records, while no server runs on it.
 import { createReadStream, createWriteStream, existsSync, mkdirSync, rmSync, statfsSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
 import { Transform } from "node:stream";

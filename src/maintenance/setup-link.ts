@@ -1,4 +1,4 @@
-// Composes a set-up link in a server's data directory, beside a running server if there is one.
+// Creates a set-up link in a server's data directory, beside a running server if there is one.
 import { type MadeLink, OneTimeLinks } from "../accounts/links.ts";
 import { StartError } from "../base/errors.ts";
 import { readCredentials } from "../storage/files/credentials-file.ts";

@@ -1,4 +1,4 @@
-// Composes the drain of a lost server's spool into the database, so that none of its usage is lost.
+// Brings the spool of a lost server into the database, so that none of its usage is lost.
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { systemClock } from "../base/clock.ts";
