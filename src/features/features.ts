@@ -20,6 +20,7 @@ export async function openFeatures(context: FeatureContext): Promise<OpenedFeatu
     const next = prepared.then(async () => {
       for (const feature of opened) await feature.prepare?.(config);
     });
+    // The caller of the failed load has its error; later calls go on.
     prepared = next.catch(() => {});
     return next;
   };
