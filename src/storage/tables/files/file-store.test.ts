@@ -2,8 +2,9 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { onEachDatabase, type TestDatabase } from "../../../../tests/support/databases.ts";
 import { explained } from "../../../../tests/support/query-plans.ts";
 import type { StoredFile, Upload } from "../../../domain/files/stored-file.ts";
-import { bytesOf, minCountedBytes, SqlFileStore } from "./file-store.ts";
-import { pendingBytesOf, SqlUploadStore } from "./upload-store.ts";
+import { minCountedBytes } from "./account-bytes.ts";
+import { SqlFileStore } from "./file-store.ts";
+import { SqlUploadStore, sumWithUploads } from "./upload-store.ts";
 
 const now = 1_800_000_000;
 const maker = {
@@ -47,11 +48,19 @@ onEachDatabase((databases) => {
     expect(await files.begin(fileOf("file-3", 1), 2 * minCountedBytes)).toBe(false);
   });
 
+  databases.only("sqlite", "finds files to delete by indexes alone", async () => {
+    const plans = new Set<string>();
+    await new SqlFileStore(explained(opened.db, plans)).gone(now, 10);
+    expect([...plans].toSorted()).toEqual([
+      "SCAN stored_files USING COVERING INDEX stored_files_gone",
+      "SEARCH stored_files USING INDEX stored_files_by_expiry (expires_at<?)",
+    ]);
+  });
+
   databases.only("sqlite", "sums an account's files and uploads from indexes alone", async () => {
     const plans = new Set<string>();
     const db = explained(opened.db, plans);
-    await bytesOf(db, "acct_1");
-    await pendingBytesOf(db, "acct_1", now);
+    await sumWithUploads(db, "acct_1", now);
     for (const table of ["stored_files", "uploads"]) {
       expect([...plans].join("\n")).toContain(`${table} USING COVERING INDEX ${table}_by_size`);
     }

@@ -4,6 +4,7 @@ import type { ResponseOwner } from "../../../domain/models/stored-response.ts";
 import { type Database, writing } from "../../sql/database.ts";
 import { available, written } from "../../sql/outage.ts";
 import { integer, table, text } from "../../sql/table.ts";
+import { AccountBytes, countedBytes, type FileSum, minCountedBytes } from "./account-bytes.ts";
 
 /** The creator's columns, the same in all tables of objects that belong to a credential. */
 export const makerColumns = {
@@ -25,14 +26,9 @@ export const storedFiles = table<StoredFile>({
   expiresAt: integer,
 });
 
-/**
- * Each file counts as at least this many bytes: a block on the disk and a row are used even by an empty file, and the
- * number of an account's files must have a bound.
- */
-export const minCountedBytes = 16_384;
-
 export class SqlFileStore implements FileStore {
   readonly #db: Database;
+  readonly #bytes = new AccountBytes();
 
   constructor(db: Database) {
     this.#db = db;
@@ -42,7 +38,8 @@ export class SqlFileStore implements FileStore {
     const row = { ...storedFiles.row(file), state: "pending" };
     return available(
       writing(this.#db, async (tx) => {
-        if ((await bytesOf(tx, file.accountId)) + Math.max(file.bytes, minCountedBytes) > maxBytes) return false;
+        const read = () => sumOf(tx, file.accountId);
+        if (!(await this.#bytes.take(file.accountId, countedBytes(file.bytes), maxBytes, read))) return false;
         await tx`INSERT INTO stored_files ${tx(row)}`;
         return true;
       }),
@@ -54,13 +51,15 @@ export class SqlFileStore implements FileStore {
     const columns = { ...storedFiles.part(file, "purpose", "filename", "bytes", "expiresAt"), state: "ready" };
     return available(
       writing(this.#db, async (tx) => {
-        const [row] = await tx`
-          UPDATE stored_files SET ${tx(columns)}
-          WHERE id = ${id} AND state = 'pending' RETURNING id`;
+        const [row]: { bytes: number | string }[] = await tx`
+          SELECT bytes FROM stored_files WHERE id = ${id} AND state = 'pending'`;
         if (!row) return false;
-        if ((await bytesOf(tx, accountId)) <= maxBytes) return true;
-        await tx`UPDATE stored_files SET state = 'gone' WHERE id = ${id}`;
-        return false;
+        const more = countedBytes(file.bytes) - countedBytes(Number(row.bytes));
+        const isWithin = await this.#bytes.take(accountId, more, maxBytes, () => sumOf(tx, accountId));
+        const changed: unknown[] = await tx`
+          UPDATE stored_files SET ${tx(isWithin ? columns : { state: "gone" })}
+          WHERE id = ${id} AND state = 'pending' RETURNING id`;
+        return isWithin && changed.length > 0;
       }),
     );
   }
@@ -117,9 +116,15 @@ export class SqlFileStore implements FileStore {
   }
 
   async gone(nowSeconds: number, limit: number): Promise<string[]> {
-    const rows: { id: string }[] = await available(this.#db`
-      SELECT id FROM stored_files WHERE expires_at <= ${nowSeconds} OR state = 'gone' ORDER BY expires_at LIMIT ${limit}`);
-    return rows.map(({ id }) => id);
+    const db = this.#db;
+    // Two queries, because SQLite would read all rows for one with OR.
+    const hidden: { id: string }[] = await available(
+      db`SELECT id FROM stored_files WHERE state = 'gone' ORDER BY id LIMIT ${limit}`,
+    );
+    const expired: { id: string }[] = await available(db`
+      SELECT id FROM stored_files WHERE expires_at <= ${nowSeconds} AND state <> 'gone'
+      ORDER BY expires_at LIMIT ${limit - hidden.length}`);
+    return [...hidden, ...expired].map(({ id }) => id);
   }
 
   async forget(ids: readonly string[]): Promise<void> {
@@ -141,9 +146,9 @@ export function madeFor(db: Database, { accountId, environment, appId, personId,
 }
 
 /** Returns the bytes of all files of an account, including unfinished ones. The sum reads only an index. */
-export async function bytesOf(tx: Database, accountId: string): Promise<number> {
-  const [row]: { bytes: number | string | null }[] = await tx`
-    SELECT SUM(CASE WHEN bytes < ${minCountedBytes} THEN ${minCountedBytes} ELSE bytes END) AS bytes
+export async function sumOf(tx: Database, accountId: string): Promise<FileSum> {
+  const [row]: { bytes: number | string | null; files: number | string }[] = await tx`
+    SELECT SUM(CASE WHEN bytes < ${minCountedBytes} THEN ${minCountedBytes} ELSE bytes END) AS bytes, COUNT(*) AS files
     FROM stored_files WHERE account_id = ${accountId} AND state <> 'gone'`;
-  return Number(row?.bytes ?? 0);
+  return { bytes: Number(row?.bytes ?? 0), files: Number(row?.files ?? 0) };
 }

@@ -4,7 +4,8 @@ import type { ResponseOwner } from "../../../domain/models/stored-response.ts";
 import { type Database, writing } from "../../sql/database.ts";
 import { available, written } from "../../sql/outage.ts";
 import { integer, table, text } from "../../sql/table.ts";
-import { bytesOf, madeFor, makerColumns, minCountedBytes } from "./file-store.ts";
+import { AccountBytes, countedBytes, type FileSum, minCountedBytes } from "./account-bytes.ts";
+import { madeFor, makerColumns, sumOf } from "./file-store.ts";
 
 const uploads = table<Upload>({
   id: text,
@@ -26,6 +27,7 @@ const endedSeconds = 86_400;
 
 export class SqlUploadStore implements UploadStore {
   readonly #db: Database;
+  readonly #bytes = new AccountBytes();
 
   constructor(db: Database) {
     this.#db = db;
@@ -35,8 +37,8 @@ export class SqlUploadStore implements UploadStore {
     return available(
       writing(this.#db, async (tx) => {
         const { accountId, createdAt, bytes } = upload;
-        const others = (await bytesOf(tx, accountId)) + (await pendingBytesOf(tx, accountId, createdAt));
-        if (others + Math.max(bytes, minCountedBytes) > maxBytes) return false;
+        const read = () => sumWithUploads(tx, accountId, createdAt);
+        if (!(await this.#bytes.take(accountId, countedBytes(bytes), maxBytes, read))) return false;
         await tx`INSERT INTO uploads ${tx(uploads.row(upload))}`;
         return true;
       }),
@@ -102,10 +104,11 @@ export class SqlUploadStore implements UploadStore {
   }
 }
 
-/** Returns the announced bytes of an account's open uploads. The sum reads only an index. */
-export async function pendingBytesOf(tx: Database, accountId: string, nowSeconds: number): Promise<number> {
-  const [row]: { bytes: number | string | null }[] = await tx`
-    SELECT SUM(CASE WHEN bytes < ${minCountedBytes} THEN ${minCountedBytes} ELSE bytes END) AS bytes FROM uploads
-    WHERE account_id = ${accountId} AND status = 'pending' AND expires_at > ${nowSeconds}`;
-  return Number(row?.bytes ?? 0);
+/** Returns the bytes of an account's files and the announced bytes of its open uploads. The sum reads only indexes. */
+export async function sumWithUploads(tx: Database, accountId: string, nowSeconds: number): Promise<FileSum> {
+  const { bytes, files } = await sumOf(tx, accountId);
+  const [row]: { bytes: number | string | null; uploads: number | string }[] = await tx`
+    SELECT SUM(CASE WHEN bytes < ${minCountedBytes} THEN ${minCountedBytes} ELSE bytes END) AS bytes, COUNT(*) AS uploads
+    FROM uploads WHERE account_id = ${accountId} AND status = 'pending' AND expires_at > ${nowSeconds}`;
+  return { bytes: bytes + Number(row?.bytes ?? 0), files: files + Number(row?.uploads ?? 0) };
 }

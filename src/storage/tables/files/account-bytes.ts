@@ -1,0 +1,45 @@
+// The bytes of an account's files, summed seldom where the account has very many: each sum reads an entry of an index for
+// each file, and SQLite reads in the thread that serves requests.
+
+/** The sum of an account's files, and their number. */
+export interface FileSum {
+  bytes: number;
+  files: number;
+}
+
+/** Each file counts as at least this many bytes, because even an empty file uses a block of the disk and a row. */
+export const minCountedBytes = 16_384;
+/** The sum of an account with fewer files is read each time. */
+const manyFiles = 10_000;
+/** A sum serves for a millisecond per this many files, which is a hundred times as long as reading the sum takes. */
+const filesPerMs = 64;
+/** A sum that leaves no room is read again after this part of that time, because files may have been deleted. */
+const fullPart = 1 / 10;
+
+export class AccountBytes {
+  readonly #nowMs: () => number;
+  readonly #known = new Map<string, FileSum & { readAtMs: number }>();
+
+  constructor(nowMs = () => performance.now()) {
+    this.#nowMs = nowMs;
+  }
+
+  /** Reports whether the account has room for so many bytes more, and counts these until the next `read`. */
+  async take(accountId: string, bytes: number, maxBytes: number, read: () => Promise<FileSum>): Promise<boolean> {
+    const known = this.#known.get(accountId);
+    const keepMs = known ? known.files / filesPerMs : 0;
+    const isFull = known !== undefined && known.bytes + bytes > maxBytes;
+    const endsMs = (known?.readAtMs ?? 0) + (isFull ? keepMs * fullPart : keepMs);
+    const sum = known && this.#nowMs() < endsMs ? known : { ...(await read()), readAtMs: this.#nowMs() };
+    if (sum.files < manyFiles) this.#known.delete(accountId);
+    else this.#known.set(accountId, sum);
+    if (sum.bytes + bytes > maxBytes) return false;
+    sum.bytes += bytes;
+    return true;
+  }
+}
+
+/** Returns the bytes that a file of this size counts. */
+export function countedBytes(bytes: number): number {
+  return Math.max(bytes, minCountedBytes);
+}
