@@ -1,6 +1,8 @@
 // The bytes of an account's files, summed seldom where the account has very many: each sum reads an entry of an index for
 // each file, and SQLite reads in the thread that serves requests.
 
+import { monotonicMs } from "../../../base/clock.ts";
+
 /** The sum of an account's files, and their number. */
 export interface FileSum {
   bytes: number;
@@ -20,7 +22,7 @@ export class AccountBytes {
   readonly #nowMs: () => number;
   readonly #known = new Map<string, FileSum & { readAtMs: number }>();
 
-  constructor(nowMs = () => performance.now()) {
+  constructor(nowMs = monotonicMs) {
     this.#nowMs = nowMs;
   }
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { onEachDatabase, type TestDatabase } from "../../../../tests/support/databases.ts";
 import { explained } from "../../../../tests/support/query-plans.ts";
-import type { StoredFile, Upload } from "../../../domain/files/stored-file.ts";
+import type { FilePage, StoredFile, Upload } from "../../../domain/files/stored-file.ts";
 import { minCountedBytes } from "./account-bytes.ts";
 import { SqlFileStore } from "./file-store.ts";
 import { SqlUploadStore, sumWithUploads } from "./upload-store.ts";
@@ -46,6 +46,37 @@ onEachDatabase((databases) => {
     expect(await uploads.create(uploadOf("upload_2", 1), maxBytes)).toBe(true);
     expect(await uploads.create(uploadOf("upload_3", 0), maxBytes)).toBe(false);
     expect(await files.begin(fileOf("file-3", 1), 2 * minCountedBytes)).toBe(false);
+  });
+
+  test("finds the few files of one purpose among many others, and lets other work run in between", async () => {
+    const files = new SqlFileStore(opened.db);
+    const add = async (id: string, purpose: StoredFile["purpose"]) => {
+      await files.begin({ ...fileOf(id, 1), purpose }, 1e12);
+      await files.finish({ ...fileOf(id, 1), purpose }, 1e12);
+    };
+    await add("file-a", "vision");
+    await add("file-b", "user_data");
+    const row = opened.db`SELECT account_id, environment, key_id, purpose, filename, bytes, created_at, expires_at, state
+      FROM stored_files WHERE id = 'file-b'`;
+    const [{ ...columns } = {}] = await row;
+    const rows = Array.from({ length: 500 }, (_, n) => ({ ...columns, id: `file-m${n}` }));
+    for (let n = 0; n < 10; n++) {
+      const some = rows.map((one) => ({ ...one, id: `${one.id}-${n}` }));
+      await opened.db.begin((tx) => tx`INSERT INTO stored_files ${tx(some)}`);
+    }
+    await add("file-z", "vision");
+    let turns = 0;
+    const timer = setInterval(() => turns++, 0);
+    const idsOf = async (page: Partial<FilePage>) => {
+      const whole = { after: undefined, limit: 10, order: "asc", purpose: "vision", ...page } as const;
+      return (await files.list(maker, whole, now))?.map(({ id }) => id);
+    };
+    expect(await idsOf({})).toEqual(["file-a", "file-z"]);
+    expect(turns).toBeGreaterThan(0);
+    clearInterval(timer);
+    expect(await idsOf({ order: "desc" })).toEqual(["file-z", "file-a"]);
+    expect(await idsOf({ after: "file-a" })).toEqual(["file-z"]);
+    expect(await idsOf({ purpose: "user_data", limit: 4_500 })).toHaveLength(4_500);
   });
 
   databases.only("sqlite", "finds files to delete by indexes alone", async () => {

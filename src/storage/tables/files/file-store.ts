@@ -26,6 +26,9 @@ export const storedFiles = table<StoredFile>({
   expiresAt: integer,
 });
 
+/** Rows that a list reads in one go, in some milliseconds, because SQLite blocks the thread that serves requests. */
+const rowsAtOnce = 2_000;
+
 export class SqlFileStore implements FileStore {
   readonly #db: Database;
   readonly #bytes = new AccountBytes();
@@ -84,15 +87,28 @@ export class SqlFileStore implements FileStore {
     const db = this.#db;
     const last = after === undefined ? undefined : await this.find(owner, after, nowSeconds);
     if (after !== undefined && !last) return undefined;
-    const [beyond, direction] = order === "asc" ? [db`>`, db`ASC`] : [db`<`, db`DESC`];
-    return await available(
-      storedFiles.all(db`
-        SELECT * FROM stored_files AS c
-        WHERE ${this.#visible(owner, nowSeconds)} AND purpose <> 'batch_requests'
-          ${purpose === undefined ? db`` : db`AND purpose = ${purpose}`}
-          ${last ? db`AND (created_at, id) ${beyond} (${last.createdAt}, ${last.id})` : db``}
-        ORDER BY created_at ${direction}, id ${direction} LIMIT ${limit}`),
-    );
+    const [sign, direction] = order === "asc" ? [db`>`, db`ASC`] : [db`<`, db`DESC`];
+    const isOf = purpose === undefined ? db`` : db`AND c.purpose = ${purpose}`;
+    const found: StoredFile[] = [];
+    for (let from: Pick<StoredFile, "id" | "createdAt"> | undefined = last; ; ) {
+      const within = db`account_id = ${owner.accountId} AND environment = ${owner.environment}
+        ${from ? db`AND (created_at, id) ${sign} (${from.createdAt}, ${from.id})` : db``}
+        ORDER BY created_at ${direction}, id ${direction}`;
+      const files = await available(
+        storedFiles.all(db`
+          SELECT c.* FROM (SELECT * FROM stored_files WHERE ${within} LIMIT ${rowsAtOnce}) AS c
+          WHERE ${this.#visible(owner, nowSeconds)} AND c.purpose <> 'batch_requests' ${isOf}
+          ORDER BY c.created_at ${direction}, c.id ${direction} LIMIT ${limit - found.length}`),
+      );
+      found.push(...files);
+      if (found.length === limit) return found;
+      const [end]: { id: string; created_at: number | string }[] = await available(
+        db`SELECT id, created_at FROM stored_files WHERE ${within} LIMIT 1 OFFSET ${rowsAtOnce - 1}`,
+      );
+      if (!end) return found;
+      from = { id: end.id, createdAt: Number(end.created_at) };
+      await new Promise(setImmediate);
+    }
   }
 
   /** Reports whether any account has a file. */
