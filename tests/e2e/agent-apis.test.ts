@@ -240,3 +240,38 @@ describe("Messages", () => {
     expect(String(refused)).toMatch(new RegExp(`prompt is too long: \\d+ tokens > ${demoContext} maximum`));
   });
 });
+
+test("a chat in the form of Responses, as Cursor sends it, calls a tool and answers in chunks of chat completions", async () => {
+  upstream.script(toolScript());
+  const { function: called } = weatherTool;
+  const ask = async (input: readonly object[]) => {
+    const tools = [{ type: "function", ...called }];
+    const body = {
+      model,
+      input,
+      tools,
+      stream: true,
+      stream_options: { include_usage: true },
+      reasoning: { effort: "low" },
+    };
+    const answered = await server.request("/v1/chat/completions", { body });
+    const events = (await answered.text()).split("\n\n").filter((event) => event.startsWith("data: {"));
+    return events.map((event) => JSON.parse(event.slice(6)) as Chunk);
+  };
+  type Chunk = { object: string; choices: { delta: { content?: string; tool_calls?: { id?: string }[] } }[] };
+  const chunks = await ask([{ role: "user", content: "How is Oslo?" }]);
+  expect(new Set(chunks.map(({ object }) => object))).toEqual(new Set(["chat.completion.chunk"]));
+  const id = chunks.flatMap(({ choices }) => choices[0]?.delta.tool_calls?.[0]?.id ?? [])[0] ?? "";
+  const more = await ask([
+    { role: "user", content: "How is Oslo?" },
+    { type: "function_call", call_id: id, ...weatherCall.function },
+    { type: "function_call_output", call_id: id, output: weatherResult },
+  ]);
+  expect(more.map(({ choices }) => choices[0]?.delta.content ?? "").join("")).toBe(`It is ${weatherResult}.`);
+  expect(upstream.requests.at(-1)?.body).toMatchObject({
+    messages: [{ role: "user" }, { role: "assistant", tool_calls: [{ id }] }, { role: "tool", tool_call_id: id }],
+    tools: [weatherTool],
+    reasoning_effort: "low",
+  });
+  expect(upstream.requests.at(-1)?.body).not.toHaveProperty("input");
+});

@@ -1,6 +1,6 @@
 // Decodes the body of an inference request in one byte scan; a body that the scan cannot handle is parsed in full.
 import { isAscii, isUtf8 } from "node:buffer";
-import { type ByteSpan, withoutMark } from "../../base/bytes/byte-span.ts";
+import { ByteSpan, withoutMark } from "../../base/bytes/byte-span.ts";
 import { fieldError } from "../../base/errors.ts";
 import { load } from "../../base/text/json-bytes.ts";
 import { bodyMass } from "../../base/text/json-text.ts";
@@ -14,11 +14,11 @@ import { type BodyFacts, factsOf } from "../facts.ts";
 import { notes } from "./body-notes.ts";
 import { compileRule, type MemberUse, type MemberUses } from "./compile-rule.ts";
 import { FieldNames, namesOf } from "./field-names.ts";
-import { type BodyLimits, parseBody } from "./parse-body.ts";
+import { type BodyLimits, type JsonBody, parseBody } from "./parse-body.ts";
 import { RefusedMembers } from "./refused-members.ts";
 import { scanBody } from "./request-scan.ts";
 import type { ValueRule } from "./rule.ts";
-import { requireFit } from "./validation.ts";
+import { requireFit, validate } from "./validation.ts";
 
 export interface RequestLimits extends BodyLimits {
   messages: number;
@@ -65,18 +65,24 @@ export function decodeCountRequest(operation: Operation, sent: ByteSpan, limits:
 }
 
 function checkedRequest(operation: Operation, sent: ByteSpan, limits: RequestLimits, rule: ValueRule): DecodedRequest {
-  const parsed = parseBody(sent, limits);
+  const dialect = dialects[operation];
+  const parsed = rewritten(parseBody(sent, limits), dialect, limits);
   const { bytes, body } = parsed;
   const { messages } = body;
   if (Array.isArray(messages) && messages.length > limits.messages) {
     const got = `an array of ${messages.length} items`;
     throw fieldError("messages", `must be an array of 1 to ${limits.messages} items (got ${got}).`);
   }
-  const dialect = dialects[operation];
   fieldNames().require(rule, body);
   requireFit(rule, body);
   dialect.task?.check(body);
   return new DecodedRequest(dialect, bytes, factsOf(dialect, body), parsed);
+}
+
+/** The gateway and the model server read the rewritten body alone. */
+function rewritten(parsed: JsonBody, dialect: Dialect, limits: RequestLimits): JsonBody {
+  const body = dialect.rewritten?.(parsed.body, validate);
+  return body === undefined ? parsed : parseBody(ByteSpan.of(JSON.stringify(body)), limits);
 }
 
 /** Uses of members in all operations. A body may have these members even if its schema does not list them. */
@@ -103,7 +109,8 @@ const commonUses: MemberUses = {
 const toolTypes = ["function", "custom", "namespace", "web_search", "local_shell", "shell", "apply_patch"];
 /** Uses of members that the model reads beside the prompt. */
 const jsonUses: MemberUses = {
-  tools: { as: "json", members: { type: { only: ["function"] } } },
+  // A name beside the type is that of a tool in the form of another API, which the dialect rewrites.
+  tools: { as: "json", members: { type: { only: ["function"] }, name: { as: "unreadable" } } },
   functions: { as: "json" },
   response_format: { as: "json" },
   suffix: { as: "json" },

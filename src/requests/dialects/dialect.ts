@@ -10,6 +10,15 @@ import type { LongFormat } from "./long-answer.ts";
 import type { Said, SaidPiece, ToldAnswer } from "./said.ts";
 import type { Task } from "./task/task.ts";
 
+/**
+ * Returns a body in the form of the format if a client sent it in the form of another API; undefined if it needs no
+ * rewriting. `validate` throws `invalid_request` for a value that does not fit a schema.
+ */
+export type Rewriting = (
+  body: Readonly<Record<string, unknown>>,
+  validate: (schema: z.ZodType, value: unknown) => void,
+) => Readonly<Record<string, unknown>> | undefined;
+
 /** A dialect per operation. All have the same members in the same order, so that property reads stay monomorphic. */
 export interface Dialect extends AnswerFormat {
   readonly operation: Operation;
@@ -38,6 +47,8 @@ export interface Dialect extends AnswerFormat {
   readonly schema: z.ZodType;
   /** Schema of a token-counting request, if it differs. */
   readonly countSchema: z.ZodType | undefined;
+  /** Undefined if no client sends requests in the form of another API. */
+  readonly rewritten: Rewriting | undefined;
   /**
    * Members that the model reads, including the prompt, if their tokens are counted as `shownTokens` does. Otherwise
    * undefined: the texts of the prompt are counted, and some members beside it as JSON.

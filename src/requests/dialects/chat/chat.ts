@@ -11,6 +11,7 @@ import { readAnswer } from "../openai/whole-answer.ts";
 import { estimatePromptTokens, isMediaPart } from "../prompt-tokens.ts";
 import { isStream, streamedAnswer } from "../translation/translated-answer.ts";
 import { ChunkCollector } from "./chunk-collector.ts";
+import { inChatForm } from "./foreign-forms.ts";
 import { chatFormat } from "./format.ts";
 
 export const chat: Dialect = {
@@ -24,6 +25,7 @@ export const chat: Dialect = {
 
   schema: chatRequest,
   countSchema: undefined,
+  rewritten: inChatForm,
   shownMembers: undefined,
   promptTokens: (body) => estimatePromptTokens("messages", body),
   isPlain: () => true,

@@ -26,12 +26,13 @@ const reasoningNames = ["reasoning_content", "reasoning"];
 /**
  * Joins leading system messages into one message, and puts later ones into the next user message, because templates
  * refuse a second or late system message. Consecutive user messages also become one, because many templates require
- * alternating roles. Throws `invalid_request`, naming the place, for files that cannot be sent.
+ * alternating roles. Throws `invalid_request`, naming the place, for files that cannot be sent. Calls of custom tools
+ * become calls of functions, unless `keepsCustom`.
  */
-export function writeMessages(turns: readonly ConversationMessage[], tools: EngineTools): Json[] {
+export function writeMessages(turns: readonly ConversationMessage[], tools: EngineTools, keepsCustom = false): Json[] {
   const leading = turns.findIndex(({ role }) => role !== "system" && role !== "developer");
   const count = leading < 0 ? turns.length : leading;
-  const messages = new MessageWriter(tools);
+  const messages = new MessageWriter(tools, keepsCustom);
   messages.system(turns.slice(0, count) as InstructionTurn[]);
   for (const turn of pairedCalls(turns.slice(count))) messages.add(turn);
   return messages.finished();
@@ -39,13 +40,15 @@ export function writeMessages(turns: readonly ConversationMessage[], tools: Engi
 
 class MessageWriter {
   readonly #tools: EngineTools;
+  readonly #keepsCustom: boolean;
   readonly #messages: Json[] = [];
   /** Assistant turns that become one message, and the beginning of the next user message. */
   #assistant: AssistantTurn[] = [];
   #user: { parts: Part[]; name: string | undefined } | undefined;
 
-  constructor(tools: EngineTools) {
+  constructor(tools: EngineTools, keepsCustom: boolean) {
     this.#tools = tools;
+    this.#keepsCustom = keepsCustom;
   }
 
   system(turns: readonly InstructionTurn[]): void {
@@ -136,6 +139,9 @@ class MessageWriter {
   }
 
   #call(call: CallPart): Json {
+    if (this.#keepsCustom && call.kind === "custom") {
+      return { id: call.callId, type: "custom", custom: { name: call.name, input: call.input } };
+    }
     const called = { name: this.#tools.nameOf(call), arguments: objectText(this.#tools.argumentsOf(call)) };
     return { id: call.callId, type: "function", function: called };
   }

@@ -75,7 +75,7 @@ function choiceOf(choice: ToolChoice, tools: EngineTools): string | Json {
   return { type: "function", function: { name: tools.nameOf(choice) } };
 }
 
-function formatOf(output: OutputForm): Json | undefined {
+export function formatOf(output: OutputForm): Json | undefined {
   if (output.type === "text") return undefined;
   if (output.type === "json") return { type: "json_object" };
   const { name, description, schema, strict } = output;

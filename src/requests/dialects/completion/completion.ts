@@ -20,6 +20,7 @@ export const completion: Dialect = {
 
   schema: completionRequest,
   countSchema: undefined,
+  rewritten: undefined,
   shownMembers: undefined,
   promptTokens: (body) => estimatePromptTokens("prompt", body),
   isPlain: () => true,

@@ -24,6 +24,7 @@ export const embedding: Dialect = {
 
   schema: embeddingRequest,
   countSchema: undefined,
+  rewritten: undefined,
   shownMembers: undefined,
   promptTokens: (body) => estimatePromptTokens("input", body),
   isPlain: () => true,

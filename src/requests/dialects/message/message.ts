@@ -60,6 +60,7 @@ export const message: Dialect = {
   task: undefined,
   schema: messageRequest,
   countSchema: messageCountRequest,
+  rewritten: undefined,
   shownMembers: shown,
   promptTokens: (body) => shownTokens(body, shown),
   isPlain,

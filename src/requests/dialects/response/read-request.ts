@@ -67,7 +67,7 @@ function instructions(text: unknown): ConversationMessage[] {
   return [{ role: "system", parts: [{ type: "text", text }], place: "instructions" }];
 }
 
-function outputOf(text: unknown): OutputForm | undefined {
+export function outputOf(text: unknown): OutputForm | undefined {
   const format = isObject(text) && isObject(text["format"]) ? text["format"] : undefined;
   switch (format?.["type"]) {
     case undefined:

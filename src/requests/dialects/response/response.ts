@@ -72,6 +72,7 @@ export const response: Dialect = {
   task: undefined,
   schema: responseRequest,
   countSchema: undefined,
+  rewritten: undefined,
   shownMembers: shown,
   promptTokens: (body) => shownTokens(body, shown),
   isPlain,

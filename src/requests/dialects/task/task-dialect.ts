@@ -24,6 +24,7 @@ export function taskDialect(task: Task): Dialect {
 
     schema,
     countSchema: undefined,
+    rewritten: undefined,
     shownMembers,
     promptTokens: (body) => tokensRead(task, body),
     isPlain: () => true,

@@ -1,0 +1,88 @@
+// Reads requests that clients such as Cursor send to chat completions in the form of another API.
+import { fieldError } from "../../../base/errors.ts";
+import type { Seal } from "../../../domain/seal.ts";
+import { responseRequest } from "../../../wire/responses.ts";
+import { EngineTools } from "../conversation/call-names.ts";
+import type { Rewriting } from "../dialect.ts";
+import { readItems } from "../response/read-items.ts";
+import { outputOf } from "../response/read-request.ts";
+import { isObject, type Json, listOf, objectOf, textOf } from "./json-value.ts";
+import { writeMessages } from "./write-messages.ts";
+import { formatOf } from "./write-request.ts";
+
+/**
+ * Returns the body as chat completions have it: a Responses request with `input` in place of `messages`, and tools in the
+ * form of Responses or Messages. Returns undefined if the body is in the form of chat completions.
+ */
+export const inChatForm: Rewriting = (body, validate) => {
+  const isResponse = isAbsent(body["messages"]) && !isAbsent(body["input"]);
+  const tools = listOf(body["tools"]);
+  const nested = tools.map((tool) => (isObject(tool) ? toolOf(tool) : tool));
+  if (!isResponse && nested.every((tool, index) => tool === tools[index])) return undefined;
+  if (isResponse) validate(responseRequest, { ...body, tools: null, tool_choice: null });
+  const written: Record<string, unknown> = isResponse ? chatOf(body) : { ...body };
+  if (tools.length > 0) written["tools"] = nested;
+  if (isObject(body["tool_choice"])) written["tool_choice"] = choiceOf(body["tool_choice"]);
+  return written;
+};
+
+/** Answers in the form of chat completions seal nothing, so a client has nothing to bring back. */
+const noSeal: Seal = { seal: (text) => text, open: () => undefined };
+
+function chatOf(body: Json): Record<string, unknown> {
+  const { previous_response_id: previous, conversation, prompt, background, ...here } = body;
+  const elsewhere = { previous_response_id: previous, conversation, prompt, background: background || null };
+  for (const [name, value] of Object.entries(elsewhere)) if (!isAbsent(value)) throw onlyInResponses(name);
+  const { input, instructions, text, reasoning, max_output_tokens: limit, include, truncation, ...others } = here;
+  const { turns, tools, leftOut } = readItems(input, noSeal);
+  const [unread] = [...leftOut, ...tools.map(({ place }) => place)];
+  if (unread !== undefined) throw onlyInResponses(unread);
+  const first = textOf(instructions);
+  const system = { role: "system", parts: [{ type: "text", text: first ?? "" }], place: "instructions" } as const;
+  const messages = writeMessages(first === undefined ? turns : [system, ...turns], new EngineTools([]), true);
+  const output = outputOf(text);
+  const said = {
+    response_format: output && formatOf(output),
+    verbosity: objectOf(text)["verbosity"],
+    reasoning_effort: objectOf(reasoning)["effort"],
+    max_completion_tokens: limit,
+  };
+  const there = Object.entries(said).filter(([, value]) => !isAbsent(value));
+  return { ...others, messages, ...Object.fromEntries(there) };
+}
+
+function onlyInResponses(place: string): Error {
+  return fieldError(place, "is known to POST /v1/responses alone; send the request there, or leave this out.");
+}
+
+/** Returns the tool itself if it is nested, as in chat completions, or of a kind that they do not have. */
+function toolOf(tool: Json): Json {
+  const { type, name, description, parameters, input_schema: schema, strict, format, ...others } = tool;
+  if (textOf(name) === undefined || isObject(tool["function"]) || isObject(tool["custom"])) return tool;
+  if (type === "custom" && schema === undefined) {
+    return { ...others, type, custom: { name, description, format: isObject(format) ? grammarOf(format) : undefined } };
+  }
+  if (type !== undefined && type !== "function" && type !== "custom") return tool;
+  return { ...others, type: "function", function: { name, description, parameters: parameters ?? schema, strict } };
+}
+
+/** Chat completions put the grammar into an object of its own. */
+function grammarOf({ type, ...grammar }: Json): Json {
+  return type === "grammar" && !isObject(grammar["grammar"]) ? { type, grammar } : { type, ...grammar };
+}
+
+function choiceOf(choice: Json): unknown {
+  const { type, name, mode, tools } = choice;
+  if (type === "auto" || type === "none" || type === "required") return type;
+  if (type === "any") return "required";
+  if (type === "tool") return { type: "function", function: { name } };
+  if (type === "allowed_tools" && tools !== undefined) {
+    const allowed = listOf(tools).map((tool) => (isObject(tool) ? toolOf(tool) : tool));
+    return { type, allowed_tools: { mode, tools: allowed } };
+  }
+  return toolOf(choice);
+}
+
+function isAbsent(value: unknown): boolean {
+  return value === undefined || value === null;
+}
