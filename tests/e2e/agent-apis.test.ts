@@ -135,6 +135,23 @@ describe("Responses", () => {
     expect(JSON.stringify(upstream.requests.at(-1)?.body["messages"])).toContain("They met in Oslo.");
   });
 
+  test("tells the service tier that a chat server reports, whole and as a stream", async () => {
+    const told = { id: "a", object: "chat.completion", created: 1, model: "m", service_tier: "priority", usage };
+    const said = { role: "assistant", content: "Hello" };
+    upstream.script((request, res) => {
+      const isStream = request.body["stream"] === true;
+      const choice = { index: 0, finish_reason: "stop", [isStream ? "delta" : "message"]: said };
+      if (!isStream) return json(res, 200, { ...told, choices: [choice] });
+      res.writeHead(200, { "content-type": "text/event-stream" });
+      res.end(
+        `data: ${JSON.stringify({ ...told, object: "chat.completion.chunk", choices: [choice] })}\n\ndata: [DONE]\n\n`,
+      );
+    });
+    const asked = { model, input: "Hello", store: false };
+    expect((await openai().responses.create(asked)).service_tier).toBe("priority");
+    expect((await openai().responses.stream(asked).finalResponse()).service_tier).toBe("priority");
+  });
+
   test("usage is booked as the model server tells it", async () => {
     const response = await openai().responses.create({ model, input: "Hello", store: false });
     expect(response.usage).toMatchObject({ input_tokens: usage.prompt_tokens, output_tokens: usage.completion_tokens });

@@ -264,6 +264,16 @@ describe("an item", () => {
     expect(outputOf(whole(told))[0]).toMatchObject({ namespace: "mcp__files", name: "look" });
   });
 
+  test("tells the tier in which the server reports that it served, and else that of the request", () => {
+    const tierOf = (served: readonly string[] | undefined) => {
+      const writer = writerOf({ service_tier: "auto" });
+      text("a")(writer);
+      end("stop")(writer);
+      return writer.whole({ ...counted, details: { served } })["service_tier"];
+    };
+    expect([tierOf(["us", "priority"]), tierOf(["us"]), tierOf(undefined)]).toEqual(["priority", "auto", "auto"]);
+  });
+
   test("marks the item that a limit cut off as incomplete, and earlier ones as complete", () => {
     const response = whole([text("a"), call(0), give(0, "{}"), call(1), give(1, '{"a'), end("length")]);
     expect(response).toMatchObject({ status: "incomplete", incomplete_details: { reason: "max_output_tokens" } });

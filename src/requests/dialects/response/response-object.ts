@@ -27,6 +27,9 @@ const repeated: Readonly<Record<string, unknown>> = {
 /** The storage members of a response that is not stored. */
 const notKept = { store: false, previous_response_id: null, conversation: null };
 
+/** Tiers that replace the requested one in a response; servers report other names beside them, such as a region. */
+const pricedTiers: ReadonlySet<string> = new Set(["flex", "scale", "priority"]);
+
 export interface ResponseState {
   status: "in_progress" | "completed" | "incomplete" | "failed";
   output: readonly Json[];
@@ -79,7 +82,9 @@ export function formatToWire(format: unknown): unknown {
 
 export function responseState(state: ResponseState): Json {
   const { status, output, usage, completedAt, incomplete, mark, error } = state;
+  const tier = usage?.details?.served?.find((name) => pricedTiers.has(name));
   return {
+    ...(tier !== undefined && { service_tier: tier }),
     status,
     completed_at: completedAt ?? null,
     error: error ?? null,

@@ -134,5 +134,6 @@ export function usageOf(counted: TokenUsage, told: ReplyUsage): ReplyUsage {
     cachedTokens,
     cacheWriteTokens: within(told.cacheWriteTokens, promptTokens - (cachedTokens ?? 0)),
     reasoningTokens: within(told.reasoningTokens, completionTokens),
+    details: told.details,
   };
 }
