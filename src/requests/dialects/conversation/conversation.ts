@@ -203,6 +203,8 @@ export interface Sampling {
   readonly presencePenalty?: number | undefined;
   readonly seed?: number | undefined;
   readonly stop?: readonly string[] | undefined;
+  /** The place of `stop`, if the client names it otherwise. */
+  readonly stopPlace?: Place | undefined;
   readonly logitBias?: Readonly<Record<string, number>> | undefined;
   /** Requests log-probabilities of the answer's tokens, and of this many alternatives. */
   readonly logprobs?: number | undefined;

@@ -183,7 +183,8 @@ function conversations(a: FormatName, b: FormatName): fc.Arbitrary<Conversation>
 function plain(conversation: Conversation): unknown {
   return JSON.parse(
     JSON.stringify(conversation, (key, value: unknown) => {
-      if (key === "place" || key === "shown" || (key === "id" && value !== undefined)) return undefined;
+      if (key === "place" || key === "stopPlace" || key === "shown" || (key === "id" && value !== undefined))
+        return undefined;
       return key === "strict" && value === false ? undefined : value;
     }),
   );

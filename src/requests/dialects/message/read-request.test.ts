@@ -51,7 +51,7 @@ test("separates sampling values, hints and foreign members", () => {
     output_config: { effort: "high", task_budget: 3 },
   };
   expect(read(body)).toMatchObject({
-    sampling: { temperature: 0.5, topP: 0.9, topK: 3, stop: ["END"] },
+    sampling: { temperature: 0.5, topP: 0.9, topK: 3, stop: ["END"], stopPlace: "stop_sequences" },
     stream: true,
     hints: { user: "u1", serviceTier: "auto", metadata: { team: "x" } },
     thinking: { effort: "high" },

@@ -32,6 +32,7 @@ export function readRequest(body: Json, seal: Seal): Conversation {
   }
   const metadata = objectOf(body["metadata"]);
   const { user_id, ...labels } = metadata;
+  const stop = stopOf(body["stop_sequences"]);
   return {
     turns,
     tools: readTools(body, loaded),
@@ -43,7 +44,8 @@ export function readRequest(body: Json, seal: Seal): Conversation {
       temperature: numberOf(body["temperature"]),
       topP: numberOf(body["top_p"]),
       topK: numberOf(body["top_k"]),
-      stop: stopOf(body["stop_sequences"]),
+      stop,
+      stopPlace: stop && "stop_sequences",
     },
     stream: body["stream"] === true,
     cache: cacheOf(body),

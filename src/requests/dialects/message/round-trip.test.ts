@@ -151,7 +151,9 @@ const conversations = anyConversations.filter((one) => ("budget" in (one.thinkin
 
 /** Drops undefined members, and places, which belong to another request. */
 function plain(conversation: Conversation): unknown {
-  return JSON.parse(JSON.stringify(conversation, (key, value) => (key === "place" ? undefined : value)));
+  return JSON.parse(
+    JSON.stringify(conversation, (key, value) => (key === "place" || key === "stopPlace" ? undefined : value)),
+  );
 }
 
 test("reads a conversation as it was written, in a body that fits the schema", () => {

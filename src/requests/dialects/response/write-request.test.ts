@@ -174,6 +174,7 @@ describe("members", () => {
   test.each<[string, Partial<Conversation>]>([
     ["n", { choices: 2 }],
     ["stop", { sampling: { stop: ["a"] } }],
+    ["stop_sequences", { sampling: { stop: ["a"], stopPlace: "stop_sequences" } }],
     ["seed", { sampling: { seed: 0 } }],
     ["top_k", { sampling: { topK: 4 } }],
     ["frequency_penalty", { sampling: { frequencyPenalty: 1 } }],

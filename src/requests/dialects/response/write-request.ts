@@ -79,7 +79,7 @@ function requireSayable({ sampling, choices }: Conversation): void {
     throw fieldError("n", "must be 1: the model's server speaks Responses, which has one answer to a request.");
   }
   const unsayable: readonly (readonly [string, unknown, unknown])[] = [
-    ["stop", sampling.stop?.length ?? 0, 0],
+    [sampling.stopPlace ?? "stop", sampling.stop?.length ?? 0, 0],
     ["seed", sampling.seed, undefined],
     ["top_k", sampling.topK, undefined],
     ["frequency_penalty", sampling.frequencyPenalty ?? 0, 0],
