@@ -276,6 +276,36 @@ test("keeps no answer that is empty or was refused by its maker", async () => {
   });
   const stream = { ...body, stream: true };
   expect(await resultsOf([stream], [stream])).toEqual(["miss", "miss"]);
+  for (const content of ["", "I"]) {
+    whole(content, "length", 5);
+    const [first, second] = [asked(), { ...asked(), stream: true }];
+    expect(await resultsOf([first], [first])).toEqual(["miss", content === "" ? "miss" : "hit"]);
+    upstream.script((_, res) => {
+      res.writeHead(200, { "content-type": "text/event-stream" });
+      res.end(`${chunk({ reasoning_content: "Hm", content })}${chunk({}, "length")}data: [DONE]\n\n`);
+    });
+    expect(await resultsOf([second], [second])).toEqual(["miss", content === "" ? "miss" : "hit"]);
+  }
+  const message = { role: "assistant", content: "", reasoning_content: "Hm" };
+  const choices = [{ index: 0, message, finish_reason: "length" }];
+  const usage = { prompt_tokens: 7, completion_tokens: 5, total_tokens: 12 };
+  const thoughtOnly = { id: "c", object: "chat.completion", created: 1, choices, usage };
+  upstream.script((_, res) => json(res, 200, thoughtOnly));
+  const { messages, ...others } = asked();
+  const response = { ...others, input: "Think.", store: false };
+  for (const [path, one] of [
+    ["/v1/responses", response],
+    ["/v1/messages", { ...others, messages, max_tokens: 50 }],
+  ] as const) {
+    const results: (string | null)[] = [];
+    for (let i = 0; i < 2; i++) {
+      const answered = await ask(one, {}, path);
+      expect(answered.status).toBe(200);
+      await answered.text();
+      results.push(answered.headers.get("x-headrace-cache"));
+    }
+    expect(results).toEqual(["miss", "miss"]);
+  }
   whole("done", "stop", 1);
   expect(await resultsOf([body], [body])).toEqual(["miss", "hit"]);
 });

@@ -20,6 +20,10 @@ const countedBytes = 64 * 1024;
 const maxSkewSeconds = 60;
 /** Members of an answer that its maker would not give, whatever the format: it may do so the next time. */
 const refused = /"(?:finish_reason|stop_reason|reason)"\s*:\s*"(?:content_filter|refusal)"/;
+/** Members of an answer that a token limit ended, which thinking alone may have reached. */
+const cut = /"(?:finish_reason|stop_reason|reason)"\s*:\s*"(?:length|max_tokens|max_output_tokens)"/;
+/** Types of items and blocks whose text is no text of the answer. */
+const thoughts: ReadonlySet<unknown> = new Set(["reasoning", "thinking"]);
 /** Those of a whole one that say why it ended, and that it did not. */
 const ended = /"(?:finish_reason|stop_reason)"\s*:\s*"|"status"\s*:\s*"(?:completed|incomplete)"/;
 const unended = /"(?:finish_reason|stop_reason)"\s*:\s*null|"status"\s*:\s*"failed"/;
@@ -175,8 +179,21 @@ export class CachedRequest {
   #isAnswered(bytes: Buffer, usage: TokenUsage): boolean {
     if (!this.#options.asked.request.dialect.generates) return true;
     const text = bytes.toString("latin1");
-    if (usage.completionTokens === 0 || refused.test(text)) return false;
+    if (usage.completionTokens === 0 || refused.test(text) || (cut.test(text) && !this.#saysAny(bytes))) return false;
     return !this.#whole || (ended.test(text) && !unended.test(text));
+  }
+
+  /** Reports whether the answer has a text or a call. */
+  #saysAny(bytes: Buffer): boolean {
+    const { dialect } = this.#options.asked.request;
+    const answer = bytes.toString();
+    if (this.#whole) {
+      const said = dialect.answered(JSON.parse(answer, (_, value) => (thoughts.has(value?.type) ? null : value)));
+      return said.some(({ parts, calls }) => calls.length > 0 || parts.some(({ text }) => text));
+    }
+    return Array.from(answer.matchAll(/^data: ?(\{.*)$/gm)).some(([, data = "{}"]) =>
+      dialect.streamed(JSON.parse(data)).some(({ text, calls }) => calls.length > 0 || Boolean(text)),
+    );
   }
 
   /** Nothing of it is kept any more that was not handed over before. */
