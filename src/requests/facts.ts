@@ -125,9 +125,8 @@ export function mayOutlast(dialect: Pick<Dialect, "limitMembers">, body: Members
 function mayBeLonger(name: string, value: unknown, limit: number): boolean {
   if (value === null || value === "") return false;
   if (typeof value === "object") {
-    return Object.entries(value as Members).some(([inner, item]) =>
-      mayBeLonger(Array.isArray(value) ? name : inner, item, limit),
-    );
+    if (Array.isArray(value)) return value.some((item) => mayBeLonger(name, item, limit));
+    return Object.entries(value as Members).some(([inner, item]) => mayBeLonger(inner, item, limit));
   }
   if (limitName.test(name) || widthName.test(name)) return true;
   const told = typeof value === "boolean" ? Number.NaN : Number(value);

@@ -31,13 +31,19 @@ export function parseOnceRead(text: string, limits: JsonLimits): ParsedJson {
 }
 
 /** Returns the path of the first number that exceeds the range of a double. */
-function findInfinity(value: unknown, path: JsonPath = []): JsonPath | undefined {
-  if (typeof value === "number") return Number.isFinite(value) ? undefined : path;
+function findInfinity(value: unknown): JsonPath | undefined {
+  if (typeof value === "number") return Number.isFinite(value) ? undefined : [];
   if (typeof value !== "object" || value === null) return undefined;
-  const isList = Array.isArray(value);
+  if (Array.isArray(value)) {
+    for (let i = 0; i < value.length; i++) {
+      const found = findInfinity(value[i]);
+      if (found) return [i, ...found];
+    }
+    return undefined;
+  }
   for (const [name, member] of Object.entries(value)) {
-    const found = findInfinity(member, [...path, isList ? Number(name) : name]);
-    if (found) return found;
+    const found = findInfinity(member);
+    if (found) return [name, ...found];
   }
   return undefined;
 }

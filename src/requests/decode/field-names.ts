@@ -147,18 +147,20 @@ export class FieldNames {
  * Returns the path of the first member with these folded names and one of these values; without `values`, any value
  * except null.
  */
-function pathTo(
-  [name, ...inner]: readonly string[],
-  values: readonly unknown[] | undefined,
-  value: unknown,
-): Path | undefined {
+function pathTo(names: readonly string[], values: readonly unknown[] | undefined, value: unknown): Path | undefined {
+  const [name] = names;
   if (name === undefined) return (values ? values.includes(value) : value != null) ? [] : undefined;
   if (typeof value !== "object" || value === null) return undefined;
+  if (Array.isArray(value)) {
+    for (let i = 0; i < value.length; i++) {
+      const path = pathTo(names, values, value[i]);
+      if (path) return [i, ...path];
+    }
+    return undefined;
+  }
   for (const [key, member] of Object.entries(value)) {
-    const isItem = Array.isArray(value);
-    if (!isItem && foldName(key) !== name) continue;
-    const path = pathTo(isItem ? [name, ...inner] : inner, values, member);
-    if (path) return [isItem ? Number(key) : key, ...path];
+    const path = foldName(key) === name ? pathTo(names.slice(1), values, member) : undefined;
+    if (path) return [key, ...path];
   }
   return undefined;
 }

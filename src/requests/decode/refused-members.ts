@@ -115,9 +115,15 @@ export class RefusedMembers {
   }
 }
 
-/** Lists the members of an object, or the items of an array, with their paths. */
+const none: never[] = [];
+
+/** Lists the members of an object, or the objects and arrays in an array, with their paths. */
 function membersOf(value: object, path: string): (readonly [name: string, member: unknown, path: string])[] {
-  if (Array.isArray(value)) return value.map((item, index) => ["", item, `${path}[${index}]`] as const);
+  if (Array.isArray(value)) {
+    return value.flatMap((item: unknown, index) =>
+      typeof item === "object" ? [["", item, `${path}[${index}]`] as const] : none,
+    );
+  }
   return Object.entries(value).map(([name, member]) => [name, member, path === "" ? name : `${path}.${name}`] as const);
 }
 
