@@ -1,6 +1,7 @@
 // The route table: nothing is served without a scope or an explicit `public`, and everything else wants a real key.
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { z } from "zod";
 import { invalidApiKeyMessage } from "../../src/base/invalid-api-key.ts";
 import { generateApiKey } from "../../src/domain/api-key.ts";
 import { scopes } from "../../src/domain/scope.ts";
@@ -57,6 +58,53 @@ test("every route has a known scope or is public, and the public ones are exactl
   for (const route of routes) expect(["public", "person", ...scopes]).toContain(route.access);
   const open = routes.filter((route) => route.access === "public").map((route) => `${route.method} ${route.path}`);
   expect(open.sort()).toEqual(openToAll);
+});
+
+/** Lists that are given whole: operators, or a bound on what can be made, keep them short. */
+const wholeLists = [
+  "/v1/admin/comparisons",
+  "/v1/admin/guardrails",
+  "/v1/admin/model-processes",
+  "/v1/admin/model-processes/:id/output",
+  "/v1/admin/models",
+  "/v1/admin/node-tokens",
+  "/v1/admin/nodes",
+  "/v1/admin/pulled-models",
+  "/v1/admin/signing-keys",
+  "/v1/admin/tiers",
+  "/v1/admin/tool-servers",
+  "/v1/admin/upstreams",
+  "/v1/admin/webhooks",
+  "/v1/model-status",
+  "/v1/passkeys",
+  "/v1/refusals",
+  "/v1/tiers",
+  "/v1/tools/connections",
+  "/v1/webhooks",
+];
+
+/** Pages of more than 100 entries: reports, and what clients of the vendors' APIs ask for at once. */
+const longPages = {
+  "/v1/apps/:id/usage": 1_000,
+  "/v1/files": 10_000,
+  "/v1/keys/:id/usage": 1_000,
+  "/v1/messages/batches": 1_000,
+  "/v1/models": 1_000,
+  "/v1/requests": 200,
+  "/v1/usage": 1_000,
+};
+
+test("every list has pages of at most 100 entries, or is named here with its bound", () => {
+  const bounds = routes.flatMap(({ method, path, doc }): [string, number | null | undefined][] => {
+    const { json } = doc.response;
+    if (method !== "GET" || !(json instanceof z.ZodObject) || !(json.shape["data"] instanceof z.ZodArray)) return [];
+    const limit: unknown = doc.query?.shape["limit"];
+    const number = limit instanceof z.ZodDefault ? limit.def.innerType : limit;
+    return [[path, number instanceof z.ZodNumber ? number.maxValue : undefined]];
+  });
+  expect(bounds.flatMap(([path, bound]) => (bound === undefined ? [path] : [])).sort()).toEqual(wholeLists);
+  const long = bounds.filter(([, bound]) => bound === null || (bound ?? 0) > 100);
+  expect(Object.fromEntries(long)).toEqual(longPages);
 });
 
 test("no method and path is routed twice, and every operation has a name of its own", () => {

@@ -3445,7 +3445,7 @@ export interface ModelList {
    */
   last_id: string | null;
   /**
-   * For Codex: models that can chat. Present if the request has `client_version`.
+   * For Codex: the first 500 models that can chat. Present if the request has `client_version`.
    */
   models?: CodexModel[];
 }

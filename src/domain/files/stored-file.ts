@@ -24,7 +24,8 @@ export interface StoredFile extends MadeBy {
 }
 
 export interface FilePage {
-  after: string | undefined;
+  /** The last file of the page before, or its id. */
+  after: StoredFile | string | undefined;
   limit: number;
   order: "asc" | "desc";
   purpose: string | undefined;

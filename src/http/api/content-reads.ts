@@ -20,20 +20,12 @@ export function readInTurn<Value>(
   return contentReads.run(principal.account.id, read, req.left);
 }
 
-/** Waits for the turn of the account; a client that is slow to take the answer has it on the account of its key. */
+/** Waits for the turn of the account. */
 export function answerInTurn(
-  { req }: { req: Pick<Exchange["req"], "hold" | "left"> },
+  { req }: { req: Pick<Exchange["req"], "left"> },
   principal: Principal,
   work: () => Promise<Answer>,
   turns = contentReads,
 ): Promise<Answer> {
-  const read = async () => {
-    const answer = await work();
-    if (!(answer instanceof Response)) return answer;
-    const body = await answer.bytes();
-    const refusal = req.hold(body.byteLength);
-    if (refusal) throw refusal;
-    return new Response(body, { status: answer.status, headers: answer.headers });
-  };
-  return turns.run(principal.account.id, read, req.left);
+  return turns.run(principal.account.id, work, req.left);
 }

@@ -58,7 +58,6 @@ export interface InferenceRouteDeps extends InferenceDeps, KeptDeps, Pick<Refuse
   forms?: FormSettings | undefined;
 }
 
-const longBodyBytes = 4 * 1024 * 1024;
 const jsonType = { "content-type": "application/json" } as const;
 export const streamHeaders = {
   "content-type": "text/event-stream; charset=utf-8",
@@ -145,8 +144,6 @@ async function answerLater<Deps extends InferenceRouteDeps>(
   body: ByteSpan | Promise<ByteSpan>,
 ): Promise<Answer> {
   const read = await body;
-  // Receiving the end of a long body and parsing all of it each take some of the time that others may have to wait.
-  if (read.length > longBodyBytes) await new Promise(setImmediate);
   const request = decodeRequest(operation, read, deps.requestLimits());
   if (deps.isElsewhere?.(request, principal)) throw new HandedOver(read);
   if (request.namesKept) return await runWithKept(exchange, principal, request, deps, runs);

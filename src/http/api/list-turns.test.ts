@@ -3,8 +3,11 @@ import { expect, test } from "bun:test";
 import { exchangeFor, incoming, responseOf } from "../../../tests/support/exchange.ts";
 import { manualClock } from "../../../tests/support/manual-clock.ts";
 import { accountFor, principalFor } from "../../../tests/support/principal.ts";
+import type { StoredFile } from "../../domain/files/stored-file.ts";
 import { noSums } from "../../policy/records/statements.ts";
 import type { ScopedRoute } from "../exchange/route.ts";
+import { type FileRouteDeps, fileRoutes } from "./files/file-routes.ts";
+import { type KeyRouteDeps, keyRoutes } from "./key-routes.ts";
 import { refusalRoutes } from "./usage/refusal-routes.ts";
 import { requestRoutes } from "./usage/request-routes.ts";
 import { statementRoutes } from "./usage/statement-routes.ts";
@@ -103,4 +106,44 @@ test("sums the statement of an account before the waiting statements of another,
   expect(await ask("acct_2")).toBe(200);
   expect(order.indexOf("acct_2")).toBeLessThanOrEqual(2);
   expect((await Promise.all(many)).toSorted()).toEqual([...Array.from({ length: 64 }, () => 200), 429]);
+});
+
+test("reads one list of keys at a time", async () => {
+  const routeOf = (read: <Value>(value: Value) => Promise<Value>) => {
+    const keys = { listKeys: () => read([]) };
+    const routes = keyRoutes(Object.assign({} as KeyRouteDeps, common, { keys }));
+    return first(routes.filter(({ doc }) => doc.operationId === "listKeys"));
+  };
+  expect(await mostAtOnce(routeOf, "/v1/keys")).toBe(1);
+});
+
+function filesRoute(list: FileRouteDeps["files"]["list"]): ScopedRoute {
+  const routes = fileRoutes(Object.assign({} as FileRouteDeps, common, { files: { list } }));
+  return first(routes.filter(({ doc }) => doc.operationId === "listFiles"));
+}
+
+test("reads one list of files at a time", async () => {
+  expect(await mostAtOnce((read) => filesRoute(() => read([])), "/v1/files")).toBe(1);
+});
+
+test("reads a long list of files 1,000 at a time, and lets other requests in between", async () => {
+  const file = (index: number): StoredFile => ({
+    ...{ id: `file-${index}`, accountId: "acct_1", environment: "live", keyId: "key_1", appId: null, personId: null },
+    ...{ madeBy: null, purpose: "user_data", filename: "a.txt", bytes: 1, createdAt: 1, expiresAt: 2 },
+  });
+  const limits: number[] = [];
+  let others = 0;
+  const route = filesRoute(async (_, { after, limit }) => {
+    limits.push(limit);
+    setImmediate(() => others++);
+    const from = typeof after === "object" ? Number(after.id.slice(5)) + 1 : 0;
+    return Array.from({ length: Math.min(limit, 2_500 - from) }, (_, index) => file(from + index));
+  });
+  const principal = principalFor({});
+  const answer = await responseOf(() =>
+    route.handle(exchangeFor(incoming({ target: "/v1/files?limit=10000" })), principal),
+  );
+  const { data, has_more } = (await answer.json()) as { data: { id: string }[]; has_more: boolean };
+  expect(data.map(({ id }) => id)).toEqual(Array.from({ length: 2_500 }, (_, index) => `file-${index}`));
+  expect([has_more, limits, others]).toEqual([false, [1_000, 1_000, 1_000], 2]);
 });

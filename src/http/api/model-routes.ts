@@ -23,7 +23,7 @@ const modelList = z
     models: z
       .array(codexModelShape)
       .optional()
-      .describe("For Codex: models that can chat. Present if the request has `client_version`."),
+      .describe("For Codex: the first 500 models that can chat. Present if the request has `client_version`."),
   })
   .meta({ id: "ModelList" });
 

@@ -7,7 +7,7 @@ import type { BodySource } from "../../base/bytes/body-source.ts";
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { type BodyFault, type IncomingRequest, RequestBodyError } from "../../http1/message.ts";
-import { readJsonBody } from "./body.ts";
+import { readJsonBody, readJsonBytes } from "./body.ts";
 
 const limits = { bodyBytes: 1_000, depth: 8 };
 const headers = { "content-type": "application/json" };
@@ -265,3 +265,15 @@ test.each(["application/json; charset=utf-8", "APPLICATION/JSON", "application/p
     expect(readJsonBody(req, limits)).toMatchObject({ body: {} });
   },
 );
+
+test("gives the account of a key one long body in each tick of the event loop", async () => {
+  const ids = { key: "key_1", account: "acct_long_bodies" };
+  const memoryAccount = { ids, take: () => undefined, release: () => {} };
+  const body = JSON.stringify({ text: "x".repeat(64 * 1024) });
+  const read = (of: string) => readJsonBytes(request(of, { memoryAccount }), { bodyBytes: 100_000, depth: 8 });
+  expect(read(body)).toBeInstanceOf(ByteSpan);
+  expect(read("{}")).toBeInstanceOf(ByteSpan);
+  const second = read(body);
+  expect(second).toBeInstanceOf(Promise);
+  expect((await second).length).toBe(body.length);
+});

@@ -1,4 +1,5 @@
 // Reads the body of a request from its socket once: size, media type, encoding, and JSON if asked for.
+import { accountTicks } from "../../base/account-ticks.ts";
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { GatewayError, invalidRequest } from "../../base/errors.ts";
 import { type IncomingRequest, RequestBodyError } from "../../http1/message.ts";
@@ -9,14 +10,30 @@ const charsets = /;\s*charset\s*=([^;]*)/gi;
 const utf8Names = new Set(["utf-8", "utf8"]);
 const jsonType = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
 
+/** Maximum length of a body that is parsed in less than a millisecond or two. */
+const longBodyBytes = 64 * 1024;
+
 /** At once where the body is here. Throws, or rejects with, a GatewayError. */
 export function readJsonBody(request: IncomingRequest, limits: BodyLimits): JsonBody | Promise<JsonBody> {
   const bytes = readJsonBytes(request, limits);
   return bytes instanceof Promise ? bytes.then((all) => parseBody(all, limits)) : parseBody(bytes, limits);
 }
 
-/** Does what `readJsonBody` does; what is sent as JSON is not looked at. */
+/**
+ * Does what `readJsonBody` does, without parsing. The parse of a long body holds the event loop, so that the account of
+ * its key gets one long body in each tick.
+ */
 export function readJsonBytes(request: IncomingRequest, limits: BodyLimits): ByteSpan | Promise<ByteSpan> {
+  const bytes = readAnyBytes(request, limits);
+  return bytes instanceof Promise ? bytes.then((all) => inTick(request, all)) : inTick(request, bytes);
+}
+
+function inTick({ memoryAccount: { ids } }: IncomingRequest, bytes: ByteSpan): ByteSpan | Promise<ByteSpan> {
+  const tick = bytes.length > longBodyBytes ? accountTicks.next(ids?.account ?? "") : undefined;
+  return tick ? tick.then(() => bytes) : bytes;
+}
+
+function readAnyBytes(request: IncomingRequest, limits: BodyLimits): ByteSpan | Promise<ByteSpan> {
   const { headers } = request;
   const type = headers.get("content-type");
   if (type !== "application/json" && (type === null || !jsonType.test(type))) {

@@ -8,13 +8,15 @@ import { validate } from "../../requests/decode/validation.ts";
 import type { Path } from "../../requests/decode/validation-failure.ts";
 import { readJsonBody } from "./body.ts";
 
+const maxBytes = 1024 * 1024;
+
 /** A misspelt member is refused: a key whose `expires_at` was not understood would never expire. */
 export async function readStrictBody<Schema extends z.ZodObject>(
   schema: Schema,
   request: IncomingRequest,
   limits: BodyLimits,
 ): Promise<z.output<Schema>> {
-  const { body } = await readJsonBody(request, limits);
+  const { body } = await readJsonBody(request, { ...limits, bodyBytes: Math.min(limits.bodyBytes, maxBytes) });
   requireKnownMembers(schema, body, []);
   validate(schema, body);
   return body as z.output<Schema>;

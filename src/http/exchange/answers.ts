@@ -18,7 +18,7 @@ export function firstHeaders(requestId: string): AnswerHeaders {
   };
 }
 
-export async function plainAnswerOf(response: Response): Promise<PlainAnswer> {
+export async function plainAnswerOf(response: Response): Promise<PlainAnswer & { body: Uint8Array }> {
   const body = await response.bytes();
   return { status: response.status, headers: Object.fromEntries(response.headers), body };
 }

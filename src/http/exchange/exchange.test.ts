@@ -3,18 +3,20 @@
 import { expect, test } from "bun:test";
 import { BlockList } from "node:net";
 import { rawUntilClosed } from "../../../tests/hostile/raw-client.ts";
+import { until } from "../../../tests/support/headrace.ts";
 import { manualClock } from "../../../tests/support/manual-clock.ts";
-import { noSessions } from "../../../tests/support/principal.ts";
+import { accountFor, noSessions, principalFor } from "../../../tests/support/principal.ts";
 import { anyAddress } from "../../../tests/support/unlimited.ts";
-import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
+import { bufferedBytes, type MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
 import { type Clock, systemClock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { HttpEnd } from "../../domain/usage/observer.ts";
 import type { Authenticator } from "../../policy/credentials/authenticate.ts";
 import { Locality } from "./locality.ts";
-import type { Exchange, PublicRoute, RouteDoc } from "./route.ts";
+import type { Exchange, PublicRoute, RouteDoc, ScopedRoute } from "./route.ts";
 import { startHttpServer } from "./server.ts";
+import type { HttpServerParts } from "./server-options.ts";
 
 const doc: RouteDoc = { operationId: "test", summary: "Test.", tag: "Service", response: { description: "Done." } };
 
@@ -23,6 +25,7 @@ function serverWith(
   errors: string[] = [],
   ends: HttpEnd[] = [],
   clock: Clock = manualClock(),
+  others: Partial<HttpServerParts> = {},
 ) {
   return startHttpServer({
     addressThrottle: anyAddress,
@@ -42,6 +45,17 @@ function serverWith(
       httpEnded: ({ requestId, method, route, status, durationMs }) =>
         void ends.push({ requestId, method, route, status, durationMs }),
     },
+    ...others,
+  });
+}
+
+/** Starts a server whose route needs a key. `memoryAccount` is that of the key. */
+function keyServer(handle: ScopedRoute["handle"], memoryAccount: MemoryAccount = bufferedBytes.visitors) {
+  const principal = principalFor({ account: accountFor({ id: "acct_exchange" }), scopes: new Set(["chat:read"]) });
+  return serverWith(() => Response.json({}), [], [], manualClock(), {
+    routes: [{ method: "GET", path: "/", access: "chat:read", doc, handle }],
+    authenticator: { authenticate: () => principal },
+    openRequests: { enter: () => ({ memoryAccount, release: () => {} }) },
   });
 }
 
@@ -138,4 +152,52 @@ test("a request that is refused in the event in which it came is told of with th
   expect((await fetch(`http://127.0.0.1:${server.port}/`)).status).toBe(400);
   expect(ends[0]?.durationMs).toBeGreaterThanOrEqual(5);
   server.close();
+});
+
+test("counts a large answer for the memory of its key, and refuses one that the key has no room for", async () => {
+  const held: number[] = [];
+  const memoryAccount: MemoryAccount = {
+    take(_, bytes) {
+      held.push(bytes);
+      return bytes > 50_000 ? new GatewayError("rate_limit_exceeded", "The key holds too much.") : undefined;
+    },
+    release: (_, bytes) => void held.push(-bytes),
+  };
+  let length = 0;
+  const server = keyServer(() => new Response("x".repeat(length)), memoryAccount);
+  const statuses: number[] = [];
+  for (length of [1_000, 40_000, 60_000]) {
+    const response = await fetch(`http://127.0.0.1:${server.port}/`);
+    await response.text();
+    statuses.push(response.status);
+    await until(() => server.pendingRequests === 0, "the answer is taken");
+  }
+  server.close();
+  expect(statuses).toEqual([200, 200, 429]);
+  expect(held).toEqual([40_000, -40_000, 60_000]);
+});
+
+test("begins no more than two reads of an account in one tick of the event loop", async () => {
+  let tick = 0;
+  let isOver = false;
+  const count = () => {
+    tick++;
+    if (!isOver) setImmediate(count);
+  };
+  setImmediate(count);
+  const perTick = new Map<number, number>();
+  const server = keyServer(() => {
+    perTick.set(tick, (perTick.get(tick) ?? 0) + 1);
+    return Response.json({});
+  });
+  const sent = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+  const answers = Array.from({ length: 40 }, () => rawUntilClosed(`http://127.0.0.1:${server.port}`, sent));
+  // The server finds all requests when it polls its sockets again.
+  await new Promise(setImmediate);
+  Bun.sleepSync(100);
+  await Promise.all(answers);
+  isOver = true;
+  server.close();
+  expect([...perTick.values()].reduce((sum, begun) => sum + begun, 0)).toBe(40);
+  expect(Math.max(...perTick.values())).toBeLessThanOrEqual(2);
 });

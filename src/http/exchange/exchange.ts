@@ -1,8 +1,9 @@
 // One request from its head to its answer: routed, authenticated, handled, answered and logged.
 
+import { accountTicks } from "../../base/account-ticks.ts";
 import { elapsedMs } from "../../base/clock.ts";
 import { Deferred, type MaybePromise, whenSettled } from "../../base/deferred.ts";
-import type { GatewayError } from "../../base/errors.ts";
+import { GatewayError } from "../../base/errors.ts";
 import type { LogFields } from "../../base/log.ts";
 import { keyOf, type Principal } from "../../domain/principal.ts";
 import type { HttpEnd } from "../../domain/usage/observer.ts";
@@ -52,6 +53,9 @@ import {
 import { type FoundRoute, pathOf, type RouteTable } from "./route-table.ts";
 import type { HttpServerOptions } from "./server-options.ts";
 import { unrouted } from "./unrouted.ts";
+
+/** Maximum size of an answer that is sent whatever the key holds, such as the secret of a key that was just made. */
+const minHeldBytes = 16 * 1024;
 
 /**
  * It implements the interfaces of all parts that are called for a request, so that no request needs further objects for
@@ -156,7 +160,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
   answer(answer: Answer): void {
     try {
       if (answer instanceof Response) {
-        whenSettled(plainAnswerOf(answer), onAnswer, onFault, this);
+        whenSettled(this.#heldAnswer(answer), onAnswer, onFault, this);
       } else if (this.#mayBeCoded && "body" in answer && isWorthCoding(answer)) {
         this.#mayBeCoded = false;
         whenSettled(inCoding(answer, this.req.headers.get("accept-encoding")), onAnswer, onFault, this);
@@ -168,6 +172,15 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     } catch (thrown) {
       this.fault(thrown);
     }
+  }
+
+  /** Counts a large answer for the memory of its key until the client has taken all of it. */
+  async #heldAnswer(response: Response): Promise<PlainAnswer> {
+    const answer = await plainAnswerOf(response);
+    const { byteLength } = answer.body;
+    const refusal = this.#principal && byteLength > minHeldBytes ? this.req.hold(byteLength) : undefined;
+    if (refusal) throw refusal;
+    return answer;
   }
 
   /** Answers what the route threw instead. */
@@ -282,6 +295,17 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     this.#place = this.#options.openRequests.enter(principal);
     this.req.memoryAccount = this.#place.memoryAccount;
     this.req.onOver(this);
+    const tick = route.method === "GET" ? accountTicks.next(principal.account.id) : undefined;
+    return tick ? this.#answeredLater(route, principal, tick) : this.#answered(route, principal);
+  }
+
+  async #answeredLater(route: ScopedRoute | PersonRoute, principal: Principal, tick: Promise<void>): Promise<Answer> {
+    await tick;
+    if (this.req.left.cancelled) throw new GatewayError("service_unavailable", "The client left before its turn.");
+    return await this.#answered(route, principal);
+  }
+
+  #answered(route: ScopedRoute | PersonRoute, principal: Principal): Answer | MaybePromise<Answer> {
     if (route.access === "person") {
       const person = requirePerson(principal);
       this.#requireStorableParams(route);

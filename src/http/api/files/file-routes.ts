@@ -31,6 +31,8 @@ export interface FileRouteDeps {
 const maxFilenameLength = 512;
 const noAnthropicFiles =
   "Anthropic's Files API is not served here. Send the file in the message: a `source` of type `base64`, `text` or `url`.";
+/** Files of one query. SQLite works in the thread that serves requests. */
+const filesAtOnce = 1_000;
 /** OpenAI's SDKs ask for up to 10,000 at once. */
 const fileQuery = z.object({
   ...pageQuery,
@@ -55,16 +57,7 @@ export function fileRoutes(deps: FileRouteDeps): ScopedRoute[] {
         query: fileQuery,
         response: { description: "One page.", json: listOf(fileObject, "FileList") },
       },
-      (exchange, principal) => {
-        const page = readQuery(fileQuery, exchange.req.target);
-        const asked = { ...page, after: page.after, purpose: page.purpose, limit: page.limit + 1 };
-        const read = async () => {
-          const found = await files.list(responseOwnerOf(principal), asked, clock.nowSeconds());
-          if (!found) throw fieldError("after", "must be the id of a file, such as last_id of the page before.");
-          return Response.json(pageOf(found.map(fileToWire), page.limit));
-        };
-        return answerInTurn(exchange, principal, read, listTurns);
-      },
+      (exchange, principal) => answerInTurn(exchange, principal, () => filesPage(exchange, principal, deps), listTurns),
     ),
     route(
       "GET",
@@ -109,6 +102,21 @@ export function fileRoutes(deps: FileRouteDeps): ScopedRoute[] {
       },
     ),
   ];
+}
+
+async function filesPage({ req }: Exchange, principal: Principal, { files, clock }: FileRouteDeps): Promise<Response> {
+  const { limit, ...page } = readQuery(fileQuery, req.target);
+  const found: StoredFile[] = [];
+  while (found.length <= limit) {
+    const wanted = Math.min(limit + 1 - found.length, filesAtOnce);
+    const asked = { ...page, after: found.at(-1) ?? page.after, purpose: page.purpose, limit: wanted };
+    const piece = await files.list(responseOwnerOf(principal), asked, clock.nowSeconds());
+    if (!piece) throw fieldError("after", "must be the id of a file, such as last_id of the page before.");
+    found.push(...piece);
+    if (piece.length < wanted) break;
+    await new Promise(setImmediate);
+  }
+  return Response.json(pageOf(found.map(fileToWire), limit));
 }
 
 function uploadRoute(deps: FileRouteDeps): ScopedRoute {

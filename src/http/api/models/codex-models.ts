@@ -59,10 +59,14 @@ const defaultOutputTokens = 10_000;
 /** So that the output of one tool leaves room for the conversation. */
 const outputShare = 0.1;
 
+/** Each entry has all instructions, 7 KB. */
+const maxEntries = 500;
+
 /** `names`: under which the models are listed, in the order of the list. */
 export function codexModels(names: readonly { name: string; model: Model }[]): CodexModel[] {
   return names
     .filter(({ model }) => model.capabilities?.chat !== false)
+    .slice(0, maxEntries)
     .map(({ name, model }, index) => codexModel(name, model, index + 1));
 }
 

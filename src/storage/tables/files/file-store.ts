@@ -85,7 +85,7 @@ export class SqlFileStore implements FileStore {
     nowSeconds: number,
   ): Promise<StoredFile[] | undefined> {
     const db = this.#db;
-    const last = after === undefined ? undefined : await this.find(owner, after, nowSeconds);
+    const last = typeof after === "string" ? await this.find(owner, after, nowSeconds) : after;
     if (after !== undefined && !last) return undefined;
     const [sign, direction] = order === "asc" ? [db`>`, db`ASC`] : [db`<`, db`DESC`];
     const isOf = purpose === undefined ? db`` : db`AND c.purpose = ${purpose}`;
