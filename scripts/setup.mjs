@@ -22,7 +22,8 @@ export function ensureDependencies({ dev = false } = {}) {
   const lock = createHash("sha256").update(readFileSync(lockFile)).digest("hex");
   const stamp = existsSync(stampFile) ? readFileSync(stampFile, "utf8") : "";
   if (stamp === `${lock} all` || (!dev && stamp === `${lock} run`)) return;
-  if (stamp === "" && alreadyInstalled(dev)) {
+  // A start that needs runtime packages alone says so beside development packages, too.
+  if ((stamp === "" || stamp === `${lock} run`) && alreadyInstalled(dev)) {
     writeStamp(`${lock} ${dev ? "all" : "run"}`);
     return;
   }

@@ -1,5 +1,6 @@
 // What a clone says when npm cannot install its packages: each cause with its own remedy.
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "bun:test";
+import { createHash } from "node:crypto";
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -47,6 +48,21 @@ async function setUp(
   expect(await child.exited).toBe(1);
   return said;
 }
+
+test("installs nothing again if all packages are there and the last start needed fewer of them", async () => {
+  const own = { name: "clone", version: "1.0.0", devDependencies: { part: part.version } };
+  const packages = { "node_modules/part": { ...part, dev: true } };
+  const lock = JSON.stringify({ ...own, lockfileVersion: 3, requires: true, packages: { "": own, ...packages } });
+  writeFileSync(join(clone, "package-lock.json"), lock);
+  mkdirSync(join(clone, "node_modules", "part"), { recursive: true });
+  writeFileSync(join(clone, "node_modules", ".package-lock.json"), JSON.stringify({ packages }));
+  const hash = createHash("sha256").update(lock).digest("hex");
+  writeFileSync(join(clone, "node_modules", ".headrace-setup"), `${hash} run`);
+  const script = `import("./scripts/setup.mjs").then((setup) => setup.ensureDependencies({ dev: true }))`;
+  const child = Bun.spawn(["node", "-e", script], { cwd: clone, stdout: "ignore", stderr: "pipe" });
+  expect(await new Response(child.stderr).text()).toBe("");
+  expect(await child.exited).toBe(0);
+});
 
 test("a lock file out of step is told as that, and not as a fault of the network", async () => {
   const said = await setUp({});
