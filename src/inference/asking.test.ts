@@ -75,6 +75,44 @@ describe("an engine is asked", () => {
   });
 });
 
+test("a reasoning model of OpenAI is asked by Responses, as it refuses tools with an effort in a chat", () => {
+  const operationOf = (model: string, formats: EngineFormats, operation: ConversationOperation = "message") => {
+    const request = decodedOf(operation, operation === "chat" ? chat : message);
+    return askingOf(request, { engine: { formats }, model, recording: false, seal }).operation;
+  };
+  const both = { chat: "whole", response: "whole" } as const;
+  expect(operationOf("gpt-5.6-terra", both)).toBe("response");
+  expect(operationOf("gpt-4.1", both)).toBe("chat");
+  expect(operationOf("gpt-5.6-terra", { chat: "whole", response: "functions" })).toBe("chat");
+  expect(operationOf("gpt-5.6-terra", both, "chat")).toBe("chat");
+});
+
+test("a chat of a cloud gets no member that it refuses", () => {
+  const thinking = { type: "thinking", thinking: "Look.", signature: "" };
+  const turns = [
+    { role: "user", content: "Hi" },
+    { role: "assistant", content: [thinking, { type: "text", text: "Yes" }] },
+    { role: "user", content: "Go on" },
+  ];
+  const request = decodedOf("message", { ...message, messages: turns, thinking: { type: "disabled" } });
+  const sent = (address: string) =>
+    bodyOf(
+      askingOf(request, {
+        engine: { formats: { chat: "whole" }, server: { address, port: 443 } },
+        ...{ model: "llama-3.3-70b-versatile", recording: false, seal },
+      }),
+    );
+  expect(sent("api.groq.com")).toEqual({
+    ...{ model: "llama-3.3-70b-versatile", max_tokens: 9 },
+    messages: [
+      { role: "user", content: "Hi" },
+      { role: "assistant", content: "Yes" },
+      { role: "user", content: "Go on" },
+    ],
+  });
+  expect(sent("127.0.0.1")).toMatchObject({ chat_template_kwargs: {}, messages: [{}, { reasoning: "Look." }, {}] });
+});
+
 describe("a server that was found to speak Messages", () => {
   const found = { chat: "whole", message: "functions" } as const;
   const user = (...content: Json[]) => ({ ...message, messages: [{ role: "user", content }] });

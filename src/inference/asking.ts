@@ -9,10 +9,10 @@ import type { SentForm } from "../domain/models/sent-form.ts";
 import { isOpenaiHost } from "../domain/models/upstream-speech.ts";
 import type { AccountSeal } from "../domain/seal.ts";
 import type { DecodedRequest } from "../requests/decoded-request.ts";
-import { refusesOlderLimit } from "../requests/dialects/chat/write-request.ts";
 import type { Dialect } from "../requests/dialects/dialect.ts";
 import { dialects } from "../requests/dialects/dialects.ts";
 import { standardMaxTokens } from "../requests/dialects/message/write-request.ts";
+import { isOpenaiThinker } from "../requests/dialects/openai/thinking-models.ts";
 import type { Translation } from "../requests/dialects/translation/translation.ts";
 import { fittingLimit, otherMembersOf } from "../requests/facts.ts";
 import { type IsolatedEdits, isolated, isolatedHints } from "./isolation.ts";
@@ -57,7 +57,7 @@ export interface AskingOptions {
 export function askingOf(request: DecodedRequest, options: AskingOptions): Asking {
   const { engine, model, context, recording, seal, mostTokens, priority } = options;
   const { dialect } = request;
-  const from = formatFor(request, engine);
+  const from = formatFor(request, engine, model);
   const fits = limitFor(request, from, context);
   const wanted = fits ?? request.tokenLimit;
   const least = wanted === undefined || wanted >= highestLeastLimit ? 0 : leastLimitOf(from, request);
@@ -81,7 +81,7 @@ export function askingOf(request: DecodedRequest, options: AskingOptions): Askin
       mostTokens !== undefined && dialect.generates && request.hasOthers && !request.stream
         ? otherMembersOf(dialect, request.body)
         : nothing;
-    const isOpenai = refusesOlderLimit(model) || isOpenaiHost(engine.server?.address ?? "");
+    const isOpenai = isOpenaiThinker(model) || isOpenaiHost(engine.server?.address ?? "");
     // Stored reasoning of a client that wanted no seals is text alone.
     const unsealed = request.maySeal || request.goesOn ? dialect.opened?.(request.body, seal, isOpenai) : said;
     const opened = edits(unsealed, edits(fitted, without(others)));
@@ -97,7 +97,7 @@ export function askingOf(request: DecodedRequest, options: AskingOptions): Askin
   const read = to.readRequest(request.body, seal);
   const hints = isolatedHints(read.hints, engine.isolation, seal);
   const conversation = limit === undefined ? { ...read, hints } : { ...read, hints, maxTokens: limit };
-  const { body: written, leftOut, names } = from.format.writeRequest(conversation, model);
+  const { body: written, leftOut, names } = from.format.writeRequest(conversation, model, engine.server?.address);
   const usual = defaultLimitName(from, model);
   const limitName = conversation.maxTokens === undefined ? undefined : knownLimitName(from, options, usual);
   const limited = limitName === undefined || limitName === usual ? written : withLimit(written, from, limitName);
@@ -112,8 +112,8 @@ const highestLeastLimit = Math.max(...conversationOperations.map((operation) => 
 /** Stores in the request the lowest limit that servers of the model take, so that limits and usage allow as many tokens. */
 export function noteLeastLimit(request: DecodedRequest, { deployments }: Pick<Model, "deployments">): void {
   if (request.tokenLimit === undefined || request.tokenLimit >= highestLeastLimit) return;
-  for (const { engine } of deployments) {
-    request.leastLimit = Math.max(request.leastLimit, leastLimitOf(formatFor(request, engine), request));
+  for (const { engine, model } of deployments) {
+    request.leastLimit = Math.max(request.leastLimit, leastLimitOf(formatFor(request, engine, model), request));
   }
 }
 
@@ -162,14 +162,14 @@ function limitNameOf(dialect: Dialect, options: AskingOptions, said: number | un
 
 /** The older name of a limit, which all servers know but OpenAI's for the models that think. */
 function defaultLimitName({ limitMembers: [newer, older = newer], knowsNewerLimit }: Dialect, model: string): string {
-  return knowsNewerLimit && refusesOlderLimit(model) ? newer : older;
+  return knowsNewerLimit && isOpenaiThinker(model) ? newer : older;
 }
 
 /** The name itself, or the other one where the engine is known to ignore it. */
 function knownLimitName(dialect: Dialect, { model, ignoredLimits }: AskingOptions, name: string): string {
   if (!ignoredLimits?.has(name) || !dialect.knowsNewerLimit) return name;
   const other = dialect.limitMembers.find((one) => one !== undefined && one !== name) ?? name;
-  return ignoredLimits.has(other) || (name === defaultLimitName(dialect, model) && refusesOlderLimit(model))
+  return ignoredLimits.has(other) || (name === defaultLimitName(dialect, model) && isOpenaiThinker(model))
     ? name
     : other;
 }
@@ -207,8 +207,15 @@ function edits(some: Edits, others: Edits): Edits {
   return some && others ? { ...some, ...others } : (some ?? others);
 }
 
-/** The client's own format is best; chat completions are what most servers know best of the others. */
-export function formatFor(request: DecodedRequest, { formats, isolation }: AskingOptions["engine"]): Dialect {
+/**
+ * The client's own format is best; chat completions are what most servers know best of the others. OpenAI refuses tools
+ * there beside an effort for its newer models, and keeps no reasoning between calls.
+ */
+export function formatFor(
+  request: DecodedRequest,
+  { formats, isolation }: AskingOptions["engine"],
+  model: string,
+): Dialect {
   const { dialect } = request;
   if (!dialect.format) return dialect;
   // There vLLM takes no salt, and would have one cache for all.
@@ -216,6 +223,7 @@ export function formatFor(request: DecodedRequest, { formats, isolation }: Askin
   const spoken: EngineFormats = formats ?? chatAlone;
   const own = spoken[dialect.operation as ConversationOperation];
   if (own === "whole" || (own === "functions" && dialect.isPlain(request.body))) return dialect;
+  if (spoken.response === "whole" && spoken.message === undefined && isOpenaiThinker(model)) return dialects.response;
   const other = conversationOperations.find((operation) => operation !== dialect.operation && spoken[operation]);
   // What it knows in part may still do: it says itself what it does not understand.
   return other ? dialects[other] : own ? dialect : dialects.chat;

@@ -145,7 +145,8 @@ export class Continuation implements Continuing {
     const { request, recording, seal } = this.#open;
     const text = this.said.whole;
     // Only chats and completions are gone on with: so to the client it has to have been one, or translated from one.
-    const isAskedAlike = (translation === undefined) === (formatFor(request, inChat) === request.dialect);
+    const isAskedAlike =
+      (translation === undefined) === (formatFor(request, inChat, request.model) === request.dialect);
     if (text === undefined || !isAskedAlike) return "cannot";
     const asked = parsed(askingOf(request, { engine: inChat, model: request.model, recording, seal }).body);
     const isFit = request.width === 1 && isContinuable(asked) && !isWithinStop(asked, text);

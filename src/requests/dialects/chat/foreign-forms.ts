@@ -7,8 +7,11 @@ import type { Rewriting } from "../dialect.ts";
 import { readItems } from "../response/read-items.ts";
 import { outputOf } from "../response/read-request.ts";
 import { isObject, type Json, listOf, objectOf, textOf } from "./json-value.ts";
+import { rulesOf } from "./server-rules.ts";
 import { writeMessages } from "./write-messages.ts";
 import { formatOf } from "./write-request.ts";
+
+const anyServer = { rules: rulesOf(undefined), model: "", keepsCustom: true };
 
 /**
  * Returns the body as chat completions have it: a Responses request with `input` in place of `messages`, and tools in the
@@ -39,7 +42,7 @@ function chatOf(body: Json): Record<string, unknown> {
   if (unread !== undefined) throw onlyInResponses(unread);
   const first = textOf(instructions);
   const system = { role: "system", parts: [{ type: "text", text: first ?? "" }], place: "instructions" } as const;
-  const messages = writeMessages(first === undefined ? turns : [system, ...turns], new EngineTools([]), true);
+  const messages = writeMessages(first === undefined ? turns : [system, ...turns], new EngineTools([]), anyServer);
   const output = outputOf(text);
   const said = {
     response_format: output && formatOf(output),

@@ -70,15 +70,18 @@ export function detailsOf({ text, isSummary, proof }: ReasoningPiece, index: num
   return entries;
 }
 
-/** Returns the members of a message for all of its reasoning. Details are included only if there is a proof. */
-export function reasoningMembers(parts: readonly ReasoningPart[], names: readonly string[]): Json {
+/**
+ * Returns the members of a message for all of its reasoning. Details are included only if there is a proof, and if
+ * they are wanted.
+ */
+export function reasoningMembers(parts: readonly ReasoningPart[], names: readonly string[], wantsDetails = true): Json {
   const text = parts
     .map((part) => part.text)
     .filter((one) => one !== "")
     .join("\n\n");
   const members: Record<string, unknown> = {};
   if (text !== "") for (const name of names) members[name] = text;
-  if (parts.some(({ proof }) => proof !== undefined)) {
+  if (wantsDetails && parts.some(({ proof }) => proof !== undefined)) {
     const details: Json[] = [];
     for (const part of parts) for (const entry of detailsOf(part, details.length)) details.push(entry);
     members["reasoning_details"] = details;

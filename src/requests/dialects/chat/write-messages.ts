@@ -16,12 +16,14 @@ import type {
 import { pairedCalls } from "../conversation/paired-calls.ts";
 import { isObject, type Json } from "./json-value.ts";
 import { reasoningMembers } from "./reasoning.ts";
+import type { ServerRules } from "./server-rules.ts";
 
-/**
- * vLLM since 0.16, Ollama and Cerebras read only `reasoning`; llama-server, SGLang, DeepSeek and the built-in engine
- * `reasoning_content` (vllm-project/vllm#38488, ollama/ollama#18536). DeepSeek refuses calls without it.
- */
-const reasoningNames = ["reasoning_content", "reasoning"];
+/** The rules of the server, and the model's id there. */
+export interface ChatServer {
+  readonly rules: ServerRules;
+  readonly model: string;
+  readonly keepsCustom?: boolean;
+}
 
 /**
  * Joins leading system messages into one message, and puts later ones into the next user message, because templates
@@ -29,10 +31,10 @@ const reasoningNames = ["reasoning_content", "reasoning"];
  * alternating roles. Throws `invalid_request`, naming the place, for files that cannot be sent. Calls of custom tools
  * become calls of functions, unless `keepsCustom`.
  */
-export function writeMessages(turns: readonly ConversationMessage[], tools: EngineTools, keepsCustom = false): Json[] {
+export function writeMessages(turns: readonly ConversationMessage[], tools: EngineTools, server: ChatServer): Json[] {
   const leading = turns.findIndex(({ role }) => role !== "system" && role !== "developer");
   const count = leading < 0 ? turns.length : leading;
-  const messages = new MessageWriter(tools, keepsCustom);
+  const messages = new MessageWriter(tools, server);
   messages.system(turns.slice(0, count) as InstructionTurn[]);
   for (const turn of pairedCalls(turns.slice(count))) messages.add(turn);
   return messages.finished();
@@ -40,15 +42,15 @@ export function writeMessages(turns: readonly ConversationMessage[], tools: Engi
 
 class MessageWriter {
   readonly #tools: EngineTools;
-  readonly #keepsCustom: boolean;
+  readonly #server: ChatServer;
   readonly #messages: Json[] = [];
   /** Assistant turns that become one message, and the beginning of the next user message. */
   #assistant: AssistantTurn[] = [];
   #user: { parts: Part[]; name: string | undefined } | undefined;
 
-  constructor(tools: EngineTools, keepsCustom: boolean) {
+  constructor(tools: EngineTools, server: ChatServer) {
     this.#tools = tools;
-    this.#keepsCustom = keepsCustom;
+    this.#server = server;
   }
 
   system(turns: readonly InstructionTurn[]): void {
@@ -112,6 +114,7 @@ class MessageWriter {
 
   #endAssistant(): void {
     const turns = this.#assistant;
+    const { rules } = this.#server;
     if (turns.length === 0) return;
     this.#assistant = [];
     const thoughts: ReasoningPart[] = [];
@@ -126,7 +129,7 @@ class MessageWriter {
       .map(answerText)
       .filter((one) => one !== "")
       .join("\n\n");
-    const reasoning = reasoningMembers(thoughts, reasoningNames);
+    const reasoning = reasoningMembers(thoughts, rules.reasoning, rules.takesMore);
     if (text === "" && calls.length === 0 && Object.keys(reasoning).length === 0) return;
     const name = turns.find((turn) => turn.name !== undefined)?.name;
     this.#messages.push({
@@ -134,22 +137,27 @@ class MessageWriter {
       content: text === "" && calls.length > 0 ? null : text,
       ...(name === undefined ? {} : { name }),
       ...reasoning,
-      ...(calls.length > 0 ? { tool_calls: calls.map((call) => this.#call(call)) } : {}),
+      ...(calls.length > 0 ? { tool_calls: calls.map((call, index) => this.#call(call, index)) } : {}),
     });
   }
 
-  #call(call: CallPart): Json {
-    if (this.#keepsCustom && call.kind === "custom") {
+  #call(call: CallPart, index: number): Json {
+    const { rules, model, keepsCustom = false } = this.#server;
+    if (keepsCustom && call.kind === "custom") {
       return { id: call.callId, type: "custom", custom: { name: call.name, input: call.input } };
     }
     const called = { name: this.#tools.nameOf(call), arguments: objectText(this.#tools.argumentsOf(call)) };
-    return { id: call.callId, type: "function", function: called };
+    return { id: call.callId, type: "function", function: called, ...(index === 0 ? rules.call?.(model) : {}) };
   }
 
   #endUser(): void {
     const user = this.#user;
     if (!user) return;
     this.#user = undefined;
+    const { afterResults } = this.#server.rules;
+    if (afterResults !== undefined && this.#messages.at(-1)?.["role"] === "tool") {
+      this.#messages.push({ role: "assistant", content: afterResults });
+    }
     const parts = user.parts.map(partOf);
     const [only] = parts;
     const content = parts.length === 0 ? "" : parts.length === 1 && only?.["type"] === "text" ? only["text"] : parts;

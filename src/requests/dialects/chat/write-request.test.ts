@@ -1,5 +1,5 @@
 // A conversation becomes a chat request that local servers and their templates take, and nothing of it is lost in silence.
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { GatewayError } from "../../../base/errors.ts";
 import type { Conversation, ConversationMessage, Part, Thinking, Tool } from "../conversation/conversation.ts";
@@ -13,9 +13,9 @@ const parameters = { type: "object", properties: { x: { type: "string" } } };
 const search: Tool = { kind: "function", name: "search", namespace: "web", parameters, place: "tools[0]" };
 const patch: Tool = { kind: "custom", name: "patch", place: "tools[1]" };
 
-function write(more: Partial<Conversation>, model = "qwen3") {
+function write(more: Partial<Conversation>, model = "qwen3", host?: string) {
   const conversation = { turns: [user], tools: [], sampling: {}, stream: false, hints: {}, others: {}, ...more };
-  const { body, ...rest } = writeChatRequest(conversation, model);
+  const { body, ...rest } = writeChatRequest(conversation, model, host);
   return { ...rest, body: JSON.parse(body) as Json };
 }
 
@@ -246,6 +246,91 @@ test("sends no thinking options to OpenAI's models without reasoning, which refu
       expect([Object.keys(body), leftOut]).toEqual([["model", "messages"], ["reasoning"]]);
     }
   }
+});
+
+describe("a cloud that refuses members of other servers", () => {
+  const google = "generativelanguage.googleapis.com";
+  const said: ConversationMessage = {
+    role: "assistant",
+    parts: [
+      { type: "reasoning", text: "Look.", isSummary: false, proof: { kind: "signature", data: "s" } },
+      ...text("Yes"),
+    ],
+    place: "p",
+  };
+
+  test.each<[string | undefined, string[]]>([
+    [undefined, ["reasoning_content", "reasoning", "reasoning_details"]],
+    ["127.0.0.1", ["reasoning_content", "reasoning", "reasoning_details"]],
+    ["api.deepseek.com", ["reasoning_content", "reasoning", "reasoning_details"]],
+    ["api.openai.com", []],
+    ["mine.openai.azure.com", []],
+    ["api.mistral.ai", []],
+    ["api.groq.com", []],
+    [google, []],
+    ["api.cerebras.ai", ["reasoning"]],
+    ["api.fireworks.ai", ["reasoning_content"]],
+    ["notgroq.com", ["reasoning_content", "reasoning", "reasoning_details"]],
+  ])("gets earlier reasoning under the names that it takes: %s", (host, names) => {
+    const messages = write({ turns: [user, said, user] }, "gpt-oss-120b", host).body["messages"] as Json[];
+    expect(Object.keys(messages[1] ?? {})).toEqual(["role", "content", ...names]);
+  });
+
+  test.each<[string, string, Thinking, Json]>([
+    ["api.groq.com", "llama-3.3-70b-versatile", { effort: "high" }, {}],
+    ["api.groq.com", "llama-3.3-70b-versatile", { enabled: false }, {}],
+    ["api.groq.com", "qwen/qwen3-32b", { effort: "high" }, { reasoning_effort: "default" }],
+    ["api.groq.com", "qwen/qwen3-32b", { enabled: false }, { reasoning_effort: "none" }],
+    ["api.groq.com", "openai/gpt-oss-120b", { enabled: false }, { reasoning_effort: "low" }],
+    ["api.cerebras.ai", "gpt-oss-120b", { effort: "max" }, { reasoning_effort: "high" }],
+    ["api.mistral.ai", "mistral-small-latest", { effort: "low" }, { reasoning_effort: "high" }],
+    ["api.mistral.ai", "mistral-small-latest", { enabled: false }, { reasoning_effort: "none" }],
+    ["api.mistral.ai", "devstral-2512", { effort: "low" }, {}],
+    ["api.x.ai", "grok-4", { effort: "low" }, {}],
+    ["api.x.ai", "grok-3-mini", { effort: "low" }, { reasoning_effort: "low" }],
+    [google, "gemini-2.5-flash", { enabled: false }, { reasoning_effort: "none" }],
+    [google, "gemini-3-pro-preview", { enabled: false }, { reasoning_effort: "low" }],
+    [google, "gemini-2.0-flash", { effort: "low" }, {}],
+  ])("is told the effort that its model takes: %s, %s, %j", (host, model, thinking, expected) => {
+    const { body, leftOut } = write({ thinking }, model, host);
+    const { model: _, messages: __, ...members } = body;
+    expect(members).toEqual(expected);
+    const isLost = Object.keys(expected).length === 0 && thinking.enabled !== false;
+    expect(leftOut).toEqual(isLost ? ["reasoning"] : []);
+  });
+
+  const call = (callId: string) => ({
+    type: "call" as const,
+    callId,
+    kind: "function" as const,
+    name: "f",
+    input: "{}",
+  });
+  const calls: ConversationMessage = { role: "assistant", parts: [call("a"), call("b")], place: "p" };
+  const result = (callId: string): ConversationMessage => ({
+    ...{ role: "tool", callId, parts: text("1"), kind: "function", place: "p" },
+  });
+
+  test("gets Google's word for a call whose proof another format lost, at the first call of an answer", () => {
+    const turns = [user, calls, result("a"), result("b")];
+    const proofs = (model: string, host: string) => {
+      const messages = write({ turns }, model, host).body["messages"] as { tool_calls?: Json[] }[];
+      return messages[1]?.tool_calls?.map((one) => one["extra_content"]);
+    };
+    const proof = { google: { thought_signature: "skip_thought_signature_validator" } };
+    expect(proofs("gemini-3-pro-preview", google)).toEqual([proof, undefined]);
+    expect(proofs("gemini-3-pro-preview", "127.0.0.1")).toEqual([undefined, undefined]);
+    expect(proofs("meta/llama-4", "us-central1-aiplatform.googleapis.com")).toEqual([undefined, undefined]);
+  });
+
+  test("gets a word of the assistant between results and the user, if it is Mistral's", () => {
+    const rolesAt = (host: string) =>
+      (write({ turns: [user, calls, result("a"), result("b"), user] }, "m", host).body["messages"] as Json[]).map(
+        ({ role }) => role,
+      );
+    expect(rolesAt("api.mistral.ai")).toEqual(["user", "assistant", "tool", "tool", "assistant", "user"]);
+    expect(rolesAt("127.0.0.1")).toEqual(["user", "assistant", "tool", "tool", "user"]);
+  });
 });
 
 test("writes the limit under the name that the server knows", () => {

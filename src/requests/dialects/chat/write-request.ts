@@ -9,39 +9,33 @@ import type {
   ToolChoice,
   WrittenRequest,
 } from "../conversation/conversation.ts";
+import { isOpenaiThinker, refusesReasoning, takenEffort } from "../openai/thinking-models.ts";
 import type { Json } from "./json-value.ts";
+import { rulesOf, type ServerRules } from "./server-rules.ts";
 import { writeMessages } from "./write-messages.ts";
 
-/**
- * OpenAI's reasoning models, which refuse `max_tokens`. Ollama, LM Studio, Mistral and DeepSeek know only that name.
- */
-const openaiThinker = /^(?:openai\/)?(?:o[1-9]|gpt-[5-9])(?![0-9])/;
-/** OpenAI's models without reasoning, which refuse every reasoning option. */
-const neverThinks = /^(?:openai\/)?(?:chatgpt-|gpt-[34](?![0-9]))/;
 /** OpenAI's open models, which always think. */
 const alwaysThinks = /gpt-oss/i;
 /** The minimum token budgets that are written as a medium and as a high effort. */
 const [mediumBudget, highBudget] = [4_096, 16_384];
 
-/** Reports whether a model requires `max_completion_tokens` and refuses the older name. */
-export function refusesOlderLimit(model: string): boolean {
-  return openaiThinker.test(model);
-}
-
 /**
- * Writes members that most servers accept, as the server is unknown. Throws `invalid_request`, naming the place, for
+ * Writes members that most servers accept, without those that the server at `host` is known to refuse. Throws `invalid_request`, naming the place, for
  * files that cannot be sent, and for a forced call without tools.
  */
-export function writeChatRequest(conversation: Conversation, model: string): WrittenRequest {
+export function writeChatRequest(conversation: Conversation, model: string, host?: string): WrittenRequest {
   const { turns, sampling, stream, maxTokens, choices, output } = conversation;
   const tools = new EngineTools(conversation.tools);
-  const isThinker = refusesOlderLimit(model);
+  const rules = rulesOf(host);
+  // Ollama, LM Studio, Mistral and DeepSeek know only `max_tokens`.
+  const isThinker = isOpenaiThinker(model);
+  const thinking = thinkingMembers(conversation.thinking, model, rules);
   const body = {
     model,
-    messages: writeMessages(turns, tools),
+    messages: writeMessages(turns, tools, { rules, model }),
     ...toolMembers(conversation, tools),
     response_format: output && formatOf(output),
-    ...thinkingMembers(conversation.thinking, model),
+    ...thinking,
     [isThinker ? "max_completion_tokens" : "max_tokens"]: maxTokens,
     ...samplingMembers(sampling),
     verbosity: isThinker ? sampling.verbosity : undefined,
@@ -49,7 +43,7 @@ export function writeChatRequest(conversation: Conversation, model: string): Wri
     stream: stream || undefined,
     stream_options: stream ? { include_usage: true } : undefined,
   };
-  return { body: JSON.stringify(body), leftOut: leftOut(conversation, model), names: tools.names };
+  return { body: JSON.stringify(body), leftOut: leftOut(conversation, model, thinking), names: tools.names };
 }
 
 function toolMembers(conversation: Conversation, tools: EngineTools): Json {
@@ -86,18 +80,29 @@ export function formatOf(output: OutputForm): Json | undefined {
  * Ollama, LM Studio and the built-in engine read `reasoning_effort` to disable thinking; vLLM, SGLang and llama-server
  * read template arguments. OpenAI refuses unknown members.
  */
-function thinkingMembers(thinking: Thinking | undefined, model: string): Json {
-  if (!thinking || neverThinks.test(model)) return {};
-  const isThinker = openaiThinker.test(model);
+function thinkingMembers(thinking: Thinking | undefined, model: string, rules: ServerRules): Json {
+  if (!thinking || refusesReasoning(model)) return {};
+  const isThinker = isOpenaiThinker(model);
   const isOff = thinking.enabled === false || thinking.effort === "none";
-  if (isOff && alwaysThinks.test(model)) return { reasoning_effort: "low" };
-  if (isOff) {
-    return { reasoning_effort: "none", ...(isThinker ? {} : { chat_template_kwargs: { enable_thinking: false } }) };
-  }
-  const { effort, budget } = thinking;
-  if (effort !== undefined) return { reasoning_effort: isThinker ? effort : commonEffort(effort) };
-  if (budget === undefined) return {};
-  return { reasoning_effort: budget < mediumBudget ? "low" : budget < highBudget ? "medium" : "high" };
+  const wanted = effortOf(thinking, isOff);
+  if (wanted === undefined) return {};
+  const fitting = isThinker
+    ? takenEffort(wanted, model)
+    : isOff && alwaysThinks.test(model)
+      ? "low"
+      : commonEffort(wanted);
+  const effort = rules.effort(fitting, model);
+  const takesTemplate = rules.takesMore && !isThinker && fitting === "none";
+  return {
+    ...(effort === undefined ? {} : { reasoning_effort: effort }),
+    ...(takesTemplate ? { chat_template_kwargs: { enable_thinking: false } } : {}),
+  };
+}
+
+function effortOf({ effort, budget }: Thinking, isOff: boolean): string | undefined {
+  if (isOff) return "none";
+  if (effort !== undefined || budget === undefined) return effort;
+  return budget < mediumBudget ? "low" : budget < highBudget ? "medium" : "high";
 }
 
 /** Returns one of the three efforts that every server with efforts knows: Ollama and LM Studio refuse the others. */
@@ -123,16 +128,16 @@ function samplingMembers(sampling: Sampling): Json {
 }
 
 /** Hints are left out, because cloud servers refuse unknown members. */
-function leftOut({ cache, hints, others, sampling, thinking }: Conversation, model: string): string[] {
+function leftOut({ cache, hints, others, sampling, thinking }: Conversation, model: string, written: Json): string[] {
   const names = Object.keys(others);
   const { effort, budget } = thinking ?? {};
   const isAsked = budget !== undefined || (effort !== undefined && effort !== "none");
-  if (isAsked && neverThinks.test(model)) names.push("reasoning");
+  if (isAsked && written["reasoning_effort"] === undefined) names.push("reasoning");
   if (cache) names.push("cache_control");
   if (hints.user !== undefined) names.push("user");
   if (hints.serviceTier !== undefined) names.push("service_tier");
   if (hints.promptCacheKey !== undefined) names.push("prompt_cache_key");
   if (hints.metadata !== undefined) names.push("metadata");
-  if (!openaiThinker.test(model) && sampling.verbosity !== undefined) names.push("verbosity");
+  if (!isOpenaiThinker(model) && sampling.verbosity !== undefined) names.push("verbosity");
   return names;
 }

@@ -14,10 +14,10 @@ export interface ConversationFormat {
    */
   readRequest(body: Readonly<Record<string, unknown>>, seal: Seal): Conversation;
   /**
-   * `model` is the model server's own id. Throws `invalid_request` for members that the format cannot express and that
+   * `model` is the model server's own id, and `host` its name or address if known. Throws `invalid_request` for members that the format cannot express and that
    * must not be lost, naming the field as the client does (`place`).
    */
-  writeRequest(conversation: Conversation, model: string): WrittenRequest;
+  writeRequest(conversation: Conversation, model: string, host?: string): WrittenRequest;
   /**
    * Returns a reader for one answer. `names` comes from the request. Without `engine`, errors in the answer reach the
    * client without the model server's words.

@@ -2,7 +2,14 @@
 import { describe, expect, test } from "bun:test";
 import { GatewayError } from "../../../base/errors.ts";
 import { responseRequest } from "../../../wire/responses.ts";
-import type { AnswerPart, Conversation, ConversationMessage, Part, Tool } from "../conversation/conversation.ts";
+import type {
+  AnswerPart,
+  Conversation,
+  ConversationMessage,
+  Part,
+  Thinking,
+  Tool,
+} from "../conversation/conversation.ts";
 import { writeRequest } from "./write-request.ts";
 
 type Json = Record<string, unknown>;
@@ -159,6 +166,28 @@ describe("members", () => {
     [{ budget: 99_999, shown: "omitted" }, { effort: "high" }],
   ])("writes thinking options: %j", (thinking, reasoning) => {
     expect(bodyOf({ thinking })["reasoning"]).toEqual(reasoning);
+  });
+
+  test("asks OpenAI's models for the reasoning that they take, and the others for none", () => {
+    const written = (model: string, thinking?: Thinking) => {
+      const { body, leftOut } = writeRequest({ ...empty, ...(thinking ? { thinking } : {}) }, model);
+      const { include, reasoning } = JSON.parse(body) as Json;
+      return { include, reasoning, leftOut };
+    };
+    const include = ["reasoning.encrypted_content"];
+    expect(written("gpt-4.1")).toEqual({ include: [], reasoning: undefined, leftOut: [] });
+    expect(written("gpt-4.1", { enabled: true, budget: 4_000 })).toEqual({
+      ...{ include: [], reasoning: undefined, leftOut: ["reasoning"] },
+    });
+    expect(written("gpt-5.2", { enabled: true, budget: 1_024 })).toEqual({
+      ...{ include, reasoning: { effort: "low", summary: "auto" }, leftOut: [] },
+    });
+    expect(written("gpt-5.1", { effort: "xhigh", shown: "omitted" })).toEqual({
+      ...{ include, reasoning: { effort: "high" }, leftOut: [] },
+    });
+    expect(written("gpt-5-mini", { enabled: false })).toEqual({
+      ...{ include, reasoning: { effort: "minimal" }, leftOut: [] },
+    });
   });
 
   test("leaves out and names members that the server refuses and the model does not need", () => {

@@ -17,6 +17,7 @@ import type {
   WrittenRequest,
 } from "../conversation/conversation.ts";
 import { pairedCalls } from "../conversation/paired-calls.ts";
+import { isOpenaiThinker, refusesReasoning, takenEffort } from "../openai/thinking-models.ts";
 import type { Json } from "./json.ts";
 
 const noNames: WrittenRequest["names"] = new Map();
@@ -31,7 +32,7 @@ export function writeRequest(conversation: Conversation, model: string): Written
     input: pairedCalls(turns).flatMap(itemsOf),
     store: false,
     include: [
-      "reasoning.encrypted_content",
+      ...(refusesReasoning(model) ? [] : ["reasoning.encrypted_content"]),
       ...(sampling.logprobs === undefined ? [] : ["message.output_text.logprobs"]),
     ],
     stream,
@@ -41,13 +42,13 @@ export function writeRequest(conversation: Conversation, model: string): Written
     max_output_tokens: maxTokens,
     ...samplingToWire(sampling),
     text: textToWire(output, sampling.verbosity),
-    reasoning: thinking && reasoningToWire(thinking),
+    reasoning: thinking && !refusesReasoning(model) ? reasoningToWire(thinking, model) : undefined,
     safety_identifier: isShort(hints.user) ? hints.user : undefined,
     prompt_cache_key: isShort(hints.promptCacheKey) ? hints.promptCacheKey : undefined,
     service_tier: tiers.get(hints.serviceTier),
     metadata: hints.metadata,
   };
-  return { body: JSON.stringify(body), leftOut: leftOutOf(conversation), names: noNames };
+  return { body: JSON.stringify(body), leftOut: leftOutOf(conversation, model), names: noNames };
 }
 
 /** The service tiers of OpenAI and Anthropic in OpenAI's names. */
@@ -61,10 +62,11 @@ function isShort(hint: string | undefined): boolean {
   return hint === undefined || hint.length <= 64;
 }
 
-function leftOutOf({ turns, cache, hints, others }: Conversation): string[] {
+function leftOutOf({ turns, cache, hints, others, thinking }: Conversation, model: string): string[] {
   const { user, promptCacheKey, serviceTier } = hints;
   const names: readonly (readonly [string, boolean])[] = [
     ["name", turns.some((turn) => (turn.role === "user" || turn.role === "assistant") && turn.name !== undefined)],
+    ["reasoning", isThinkingAsked(thinking) && refusesReasoning(model)],
     ["cache_control", cache !== undefined],
     ["user", !isShort(user)],
     ["prompt_cache_key", !isShort(promptCacheKey)],
@@ -248,9 +250,15 @@ const budgets: readonly (readonly [most: number, effort: string])[] = [
   [16_384, "medium"],
 ];
 
-function reasoningToWire({ enabled, effort, budget, shown }: Thinking): Json {
+function reasoningToWire({ enabled, effort, budget, shown }: Thinking, model: string): Json {
   const summary = shown === "omitted" ? undefined : (shown ?? "auto");
-  if (enabled === false) return { effort: "none" };
+  const fitting = (wanted: string) => (isOpenaiThinker(model) ? takenEffort(wanted, model) : wanted);
+  if (enabled === false) return { effort: fitting("none") };
   const ofBudget = budget === undefined ? undefined : (budgets.find(([most]) => budget <= most)?.[1] ?? "high");
-  return { effort: effort ?? ofBudget, summary };
+  const wanted = effort ?? ofBudget;
+  return { effort: wanted === undefined ? undefined : fitting(wanted), summary };
+}
+
+function isThinkingAsked(thinking: Thinking | undefined): boolean {
+  return thinking !== undefined && thinking.enabled !== false && thinking.effort !== "none";
 }

@@ -1,0 +1,80 @@
+// Describes which members that other servers need are refused by known clouds, each with the whole request.
+import { isOpenaiHost } from "../../../domain/models/upstream-speech.ts";
+import type { Json } from "./json-value.ts";
+
+export interface ServerRules {
+  /** Members of an assistant's message that hold its earlier reasoning. */
+  readonly reasoning: readonly string[];
+  /** True if the server takes members that its API does not describe. */
+  readonly takesMore: boolean;
+  /** Returns the effort that the model takes; undefined if it takes none. */
+  effort(effort: string, model: string): string | undefined;
+  /** Members of the first call of an earlier answer. */
+  readonly call?: (model: string) => Json;
+  /** Text of the assistant that stands between results and the user's next words. */
+  readonly afterResults?: string;
+}
+
+const any = (effort: string): string => effort;
+
+/**
+ * The rules for unknown servers. vLLM since 0.16 and Ollama read only `reasoning`; llama-server, SGLang, DeepSeek and the built-in
+ * engine `reasoning_content` (vllm-project/vllm#38488, ollama/ollama#18536). DeepSeek refuses calls without it.
+ */
+const usual: ServerRules = { reasoning: ["reasoning_content", "reasoning"], takesMore: true, effort: any };
+
+const openai: ServerRules = { reasoning: [], takesMore: false, effort: any };
+
+const known: readonly (readonly [host: string, rules: ServerRules])[] = [
+  [
+    "mistral.ai",
+    {
+      ...openai,
+      afterResults: "Done.",
+      effort: (effort, model) => {
+        if (!/^mistral-(?:small-(?:latest|26)|medium-(?:3|26))/.test(model)) return undefined;
+        return effort === "none" ? effort : "high";
+      },
+    },
+  ],
+  [
+    "groq.com",
+    {
+      ...openai,
+      effort: (effort, model) => {
+        if (/qwen/.test(model)) return effort === "none" ? effort : "default";
+        return openModel(effort, model);
+      },
+    },
+  ],
+  ["cerebras.ai", { ...openai, reasoning: ["reasoning"], effort: openModel }],
+  ["fireworks.ai", { ...openai, reasoning: ["reasoning_content"] }],
+  ["x.ai", { ...usual, effort: (effort, model) => (/grok-(?:4(?:-|\.20|$)|code)/.test(model) ? undefined : effort) }],
+  [
+    "googleapis.com",
+    {
+      ...openai,
+      effort: (effort, model) => {
+        if (/gemini-(?:1|2\.0)|gemma/.test(model)) return undefined;
+        return effort === "none" && !/2\.5-flash/.test(model) ? "low" : effort;
+      },
+      // The word of Google for a lost proof, because other formats cannot carry it, and Gemini 3 refuses calls without
+      // one (ai.google.dev/gemini-api/docs/thought-signatures).
+      call: (model) =>
+        /gemini/.test(model)
+          ? { extra_content: { google: { thought_signature: "skip_thought_signature_validator" } } }
+          : {},
+    },
+  ],
+];
+
+function openModel(effort: string, model: string): string | undefined {
+  return /gpt-oss/.test(model) ? effort : undefined;
+}
+
+/** `host` is undefined for a server that is not reached by its name. */
+export function rulesOf(host: string | undefined): ServerRules {
+  if (host === undefined) return usual;
+  if (isOpenaiHost(host)) return openai;
+  return known.find(([name]) => host === name || host.endsWith(`.${name}`))?.[1] ?? usual;
+}

@@ -1,0 +1,39 @@
+// Describes the options for thinking that OpenAI's models take; each refuses a request with another one.
+
+/** OpenAI's reasoning models. */
+const thinker = /^(?:openai\/)?(?:o[1-9]|gpt-[5-9])(?![0-9])/;
+/** OpenAI's models without reasoning, or with reasoning that no option changes. */
+const fixed = /^(?:openai\/)?(?:chatgpt-|gpt-[34](?![0-9])|gpt-[5-9][.0-9]*-chat)/;
+
+/** The efforts from least to most. */
+const efforts = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
+/** The first matching model counts (platform.openai.com/docs/guides/reasoning, and the refusals of the API). */
+const taken: readonly (readonly [model: RegExp, efforts: readonly string[]])[] = [
+  [/^(?:openai\/)?o[1-9]/, ["low", "medium", "high"]],
+  [/gpt-5-pro/, ["high"]],
+  [/gpt-5\.\d+-pro/, ["medium", "high", "xhigh"]],
+  [/gpt-5\.1-codex-max/, ["low", "medium", "high", "xhigh"]],
+  [/gpt-5(?:\.1)?-codex/, ["low", "medium", "high"]],
+  [/-codex/, ["low", "medium", "high", "xhigh"]],
+  [/gpt-5\.1(?!\d)/, ["none", "low", "medium", "high"]],
+  [/gpt-5(?![.\d])/, ["minimal", "low", "medium", "high"]],
+  [thinker, ["none", "low", "medium", "high", "xhigh"]],
+];
+
+/** Reports whether it is a reasoning model of OpenAI. These refuse `max_tokens` in a chat. */
+export function isOpenaiThinker(model: string): boolean {
+  return thinker.test(model);
+}
+
+/** Reports whether it is a model of OpenAI that refuses every option for reasoning. */
+export function refusesReasoning(model: string): boolean {
+  return fixed.test(model);
+}
+
+/** Returns the effort that a model of OpenAI takes and that is the least above the wanted one, else its most. */
+export function takenEffort(effort: string, model: string): string {
+  const known = taken.find(([pattern]) => pattern.test(model))?.[1];
+  if (!known || known.includes(effort)) return effort;
+  const wanted = efforts.indexOf(effort);
+  return known.find((one) => efforts.indexOf(one) > wanted) ?? known.at(-1) ?? effort;
+}
