@@ -42,7 +42,8 @@ const debianPackages = [
 
 /** What this repository builds or installs for tests, by the word that test files name it by. */
 const ownParts = {
-  dashboard: /\bchromium\b|"dist"|"\/dashboard\b/,
+  // People whom tests set up land on the dashboard.
+  dashboard: /\bchromium\b|"dist"|"\/dashboard\b|\/browser\.ts"/,
   guides: /\bchromium\b|"dist"|["`]\/docs\b/,
   programs: /\b(?:programsFolder|pythonFolder)\b/,
   deployTools: /\bdeployTools\b/,

@@ -26,6 +26,7 @@ test("finds the programs that a test reaches through modules of tests/support", 
   expect(packagesOf("tests/upgrades/one-server.test.ts")).toContain("git");
   expect(packagesOf("tests/browser/dashboard-keys.test.ts")).toContain("chromium-headless-shell");
   expect(needsOf(["tests/browser/dashboard-keys.test.ts"])).toMatchObject({ dashboard: true, deployTools: false });
+  expect(needsOf(["tests/faults/oauth-kill.test.ts"])).toMatchObject({ dashboard: true, programs: false });
   expect(needsOf(["tests/e2e/agents/codex.test.ts"])).toMatchObject({ programs: true, dashboard: false });
   expect(needsOf(["tests/deploy/helm.test.ts"])).toMatchObject({ deployTools: true, programs: false });
   expect(needsOf(["tests/install/install.test.ts"])).toMatchObject({ smallDebians: true, npms: true });
