@@ -2,6 +2,7 @@
 import { NativeSelect, TextInput } from "@mantine/core";
 import { useMemo } from "react";
 import { nowSeconds } from "../../api/server-time.ts";
+import { localText } from "./local-time.ts";
 
 const hour = 3_600;
 const day = 24 * hour;
@@ -112,11 +113,4 @@ function secondsOf(text: string): number | undefined {
 
 function aDayAgo(): string {
   return String(Math.floor(nowSeconds() / 60) * 60 - day);
-}
-
-/** The text of a date field: in the reader's zone, without naming it. */
-function localText(seconds: number): string {
-  const shifted = new Date(seconds * 1000);
-  shifted.setMinutes(shifted.getMinutes() - shifted.getTimezoneOffset());
-  return shifted.toISOString().slice(0, 16);
 }
