@@ -4,6 +4,7 @@
 import { heapStats } from "bun:jsc";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { open } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { wavOf } from "../../tests/support/media-server.ts";
@@ -201,6 +202,16 @@ test("gathers a form of single bytes in a few blocks, in memory and on disk, and
     ]);
     kept.release();
   }
+});
+
+test("refuses a form for which the disk has no room in words, and so that SDKs do not send it again", async () => {
+  const space = spaceOf();
+  space.file = () => open("/dev/full", "r+");
+  const refusal = await read(form(Buffer.alloc(50_000)), space).catch((error: unknown) => error);
+  expect(refusal).toMatchObject({
+    ...{ code: "service_unavailable", shouldRetry: false, retryAfterSeconds: undefined },
+    message: "The server's disk is full, so it cannot take this form. Its operator must make room first.",
+  });
 });
 
 test("grants an account half of the disk space or one form, and reuses released space", async () => {

@@ -2,6 +2,7 @@
 import type { FileHandle } from "node:fs/promises";
 import type { BodySource } from "../base/bytes/body-source.ts";
 import { freeBytes } from "../base/bytes/free-bytes.ts";
+import { isDiskFull } from "../base/disk-full.ts";
 import { GatewayError } from "../base/errors.ts";
 import { type Segment, SpoolSource } from "./spool-source.ts";
 import type { SpoolSpace } from "./spool-space.ts";
@@ -210,12 +211,12 @@ export class SpooledBytes {
 }
 
 function notWritten(error: unknown): GatewayError {
-  const code = (error as { code?: unknown } | null)?.code;
-  const isFull = code === "ENOSPC" || code === "EDQUOT";
-  const message = isFull ? "The server's disk is full." : "The server cannot write what it was sent to its disk.";
-  return new GatewayError("service_unavailable", `${message} Retry later, or tell its operator.`, {
-    detail: `spool of forms: ${error instanceof Error ? error.message : String(error)}`,
-    retryAfterSeconds: 30,
-    cause: error,
-  });
+  const detail = `spool of forms: ${error instanceof Error ? error.message : String(error)}`;
+  if (isDiskFull(error)) {
+    const message = "The server's disk is full, so it cannot take this form. Its operator must make room first.";
+    // SDKs would send the whole form again.
+    return new GatewayError("service_unavailable", message, { detail, shouldRetry: false, cause: error });
+  }
+  const message = "The server cannot write what it was sent to its disk. Retry later, or tell its operator.";
+  return new GatewayError("service_unavailable", message, { detail, retryAfterSeconds: 30, cause: error });
 }

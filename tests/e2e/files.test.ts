@@ -12,6 +12,7 @@ import { S3Objects } from "../../src/storage/objects/s3-objects.ts";
 import { openaiClient } from "../support/clients.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { type ObjectServer, startObjectServer } from "../support/object-server.ts";
+import { canMount, smallDisk } from "../support/small-disk.ts";
 
 const yaml = "files: { max_bytes: 8388608, account_bytes: 20971520 }\n";
 let server: TestServer;
@@ -463,3 +464,21 @@ describe("an object store", () => {
     expect(Buffer.concat(await Array.fromAsync(objects.read(made.id, { start: 2, end: 5 }))).toString()).toBe("234");
   });
 });
+
+test.skipIf(!canMount)(
+  "an upload that does not fit on the disk is refused once, says that the disk is full, and leaves nothing there",
+  async () => {
+    await using disk = smallDisk(4);
+    await using full = await startHeadrace({ yaml: `files: { directory: ${join(disk.path, "files")} }\n` });
+    const { files } = openaiClient(full, { maxRetries: 2 });
+    const file = await toFile(Buffer.alloc(6_000_000), "a.jsonl");
+    expect(await refusal(files.create({ file, purpose: "batch" }))).toBe(
+      "Error: 503 The server's disk is full, so the file was not stored. Its operator must make room first.",
+    );
+    await until(() => full.logged("request").length > 0, "the request is logged");
+    expect(full.logged("request")).toMatchObject([{ status: 503, detail: "the disk of files is full: ENOSPC" }]);
+    expect((await files.list()).data).toEqual([]);
+    const small = await files.create({ file: await toFile(Buffer.from("{}"), "b.jsonl"), purpose: "batch" });
+    expect(await (await files.content(small.id)).text()).toBe("{}");
+  },
+);

@@ -3,6 +3,7 @@
 import { open, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { wallMs } from "../../base/clock.ts";
+import { isDiskFull } from "../../base/disk-full.ts";
 import { contentCheck } from "./content-check.ts";
 import { requireDiskSpace } from "./disk-space.ts";
 import { downloadFile } from "./download.ts";
@@ -234,7 +235,7 @@ async function explainDiskErrors<Result>(work: () => Promise<Result>, dataDir: s
     return await work();
   } catch (error) {
     const code = codeOf(error);
-    if (code === "ENOSPC" || code === "EDQUOT") {
+    if (isDiskFull(error)) {
       throw new SetupError("The disk is full. Free some space and run the same command again: it continues.", {
         cause: error,
       });

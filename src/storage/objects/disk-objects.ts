@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs";
 import { type FileHandle, mkdir, open, readdir, rename, rm, stat, unlink } from "node:fs/promises";
 import { join } from "node:path";
+import { isDiskFull } from "../../base/disk-full.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { ByteRange, ObjectStore, ObjectWriter } from "../../domain/files/object-store.ts";
 
@@ -145,6 +146,12 @@ function isMissing(error: unknown): boolean {
 
 function unusable(error: unknown): GatewayError {
   const { code } = (error ?? {}) as { code?: unknown };
+  if (isDiskFull(error)) {
+    const message = "The server's disk is full, so the file was not stored. Its operator must make room first.";
+    const detail = `the disk of files is full: ${String(code)}`;
+    // SDKs would send the whole file again.
+    return new GatewayError("service_unavailable", message, { detail, shouldRetry: false, cause: error });
+  }
   return new GatewayError("service_unavailable", "Files cannot be read or written at the moment. Retry in 5 s.", {
     detail: `files: ${String(code ?? error)}`,
     retryAfterSeconds: 5,
