@@ -57,6 +57,25 @@ models:
     expect((await ask(server, "either")).status).toBe(200);
   });
 
+  test("that hangs is ended after a request timed out, and started anew for the next; one that is slow stays", async () => {
+    const keys = "timeout_seconds: 1";
+    const slow = command("slow", { args: "--answer-ms 3000", keys });
+    const yaml = `engine:\n  commands:${command("one", { keys })}${slow}`;
+    await using server = await startHeadrace({ yaml });
+    expect((await ask(server, "one")).status).toBe(200);
+    await fetch(`${server.commands.find("one")?.onDemand.serving?.url}/die?by=SIGSTOP`, {
+      signal: AbortSignal.timeout(100),
+    }).catch(() => {});
+    expect([(await ask(server, "one")).status, (await ask(server, "slow")).status]).toEqual([504, 504]);
+    await until(() => server.commands.find("one")?.figures().failures === 1, "its end is seen", 40_000);
+    expect(server.commands.find("one")?.figures().failure).toStartWith("it hangs");
+    expect(server.logged("model_failed")).toMatchObject([
+      { upstream: "one", detail: expect.stringContaining("it hangs") },
+    ]);
+    expect((await ask(server, "one")).status).toBe(200);
+    expect(server.commands.find("slow")?.figures()).toMatchObject({ state: "loaded", starts: 1, failures: 0 });
+  });
+
   test("keeps requests waiting no longer than the queue does", async () => {
     const yaml = `limits: { queue_seconds: 1 }\nengine:\n  commands:${command("slow", { args: "--load-ms 60000" })}`;
     await using server = await startHeadrace({ yaml });

@@ -1,7 +1,7 @@
 // A command as an engine: its models are offered whether it runs or not, and requests go to the running server.
 import { existsSync } from "node:fs";
 import type { Cancellation } from "../../base/cancellation.ts";
-import type { MaybePromise } from "../../base/deferred.ts";
+import { GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import type {
   ChatContinuation,
@@ -21,6 +21,7 @@ import { redactSecrets } from "../../domain/redaction.ts";
 import { Output } from "../../processes/output.ts";
 import type { MemoryBudget } from "../memory/budget.ts";
 import { UpstreamEngine } from "../upstream-engine.ts";
+import { WatchedBody } from "../watched-body.ts";
 import type { MemoryKnowledge } from "./memory-knowledge.ts";
 import { ModelProcess } from "./model-process.ts";
 import type { ServerRun } from "./server-run.ts";
@@ -87,9 +88,24 @@ export class CommandEngine implements Engine {
     return this.#server?.continues(model);
   }
 
-  send(request: EngineRequest, cancellation: Cancellation): MaybePromise<EngineResponse> {
-    if (!this.onDemand.serving || !this.#server) throw this.onDemand.refusal();
-    return this.#server.send(request, cancellation);
+  async send(request: EngineRequest, cancellation: Cancellation): Promise<EngineResponse> {
+    const run = this.onDemand.serving;
+    if (!run || !this.#server) throw this.onDemand.refusal();
+    let { signs } = run;
+    const arrived = () => {
+      signs = run.gaveSign();
+    };
+    const failed = (error: unknown): unknown => {
+      if (error instanceof GatewayError && error.code === "upstream_timeout") void this.onDemand.timedOut(run, signs);
+      return error;
+    };
+    try {
+      const response = await this.#server.send(request, cancellation);
+      arrived();
+      return { ...response, body: new WatchedBody(response.body, { arrived, failed }) };
+    } catch (error) {
+      throw failed(error);
+    }
   }
 
   /** The configured models, with what the server reported of them when it ran. */

@@ -179,6 +179,19 @@ export class ModelProcess implements Tenant, OnDemand {
     return new GatewayError("service_unavailable", message, { detail, retryAfterSeconds });
   }
 
+  /**
+   * A request to this run timed out. The run had given `signs` signs of life when the request last heard from it. Ends
+   * the run as failed if it hangs, so that the next request starts the server anew.
+   */
+  async timedOut(run: ServerRun, signs: number): Promise<void> {
+    if (!(await run.hangs(signs)) || this.#run !== run || this.#state !== "loaded") return;
+    clearTimeout(this.#timer);
+    this.#failure = "it hangs: a request timed out, and its ready path did not answer";
+    this.#lease?.leaves("gone");
+    this.#set("stopping");
+    await run.stop();
+  }
+
   /** The memory differs from what was reserved. */
   resize(): void {
     if (this.#state === "loaded") this.#lease?.resize(this.#amounts);
@@ -329,7 +342,7 @@ export class ModelProcess implements Tenant, OnDemand {
     this.#lease = undefined;
     clearTimeout(this.#timer);
     if (this.#closed) return;
-    if (state === "stopping") {
+    if (state === "stopping" && this.#failure === "") {
       // Failures before it served no longer count.
       if (this.#loadedMs > 0) this.#failures = 0;
       this.#rest();

@@ -20,6 +20,8 @@ const defaultStopMs = 10_000;
 const firstLookMs = 50;
 const maxLookMs = 1_000;
 const pollTimeoutMs = 5_000;
+/** A server that sends nothing and misses this many polls hangs. */
+const maxMisses = 2;
 
 export class ServerRun {
   readonly port: number;
@@ -27,6 +29,7 @@ export class ServerRun {
   readonly gone: Promise<number>;
   readonly #options: RunOptions;
   readonly #process: GuardedProcess;
+  #signs = 0;
 
   /** Throws if no process could be created. */
   constructor(options: RunOptions) {
@@ -59,9 +62,32 @@ export class ServerRun {
     for (let waitMs = firstLookMs; ; waitMs = Math.min(waitMs * 1.5, maxLookMs)) {
       await Promise.race([Bun.sleep(waitMs), this.gone]);
       if (this.#process.isGone) throw new Error(`${howItEnded(await this.gone)} before it was ready`);
-      if (await this.#isReady()) return;
+      if (await this.#isReady().catch(() => false)) return;
       if (exactMs() > untilMs) throw new Error(`it was not ready within ${readySeconds} s`);
     }
+  }
+
+  /** Returns the number of its signs of life: answers that began, and pieces of them. */
+  get signs(): number {
+    return this.#signs;
+  }
+
+  /** Counts a sign of life, and returns their number. */
+  gaveSign(): number {
+    return ++this.#signs;
+  }
+
+  /**
+   * Reports whether it hangs: it has given no sign of life since it had given `signs`, and misses its ready path. A
+   * server that is slow answers that path. Never rejects.
+   */
+  async hangs(signs: number): Promise<boolean> {
+    for (let misses = 0; misses < maxMisses; misses++) {
+      if (misses > 0) await Bun.sleep(maxLookMs);
+      // The gateway could not ask if the poll rejects, which says nothing about the server.
+      if (this.#signs !== signs || (await this.#isReady().catch(() => true))) return false;
+    }
+    return this.#signs === signs && !this.#process.isGone;
   }
 
   /** Ends it by SIGTERM and then by SIGKILL, and resolves once it is gone. */
@@ -69,7 +95,9 @@ export class ServerRun {
     return this.#process.stop();
   }
 
-  /** By the configured path, or else by the usual one, which not every server has. */
+  /**
+   * By the configured path, or else by the usual one, which not every server has. Rejects if the gateway could not ask.
+   */
   async #isReady(): Promise<boolean> {
     const { readyPath, path } = this.#options.settings;
     const status = await this.#statusOf(readyPath ?? "/health");
@@ -84,7 +112,9 @@ export class ServerRun {
       const response = await fetch(`${this.url}${path}`, options);
       await response.body?.cancel();
       return response.status;
-    } catch {
+    } catch (error) {
+      const { code } = error as { code?: unknown };
+      if (code === "EMFILE" || code === "ENFILE") throw error;
       return undefined;
     }
   }

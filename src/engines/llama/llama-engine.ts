@@ -1,6 +1,5 @@
 // The built-in engine: every GGUF model of this machine, each in a separate process, behind the engine port.
 
-import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import { fieldError, GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
@@ -25,6 +24,7 @@ import { type Amounts, amountOf, isGpu, ramPool } from "../memory/amounts.ts";
 import type { MemoryBudget } from "../memory/budget.ts";
 import { getModels } from "../model-list.ts";
 import { TokenCounter } from "../token-count.ts";
+import { WatchedBody } from "../watched-body.ts";
 import { LoadedModel } from "./loading/loaded-model.ts";
 import { availableMemoryBytes } from "./machine-memory.ts";
 import { WorkerProcess, type WorkerReady } from "./worker-process.ts";
@@ -174,7 +174,7 @@ export class LlamaEngine implements Engine {
       // The process may have crashed while this request waited.
       sent = await model.ready(cancellation.signal);
       const response = await postJson(targetOf(sent.ready), request, cancellation);
-      return { ...response, body: new WatchedBody(response.body, release, failed) };
+      return { ...response, body: new WatchedBody(response.body, { over: release, failed }) };
     } catch (error) {
       throw failed(error);
     }
@@ -321,41 +321,4 @@ function asEngineFault(error: unknown): unknown {
     "The built-in engine stopped while it worked on this request. It restarts by itself; send the request again.",
     { cause: error },
   );
-}
-
-/** The unchanged body. Calls `release` at its end, or `failed` to turn an error into the one to pass on. */
-class WatchedBody implements BodySource {
-  readonly #body: BodySource;
-  readonly #release: () => void;
-  readonly #failed: (error: unknown) => unknown;
-
-  constructor(body: BodySource, release: () => void, failed: (error: unknown) => unknown) {
-    this.#body = body;
-    this.#release = release;
-    this.#failed = failed;
-  }
-
-  flow(sink: BodySink): void {
-    this.#body.flow({
-      data: (bytes) => sink.data(bytes),
-      end: () => {
-        this.#release();
-        sink.end();
-      },
-      fail: (error) => sink.fail(this.#failed(error)),
-    });
-  }
-
-  pause(): void {
-    this.#body.pause();
-  }
-
-  resume(): void {
-    this.#body.resume();
-  }
-
-  cancel(): void {
-    this.#release();
-    this.#body.cancel();
-  }
 }
