@@ -261,6 +261,13 @@ function send(target: HttpTarget, request: ClientRequest, cancellation: Cancella
   return target.client.send(request, target, cancellation);
 }
 
+/** Reports whether the server closed its port, or the connection, before an answer began. */
+export function isClosedEarly(error: unknown): boolean {
+  if (!(error instanceof GatewayError && error.cause instanceof ClientError)) return false;
+  const { fault, answerBegan } = error.cause;
+  return fault === "connect" || (fault === "broken" && !answerBegan);
+}
+
 /** An answer that breaks off has a separate error for the log, which the relay rewords for clients. */
 function gatewayErrorOf(target: HttpTargetOptions, fault: unknown): unknown {
   if (!(fault instanceof ClientError)) return fault;

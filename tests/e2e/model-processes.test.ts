@@ -57,6 +57,16 @@ models:
     expect((await ask(server, "either")).status).toBe(200);
   });
 
+  test("that was just killed is started anew for the next requests, which wait for that", async () => {
+    await using server = await startHeadrace({ yaml: `engine:\n  commands:${command("one")}` });
+    const first = JSON.parse((await ask(server, "one")).text) as { choices: { message: { content: string } }[] };
+    const [, pid] = first.choices[0]?.message.content.split(" ") ?? [];
+    process.kill(Number(pid), "SIGKILL");
+    const next = await Promise.all([1, 2, 3].map(() => ask(server, "one")));
+    expect(next.map(({ status }) => status)).toEqual([200, 200, 200]);
+    expect(server.commands.find("one")?.figures()).toMatchObject({ starts: 2, failures: 1 });
+  });
+
   test("that hangs is ended after a request timed out, and started anew for the next; one that is slow stays", async () => {
     const keys = "timeout_seconds: 1";
     const slow = command("slow", { args: "--answer-ms 3000", keys });

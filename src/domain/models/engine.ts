@@ -6,6 +6,7 @@ import type { Bytes } from "../../base/bytes/byte-span.ts";
 import type { MessageLinkListener, PausableLink } from "../../base/bytes/message-link.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { MaybePromise } from "../../base/deferred.ts";
+import { GatewayError } from "../../base/errors.ts";
 import type { Environment } from "../api-key.ts";
 import type { TraceHeaders } from "../usage/trace-headers.ts";
 import type { Capabilities } from "./capabilities.ts";
@@ -95,6 +96,9 @@ export interface EngineLoad {
   /** Share of prompt tokens found in the cache since the server's start; null if not reported. */
   cacheHits: number | null;
 }
+
+/** The server of an engine that starts on demand ended before it got the request, which may wait for the next start. */
+export class NotRunningError extends GatewayError {}
 
 /**
  * How an engine supports conversation formats itself. `whole`: all features of the vendor's API; `functions`: common

@@ -1,6 +1,7 @@
 // A command as an engine: its models are offered whether it runs or not, and requests go to the running server.
 import { existsSync } from "node:fs";
 import type { Cancellation } from "../../base/cancellation.ts";
+import { exactMs } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import type {
@@ -19,6 +20,7 @@ import type { ModelProcessState } from "../../domain/models/model-process-state.
 import { isolationOf, speechOf, type UpstreamSpeech } from "../../domain/models/upstream-speech.ts";
 import { redactSecrets } from "../../domain/redaction.ts";
 import { Output } from "../../processes/output.ts";
+import { isClosedEarly } from "../http-engine.ts";
 import type { MemoryBudget } from "../memory/budget.ts";
 import { UpstreamEngine } from "../upstream-engine.ts";
 import { WatchedBody } from "../watched-body.ts";
@@ -45,6 +47,8 @@ export interface CommandEngineOptions {
 
 /** Its model list is requested once it is ready, but not waited for much longer. */
 const listTimeoutMs = 5_000;
+/** A request whose connection ends sooner than this is taken for one that the server did not read. */
+const unreadMs = 1_000;
 
 export class CommandEngine implements Engine {
   readonly name: string;
@@ -91,6 +95,7 @@ export class CommandEngine implements Engine {
   async send(request: EngineRequest, cancellation: Cancellation): Promise<EngineResponse> {
     const run = this.onDemand.serving;
     if (!run || !this.#server) throw this.onDemand.refusal();
+    const sentMs = exactMs();
     let { signs } = run;
     const arrived = () => {
       signs = run.gaveSign();
@@ -104,6 +109,8 @@ export class CommandEngine implements Engine {
       arrived();
       return { ...response, body: new WatchedBody(response.body, { arrived, failed }) };
     } catch (error) {
+      const mayHaveEnded = isClosedEarly(error) && exactMs() - sentMs < unreadMs;
+      if (mayHaveEnded && (await this.onDemand.hasEnded(run))) throw this.onDemand.refusal();
       throw failed(error);
     }
   }

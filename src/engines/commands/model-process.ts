@@ -2,7 +2,7 @@
 import { exactMs, wallMs } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
-import type { OnDemand } from "../../domain/models/engine.ts";
+import { NotRunningError, type OnDemand } from "../../domain/models/engine.ts";
 import type { ModelProcessFigures } from "../../domain/models/model-process.ts";
 import type { ModelProcessState } from "../../domain/models/model-process-state.ts";
 import { howItEnded } from "../../processes/guard.ts";
@@ -40,6 +40,8 @@ const maxFailures = 3;
 const restMs = 15_000;
 /** If it ran this long before it died, the back-off starts again. */
 const stableMs = 60_000;
+/** The end of a process is known at most this long after its connections were closed. */
+const goneMs = 5_000;
 /** It stays while another model is loaded on its GPU. */
 const stayMs = 1_000;
 /** Timers are limited to some weeks, so a longer wait is checked again. */
@@ -176,7 +178,8 @@ export class ModelProcess implements Tenant, OnDemand {
         : "needs more memory than there is for models, of which the server's log says more";
     const message = `The server of this model ${why}. Retry in ${retryAfterSeconds} s.`;
     const detail = `${this.name}: ${hasFailed ? this.#failure : this.#state}`;
-    return new GatewayError("service_unavailable", message, { detail, retryAfterSeconds });
+    const Refusal = hasFailed ? GatewayError : NotRunningError;
+    return new Refusal("service_unavailable", message, { detail, retryAfterSeconds });
   }
 
   /**
@@ -190,6 +193,12 @@ export class ModelProcess implements Tenant, OnDemand {
     this.#lease?.leaves("gone");
     this.#set("stopping");
     await run.stop();
+  }
+
+  /** Reports whether this run, which closed a connection, has ended. The end of a process is known later. */
+  async hasEnded(run: ServerRun): Promise<boolean> {
+    if (this.#run === run && this.#state === "loaded") await Promise.race([run.gone, Bun.sleep(goneMs)]);
+    return this.#run !== run;
   }
 
   /** The memory differs from what was reserved. */

@@ -5,7 +5,7 @@ import { type CancelListener, Cancellation } from "../../base/cancellation.ts";
 import type { MaybePromise } from "../../base/deferred.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { noIndex } from "../../base/indexed-set.ts";
-import type { EngineRequest, EngineResponse } from "../../domain/models/engine.ts";
+import { type EngineRequest, type EngineResponse, NotRunningError } from "../../domain/models/engine.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
 import { generates, isConversation, type Operation } from "../../domain/models/operation.ts";
 import type { Priority } from "../../domain/models/policies/priority.ts";
@@ -118,6 +118,8 @@ export interface Refused {
   failure: GatewayError;
   /** Where it had too many others at the moment: it may be asked again once one of them has ended. */
   again: Gate | undefined;
+  /** The server ended before it got the request, which may wait for the next start. */
+  isUnsent?: boolean;
 }
 
 /** The dispatch that made an attempt, and asks the deployment after it. */
@@ -331,7 +333,9 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
   failed(error: unknown): Refused | undefined {
     if (this.bill) this.#settle(this.bill, error);
     const isFault = !this.#sender.cancellation.cancelled && error instanceof GatewayError && isEngineFault(error);
-    if (isFault) {
+    const isUnsent = isFault && error instanceof NotRunningError && !this.#place.gate.isOpen;
+    if (isUnsent) this.#release();
+    else if (isFault) {
       if (error.code === "upstream_timeout") this.#place.refused();
       // What cannot be reached serves none of its models; what is silent, or says that it cannot, may serve others.
       this.#fail(error.code === "upstream_error" ? "engine" : "deployment");
@@ -342,7 +346,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     const { cancelled } = this.#sender.cancellation;
     this.#tried(this.#refusal ?? { result: resultOf(error, cancelled), said: faultSaid(error) });
     this.#sender.attempted(this.deployment, error);
-    return isFault ? { failure: error, again: undefined } : undefined;
+    return isFault ? { failure: error, again: undefined, isUnsent } : undefined;
   }
 
   /**

@@ -9,7 +9,7 @@ import { Cancellation } from "../../base/cancellation.ts";
 import { systemClock } from "../../base/clock.ts";
 import { Deferred, whenSettled } from "../../base/deferred.ts";
 import { GatewayError } from "../../base/errors.ts";
-import type { Engine, EngineRequest, EngineResponse } from "../../domain/models/engine.ts";
+import { type Engine, type EngineRequest, type EngineResponse, NotRunningError } from "../../domain/models/engine.ts";
 import type { Model } from "../../domain/models/model.ts";
 import type { DecodedRequest } from "../../requests/decoded-request.ts";
 import type { Tried } from "../trail-writer.ts";
@@ -587,6 +587,30 @@ describe("the trail", () => {
     first.done(false);
     expect(results()).toEqual([[undefined, "queue_full", undefined]]);
   });
+});
+
+test("waits for the next start of a server that ended before it got the request, but only once", async () => {
+  const error = new NotRunningError("service_unavailable", "has just stopped");
+  const onDemand = { open: true, demand() {} };
+  let ends = 0;
+  const engine = {
+    ...engineThat(() => {
+      if (--ends < 0) return status(200);
+      onDemand.open = false;
+      setTimeout(() => {
+        onDemand.open = true;
+        capacity.opened(engine);
+      });
+      throw error;
+    }),
+    onDemand,
+  };
+  ends = 1;
+  (await send(modelOn(engine))).done(false);
+  expect(engine.requests).toHaveLength(2);
+  ends = 2;
+  await expect(send(modelOn(engine))).rejects.toBe(error);
+  expect([engine.requests.length, inFlight(engine)]).toEqual([4, 0]);
 });
 
 test("an engine that was deleted while another one failed is asked no more", async () => {

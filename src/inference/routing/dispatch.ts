@@ -66,6 +66,8 @@ class Detour {
   isBudgeted = false;
   /** True if the same deployment may be asked again. */
   mayReturn = false;
+  /** True after the request waited for the next start of a server. It may be what ended the server, so it waits once. */
+  wasUnsent = false;
   /** Since when it is in the queue: monotonic milliseconds. */
   waitingSinceMs: number | undefined;
   /** Where the model overflows: how that was decided last. */
@@ -386,6 +388,11 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
 
   #refusedBy({ deployment }: Attempt, refused: Refused): void {
     const way = this.#way;
+    if (refused.isUnsent && !way.wasUnsent) {
+      way.wasUnsent = true;
+      this.#lookAgain();
+      return;
+    }
     way.asked = true;
     way.refused = refused;
     way.isBudgeted = false;
