@@ -53,7 +53,10 @@ export class InstallationWatch {
     return this.#isAnother;
   }
 
-  /** `degraded`: signatures of other processes may be refused here, and the other way round. */
+  /**
+   * `degraded`: signatures of other processes may be refused here, and the other way round; or usage is counted in
+   * months that are long over, as on a machine that boots in 1970.
+   */
   get clock(): "ok" | "degraded" {
     return this.#isOff ? "degraded" : "ok";
   }

@@ -9,7 +9,7 @@ import { maxClockOffsetSeconds } from "../../src/base/clock.ts";
 import { openRaw, type RawConnection } from "../hostile/raw-client.ts";
 import { startCutLink } from "../support/cut-link.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
-import { shiftedClock } from "../support/manual-clock.ts";
+import { manualClock, shiftedClock } from "../support/manual-clock.ts";
 import { freshDatabase } from "../support/postgres.ts";
 import { startRedis } from "../support/redis.ts";
 import { chatScript, type ScriptedUpstream, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
@@ -193,3 +193,19 @@ for (const { state, begin, end, status, check, chat: answer, rarely } of states)
     expect((await chat()).status).toBe(200);
   }, 60_000);
 }
+
+test("degraded with SQLite while the clock is earlier than the first account, as on a machine that boots in 1970", async () => {
+  const own = manualClock();
+  await using alone = await startHeadrace({ clock: own });
+  const checked = async () => {
+    own.advance(2_000);
+    const { status, checks } = (await (await alone.request("/readyz")).json()) as Record<string, { clock?: string }>;
+    return [status, checks?.clock];
+  };
+  expect(await checked()).toEqual(["ready", "ok"]);
+  own.jump(-own.nowSeconds());
+  expect(await checked()).toEqual(["degraded", "degraded"]);
+  expect(alone.logged("clock_is_off")).toHaveLength(1);
+  own.jump(1_790_000_100);
+  expect(await checked()).toEqual(["ready", "ok"]);
+});

@@ -15,11 +15,15 @@ export interface TimedAnswer {
 const tries = 3;
 
 /**
- * Returns this process's clock minus the database's in whole seconds. Undefined if the database has no clock of its
- * own.
+ * Returns this process's clock minus the database's in whole seconds. SQLite has no clock of its own, but it cannot be
+ * earlier than its first account was made: 0 if it is not. Undefined if nothing is known.
  */
 export async function secondsAheadOf(db: Database, clock: Pick<Clock, "nowSeconds">): Promise<number | undefined> {
-  if (dialectOf(db) === "sqlite") return undefined;
+  if (dialectOf(db) === "sqlite") {
+    const [first]: { seconds: number | null }[] = await db`SELECT min(created_at) AS seconds FROM accounts`;
+    const seconds = first?.seconds ?? undefined;
+    return seconds === undefined ? undefined : Math.min(0, clock.nowSeconds() - seconds);
+  }
   const [row]: { seconds: number | string }[] = await db`SELECT ${databaseSeconds(db)} AS seconds`;
   return clock.nowSeconds() - Number(row?.seconds);
 }
