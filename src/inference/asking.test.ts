@@ -43,7 +43,7 @@ const response = { model: "m", input: "Hi", store: false };
 const message = { model: "m", max_tokens: 9, messages: [{ role: "user", content: "Hi" }] };
 const custom = { ...response, tools: [{ type: "custom", name: "patch" }] };
 
-describe("an engine is asked", () => {
+describe("the request sent to an engine", () => {
   test.each<[string, ConversationOperation, Json, EngineFormats | undefined, ConversationOperation]>([
     ["by chat completions where nobody knows what it speaks", "response", response, undefined, "chat"],
     ["by chat completions where it speaks these alone", "message", message, { chat: "whole" }, "chat"],
@@ -113,13 +113,13 @@ test("a chat of a cloud gets no member that it refuses", () => {
   expect(sent("127.0.0.1")).toMatchObject({ chat_template_kwargs: {}, messages: [{}, { reasoning: "Look." }, {}] });
 });
 
-describe("a server that was found to speak Messages", () => {
+describe("a server that was detected as speaking Messages", () => {
   const found = { chat: "whole", message: "functions" } as const;
   const user = (...content: Json[]) => ({ ...message, messages: [{ role: "user", content }] });
   const source = { type: "text", media_type: "text/plain", data: "a" };
   const tool = { name: "look", input_schema: { type: "object" } };
 
-  test("is asked in it for what most such servers know", () => {
+  test("sends Messages for requests that most Messages servers support", () => {
     for (const body of [
       user({ type: "text", text: "a" }, { type: "image", source: { type: "url", url: "https://a.test/b.png" } }),
       user({ type: "tool_result", tool_use_id: "a", is_error: true, content: [{ type: "text", text: "No" }] }),
@@ -130,7 +130,7 @@ describe("a server that was found to speak Messages", () => {
     }
   });
 
-  test("is asked for a chat where it would pass over a part of the request without a word", () => {
+  test("sends a chat if a Messages server would silently ignore a part of the request", () => {
     for (const body of [
       user({ type: "document", source }),
       user({ type: "tool_result", tool_use_id: "a", content: [{ type: "document", source }] }),
@@ -149,7 +149,7 @@ describe("a server that was found to speak Messages", () => {
   });
 });
 
-test("a request that an engine gets as it came is parsed by nobody", () => {
+test("does not parse a request that an engine gets unchanged", () => {
   const text = JSON.stringify(chat);
   const request = new DecodedRequest(dialects.chat, ByteSpan.of(text), factsOf(dialects.chat, JSON.parse(text)));
   Object.defineProperty(request, "body", { get: () => expect.unreachable("The body was parsed.") });
@@ -157,7 +157,7 @@ test("a request that an engine gets as it came is parsed by nobody", () => {
   expect(typeof body === "string" ? body : body.solid.text).toBe(text);
 });
 
-test("a server that was found to speak Responses is asked for a chat where it would not keep to a form, or read a file", () => {
+test("sends a chat to a detected Responses server if it may ignore an output format or a file", () => {
   const found = { chat: "whole", response: "functions" } as const;
   const file = { type: "input_file", file_data: "data:text/plain;base64,YQ==" };
   for (const body of [
@@ -171,13 +171,13 @@ test("a server that was found to speak Responses is asked for a chat where it wo
   }
 });
 
-describe("a server that speaks Responses itself", () => {
+describe("a server that speaks Responses", () => {
   const native = { response: "whole" } as const;
   const inputFor = (...items: readonly Json[]) =>
     bodyOf(asked("response", { ...response, input: items }, native))["input"];
   const said = { type: "message", role: "user", content: "Hi" };
 
-  test("gets the summary of a conversation that was made short here", () => {
+  test("sends a Responses server the summary of a conversation that the gateway compacted", () => {
     const compaction = { type: "compaction", id: "cmp_1", encrypted_content: seal.seal("They met in Oslo.") };
     expect(inputFor(compaction, said)).toEqual([{ type: "message", role: "user", content: "They met in Oslo." }, said]);
   });
@@ -186,14 +186,14 @@ describe("a server that speaks Responses itself", () => {
   const thought = { ...head, encrypted_content: sealReasoning(seal, { text: "Oslo?", proof: undefined }) };
   const text = { ...head, content: [{ type: "reasoning_text", text: "Oslo?" }] };
 
-  test("gets no thoughts that were sealed here, and its own as it sealed them", () => {
+  test("sends a Responses server its own sealed reasoning and none that the gateway sealed", () => {
     const proof = { kind: "encrypted", data: "gAAA" } as const;
     const wrapped = { ...head, encrypted_content: sealReasoning(seal, { text: "", proof }) };
     const own = { ...head, encrypted_content: "gAAB" };
     expect(inputFor(thought, wrapped, own, said)).toEqual([{ ...head, encrypted_content: "gAAA" }, own, said]);
   });
 
-  test("keeps the text of its own thoughts", () => {
+  test("keeps the text of reasoning that the same Responses server wrote", () => {
     expect(inputFor(text, said)).toEqual([text, said]);
   });
 
@@ -201,19 +201,19 @@ describe("a server that speaks Responses itself", () => {
     ["OpenAI's host", "m", "api.openai.com"],
     ["Azure's host for OpenAI's models", "m", "lab.openai.azure.com"],
     ["a model of OpenAI's", "gpt-5.6-sol", "proxy.test"],
-  ])("gets no text of another server's thoughts at %s", (_, model, address) => {
+  ])("sends a Responses server no reasoning text of another server at %s", (_, model, address) => {
     const request = decodedOf("response", { ...response, input: [text, said] });
     const engine = { formats: native, server: { address, port: 443 } };
     expect(bodyOf(askingOf(request, { engine, model, recording: false, seal }))["input"]).toEqual([said]);
   });
 
-  test("gets what it sealed itself with nothing changed", () => {
+  test("returns reasoning that a Responses server sealed unchanged", () => {
     const compaction = { type: "compaction", id: "cmp_1", encrypted_content: "gAAA" };
     expect(inputFor(compaction, said)).toEqual([compaction, said]);
   });
 });
 
-test("a server that speaks Messages itself gets no thoughts that were signed here, and those of its own", () => {
+test("sends a Messages server its own signed thinking and none that the gateway signed", () => {
   const thinking = (signature: string) => ({ type: "thinking", thinking: "Oslo?", signature });
   const content = [thinking(seal.seal("Oslo?")), thinking("EqQB"), { type: "text", text: "Yes." }];
   const messages = [
@@ -226,12 +226,12 @@ test("a server that speaks Messages itself gets no thoughts that were signed her
   expect(sent["messages"]).toEqual([messages[0], { role: "assistant", content: content.slice(1) }, messages[3]]);
 });
 
-describe("a token limit that Messages wants, and that does not fit behind the prompt,", () => {
+describe("the max_tokens that Messages needs when the context leaves too little room", () => {
   const long = { ...message, max_tokens: 32_000, messages: [{ role: "user", content: "word ".repeat(4_000) }] };
   const limitFor = (formats: EngineFormats | undefined, context: number | undefined, body: Json = long) =>
     bodyOf(asked("message", body, formats, context))["max_tokens"];
 
-  test("is what is left of the context, with room for a prompt that is longer than it seems", () => {
+  test("sets max_tokens to the remaining context with a margin for the prompt", () => {
     for (const formats of [undefined, { message: "functions" }] as const) {
       const limit = Number(limitFor(formats, 32_768));
       expect(limit).toBeGreaterThan(24_000);
@@ -239,16 +239,16 @@ describe("a token limit that Messages wants, and that does not fit behind the pr
     }
   });
 
-  test("is never shorter than an answer of use, nor longer than the context", () => {
+  test("sets max_tokens to no less than a useful answer and no more than the context", () => {
     expect(limitFor(undefined, 5_000)).toBe(1_024);
     expect(limitFor(undefined, 512)).toBe(512);
   });
 
-  test("leaves room for what a template puts around a short prompt", () => {
+  test("leaves room in max_tokens for the chat template of a short prompt", () => {
     expect(Number(limitFor(undefined, 8_192, { ...message, max_tokens: 32_000 }))).toBeLessThan(8_192 - 100);
   });
 
-  test("is one that fits where a client of another format named none", () => {
+  test("sets a fitting max_tokens if a client of another format named none", () => {
     const chatLimit = (context: number, body: Json = chat) =>
       bodyOf(asked("chat", body, { message: "whole" }, context))["max_tokens"];
     expect(Number(chatLimit(8_192))).toBeLessThan(8_192 - 100);
@@ -256,7 +256,7 @@ describe("a token limit that Messages wants, and that does not fit behind the pr
     expect(chatLimit(8_192, { ...chat, max_tokens: 8_192 })).toBe(8_192);
   });
 
-  test("stays what it is where it fits, where nobody knows the context, and for Anthropic, which knows it best", () => {
+  test("keeps max_tokens where it fits, where the context is unknown, and for Anthropic", () => {
     expect(limitFor(undefined, 200_000)).toBe(32_000);
     expect(limitFor(undefined, undefined)).toBe(32_000);
     expect(limitFor({ message: "whole" }, 32_768)).toBe(32_000);
@@ -264,7 +264,7 @@ describe("a token limit that Messages wants, and that does not fit behind the pr
   });
 });
 
-test("raises a limit below what a Responses server takes, and leaves that of its own clients and of other servers", () => {
+test("raises a limit below the minimum of Responses servers, for clients of other formats only", () => {
   const limit = (operation: ConversationOperation, body: Json, formats: EngineFormats) => {
     const sent = bodyOf(asked(operation, body, formats));
     return sent["max_output_tokens"] ?? sent["max_tokens"];
@@ -283,7 +283,7 @@ test("raises a limit below what a Responses server takes, and leaves that of its
   expect(limit("message", { ...message, max_tokens: 1 }, { chat: "whole" })).toBe(1);
 });
 
-describe("what a quota that ends answers leaves", () => {
+describe("the limit that a hard-stop quota leaves", () => {
   const told = (operation: ConversationOperation, body: Json, mostTokens: number, spoken = operation) => {
     const dialect = dialects[operation];
     const request = new DecodedRequest(dialect, ByteSpan.of(JSON.stringify(body)), factsOf(dialect, body));
@@ -298,20 +298,20 @@ describe("what a quota that ends answers leaves", () => {
   const thinking = { type: "enabled", budget_tokens: 30_000 };
   const long = { ...message, max_tokens: 32_000 };
 
-  test("is what the server of a stream is told, but no fewer tokens than it takes with what is to be thought", () => {
+  test("sends the quota's remainder as the limit of a stream, but at least the server's minimum", () => {
     expect(told("message", { ...long, stream: true }, 500)).toEqual([500, 500]);
     expect(told("message", { ...long, stream: true, thinking }, 500)).toEqual([30_001, 30_001]);
     expect(told("message", { ...long, max_tokens: 30_001, stream: true, thinking }, 500)).toEqual([undefined, 30_001]);
     expect(told("response", { ...response, stream: true }, 3)).toEqual([16, 16]);
   });
 
-  test("holds the server of an answer that is no stream to the token, as nothing else ends it", () => {
+  test("sends the quota's exact remainder as the limit of an answer without a stream", () => {
     expect(told("message", long, 500)).toEqual([500, 500]);
     expect(told("message", { ...long, thinking }, 30_001)).toEqual([30_001, 30_001]);
     expect(told("response", response, 16)).toEqual([16, 16]);
   });
 
-  test("is said where the server of an answer that is no stream would refuse so little", () => {
+  test("refuses a request without a stream if the quota leaves less than the server's minimum", () => {
     expect(() => told("message", { ...long, thinking }, 30_000)).toThrow(
       "max_tokens: cannot be kept: a quota with a hard stop has 30000 tokens left for this answer, and its model server takes no limit below 30001 beside the rest of this request, such as a budget for thinking. Ask for less of that, with `stream: true`",
     );

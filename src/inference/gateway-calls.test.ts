@@ -25,7 +25,7 @@ function waiting() {
   return { ask, ledger, end: () => none.splice(0).map((resolve) => resolve(undefined)) };
 }
 
-test("so many are under way for one purpose, and for all; one beyond is refused at once, and there is room again", async () => {
+test("limits the calls in flight for each purpose and in total, and refuses further ones at once", async () => {
   const { ask, end, ledger } = waiting();
   const first = Array.from({ length: 512 }, () => ask("guardrail"));
   await expect(ask("guardrail")).rejects.toThrow("gateway:guardrail");

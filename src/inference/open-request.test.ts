@@ -185,7 +185,7 @@ function callFor(more: Partial<InferenceCall<unknown>>, stream: boolean): Infere
 
 const inFlight = () => [broken, working].map((engine) => capacity.figures(engine)[0]?.inFlight);
 
-test("served by a fallback", async () => {
+test("settles once and reports the fallback that served the request", async () => {
   const standIns: string[] = [];
   const call = callFor({ onServedBy: (model) => void standIns.push(model) }, false);
   expect(JSON.parse(String(await run(call, deps)))).toMatchObject({ model: "stand-in" });
@@ -193,7 +193,7 @@ test("served by a fallback", async () => {
   expect(inFlight()).toEqual([0, 0]);
 });
 
-test("asked for by an alias: the answer and the call name the model, and nothing stood in", async () => {
+test("reports the model and no fallback when the request names an alias", async () => {
   const served: string[] = [];
   const courses: unknown[] = [];
   const observer = {
@@ -214,21 +214,24 @@ test.each([
   ["onServedBy", true, 1],
   ["answer", false, 0],
   ["answer", true, 1],
-] as const)("a fault of ours as it is answered (%s, stream: %p) is its end", async (where, stream, unread) => {
-  const fault = new Error("a fault of ours");
-  const failing = () => {
-    throw fault;
-  };
-  const answered = Promise.resolve(run(callFor({ [where]: failing }, stream), deps));
-  await expect(Promise.race([answered, Bun.sleep(500)])).rejects.toBe(fault);
-  expect(ends).toHaveLength(1);
-  expect(settledLeases).toBeGreaterThan(0);
-  // Else its connection would be held for ever.
-  expect(cancelledBodies).toBe(unread);
-  expect(inFlight()).toEqual([0, 0]);
-});
+] as const)(
+  "ends the request once if the gateway fails while it is answered (%s, stream: %p)",
+  async (where, stream, unread) => {
+    const fault = new Error("a fault of ours");
+    const failing = () => {
+      throw fault;
+    };
+    const answered = Promise.resolve(run(callFor({ [where]: failing }, stream), deps));
+    await expect(Promise.race([answered, Bun.sleep(500)])).rejects.toBe(fault);
+    expect(ends).toHaveLength(1);
+    expect(settledLeases).toBeGreaterThan(0);
+    // Else its connection would be held for ever.
+    expect(cancelledBodies).toBe(unread);
+    expect(inFlight()).toEqual([0, 0]);
+  },
+);
 
-test("an answer for which there is no room here is told of in the trail as that, and not as a fault of who gave it", async () => {
+test("records an answer beyond the key's memory share as no_room rather than an upstream fault", async () => {
   const full = new NoRoomError("rate_limit_exceeded", "The key holds too much.");
   const answered = Promise.resolve(run(callFor({ memoryAccount: { take: () => full, release() {} } }, false), deps));
   await expect(answered).rejects.toBe(full);
@@ -237,7 +240,7 @@ test("an answer for which there is no room here is told of in the trail as that,
 
 describe.each([false, true])("stream: %p", (stream) => {
   test.each(["its client leaves", "its client is cut off", "the server ends"])(
-    "%s at any step: it ends, once, and holds nothing",
+    "%s at any step: the request ends once and holds nothing",
     async (how) => {
       const outcomes = new Set<string>();
       for (let step = 0; step < 60; step++) {

@@ -27,7 +27,7 @@ function decoded(sent: ByteSpan): DecodedRequest[] {
   ];
 }
 
-test("where nothing has to differ it is the client's own bytes", () => {
+test("sends the client's own bytes where nothing needs to change", () => {
   for (const more of [
     "",
     ',"stream":false',
@@ -54,7 +54,7 @@ describe.each<[string, string, Record<string, unknown>]>([
     ['längeres "m"', false],
     ["m", true],
     ["other", true],
-  ])("for the model %p, recorded: %p", (model, recording) => {
+  ])("rewrites only the changed members for the model %p, recorded: %p", (model, recording) => {
     const expected = { ...JSON.parse(text(more)), ...changes, model };
     if (recording) for (const name of ["store", "metadata"]) expected[name] = undefined;
     for (const request of decoded(among(text(more)))) {
@@ -68,7 +68,7 @@ describe.each<[string, string, Record<string, unknown>]>([
   });
 });
 
-describe("a request of Responses, which servers keep unless they are told not to,", () => {
+describe("a Responses request, which servers store by default", () => {
   const asked = (more: string) => ` \n{ "input":"Grüße {'store':1}"${more}, "model" : "m", "x":1.50 }`;
   const written = (more: string, model: string, isScanned: boolean, recording: boolean) => {
     const bytes = among(asked(more));
@@ -88,7 +88,7 @@ describe("a request of Responses, which servers keep unless they are told not to
     ["that it is", ',"store":true'],
     ["null", ',"store":null'],
     ["that it is not", ',"store":false'],
-  ])("is told so where it says %s, whoever keeps it and however it was read", (_, more) => {
+  ])("sends `store: false` when the client's request says %s", (_, more) => {
     for (const model of ["m", "other"]) {
       for (const recording of [true, false]) {
         const [scanned, parsed] = [written(more, model, true, recording), written(more, model, false, recording)];

@@ -173,7 +173,7 @@ function clientOf(answer: InferenceAnswer | undefined): Client {
   return client;
 }
 
-test("a whole answer passes each step in the call that makes it possible, and is shown once it is on the ledger", () => {
+test("runs the steps of a whole answer synchronously, and delivers it once the ledger has it", () => {
   const { begun, kept, sent, settled, given, ends, held } = start();
   expect(sent).toHaveLength(0);
   begun.resolve();
@@ -186,7 +186,7 @@ test("a whole answer passes each step in the call that makes it possible, and is
   expect(held()).toBe(0);
 });
 
-test("a stream is begun in the call that brings its engine's head, and its end is shown once it is on the ledger", () => {
+test("begins a stream when the engine's headers arrive, and delivers its end once the ledger has it", () => {
   const { engine, kept, given, settled, held } = asked({ stream: true });
   engine.resolve(response(event("Hello", "stop") + done, "text/event-stream"));
   const client = clientOf(given[0]?.answer);
@@ -209,14 +209,14 @@ describe("a stream whose engine is silent", () => {
     return { ...started, client: clientOf(started.given[0]?.answer) };
   }
 
-  test("a stream is begun while its engine is silent, and goes on when it answers", () => {
+  test("begins a stream while its engine is silent, and goes on when the engine answers", () => {
     const { engine, kept, client, held } = silent();
     engine.resolve(response(event("Hello", "stop") + done, "text/event-stream"));
     kept.resolve();
     expect([client.text, client.ended, held()]).toEqual([event("Hello", "stop") + done, true, 0]);
   });
 
-  test("a stream that was begun in silence gets its failure as an event", () => {
+  test("reports the failure of a stream that began in silence as an event", () => {
     const { engine, kept, client, settled, held } = silent();
     engine.reject(new GatewayError("upstream_error", "It failed."));
     kept.resolve();
@@ -224,7 +224,7 @@ describe("a stream whose engine is silent", () => {
     expect([client.text, client.ended, held()]).toEqual(['data: {"error":{"code":"upstream_error"}}\n\n', true, 0]);
   });
 
-  test("a client that leaves in the very call in which a stream is begun in silence is settled once", () => {
+  test("settles once if the client leaves as a stream begins in silence", () => {
     const left = new CountedCancellation();
     const { settled, ends, given, kept, held } = asked({ stream: true, left, onAnswer: () => left.cancel() });
     jest.advanceTimersByTime(1_100);
@@ -234,7 +234,7 @@ describe("a stream whose engine is silent", () => {
     expect([ends.length, held()]).toEqual([1, 0]);
   });
 
-  test("a stream that was begun in silence ends with the server", () => {
+  test("ends a stream that began in silence when the server shuts down", () => {
     const { stopping, kept, client, settled, held } = silent();
     stopping.begin();
     kept.resolve();
@@ -243,7 +243,7 @@ describe("a stream whose engine is silent", () => {
   });
 });
 
-describe("what comes to no answer settles once, and is told once that is on the ledger", () => {
+describe("requests without an answer settle once and report their error after the ledger write", () => {
   const left = expect.objectContaining({ name: "AbortError" });
   const coded = (code: string) => expect.objectContaining({ code });
   const cases: [name: string, end: (started: Started) => void, outcome: UsageOutcome, error: unknown][] = [
@@ -266,7 +266,7 @@ describe("what comes to no answer settles once, and is told once that is on the 
     });
   }
 
-  test("an answer that cannot be read", () => {
+  test("settles an unreadable answer once and reports the error after the ledger write", () => {
     const { engine, settled, given, kept, held } = asked();
     engine.resolve(response("no JSON"));
     expect(settled).toMatchObject([{ outcome: "failed", errorCode: "upstream_error" }]);
@@ -275,7 +275,7 @@ describe("what comes to no answer settles once, and is told once that is on the 
     expect(held()).toBe(0);
   });
 
-  test("a fault of ours with an answer that came", () => {
+  test("settles a gateway fault during an answer once and reports it after the ledger write", () => {
     const { engine, settled, given, kept, held } = asked();
     const body = {
       ...bodyOf(Buffer.from(whole)),
@@ -290,7 +290,7 @@ describe("what comes to no answer settles once, and is told once that is on the 
     expect(held()).toBe(0);
   });
 
-  test("a ledger that does not take it: no engine is asked", () => {
+  test("sends no request to an engine if the ledger fails", () => {
     const { begun, sent, given, kept, held } = start();
     begun.reject(new GatewayError("service_unavailable", "The disk is full."));
     kept.resolve();
@@ -299,7 +299,7 @@ describe("what comes to no answer settles once, and is told once that is on the 
     expect(held()).toBe(0);
   });
 
-  test("a client that had left before it came: no engine is asked", () => {
+  test("sends no request to an engine if the client has already left", () => {
     const gone = new CountedCancellation();
     gone.cancel();
     const { begun, sent, given, kept, settled } = start({ left: gone });

@@ -10,7 +10,7 @@ class Open implements Stoppable {
   }
 }
 
-test("each that is open when the server ends is stopped once, and none that has ended, in whatever order they came and went", () => {
+test("stops each open entry once at shutdown, and no ended one, in any order", () => {
   const stopping = new Stopping();
   const all: Open[] = [];
   const open = new Set<Open>();
@@ -37,7 +37,7 @@ test("each that is open when the server ends is stopped once, and none that has 
   expect(all.filter((one) => one.stops !== (open.has(one) ? 1 : 0))).toEqual([]);
 });
 
-test("one that removes itself while it is stopped, and one that comes afterwards, are stopped once", () => {
+test("stops an entry once if it removes itself meanwhile or is added afterwards", () => {
   const stopping = new Stopping();
   const first = new Open();
   const second = new Open();

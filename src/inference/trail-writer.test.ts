@@ -20,7 +20,7 @@ function reasonOf(said: string, content = "tell me a story about the sea"): stri
   return writer.trail[0]?.reason;
 }
 
-test("a step has its times from the start of the request, and the names of what was asked", () => {
+test("writes the times of each step from the start of the request, and the names involved", () => {
   const writer = new TrailWriter(decodedRequest({ messages: [] }), 1_000);
   writer.add({ deployment, model: "m", result: "refused", status: 500, sinceMs: 1_010 }, 1_052);
   writer.add({ model: "m", result: "queue_full" }, 1_060);
@@ -36,7 +36,7 @@ test("a step has its times from the start of the request, and the names of what 
   ]);
 });
 
-test("a reason is without credentials, whatever their form, without the prompt, and of bounded length", () => {
+test("removes credentials and the prompt from a reason, and bounds its length", () => {
   const known = `gpu-1: cannot reach http://user:pa55word@10.0.0.7:8000 with Bearer abcdefgh12345678 or ${apiKey}`;
   expect(reasonOf(known)).toBe("cannot reach http://[redacted]@10.0.0.7:8000 with Bearer [redacted] or [redacted]");
   expect(reasonOf("cannot tell me a story about the sea now")).toBe("cannot […] now");
@@ -45,12 +45,12 @@ test("a reason is without credentials, whatever their form, without the prompt, 
   expect(reasonOf(" \n ")).toBeNull();
 });
 
-test("no word of the model server is kept where the request is too large to be compared with it", () => {
+test("omits the model server's message if the request is too large to compare with it", () => {
   const reason = reasonOf("something that the prompt may have", "x".repeat(70_000));
   expect(reason).toStartWith("Not shown: the request is too large");
 });
 
-test("a trail of very many steps keeps the first ones and the last, and says how many are left out", () => {
+test("keeps the first steps and the last of a very long trail, and counts the omitted ones", () => {
   const writer = new TrailWriter(decodedRequest({ messages: [] }), 0);
   const step = (status: number): Tried => ({ deployment, model: "m", result: "refused", status });
   for (let i = 0; i < 100; i++) writer.add(step(400 + i), i);

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { Cancellation } from "../base/cancellation.ts";
 import { AccountTurns } from "./account-turns.ts";
 
-test("runs so many tasks at a time, an account after the other, and refuses those beyond what an account may have", async () => {
+test("runs a bounded number of tasks, rotates between accounts, and refuses tasks above an account's bound", async () => {
   const turns = new AccountTurns({ maxRunning: 1, maxOfAccount: 3, what: "searches" });
   const ends: (() => void)[] = [];
   const begun: string[] = [];
@@ -30,13 +30,13 @@ test("runs so many tasks at a time, an account after the other, and refuses thos
   await again;
 });
 
-test("gives back the turn of a task that fails", async () => {
+test("frees the turn of a task that fails", async () => {
   const turns = new AccountTurns({ maxRunning: 1, maxOfAccount: 1, what: "searches" });
   await expect(turns.run("acct_1", () => Promise.reject(new Error("broken")))).rejects.toThrow("broken");
   expect(await turns.run("acct_1", async () => "done")).toBe("done");
 });
 
-test("lets other work of the event loop come between two tasks", async () => {
+test("lets other event-loop work run between two tasks", async () => {
   const turns = new AccountTurns({ maxRunning: 1, maxOfAccount: 10, what: "searches" });
   const done: string[] = [];
   const tasks = ["first", "second", "third"].map((name) => turns.run("acct_1", () => done.push(name)));
@@ -45,7 +45,7 @@ test("lets other work of the event loop come between two tasks", async () => {
   expect(done.indexOf("other work")).toBeLessThan(done.indexOf("third"));
 });
 
-test("drops a task whose client leaves while it waits, and counts it no longer", async () => {
+test("drops a waiting task whose client leaves and no longer counts it", async () => {
   const turns = new AccountTurns({ maxRunning: 1, maxOfAccount: 3, what: "searches" });
   const first = Promise.withResolvers<void>();
   const done: string[] = [];
@@ -61,7 +61,7 @@ test("drops a task whose client leaves while it waits, and counts it no longer",
   expect(done).toEqual(["second", "other"]);
 });
 
-test("gives on the turn of a task whose client leaves as it begins", async () => {
+test("runs the next task if a client leaves as its task begins", async () => {
   const turns = new AccountTurns({ maxRunning: 1, maxOfAccount: 3, what: "searches" });
   const first = Promise.withResolvers<void>();
   const left = new Cancellation();
@@ -78,7 +78,7 @@ test("gives on the turn of a task whose client leaves as it begins", async () =>
   expect(done).toEqual(["second", "third"]);
 });
 
-test("leaves as much time to other work as a task took, before the next task begins", async () => {
+test("pauses between tasks for as long as the last task took", async () => {
   const turns = new AccountTurns({ maxRunning: 1, maxOfAccount: 10, what: "reports", rests: true });
   let ended = 0;
   const first = turns.run("acct_1", () => {

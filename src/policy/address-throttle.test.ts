@@ -10,7 +10,7 @@ function passing(throttle: AddressThrottle, count: number, address: string): num
   return Array.from({ length: count }, () => throttle.take("form", address)).filter((refusal) => !refusal).length;
 }
 
-test("exactly the limit passes at once, and as much comes back in a minute, evenly", () => {
+test("admits exactly the limit at once and refills it evenly within a minute", () => {
   const clock = manualClock();
   const throttle = new AddressThrottle({ clock, limits: { form: 60 } });
   expect(passing(throttle, 100, "192.0.2.1")).toBe(60);
@@ -22,7 +22,7 @@ test("exactly the limit passes at once, and as much comes back in a minute, even
   expect(passing(throttle, 100, "192.0.2.1")).toBe(60);
 });
 
-test("whoever waits as long as a refusal says is let in", () => {
+test("admits a client that waits as long as a refusal says", () => {
   const clock = manualClock();
   const throttle = new AddressThrottle({ clock, limits: { form: 7 } });
   passing(throttle, 7, "192.0.2.1");
@@ -33,7 +33,7 @@ test("whoever waits as long as a refusal says is let in", () => {
 });
 
 // hardening: L6
-test("limits and addresses count apart; the addresses of one IPv6 subnet count together", () => {
+test("counts each limit and address apart, and the addresses of one IPv6 subnet together", () => {
   const throttle = new AddressThrottle({ clock: manualClock(), limits: { form: 2 } });
   expect(passing(throttle, 3, "192.0.2.1")).toBe(2);
   expect(passing(throttle, 3, "192.0.2.2")).toBe(2);
@@ -43,7 +43,7 @@ test("limits and addresses count apart; the addresses of one IPv6 subnet count t
 });
 
 // hardening: L6
-test("the last 50,000 networks are remembered, and none that came before them", () => {
+test("remembers the last 50,000 networks and no earlier ones", () => {
   const throttle = new AddressThrottle({ clock: manualClock(), limits: { form: 1 } });
   const askFrom = (count: number) => {
     for (let n = 0; n < count; n++) throttle.take("page", `10.${n >> 16}.${(n >> 8) & 255}.${n & 255}`);
@@ -59,7 +59,7 @@ test("the last 50,000 networks are remembered, and none that came before them", 
 });
 
 // hardening: L6
-test("half a million networks take no more memory than those that are remembered", () => {
+test("needs no more memory for half a million networks than for the remembered ones", () => {
   // In a process of its own: what other tests leave behind counts in this one's.
   const script = `
     const { AddressThrottle } = require(${JSON.stringify(join(import.meta.dir, "address-throttle.ts"))});
@@ -78,7 +78,7 @@ test("half a million networks take no more memory than those that are remembered
   expect(Number.parseInt(String(stdout), 10)).toBeLessThan(5_000_000);
 });
 
-test("the limits leave room for an office behind one address, and for monitors", () => {
+test("sets limits that suffice for an office behind one address and for monitors", () => {
   // 200 people who open the dashboard, with 30 files each, in one minute.
   expect(addressLimits.file).toBeGreaterThanOrEqual(200 * 30);
   expect(addressLimits.page).toBeGreaterThanOrEqual(200 * 5);
@@ -86,7 +86,7 @@ test("the limits leave room for an office behind one address, and for monitors",
   expect(addressLimits.monitor).toBeGreaterThanOrEqual(20 * 120);
 });
 
-describe("who presented too many credentials that are nobody's", () => {
+describe("an address that presented too many unknown credentials", () => {
   const tooMany = "Too many API keys and sessions that are nobody's";
   const nothing = async () => undefined;
   let clock: ManualClock;
@@ -98,20 +98,20 @@ describe("who presented too many credentials that are nobody's", () => {
     for (let i = 0; i < 3; i++) expect(await unknown.find(`made up ${i}`, "192.0.2.1", nothing)).toBeUndefined();
   });
 
-  test("who presented too many credentials that are nobody's is refused, until the time that the refusal says; other addresses are not", async () => {
+  test("refuses an address with too many unknown credentials until the stated time, and no other address", async () => {
     expect(unknown.find("made up 4", "192.0.2.1", nothing)).rejects.toThrow(tooMany);
     expect(await unknown.find("made up 4", "192.0.2.2", nothing)).toBeUndefined();
     clock.advance(20_000);
     expect(await unknown.find("made up 4", "192.0.2.1", nothing)).toBeUndefined();
   });
 
-  test("who presented too many credentials that are nobody's locks out no good one behind the same address, whether it was found here before or not", async () => {
+  test("still admits valid credentials from an address with too many unknown ones", async () => {
     expect(await unknown.find("good", "192.0.2.1", async () => "somebody")).toBe("somebody");
     unknown.found("signed in here");
     expect(await unknown.find("signed in here", "192.0.2.1", async () => "somebody")).toBe("somebody");
   });
 
-  test("who presented too many credentials that are nobody's costs one look at a time, with a hundred that wait; such as were found before do not wait with them", async () => {
+  test("looks up a bounded number of unknown credentials at a time, without delaying known ones", async () => {
     unknown.found("known");
     let running = 0;
     let most = 0;

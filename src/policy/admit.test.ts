@@ -43,7 +43,7 @@ async function reservationOf(changes: Partial<RequestSize>, lengths = new Learne
 }
 
 describe("reservation", () => {
-  test("a reservation with a limit on the answer is all of it, for each generation, with its price; less will not do", async () => {
+  test("reserves all of an answer with a limit for each generation, with its price, and accepts no less", async () => {
     expect(await reservationOf({ maxCompletionTokens: 50, width: 3 })).toMatchObject({
       tokens: 250,
       nanoUsd: 100 * 1_000 + 150 * 4_000,
@@ -52,7 +52,7 @@ describe("reservation", () => {
     });
   });
 
-  test("a reservation without a limit on the answer is what is usual; the prompt and one token for each generation will do", async () => {
+  test("reserves the usual length of an answer without a limit, and accepts the prompt plus a token each", async () => {
     expect(await reservationOf({})).toMatchObject({
       tokens: 356,
       nanoUsd: 100_000 + 256 * 4_000,
@@ -62,14 +62,14 @@ describe("reservation", () => {
     expect(await reservationOf({ width: 4 })).toMatchObject({ tokens: 100 + 4 * 256, minTokens: 104 });
   });
 
-  test("a reservation never goes beyond the context", async () => {
+  test("never reserves more than the context", async () => {
     expect(await reservationOf({ promptTokens: 8_000, maxCompletionTokens: 1_000 })).toMatchObject({ tokens: 8_192 });
     expect(await reservationOf({ promptTokens: 8_190 })).toMatchObject({ tokens: 8_192, minTokens: 8_191 });
     // Several prompts in one request, or an estimate that is too high.
     expect(await reservationOf({ promptTokens: 9_000, maxCompletionTokens: 10 })).toMatchObject({ tokens: 9_010 });
   });
 
-  test("a reservation where nothing is generated is the prompt alone; where nothing is charged it costs nothing", async () => {
+  test("reserves the prompt alone if nothing is generated, and no cost without a price", async () => {
     const model = { id: "m", context: undefined, price: undefined };
     expect(await reservationOf({ model, maxCompletionTokens: 0 })).toMatchObject({
       tokens: 100,
@@ -80,8 +80,8 @@ describe("reservation", () => {
   });
 });
 
-describe("the state of the limits", () => {
-  test("the state of the limits is told on admission and, before the refusal is thrown, on refusal", async () => {
+describe("the reported state of the limits", () => {
+  test("reports the state of the limits on admission, and on refusal before the error", async () => {
     const told: LimitStatus[] = [];
     const lengths = new LearnedLengths();
     const admitted = new Admitter({ limits: storeThat().store, lengths });
@@ -97,7 +97,7 @@ describe("the state of the limits", () => {
 });
 
 describe("learned lengths", () => {
-  test("learned lengths follow what the answers of each model come to", async () => {
+  test("learns the usual answer length of each model", async () => {
     const lengths = new LearnedLengths();
     const { store } = storeThat();
     const admitter = new Admitter({ limits: store, lengths });
@@ -110,14 +110,14 @@ describe("learned lengths", () => {
     expect((await reservationOf({}, lengths)).tokens).toBe(356);
   });
 
-  test("the learned lengths of answers that are always empty still are one token", () => {
+  test("learns a length of one token from answers that are always empty", () => {
     const lengths = new LearnedLengths();
     for (let i = 0; i < 2_000; i++) lengths.learn("m", 0);
     expect(lengths.estimate("m")).toBe(1);
   });
 });
 
-describe("believable usage", () => {
+describe("bounds of reported usage", () => {
   const text = { bodyBytes: 1_000, hasMedia: false, maxCompletionTokens: 50, width: 2 };
   const usage = (promptTokens: number, completionTokens: number) => ({
     promptTokens,
@@ -125,7 +125,7 @@ describe("believable usage", () => {
     estimated: false,
   });
 
-  test("believable usage up to the bounds is left alone, above them it is capped and flagged", () => {
+  test("keeps reported usage within the bounds, and caps and flags usage above them", () => {
     const bounds = usageBounds({ context: 100_000 }, text);
     expect(bounds.completionTokens).toBe(100);
     const honest = usage(1_000, 100);
@@ -134,29 +134,29 @@ describe("believable usage", () => {
     expect(believable(usage(1_000_000, 5), bounds)).toEqual(usage(bounds.promptTokens, 5));
   });
 
-  test("a prompt has no more tokens than bytes, what a chat template adds left room for, nor than the context", () => {
+  test("bounds a prompt by its bytes plus the chat template, and by the context", () => {
     const { promptTokens } = usageBounds({ context: undefined }, text);
     expect(promptTokens).toBeWithin(1_000 + 500, 1_000 + 10_000);
     expect(usageBounds({ context: 512 }, text).promptTokens).toBe(1_024);
   });
 
-  test("a limit that a model server may not read bounds no answer: the context does", () => {
+  test("bounds an answer by the context if a model server may ignore its limit", () => {
     expect(usageBounds({ context: 512 }, { ...text, limitHolds: false }).completionTokens).toBe(1_024);
     expect(usageBounds({ context: 512 }, { ...text, limitHolds: true }).completionTokens).toBe(100);
   });
 
-  test("the tokens of images and files are bounded by the context alone", () => {
+  test("bounds the tokens of images and files by the context alone", () => {
     expect(usageBounds({ context: 128_000 }, { ...text, hasMedia: true, width: 1 }).promptTokens).toBe(128_000);
     expect(usageBounds({ context: undefined }, { ...text, hasMedia: true }).promptTokens).toBeGreaterThan(1_000_000);
   });
 
-  test("reasoning that is never delivered is believed up to the context", () => {
+  test("accepts undelivered reasoning tokens up to the context", () => {
     const open = { ...text, maxCompletionTokens: undefined, width: 1 };
     expect(usageBounds({ context: 131_072 }, open).completionTokens).toBe(131_072);
     expect(usageBounds({ context: undefined }, open).completionTokens).toBeGreaterThan(200_000);
   });
 
-  test("many inputs to embed may exceed the context of each; completions are not believed there", () => {
+  test("allows many embedding inputs to exceed the context in total, and no completion tokens", () => {
     const many = { bodyBytes: 100_000, hasMedia: false, maxCompletionTokens: 0, width: 1 };
     const bounds = usageBounds({ context: 512 }, many);
     const most = usage(90_000, 0);
@@ -165,23 +165,23 @@ describe("believable usage", () => {
   });
 });
 
-describe("the most that a request can have used", () => {
+describe("the usage bounds of a request", () => {
   const request = { bodyBytes: 40_000, hasMedia: false, maxCompletionTokens: 5, width: 2 };
 
-  test("is bounded by the context in place of a limit that another member may replace", () => {
+  test("bounds an answer by the context if another member may replace its limit", () => {
     expect(usageBounds({ context: 900 }, request).completionTokens).toBe(10);
     expect(usageBounds({ context: 900 }, { ...request, limitHolds: false }).completionTokens).toBe(1_800);
     expect(usageBounds({ context: undefined }, { ...request, limitHolds: false }).completionTokens).toBe(524_288);
   });
 
-  test("is never less for a prompt than its text, however small the context is that a list of models states", () => {
+  test("bounds a prompt by no less than its text, however small the listed context is", () => {
     expect(usageBounds({ context: 1 }, { ...request, promptTokens: 10_000 }).promptTokens).toBe(10_000);
     expect(usageBounds({ context: 1 }, { ...request, promptTokens: 10_000, readings: 3 }).promptTokens).toBe(30_000);
     expect(usageBounds({ context: 1 }, { ...request, promptTokens: 1e9 }).promptTokens).toBe(44_096);
   });
 });
 
-describe("what a dearer fallback costs more", () => {
+describe("the extra cost of a dearer fallback", () => {
   const dear = { id: "dear", context: 8_192, price: { input: 10, output: 40 } };
   const asked = { ...size, maxCompletionTokens: 50 };
   const quota = { id: "key:k", owner: "key", ownerId: "k", environment: "live", tokens: 5, nanoUsd: 7 } as const;
@@ -203,7 +203,7 @@ describe("what a dearer fallback costs more", () => {
     return { lease, sets, reservations };
   };
 
-  test("sets aside the difference in price, of quotas in USD alone, and no request and no token", () => {
+  test("reserves the price difference of a dearer fallback from USD quotas alone", () => {
     const { lease, sets, reservations } = dearer(dear);
     expect(lease).toBeDefined();
     const difference = 100 * 9_000 + 50 * 36_000;
@@ -215,18 +215,18 @@ describe("what a dearer fallback costs more", () => {
     ]);
   });
 
-  test("sets aside nothing for a fallback of the same price or a lower one", () => {
+  test("reserves nothing for a fallback of the same or a lower price", () => {
     for (const price of [size.model.price, { input: 0, output: 0 }, undefined]) {
       expect(dearer({ ...dear, price })).toMatchObject({ lease: undefined, reservations: [] });
     }
   });
 
-  test("refuses by what is least likely, and not by all that an answer without a limit may have", () => {
+  test("reserves the usual length for a dearer fallback, and requires one token only", () => {
     const { reservations } = dearer(dear, limitsOf(), size);
     expect(reservations).toMatchObject([{ nanoUsd: 100 * 9_000 + 256 * 36_000, minNanoUsd: 100 * 9_000 + 36_000 }]);
   });
 
-  test("leaves quotas that end an answer to the answer itself, where one does", () => {
+  test("leaves hard-stop quotas to the answer itself if the answer can be stopped", () => {
     const window = windowOf({ per: "day", window: "calendar" });
     const stops = { tokens: false, nanoUsd: true };
     const windows = [
@@ -240,7 +240,7 @@ describe("what a dearer fallback costs more", () => {
     expect(dearer(dear, limitsOf(windows), embedding).sets[0]?.windows).toHaveLength(2);
   });
 
-  test("throws the refusal of a quota that has less left", () => {
+  test("throws the refusal of a quota that has less left than a dearer fallback costs", () => {
     const refusal = new GatewayError("insufficient_quota", "none");
     const { store } = storeThat(refusal);
     const admitter = new Admitter({ limits: store, lengths: new LearnedLengths() });
@@ -248,7 +248,7 @@ describe("what a dearer fallback costs more", () => {
   });
 });
 
-test("a reservation whose limit may not hold sets aside what is usual, and is refused by its limit alone", async () => {
+test("reserves the usual length if a limit may be ignored, and requires only the limit", async () => {
   expect(await reservationOf({ maxCompletionTokens: 1, limitHolds: false })).toMatchObject({
     ...{ tokens: 356, minTokens: 101, minNanoUsd: 104_000 },
   });
@@ -257,7 +257,7 @@ test("a reservation whose limit may not hold sets aside what is usual, and is re
   });
 });
 
-describe("what is set aside of quotas that end an answer", () => {
+describe("reservations of hard-stop quotas", () => {
   const quota = { id: "key:k", owner: "key", ownerId: "k", environment: "live", tokens: 5, nanoUsd: null } as const;
   const window = windowOf({ per: "day", window: "calendar" });
   const stopping = { ...quota, window, stops: { tokens: true, nanoUsd: false } };
@@ -269,7 +269,7 @@ describe("what is set aside of quotas that end an answer", () => {
     return asked[0]?.stop;
   };
 
-  test("sets aside no more of a whole answer than the context has room for; one token for each generation will do", async () => {
+  test("reserves no more of a hard-stop quota than the context allows, and accepts one token each", async () => {
     const whole = { promptTokens: 8_000, maxCompletionTokens: 1_000, width: 2 };
     expect(await stopOf(whole)).toEqual({
       ...{ tokens: 8_000 + 2 * 192, nanoUsd: 8_000 * 1_000 + 2 * 192 * 4_000, grows: false },
@@ -277,13 +277,13 @@ describe("what is set aside of quotas that end an answer", () => {
     });
   });
 
-  test("sets aside a block and one token for each generation of a stream, and less where the answer may not have that", async () => {
+  test("reserves a block and a token for each generation of a stream, or the answer's lower limit", async () => {
     expect(await stopOf({ stream: true, width: 2 })).toMatchObject({ tokens: 100 + 2 + 512, grows: true });
     expect(await stopOf({ stream: true, maxCompletionTokens: 20 })).toMatchObject({ tokens: 120, minTokens: 101 });
   });
 });
 
-test("refuses nobody as spent who has one request left", () => {
+test("does not refuse a key as spent while one request is left", () => {
   const rule = { id: "r", owner: "key", limit: 5, windowSeconds: 60 } as const;
   const limits: LimitSet = { requests: [rule], tokens: [], quotas: [] };
   const refusing = (remaining: number) => () => {

@@ -28,7 +28,7 @@ function leaseOf({ tokens = Number.POSITIVE_INFINITY, nanoUsd = Number.POSITIVE_
 
 const used = (completionTokens: number, promptTokens = 10) => ({ promptTokens, completionTokens, estimated: true });
 
-test("more is asked for before it is needed, and nothing has to be looked at for as long as there is enough", () => {
+test("requests more quota before it is needed, and checks nothing while enough is left", () => {
   const { lease, asked } = leaseOf({ tokens: 510, left: 1_000 });
   const stop = new AnswerStop(lease, undefined, 0);
   expect(stop.dueTokens).toBe(0);
@@ -38,7 +38,7 @@ test("more is asked for before it is needed, and nothing has to be looked at for
   expect([asked, stop.dueTokens]).toEqual([[blockTokens], 500 + 512 - 128]);
 });
 
-test("where there is no more it goes on to the last token that it has, asks once more there, and ends", () => {
+test("continues to the last token when the quota has no more, checks again there, and ends", () => {
   const { lease, asked } = leaseOf({ tokens: 110, left: 0 });
   const stop = new AnswerStop(lease, undefined, 0);
   for (let tokens = 1; tokens < 100; tokens++) expect(stop.look(used(tokens))).toBe("goes_on");
@@ -47,7 +47,7 @@ test("where there is no more it goes on to the last token that it has, asks once
   expect(asked.length).toBe(2);
 });
 
-test("what others gave back by then lets it go on", () => {
+test("continues with quota that other requests returned meanwhile", () => {
   const { lease } = leaseOf({ tokens: 110, left: 0 });
   const stop = new AnswerStop(lease, undefined, 0);
   expect(stop.look(used(50))).toBe("goes_on");
@@ -56,14 +56,14 @@ test("what others gave back by then lets it go on", () => {
   expect(stop.look(used(107))).toBe("spent");
 });
 
-test("a prompt that turns out to be longer takes of what the answer had, as much more as it needs", () => {
+test("takes more quota as needed when a prompt turns out longer", () => {
   const { lease, asked } = leaseOf({ tokens: 510, left: 10_000 });
   const stop = new AnswerStop(lease, undefined, 0);
   expect(stop.look(used(1, 5_000))).toBe("goes_on");
   expect(asked[0]).toBe(blockTokens + 5_000 + 1 - 510);
 });
 
-test("it waits only where it has nothing left, and for one question at a time", async () => {
+test("waits only when no quota is left, and for one request at a time", async () => {
   const { lease, asked, answer } = leaseOf({ tokens: 110, left: 50, isLate: true });
   const stop = new AnswerStop(lease, undefined, 0);
   expect([stop.look(used(20)), stop.look(used(99))]).toEqual(["goes_on", "goes_on"]);
@@ -81,7 +81,7 @@ test("it waits only where it has nothing left, and for one question at a time", 
   expect([stop.look(used(150)), asked.length]).toEqual(["spent", 3]);
 });
 
-test("USD are as many tokens as the price of the answer makes them, behind the prompt and the fee for the request", () => {
+test("converts USD to answer tokens at the answer's price after the prompt and the request fee", () => {
   const price = { input: 1, output: 10, request: 0.00001 };
   const { lease } = leaseOf({ nanoUsd: 100 * 1_000 + 10_000 + 5 * 10_000 + 9_999 });
   const stop = new AnswerStop(lease, price, 0);
@@ -98,7 +98,7 @@ test("USD are as many tokens as the price of the answer makes them, behind the p
   ]);
 });
 
-test("looks again at once when another model serves the answer, at its price", () => {
+test("checks again at once at the new price when another model serves the answer", () => {
   const { lease } = leaseOf({ nanoUsd: 1_000_000, left: 0 });
   const stop = new AnswerStop(lease, { input: 0, output: 1 }, 0);
   expect(stop.look(used(100))).toBe("goes_on");
@@ -108,7 +108,7 @@ test("looks again at once when another model serves the answer, at its price", (
   expect(stop.look(used(100))).toBe("spent");
 });
 
-test("allows a token at least, however long the prompt is", () => {
+test("allows at least one token, however long the prompt is", () => {
   const { lease } = leaseOf({ tokens: 10 });
   const stop = new AnswerStop(lease, undefined, 0);
   expect([stop.mostTokens(9, undefined), stop.mostTokens(10, undefined), stop.mostTokens(99, undefined)]).toEqual([

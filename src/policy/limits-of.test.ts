@@ -6,7 +6,7 @@ import { windowsOfKey } from "./limits-of.ts";
 const daily = { per: "day", window: "calendar" } as const;
 const key = { id: "key_a", kind: "key", accountId: "acct_a", environment: "live", limitId: "key_a" } as const;
 
-test("of one window a quota that ends answers stands apart from one that does not, and neither has the other's amount", () => {
+test("separates hard-stop quotas of a window from others, each with its own amounts", () => {
   const quotas: QuotaRule[] = [
     { ...daily, unit: "tokens", amount: 1_000 },
     { ...daily, unit: "requests", amount: 7 },

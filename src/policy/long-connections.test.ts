@@ -39,9 +39,9 @@ function ends(connections: LongConnections, watch: Partial<ConnectionWatch>, kin
   });
 }
 
-describe.each(longConnectionKinds)("a long-lived connection of the kind %s", (kind) => {
+describe.each(longConnectionKinds)("a long-lived connection of kind %s", (kind) => {
   // long-lived: responseSocket.key, realtimeSession.key, responseFollower.key
-  test("is refused once its key has an eighth of the connections, until one is released", () => {
+  test("refuses a connection once its key holds an eighth of all, until one is released", () => {
     const { connections } = world();
     const open = (account = "a", key = "k1") => connections.open({ kind, principal: owner(account, key) });
     const first = open();
@@ -55,7 +55,7 @@ describe.each(longConnectionKinds)("a long-lived connection of the kind %s", (ki
   });
 
   // long-lived: responseSocket.account, realtimeSession.account, responseFollower.account
-  test("is refused once its account has a quarter of the connections, whichever of its keys asks", () => {
+  test("refuses a connection once its account holds a quarter of all, across its keys", () => {
     const { connections } = world();
     for (let i = 0; i < limit / 4; i++) connections.open({ kind, principal: owner("a", `k${i}`) });
     expect(codeOf(() => connections.open({ kind, principal: owner("a", "another") }))).toBe("rate_limit_exceeded");
@@ -63,14 +63,14 @@ describe.each(longConnectionKinds)("a long-lived connection of the kind %s", (ki
   });
 
   // long-lived: responseSocket.total, realtimeSession.total, responseFollower.total
-  test("is refused once all accounts together have half of the connections", () => {
+  test("refuses a connection once all accounts hold half of all", () => {
     const { connections } = world();
     for (let i = 0; i < limit / 2; i++) connections.open({ kind, principal: owner(`a${i}`, `k${i}`) });
     expect(codeOf(() => connections.open({ kind, principal: owner("b", "k") }))).toBe("service_unavailable");
   });
 
   // long-lived: responseSocket.credential, realtimeSession.credential, responseFollower.credential
-  test("ends with its credential, and not where the store cannot be asked", async () => {
+  test("ends a connection with its credential, but not when the store is unavailable", async () => {
     const { connections } = world();
     let thrown: unknown = new GatewayError("service_unavailable", "The database is away.");
     const ended = ends(
@@ -89,7 +89,7 @@ describe.each(longConnectionKinds)("a long-lived connection of the kind %s", (ki
     expect(connections.size).toBe(0);
   });
 
-  test("ends when the token that opened it expires, though its key goes on", async () => {
+  test("ends a connection when its token expires, though the key remains", async () => {
     const { clock, connections } = world();
     const principal = { ...owner("a", "k"), tokenExpiresAt: 60 };
     const ended = new Promise<GatewayError>((resolve) => {
@@ -102,7 +102,7 @@ describe.each(longConnectionKinds)("a long-lived connection of the kind %s", (ki
     expect((await ended).code).toBe("token_expired");
   });
 
-  test("lets an answer under way go on to its end when the token expires, but not when its key is revoked", async () => {
+  test("lets a running answer finish when the token expires, but not when the key is revoked", async () => {
     const { clock, connections } = world();
     const principal = { ...owner("a", "k"), tokenExpiresAt: 60 };
     clock.seconds = 60;
@@ -133,7 +133,7 @@ describe.each(longConnectionKinds)("a long-lived connection of the kind %s", (ki
   });
 
   // long-lived: responseSocket.idle, realtimeSession.idle, responseSocket.age, realtimeSession.age
-  test("ends after its idle limit and its age, where the kind has them", async () => {
+  test("ends a connection at its idle limit and at its maximum age", async () => {
     const { idleMs, maxMs } = longLived[kind];
     if (idleMs !== undefined) {
       const { clock, connections } = world();
@@ -153,7 +153,7 @@ describe.each(longConnectionKinds)("a long-lived connection of the kind %s", (ki
   });
 });
 
-test("a connection that is used, or at work, is not idle", async () => {
+test("does not count a used or busy connection as idle", async () => {
   const { clock, connections } = world();
   let isBusy = true;
   let ended = false;

@@ -43,7 +43,7 @@ class ListModel {
   }
 }
 
-test.each([1, 2, 3, 10, 200])("with room for %d, the map agrees with a list after each of 5,000 steps", (capacity) => {
+test.each([1, 2, 3, 10, 200])("agrees with a plain list after each of 5,000 steps with capacity %d", (capacity) => {
   let seed = capacity;
   const below = (count: number) => {
     seed = (seed * 48271) % 2147483647;
@@ -70,7 +70,7 @@ test.each([1, 2, 3, 10, 200])("with room for %d, the map agrees with a list afte
   }
 });
 
-test("entries that were given up, deleted or cleared leave no memory taken", () => {
+test("frees the memory of entries that were evicted, deleted or cleared", () => {
   // In a process of its own: what other tests leave behind counts in this one's.
   const script = `
     const { LruMap } = require(${JSON.stringify(join(import.meta.dir, "lru-map.ts"))});

@@ -69,7 +69,7 @@ function start(options: { reservedTokens?: number; closed?: boolean; begun?: Pro
 const end = { outcome: "completed", errorCode: null, upstream: "up", queueMs: 3 } as const;
 
 describe("a meter", () => {
-  test("a meter books at the end what was used, with its price, in ledger and lease alike", () => {
+  test("records the usage and price of a request once at its end, in ledger and lease alike", () => {
     const run = start();
     const meter = run.create();
     run.pass(20);
@@ -97,7 +97,7 @@ describe("a meter", () => {
     ]);
   });
 
-  test("a meter checkpoints the first piece at once, then at most one a second, and counts only for those", () => {
+  test("writes a checkpoint at the first piece, then at most one a second", () => {
     const run = start();
     const meter = run.create();
     for (let piece = 1; piece <= 30; piece++) {
@@ -109,7 +109,7 @@ describe("a meter", () => {
     expect(run.asked()).toBe(3);
   });
 
-  test("a stream that outgrows its reservation extends it, with room for more", () => {
+  test("extends the reservation of a stream that outgrows it, with a margin", () => {
     const run = start({ reservedTokens: 10 });
     const meter = run.create();
     for (let tokens = 1; tokens <= 40; tokens++) meter.delivered(tokens, run.soFar(tokens - 10));
@@ -119,7 +119,7 @@ describe("a meter", () => {
     expect(extensions.at(-1)?.[1]).toBeGreaterThanOrEqual(40);
   });
 
-  test("a meter that is told of a piece only when it says so books and reserves as if told of each", () => {
+  test("records the same when told only of due pieces as when told of each", () => {
     for (let seed = 1; seed <= 50; seed++) {
       const [each, due] = [start({ reservedTokens: 3 * seed }), start({ reservedTokens: 3 * seed })];
       const [toldOfEach, toldWhenDue] = [each.create(), due.create()];
@@ -141,13 +141,13 @@ describe("a meter", () => {
     }
   });
 
-  test("a ledger that is closed has the meter give the reservation back and pass on why", () => {
+  test("returns the reservation and passes on the reason if the ledger is closed", () => {
     const run = start({ closed: true });
     expect(run.create).toThrow("closed");
     expect(run.told).toEqual([["lease", 0, 0]]);
   });
 
-  test("of a begin that cannot be written the end gives the reservation back", async () => {
+  test("returns the reservation if the start of the request cannot be written", async () => {
     const begun = Promise.withResolvers<void>();
     const run = start({ begun: begun.promise });
     const meter = run.create();
@@ -157,7 +157,7 @@ describe("a meter", () => {
     expect(run.told.filter((entry) => (entry as string[])[0] === "lease")).toEqual([["lease", 0, 0]]);
   });
 
-  test("a request that ends before its begin is written, and is void then, settles its reservation once", async () => {
+  test("settles the reservation once if a request ends before its start is written", async () => {
     const begun = Promise.withResolvers<void>();
     const run = start({ begun: begun.promise });
     const meter = run.create();
@@ -167,12 +167,12 @@ describe("a meter", () => {
     expect(run.told.filter((entry) => (entry as string[])[0] === "lease")).toEqual([["lease", 10, 10_000]]);
   });
 
-  test("the end of a meter is kept when the ledger says so", () => {
+  test("waits for the ledger before the end counts as recorded", () => {
     const run = start();
     expect(run.create().settle({ ...end, usage: run.usage(1) }).kept).toBe(run.kept);
   });
 
-  test("a report beyond all bounds is not believed, and marked", () => {
+  test("caps and flags a usage report above all bounds", () => {
     const run = start();
     const { end: booked } = run.create().settle({
       ...end,
@@ -183,7 +183,7 @@ describe("a meter", () => {
     expect(run.told.at(-2)).toEqual(["lease", 1_005, 5_000 + 2_000_000]);
   });
 
-  test("a report beyond all bounds is not believed in the middle of a stream: neither checkpoint nor lease goes beyond the request's bounds", () => {
+  test("caps a usage report above all bounds in mid-stream, in checkpoint and lease alike", () => {
     const run = start();
     const meter = run.create();
     const milliard = { promptTokens: 1e9, completionTokens: 1e9, estimated: false };
@@ -200,7 +200,7 @@ describe("a meter", () => {
     ]);
   });
 
-  test("extends its lease by what was delivered beyond the request's bounds, and not at each piece", () => {
+  test("extends the lease by delivered tokens above the request's bounds, but not at each piece", () => {
     const run = start();
     const meter = run.create();
     meter.delivered(5_000, run.soFar(4_990));
@@ -210,7 +210,7 @@ describe("a meter", () => {
     expect([run.told.length, run.asked()]).toEqual(before);
   });
 
-  test("books tokens beyond the request's bounds where the delivered text proves them", () => {
+  test("records tokens above the request's bounds if the delivered text proves them", () => {
     const run = start();
     const usage = { promptTokens: 5, completionTokens: 5_000, estimated: false, pastLimit: true };
     const { end: booked } = run.create().settle({ ...end, usage });
@@ -218,7 +218,7 @@ describe("a meter", () => {
     expect(run.told.at(-2)).toEqual(["lease", 5_005, 5_000 + 10_000_000]);
   });
 
-  test("prices, bounds and extends by the model that serves the request in place of the one that was asked for", () => {
+  test("prices and bounds by the model that serves the request instead of the requested one", () => {
     const run = start();
     const meter = run.create();
     meter.servedBy({ input: 10, output: 20 }, { promptTokens: 50, completionTokens: 60 });
@@ -231,7 +231,7 @@ describe("a meter", () => {
     expect(booked).toMatchObject({ promptTokens: 50, completionTokens: 60, capped: true, nanoUsd: 1_700_000 });
   });
 
-  test("books no part of a figure that is more than the figure", () => {
+  test("caps each part of a usage figure at the figure", () => {
     const run = start();
     const parts = { cachedTokens: 99, cacheWriteTokens: 9, reasoningTokens: 77 };
     const usage = { promptTokens: 5, completionTokens: 6, estimated: false, parts };
@@ -240,7 +240,7 @@ describe("a meter", () => {
     });
   });
 
-  test.each(["understated", "overstated"])("marks a report that was %s", (doubt) => {
+  test.each(["understated", "overstated"])("flags a usage report that was %s", (doubt) => {
     const usage = { promptTokens: 5, completionTokens: 6, estimated: true };
     expect(
       start()
@@ -255,7 +255,7 @@ describe("a meter", () => {
   });
 });
 
-test("a meter tells no time to the first token of an answer that is given again", () => {
+test("records no time to first token for a cached answer", () => {
   const run = start();
   const meter = run.create();
   meter.replays(0.5);
@@ -264,7 +264,7 @@ test("a meter tells no time to the first token of an answer that is given again"
   expect(meter.settle({ ...end, usage: run.usage(9) }).end.firstTokenMs).toBeNull();
 });
 
-test("a meter ends an answer by the price of the model that serves it", () => {
+test("stops an answer by the price of the model that serves it", () => {
   const lease: StopLease = {
     ...{ tokens: 1_000, nanoUsd: 30_000, mostTokens: 1_000, mostNanoUsd: 30_000, tightest: undefined },
     grow() {},

@@ -19,7 +19,7 @@ function refusal(work: () => unknown): unknown {
 }
 
 // hardening: F10
-test("a key has its places and no more, each given back is there again, and other keys have their own", () => {
+test("limits a key's open requests and frees each slot for reuse, apart from other keys", () => {
   const open = new OpenRequests(() => 2, ledger);
   const [first] = [open.enter(of("a")), open.enter(of("a"))];
   expect(refusal(() => open.enter(of("a")))).toMatchObject({
@@ -34,13 +34,13 @@ test("a key has its places and no more, each given back is there again, and othe
   expect(refusal(() => open.enter(of("a")))).toBeDefined();
 });
 
-test("the two keys of a rotation share their places", () => {
+test("shares the slots between the two keys of a rotation", () => {
   const open = new OpenRequests(() => 1, ledger);
   open.enter(of("a", "old"));
   expect(refusal(() => open.enter(of("a", "new")))).toBeDefined();
 });
 
-test("another limit holds at once, and what is open beyond it only has to end", () => {
+test("applies a changed limit at once and lets open requests finish", () => {
   let most = 3;
   const open = new OpenRequests(() => most, ledger);
   const places = [1, 2, 3].map(() => open.enter(of("a")));
@@ -52,7 +52,7 @@ test("another limit holds at once, and what is open beyond it only has to end", 
   open.enter(of("a"));
 });
 
-test("a credential that is read anew, as after a change, has the places that it had", () => {
+test("keeps a key's used slots when its credential is loaded again", () => {
   const open = new OpenRequests(() => 1, ledger);
   const before = of("a");
   open.enter(before).release();
@@ -63,7 +63,7 @@ test("a credential that is read anew, as after a change, has the places that it 
   expect(refusal(() => open.enter(before))).toBeDefined();
 });
 
-test("a key is forgotten some time after its last request has ended, and never while one is open or something is held", () => {
+test("forgets a key after its last request, but not while a request is open or bytes are held", () => {
   const open = new OpenRequests(() => 1, ledger);
   const busy = Array.from({ length: 1_000 }, (_, n) => of(`busy${n}`));
   const places = busy.map((principal) => open.enter(principal));
@@ -87,7 +87,7 @@ test("a key is forgotten some time after its last request has ended, and never w
   expect(refusal(() => open.enter(of("0")))).toBeDefined();
 });
 
-test("a key that was forgotten while something of it goes on, such as a session, is forgotten once", () => {
+test("forgets a key once if it was dropped while a session of it goes on", () => {
   const open = new OpenRequests(() => 1, ledger);
   const session = open.enter(of("session"));
   session.release();
@@ -100,7 +100,7 @@ test("a key that was forgotten while something of it goes on, such as a session,
   expect(open.tracked).toBeWithin(128, 201);
 });
 
-test("keys that are used in turns all the time stay known in between", () => {
+test("keeps keys that are used in rotation", () => {
   const open = new OpenRequests(() => 1, ledger);
   const all = Array.from({ length: 100 }, (_, n) => of(`${n}`));
   const eachOnce = () =>
@@ -113,7 +113,7 @@ test("keys that are used in turns all the time stay known in between", () => {
   for (let times = 0; times < 10; times++) expect(eachOnce().every((place, n) => place === places[n])).toBe(true);
 });
 
-test("what is lent for a request at another replica is held by the same key, takes none of its places, and is kept until it is given back", () => {
+test("charges bytes lent to another replica's request to the same key without using a slot", () => {
   const open = new OpenRequests(() => 1, ledger);
   const principal = of("a", "new");
   const { memoryAccount } = open.enter(principal);
@@ -135,7 +135,7 @@ test("what is lent for a request at another replica is held by the same key, tak
   expect(laterOn().memoryAccount).not.toBe(alone.memoryAccount);
 });
 
-test("two servers that know the same principal count its requests apart", () => {
+test("counts the requests of one principal separately on two servers", () => {
   const [one, other] = [new OpenRequests(() => 1, ledger), new OpenRequests(() => 1, ledger)];
   const principal = of("a");
   one.enter(principal);

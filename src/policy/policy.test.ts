@@ -42,18 +42,18 @@ function told(by: Principal, found: Model | undefined): string {
 }
 
 describe("authorization", () => {
-  test("a scope that is there passes, one that is missing is named in the decided words", () => {
+  test("admits a present scope and names a missing one in the error", () => {
     requireScope(principal, "chat:write");
     expect(() => requireScope(principal, "models:read")).toThrow("API key lacks required scope: models:read");
   });
 
-  test("a model of another environment is the same as none", () => {
+  test("treats a model of another environment as missing", () => {
     expect(usableModel(principal, model)).toBeUndefined();
     expect(told(principal, model)).toBe(told(principal, undefined));
     expect(told(principal, { ...model, environments: ["test"] })).toBe("allowed");
   });
 
-  test("a model that any key of the chain does not name is the same as none, by whatever name it is asked for", () => {
+  test("treats a model that some key of the chain does not list as missing, under any alias", () => {
     const bounded = (...models: string[][]) =>
       principalFor({ environment: "live", reach: { models, neverLeaves: false } });
     const named = { ...model, id: "llama-8b" };
@@ -65,7 +65,7 @@ describe("authorization", () => {
     }
   });
 
-  test("requests that never leave have the deployments that are marked as local, and no model without one", () => {
+  test("limits never_leaves requests to local deployments, and hides models without one", () => {
     const stays = principalFor({ environment: "live", reach: { models: [], neverLeaves: true } });
     const [here, there] = [deployment("here", true), deployment("there", false)];
     const both = { ...model, deployments: [there, here, deployment("unsaid", undefined)] };
@@ -80,13 +80,13 @@ describe("authorization", () => {
     expect(told(other, { ...model, deployments: [there] })).toBe(told(principal, undefined));
   });
 
-  test("a long id is shown short", () => {
+  test("shortens a long id", () => {
     expect(() => requireModel(principal, undefined, "x".repeat(5_000))).toThrow(/^.{1,260}$/);
   });
 });
 
 describe("prices", () => {
-  test("prices are USD per million tokens, prompt and completion apart; without a price there is no cost", () => {
+  test("prices prompt and completion tokens in USD per million, and reports no cost without a price", () => {
     const usage = { promptTokens: 1_000_000, completionTokens: 200_000 };
     expect(nanoUsdOf(usage, model.price, 0)).toBe(6_000_000_000);
     expect(nanoUsdOf(usage, { input: 0, output: 0 }, 0)).toBe(0);
@@ -94,13 +94,13 @@ describe("prices", () => {
     expect(nanoUsdOf({ promptTokens: 0, completionTokens: 0 }, model.price, 0)).toBe(0);
   });
 
-  test("prices of a single token come to whole nano-USD", () => {
+  test("rounds the price of a single token to whole nano-USD", () => {
     expect(nanoUsdOf({ promptTokens: 1, completionTokens: 0 }, { input: 0.0375, output: 0 }, 0)).toBe(38);
     expect(nanoUsdOf({ promptTokens: 3, completionTokens: 7 }, { input: 0.15, output: 0.6 }, 0)).toBe(450 + 4_200);
   });
 });
 
-test("a key's digest depends on every part: key and pepper", () => {
+test("makes a key's digest depend on both key and pepper", () => {
   const digests = [
     keyDigest("a", new Uint8Array(32)),
     keyDigest("b", new Uint8Array(32)),

@@ -46,8 +46,8 @@ const request: fc.Arbitrary<PricedRequest> = fc
 
 const part = fc.double({ min: 0, max: 1, noNaN: true });
 
-describe("what is set aside", () => {
-  test("for any price and any usage within the tokens that are set aside, no more is charged than was set aside, but for searches", () => {
+describe("the reserved price of a request", () => {
+  test("never charges more than reserved for usage within the reserved tokens, except for searches", () => {
     fc.assert(
       fc.property(
         price,
@@ -90,20 +90,20 @@ describe("what is set aside", () => {
   const most = (of: Partial<Price>, more: Partial<PricedRequest> = {}) =>
     maxNanoUsdOf({ ...plain, ...more }, { input: 1, output: 4, ...of }, noon);
 
-  test("a prompt is set aside at the rate for what is written to a cache where that is dearer, and media at theirs where it has some", () => {
+  test("reserves a prompt at the cache-write rate if that is dearer, and media at their own rate", () => {
     expect(most({ cacheWrite: 1.25, cachedInput: 0.1, inputAudio: 40 })).toBe(1_250_000);
     expect(most({ cacheWrite: 1.25, cacheWriteHour: 2 })).toBe(2_000_000);
     expect(most({ inputAudio: 40 }, { hasMedia: true })).toBe(40_000_000);
     expect(most({ cacheWrite: 1.25, cachedInput: 0.1 }, { cachedTokens: 800 })).toBe(800 * 100 + 200 * 1_250);
   });
 
-  test("a prompt within a quarter of a limit of length counts as above it", () => {
+  test("counts a prompt within a quarter of a length limit as above the limit", () => {
     const variants = [{ contextAbove: 1_200, input: 2 }];
     expect(most({ variants })).toBe(2_000_000);
     expect(most({ variants }, { promptTokens: 960 })).toBe(960_000);
   });
 
-  test("a dearer tier is set aside where the request asks for it, a cheaper one not", () => {
+  test("reserves a dearer service tier if the request asks for one, but not a cheaper one", () => {
     const variants = [
       { served: "priority", factor: 2 },
       { served: "flex", factor: 0.5 },
@@ -114,7 +114,7 @@ describe("what is set aside", () => {
   });
 });
 
-test("sets aside the price of what is counted beside tokens", () => {
+test("reserves the price of units that are not tokens", () => {
   const counted = { promptTokens: 0, completionTokens: 0, cachedTokens: 0, hasMedia: false, asked: [] };
   const units = { seconds: 90, images: 2 };
   const price = { input: 0, output: 0, second: 0.001, image: 0.04, request: 0.5 };

@@ -143,7 +143,7 @@ test.each([
   ["half a cent", cost(groq, 1_000, 100, { cached: 512 }), "0.0001716"],
   ["a batch whose cache is no cheaper", cost(groq, 1_000, 100, { cached: 512, served: ["batch"] }), "0.000105"],
   ["another cloud", cost({ input: 1.25, cachedInput: 0.125, output: 10 }, 1_000, 200, { cached: 640 }), "0.00253"],
-])("the bill of %s is the vendor's to the last digit", (_, is, vendors) => {
+])("matches the vendor's bill for %s to the last digit", (_, is, vendors) => {
   expect(is).toBe(vendors);
 });
 
@@ -151,20 +151,20 @@ describe("a price", () => {
   const usage = { promptTokens: 1_000, completionTokens: 10 };
   const of = (price: Price | undefined, more: object = {}) => nanoUsdOf({ ...usage, ...more }, price, noon);
 
-  test("gives whole nano-USD; there is nothing without a price, and never more than a database takes", () => {
+  test("yields whole nano-USD, none without a price, and no more than a database can store", () => {
     expect(of({ input: 0.15, output: 0.6 })).toBe(156_000);
     expect(of(undefined)).toBeNull();
     expect(of({ input: 1e18, output: 0 })).toBe(Number.MAX_SAFE_INTEGER);
   });
 
-  test("without rates of its own for parts charges them as the whole", () => {
+  test("charges parts at the rate of the whole if they have no rate of their own", () => {
     const all = { cachedTokens: 400, cacheWriteTokens: 300, reasoningTokens: 5 };
     const details = { cacheWriteHourTokens: 100, inputAudioTokens: 100, outputImageTokens: 2 };
     expect(of({ input: 0.15, output: 0.6 }, { parts: { ...all, details } })).toBe(156_000);
     expect(of({ input: 0.15, output: 0.6, request: 0.001 }, { parts: all })).toBe(1_156_000);
   });
 
-  test("charges no token twice, and none that is not there, whatever a server says of parts", () => {
+  test("charges each token once and no missing one, whatever parts a server reports", () => {
     const price = { input: 1, cachedInput: 0.1, cacheWrite: 2, output: 1, reasoning: 3, inputAudio: 9, outputAudio: 9 };
     const lies = { cachedTokens: 5_000, cacheWriteTokens: 5_000, reasoningTokens: 5_000 };
     const details = { cacheWriteHourTokens: 9_999, inputAudioTokens: 9_999, outputAudioTokens: 9_999 };
@@ -172,7 +172,7 @@ describe("a price", () => {
     expect(of(price, { parts: { ...none, details } })).toBe(1_000 * 9_000 + 10 * 9_000);
   });
 
-  test("charges the price of a request once, whatever units and tokens are counted beside it", () => {
+  test("charges the price of a request once, whatever else is counted", () => {
     const price = { input: 0, output: 0, request: 0.5, second: 0.25, image: 2 };
     const counted = (details: object) => ({ parts: { ...none, details } });
     expect(of(price, counted({ seconds: 4 }))).toBe(1_500_000_000);
@@ -181,27 +181,27 @@ describe("a price", () => {
     expect(of(price, counted({ images: 0 }))).toBe(500_000_000);
   });
 
-  test("charges a part of a price rounded half up", () => {
+  test("rounds a part of a price half up", () => {
     expect([partOfPrice(3, 0.5), partOfPrice(1, 0.5), partOfPrice(1, 0.499_999), partOfPrice(7, 0)]).toEqual([
       ...[2, 1, 0, 0],
     ]);
     expect(partOfPrice(Number.MAX_SAFE_INTEGER, 1)).toBe(Number.MAX_SAFE_INTEGER);
   });
 
-  test("adds exactly where a sum in pico-USD is beyond what a number holds", () => {
+  test("adds exactly when a sum in pico-USD exceeds a safe integer", () => {
     const many = { promptTokens: 90_071_992_835, completionTokens: 7 };
     // Added as numbers, the sum is a pico-USD too high and rounds up.
     expect(nanoUsdOf(many, { input: 1.000003, output: 0.000999 }, noon)).toBe(90_072_263_050_985);
   });
 
-  test("charges units, searches and parts of tokens only where usage counts them", () => {
+  test("charges units, searches and parts of tokens only if usage counts them", () => {
     const price = Object.fromEntries(rates.map(({ name, per }) => [name, per === "each" ? 1 : 0]));
     expect(of({ input: 0, output: 0, ...price })).toBe(1_000_000_000);
     const dear = { cachedInput: 9, cacheWrite: 9, inputAudio: 9, inputImage: 9, reasoning: 9, outputAudio: 9 };
     expect(of({ input: 1, output: 1, ...dear, outputImage: 9 })).toBe(1_010_000);
   });
 
-  test("charges nothing for a request that nothing came of", () => {
+  test("charges nothing for a request without an answer", () => {
     const price = { input: 1, output: 1, request: 0.5 };
     expect(nanoUsdOf({ promptTokens: 0, completionTokens: 0 }, price, noon)).toBe(0);
     expect(nanoUsdOf({ promptTokens: 0, completionTokens: 0, parts: none }, price, noon)).toBe(0);
@@ -215,14 +215,14 @@ describe("a price", () => {
     ["2026-11-28T02:00:00Z", 1],
     ["2026-11-28T22:00:00Z", 1],
     ["2026-11-27T01:00:00Z", 1],
-  ])("of hours that go on over the midnight of a Friday holds on Saturday as well: at %s it is %i", (time, rate) => {
+  ])("applies Friday night hours until Saturday morning: at %s the factor is %i", (time, rate) => {
     const night = { hours: [{ start: 22 * 60, end: 2 * 60 }], days: [5], factor: 2 };
     expect(nanoUsdOf(usage, { input: 1, output: 1, variants: [night] }, Date.parse(time) / 1000)).toBe(
       rate * 1_010_000,
     );
   });
 
-  test("of hours ends at the minute that is named as their end", () => {
+  test("ends price hours at the named minute", () => {
     const price = { input: 1, output: 1, variants: [{ hours: [{ start: 60, end: 120 }], factor: 2 }] };
     const rates = ["00:59:59", "01:00:00", "01:59:59", "02:00:00"].map((time) =>
       nanoUsdOf(usage, price, Date.parse(`2026-11-27T${time}Z`) / 1000),
@@ -230,12 +230,12 @@ describe("a price", () => {
     expect(rates).toEqual([1_010_000, 2_020_000, 2_020_000, 1_010_000]);
   });
 
-  test("of a later time holds from that very second on", () => {
+  test("applies a future price from its exact second", () => {
     const price = { input: 1, output: 1, variants: [{ from: 1_000, factor: 2 }] };
     expect([999, 1_000].map((at) => nanoUsdOf(usage, price, at))).toEqual([1_010_000, 2_020_000]);
   });
 
-  test("rounds once, half up, however small and however large what is added", () => {
+  test("rounds once, half up, for the smallest and largest sums", () => {
     expect(nanoUsdOf({ promptTokens: 1, completionTokens: 0 }, { input: 0.0375, output: 0 }, noon)).toBe(38);
     expect(nanoUsdOf({ promptTokens: 1, completionTokens: 1 }, { input: 0.0003, output: 0.0002 }, noon)).toBe(1);
     expect(nanoUsdOf({ promptTokens: 1, completionTokens: 0 }, { input: 0.000000001, output: 0 }, noon)).toBe(0);
@@ -245,7 +245,7 @@ describe("a price", () => {
     expect(nanoUsdOf(large, { input: 15, output: 75 }, noon)).toBe(135_000_000_015_000 + 75_000);
   });
 
-  test("is the same in numbers and in the exact arithmetic behind them, for random usage", () => {
+  test("computes the same in numbers as in exact arithmetic for random usage", () => {
     let seed = 7;
     const random = (below: number) => {
       seed = (seed * 48_271) % 2_147_483_647;

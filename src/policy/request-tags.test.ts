@@ -21,13 +21,13 @@ beforeEach(() => {
 
 const ofKey = (...own: string[]) => ({ ...principalFor(), tags: own });
 
-test("a request without tags of its key, or a header, has none, whatever its body says", () => {
+test("gives a request no tags without tags of its key or a header, whatever its body says", () => {
   const said = { endUser: "ada", metadata: { team: "a", user_id: "x" } };
   expect(tags.of(principalFor(), null, said)).toBeUndefined();
   expect(tags.of(principalFor(), " , ,", said)).toBeUndefined();
 });
 
-test("the tags of a key always apply: a header adds to them, and takes none away", () => {
+test("always applies the tags of a key, to which a header adds", () => {
   expect(tags.of(ofKey("team-a"), null, nothing)).toEqual(["team-a"]);
   expect(tags.of(ofKey("team-a"), "", nothing)).toEqual(["team-a"]);
   expect(tags.of(ofKey("team-a"), "team-b, team-a,x:1", nothing)).toEqual(["team-a", "team-b", "x:1"]);
@@ -45,7 +45,7 @@ test("the tags of a key always apply: a header adds to them, and takes none away
   );
 });
 
-test("a header that holds what is no tag, or too many, is refused by its name", () => {
+test("refuses an invalid tag or too many tags in a header, naming the header", () => {
   const refusal = (header: string) => {
     try {
       return tags.of(principalFor(), header, nothing);
@@ -63,7 +63,7 @@ test("a header that holds what is no tag, or too many, is refused by its name", 
   expect(refusal(many.slice(1).join(","))).toHaveLength(10);
 });
 
-test("members of metadata become tags where an operator named them, and the end user where that is wanted", () => {
+test("turns configured metadata members, and optionally the end user, into tags", () => {
   settings = { ...settings, metadata: ["team", "size", "missing"], user: true };
   const metadata = { team: "a", size: 3, other: "x", missing: "" };
   expect(tags.of(principalFor(), "h", { endUser: "ada@example.com", metadata })).toEqual([
@@ -72,7 +72,7 @@ test("members of metadata become tags where an operator named them, and the end 
   expect(tags.of(principalFor(), null, nothing)).toBeUndefined();
 });
 
-test("a value of the body that can be no tag is counted as other, and never refused", () => {
+test("counts a body value that cannot be a tag as other", () => {
   settings = { ...settings, metadata: ["team"], user: true };
   fc.assert(
     fc.property(fc.string(), fc.jsonValue(), (endUser, team) => {
@@ -86,7 +86,7 @@ test("a value of the body that can be no tag is counted as other, and never refu
   expect(tags.of(principalFor(), null, said)).toEqual(["team:other", "user:other"]);
 });
 
-test("an API key is no tag: it is refused in the header, and other in the body", () => {
+test("refuses an API key as a tag in the header, and counts it as other in the body", () => {
   const key = generateApiKey("live");
   settings = { ...settings, user: true };
   let message = "";
@@ -100,7 +100,7 @@ test("an API key is no tag: it is refused in the header, and other in the body",
   expect(tags.of(principalFor(), null, { endUser: key, metadata: undefined })).toEqual(["user:other"]);
 });
 
-test("of very many tags of an account in a day the further ones are other, but never those of keys and quotas", () => {
+test("counts further tags of an account on one day as other, except those of keys and quotas", () => {
   settings = { ...settings, maxADay: 3 };
   const filter = { tag: "late" };
   const principal = { ...ofKey("own"), limits: { ...principalFor().limits, windows: [{ filter } as Quota] } };

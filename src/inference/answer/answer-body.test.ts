@@ -52,7 +52,7 @@ const bytes = Buffer.from("A few bytes of an answer");
 const head = 10;
 const received = Buffer.concat([Buffer.alloc(head, "h"), bytes, Buffer.from("surplus")]);
 
-test("a body that is here is given in the call that asks for it, as the engine's own bytes", () => {
+test("returns a buffered body synchronously as the engine's own bytes", () => {
   const given: ByteSpan[] = [];
   wholeBody(dispatchedWith(bodyOf(bytes)), new Cancellation()).whenSettled((all) => given.push(all), never);
   expect(given).toHaveLength(1);
@@ -60,7 +60,7 @@ test("a body that is here is given in the call that asks for it, as the engine's
   expect(given[0]?.buffer).toBe(bytes);
 });
 
-test("a body in pieces is put together, and fails where it breaks off", async () => {
+test("joins a body that arrives in pieces and rejects one that breaks off", async () => {
   for (const cuts of [[], [1], [5, 20], [bytes.length]]) {
     const pieces = [0, ...cuts].map((from, i) => new ByteSpan(received, head + from, head + (cuts[i] ?? bytes.length)));
     const all = await wholeBody(dispatchedWith(slowBody(pieces, "end")), new Cancellation());
@@ -75,7 +75,7 @@ test("a body in pieces is put together, and fails where it breaks off", async ()
   );
 });
 
-test("a body longer than any answer is refused, and its engine stopped", async () => {
+test("refuses a body above the answer limit and stops its engine", async () => {
   const piece = ByteSpan.of(new Uint8Array(6 * 1024 * 1024));
   const body = slowBody([piece, piece, piece], "never");
   expect(async () => await wholeBody(dispatchedWith(body), new Cancellation())).toThrow(
@@ -84,7 +84,7 @@ test("a body longer than any answer is refused, and its engine stopped", async (
   expect(body.cancelled).toBe(true);
 });
 
-test("cancelled in the middle or before, the engine is told to stop, and the reason is what it ends with", async () => {
+test("cancels the engine and rejects with the cancel reason, before or during the body", async () => {
   const cancellation = new Cancellation();
   const body = slowBody([], "never");
   const read = wholeBody(dispatchedWith(body), cancellation);
@@ -97,7 +97,7 @@ test("cancelled in the middle or before, the engine is told to stop, and the rea
   expect(unread.cancelled).toBe(true);
 });
 
-test("an answer that no key may hold is refused in words that say what to do, and not to be asked again", async () => {
+test("refuses an answer that no key may hold, names the setting, and forbids a retry", async () => {
   const piece = ByteSpan.of(Buffer.alloc(8_000_000));
   const dispatched = dispatchedWith(
     slowBody(

@@ -46,7 +46,7 @@ function chunk(delta: Record<string, unknown>): string {
 
 const whole = JSON.stringify({ id: "chatcmpl-1", object: "chat.completion", choices: [{ index: 0 }], usage: {} });
 
-test("an answer for whose collecting its key has no room left is not stored, and holds nothing", () => {
+test("does not store an answer whose recording exceeds the key's memory share, and releases its bytes", () => {
   const ledger = new BufferedBytes(300_000);
   const { stored, lost, record } = setUp(30, ledger.visitors);
   const recorder = record({ store: true });
@@ -59,12 +59,12 @@ test("an answer for whose collecting its key has no room left is not stored, and
   expect([stored, lost]).toEqual([[], ["acct_1 no_room"]]);
 });
 
-describe("whether a chat is stored", () => {
+describe("which chats are stored", () => {
   const on = { storeChats: true };
   const off = { storeChats: false };
   const { chat, response } = dialects;
 
-  test("the request says whether a chat is stored, else the account does", () => {
+  test("stores a chat by the request's `store`, or else by the account's setting", () => {
     expect(wantsStoring(off, { store: true, dialect: chat }, 30)).toBe(true);
     expect(wantsStoring(on, { store: false, dialect: chat }, 30)).toBe(false);
     expect(wantsStoring(off, { store: undefined, dialect: chat }, 30)).toBe(false);
@@ -72,19 +72,19 @@ describe("whether a chat is stored", () => {
     expect(wantsStoring(on, { store: null, dialect: chat }, 30)).toBe(true);
   });
 
-  test("a response is kept unless its request says otherwise, whatever the account wants of chats", () => {
+  test("stores a response unless its request says otherwise, whatever the account's setting for chats", () => {
     expect(wantsStoring(off, { store: undefined, dialect: response }, 30)).toBe(true);
     expect(wantsStoring(off, { store: null, dialect: response }, 30)).toBe(true);
     expect(wantsStoring(on, { store: false, dialect: response }, 30)).toBe(false);
     expect(wantsStoring(on, { store: true, dialect: response }, 0)).toBe(false);
   });
 
-  test("a retention of 0 days switches it off, whoever asks", () => {
+  test("stores nothing when the retention is 0 days", () => {
     expect(wantsStoring(on, { store: true, dialect: chat }, 0)).toBe(false);
     expect(setUp(0).record({ store: true })).toBeUndefined();
   });
 
-  test("only chat completions are stored", () => {
+  test("stores only chat completions, no legacy ones and no embeddings", () => {
     const { record } = setUp();
     expect(record({ store: true }, "completion")).toBeUndefined();
     expect(record({ store: true }, "embedding")).toBeUndefined();
@@ -93,7 +93,7 @@ describe("whether a chat is stored", () => {
   });
 });
 
-test("a whole answer is kept as it is, with the request's messages and parameters apart, for as many days as it says", () => {
+test("stores a whole answer unchanged for the retention period, with messages and parameters apart", () => {
   const { stored, record } = setUp(7);
   const messages = [{ role: "user", content: [{ type: "text", text: "Hi" }] }];
   const recorder = record({
@@ -126,7 +126,7 @@ test("a whole answer is kept as it is, with the request's messages and parameter
   ]);
 });
 
-test("a stream is kept as the completion that it amounts to, however its events were cut", () => {
+test("stores a stream as one completion, however its events were split", () => {
   const { stored, record } = setUp();
   const recorder = record({ store: true, stream: true });
   recorder?.add(chunk({ role: "assistant", content: "Hel" }) + chunk({ content: "lo\n\n" }));
@@ -144,13 +144,13 @@ test("a stream is kept as the completion that it amounts to, however its events 
   });
 });
 
-test("nothing is kept of what did not end well", () => {
+test("stores no answer that failed or was cancelled", () => {
   const { stored, record } = setUp();
   record({ store: true })?.add(chunk({ content: "Hel" }));
   expect(stored).toEqual([]);
 });
 
-test("an answer above ten million characters is not kept, which is said", () => {
+test("does not store an answer above ten million characters, and reports the loss", () => {
   const { stored, lost, record } = setUp();
   const streamed = record({ store: true });
   for (let i = 0; i < 11; i++) streamed?.add(chunk({ content: "x".repeat(1_000_000) }));
@@ -164,7 +164,7 @@ test("an answer above ten million characters is not kept, which is said", () => 
   expect(lost).toEqual(["acct_1 too_large", "acct_1 too_large", "acct_1 empty"]);
 });
 
-test("an answer that no completion can be made of is not kept, and breaks nothing", () => {
+test("ignores an answer that is not a valid completion", () => {
   const { stored, lost, record } = setUp();
   const recorder = record({ store: true });
   for (const index of [{ toString: 1, valueOf: 1 }, 0]) {
@@ -174,7 +174,7 @@ test("an answer that no completion can be made of is not kept, and breaks nothin
   expect([stored, lost]).toEqual([[], ["acct_1 unreadable"]]);
 });
 
-test("metadata beyond the limits is refused before anything is sent, naming the field", () => {
+test("refuses metadata beyond the limits before sending the request, naming the field", () => {
   const { record } = setUp();
   const many = Object.fromEntries(Array.from({ length: 17 }, (_, i) => [`k${i}`, "v"]));
   expect(() => record({ store: true, metadata: many })).toThrow("metadata: must have at most 16 names (got 17).");

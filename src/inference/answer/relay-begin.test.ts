@@ -41,7 +41,7 @@ function startWithout(first: Dispatched, others: Dispatched[] = [], later = fals
 
 const failing = `data: ${JSON.stringify({ error: { message: "out of order" } })}\n\n`;
 
-test("begins nothing before the first event, and everything with it", async () => {
+test("starts the client's answer with the first event and not before", async () => {
   const source = new Source();
   const world = startWithout(source.dispatched);
   source.send(": hello\n\n");
@@ -54,7 +54,7 @@ test("begins nothing before the first event, and everything with it", async () =
   expect([world.begun, world.client.text]).toEqual([1, event("a") + event("b", "stop") + done]);
 });
 
-test("holds back an engine until a client that comes later is there, and gives it all in order", async () => {
+test("pauses the engine until the client is attached, then delivers everything in order", async () => {
   const source = new Source();
   const world = startWithout(source.dispatched, [], true);
   source.send(event("a"));
@@ -67,7 +67,7 @@ test("holds back an engine until a client that comes later is there, and gives i
   expect([world.client.text, world.client.ended]).toEqual([event("a") + event("b") + event("", "stop") + done, true]);
 });
 
-test("gives the end to a client that comes after the end is on record", async () => {
+test("delivers the end to a client that attaches after the end was recorded", async () => {
   const source = new Source();
   const world = startWithout(source.dispatched, [], true);
   source.send(event("a", "stop") + done);
@@ -87,7 +87,7 @@ describe("an engine that sends no answer", () => {
   };
   const names = Object.keys(ways);
 
-  test.each(names)("is followed by the next one, of which alone the client hears: %s", async (name) => {
+  test.each(names)("tries the next engine, whose answer alone the client sees: %s", async (name) => {
     const [bad, good] = [new Source(), new Source()];
     const world = startWithout(bad.dispatched, [good.dispatched]);
     ways[name]?.(bad);
@@ -105,7 +105,7 @@ describe("an engine that sends no answer", () => {
     expect([world.proven, world.ends.map(({ error }) => error)]).toEqual([[good.dispatched], [undefined]]);
   });
 
-  test.each(names)("leaves the client with an error and no stream where there is no other: %s", async (name) => {
+  test.each(names)("sends an error and no stream if no other engine is left: %s", async (name) => {
     const bad = new Source();
     const world = startWithout(bad.dispatched);
     ways[name]?.(bad);
@@ -114,7 +114,7 @@ describe("an engine that sends no answer", () => {
     expect(world.unbegun).toEqual([expect.any(GatewayError)]);
   });
 
-  test("is followed by the next one where the client has heard comments alone", async () => {
+  test("tries the next engine if the client has received only comments", async () => {
     const [bad, good] = [new Source(), new Source()];
     const world = startWithout(bad.dispatched, [good.dispatched], false, 10);
     await Bun.sleep(15);
@@ -126,7 +126,7 @@ describe("an engine that sends no answer", () => {
     world.cancellation.cancel();
   });
 
-  test("is an error event where the client has heard comments, and there is no other", async () => {
+  test("sends an error event if the client has received only comments and no other engine is left", async () => {
     const bad = new Source();
     const world = startWithout(bad.dispatched, [], false, 10);
     await Bun.sleep(15);
@@ -137,7 +137,7 @@ describe("an engine that sends no answer", () => {
   });
 });
 
-test("no other engine is asked once the client has an event, or where the fault is the request's own", async () => {
+test("tries no other engine once the client has an event, or if the request itself is at fault", async () => {
   const bad = new Source();
   const begun = startWithout(bad.dispatched, [new Source().dispatched]);
   bad.send(event("a"));
@@ -152,7 +152,7 @@ test("no other engine is asked once the client has an event, or where the fault 
   expect(refused.unbegun).toMatchObject([{ code: "invalid_request" }]);
 });
 
-test("a client that leaves before the first event ends it, and nobody else is asked", async () => {
+test("tries no other engine if the client leaves before the first event", async () => {
   const source = new Source();
   const world = startWithout(source.dispatched, [new Source().dispatched]);
   world.cancellation.cancel();
@@ -161,7 +161,7 @@ test("a client that leaves before the first event ends it, and nobody else is as
   expect(world.unbegun).toMatchObject([{ name: "AbortError" }]);
 });
 
-test("a fault of ours as the client's stream begins is the end of it", async () => {
+test("ends the request if the gateway fails while it starts the client's stream", async () => {
   const fault = new Error("a fault of ours");
   const source = new Source();
   const unbegun: unknown[] = [];
@@ -174,7 +174,7 @@ test("a fault of ours as the client's stream begins is the end of it", async () 
   expect([unbegun, source.cancelled]).toEqual([[fault], true]);
 });
 
-test("an engine that answers once its client has left is let go", async () => {
+test("releases an engine that answers after its client has left", async () => {
   const [bad, late] = [new Source(), new Source()];
   const next = new Deferred<Dispatched>();
   const started = start(bad.dispatched, { another: () => next }, false);
@@ -185,7 +185,7 @@ test("an engine that answers once its client has left is let go", async () => {
   expect([late.cancelled, late.ends]).toEqual([true, [false]]);
 });
 
-test("an error among events that their server calls JSON leaves the answer to the next engine", async () => {
+test("tries the next engine if the stream reports an error under a JSON content type", async () => {
   const [bad, good] = [new Source("application/json"), new Source()];
   const next = new Deferred<Dispatched>();
   const started = start(bad.dispatched, { another: () => next });

@@ -7,7 +7,7 @@ import { GatewayError } from "../../base/errors.ts";
 import type { Dispatched } from "../routing/attempt.ts";
 import { type Stoppable, Stopping } from "../stopping.ts";
 
-test("a stream that ended, however it did, is held by nothing that lives longer", async () => {
+test("removes an ended stream from all long-lived listeners, however it ended", async () => {
   class CountedStopping extends Stopping {
     open = 0;
     override add(one: Stoppable): void {
@@ -48,7 +48,7 @@ test("a stream that ended, however it did, is held by nothing that lives longer"
 describe("a client that leaves", () => {
   const leaving = expect.objectContaining({ name: "AbortError" });
 
-  test("a client that leaves in the middle has the engine stopped and not blamed, and nothing more is written", async () => {
+  test("stops the engine without blaming it if the client leaves in mid-stream, and writes nothing more", async () => {
     const source = new Source();
     const started = start(source.dispatched);
     source.send(event("abc"));
@@ -64,7 +64,7 @@ describe("a client that leaves", () => {
   const told = { prompt_tokens: 20, completion_tokens: 9_000, total_tokens: 9_020 };
   const usage = `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", created: 1, model: "m", choices: [], usage: told })}\n\n`;
 
-  test("a client that leaves between the end of the answer and its usage pays what the engine then tells", async () => {
+  test("bills reported usage if the client leaves between the end of the answer and its usage", async () => {
     const source = new Source();
     const started = start(source.dispatched);
     started.client.behind = true;
@@ -80,7 +80,7 @@ describe("a client that leaves", () => {
     expect(source.ends).toEqual([false]);
   });
 
-  test("a client that leaves before usage that never comes has its engine stopped a second after the answer", async () => {
+  test("stops the engine one second after the answer if the client left and no usage follows", async () => {
     const source = new Source();
     const started = start(source.dispatched);
     source.send(event("abc") + event("", "stop"));
@@ -90,7 +90,7 @@ describe("a client that leaves", () => {
     await until(() => source.cancelled, "the engine is let go", 1_500);
   });
 
-  test("a client that is cut off between the end of the answer and its usage ends at once", () => {
+  test("ends at once if the client is cut off between the end of the answer and its usage", () => {
     const source = new Source();
     const started = start(source.dispatched);
     source.send(event("abc") + event("", "stop"));
@@ -99,7 +99,7 @@ describe("a client that leaves", () => {
     expect(source.cancelled).toBe(true);
   });
 
-  test("a client that leaves as a piece is written for it is told of once", () => {
+  test("reports the end once if the client leaves during a write", () => {
     const source = new Source();
     const left = new Cancellation();
     const started = start(source.dispatched, { left });
@@ -116,7 +116,7 @@ describe("a client that leaves", () => {
     expect(source.paused).toBe(false);
   });
 
-  test("a client that leaves before it read anything ends the engine's part all the same", async () => {
+  test("ends the engine's answer if the client leaves before reading anything", async () => {
     const source = new Source();
     const started = start(Promise.resolve(source.dispatched));
     started.left.cancel();
@@ -128,7 +128,7 @@ describe("a client that leaves", () => {
     expect(source.cancelled).toBe(true);
   });
 
-  test("a client that left before the relay even began is noticed all the same", () => {
+  test("notices a client that left before the relay began", () => {
     const source = new Source();
     const left = new Cancellation();
     left.cancel();
@@ -140,7 +140,7 @@ describe("a client that leaves", () => {
     expect(source.flowing).toBe(false);
   });
 
-  test("a client that leaves before the engine answered has its work stopped, and what comes late is let go", async () => {
+  test("stops the engine and drops its late answer if the client leaves before the answer", async () => {
     const source = new Source();
     const { promise, resolve } = Promise.withResolvers<Dispatched>();
     const started = start(promise);
@@ -154,7 +154,7 @@ describe("a client that leaves", () => {
     expect(started.client.text).toBe("");
   });
 
-  test("a client that leaves before the engine fails is told of once", async () => {
+  test("reports the end once if the client leaves before the engine fails", async () => {
     const { promise, reject } = Promise.withResolvers<Dispatched>();
     const started = start(promise);
     started.left.cancel();
@@ -164,7 +164,7 @@ describe("a client that leaves", () => {
     expect(started.client.text).toBe("");
   });
 
-  test("a client that leaves while a whole answer is read for it has the engine stopped", async () => {
+  test("stops the engine if the client leaves while a whole answer is read", async () => {
     const source = new Source("application/json");
     const started = start(source.dispatched);
     source.send('{"choices":');
@@ -175,7 +175,7 @@ describe("a client that leaves", () => {
     expect(source.ends).toEqual([false]);
   });
 
-  test("a client that leaves while the end waits to be on record was served, which stands", async () => {
+  test("counts a client as served if it leaves while the end is being recorded", async () => {
     const source = new Source();
     const started = start(source.dispatched);
     source.send(event("abc", "stop") + done);
@@ -186,8 +186,8 @@ describe("a client that leaves", () => {
   });
 });
 
-describe("a server that ends", () => {
-  test("a server that ends in the middle of a stream writes one error event that says so, and stops the engine", async () => {
+describe("a server that shuts down", () => {
+  test("writes one error event and stops the engine if the server shuts down in mid-stream", async () => {
     const source = new Source();
     const started = start(source.dispatched);
     source.send(event("abc"));
@@ -200,7 +200,7 @@ describe("a server that ends", () => {
     expect(source.cancelled).toBe(true);
   });
 
-  test("a server that ends before the engine answered, or before the relay began, tells the stream so", async () => {
+  test("sends an error if the server shuts down before the engine answered or the relay began", async () => {
     const late = start(Promise.withResolvers<Dispatched>().promise);
     late.stopping.begin();
     await soon();
@@ -216,7 +216,7 @@ describe("a server that ends", () => {
     expect(source.cancelled).toBe(true);
   });
 
-  test("a server that ends after a stream did tells that stream nothing", async () => {
+  test("writes nothing to a stream that ended before the server shut down", async () => {
     const source = new Source();
     const started = start(source.dispatched);
     source.send(event("abc", "stop") + done);

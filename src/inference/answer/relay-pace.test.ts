@@ -7,7 +7,7 @@ describe("back-pressure", () => {
   beforeEach(() => void jest.useFakeTimers());
   afterEach(() => void jest.useRealTimers());
 
-  test("while the client is behind the engine is paused, and what is still on its way is passed on", () => {
+  test("pauses the engine while the client is behind, and still delivers bytes on their way", () => {
     const source = new Source();
     const { client } = start(source.dispatched);
     client.behind = true;
@@ -21,7 +21,7 @@ describe("back-pressure", () => {
     expect(source.paused).toBe(false);
   });
 
-  test("a client that is behind before the engine answers holds up the engine from its first byte on", async () => {
+  test("pauses the engine from its first byte if the client was behind before", async () => {
     const source = new Source();
     const { promise, resolve } = Promise.withResolvers<Dispatched>();
     const { client } = start(promise, { heartbeatMs: 20 });
@@ -37,7 +37,7 @@ describe("back-pressure", () => {
   });
 
   // hardening: F10
-  test("a client that takes nothing for 60 s is cut off, gets no comments meanwhile, and the engine is stopped", () => {
+  test("cuts off a client that reads nothing for 60 s, sends it no comments, and stops the engine", () => {
     const source = new Source();
     const started = start(source.dispatched);
     const { client, ends } = started;
@@ -57,7 +57,7 @@ describe("back-pressure", () => {
     expect(source.ends).toEqual([false]);
   });
 
-  test("one that takes something now and then is not", () => {
+  test("does not cut off a client that reads slowly", () => {
     const source = new Source();
     const { client, ends } = start(source.dispatched);
     for (let i = 0; i < 5; i++) {
@@ -75,7 +75,7 @@ describe("heartbeats", () => {
   beforeEach(() => void jest.useFakeTimers());
   afterEach(() => void jest.useRealTimers());
 
-  test("a comment goes out for each silent stretch, and never in the middle of an event", () => {
+  test("sends a comment for each silent interval, never in the middle of an event", () => {
     const source = new Source();
     const { client } = start(source.dispatched);
     source.send(event("a").slice(0, 30));
@@ -89,18 +89,21 @@ describe("heartbeats", () => {
     expect(client.writes).toHaveLength(3);
   });
 
-  test.each(["send", "sendPiece"] as const)("a stream that is never silent for that long gets none (%s)", (send) => {
-    const source = new Source();
-    const { client } = start(source.dispatched, { ...untold, heartbeatMs: 20 });
-    for (let i = 0; i < 20; i++) {
-      jest.advanceTimersByTime(15);
-      source[send](event("a"));
-    }
-    expect(client.inPlace).toBe(send === "send" ? 0 : 19);
-    expect(client.text).not.toContain(comment);
-  });
+  test.each(["send", "sendPiece"] as const)(
+    "sends no heartbeat to a stream that is never silent long enough (%s)",
+    (send) => {
+      const source = new Source();
+      const { client } = start(source.dispatched, { ...untold, heartbeatMs: 20 });
+      for (let i = 0; i < 20; i++) {
+        jest.advanceTimersByTime(15);
+        source[send](event("a"));
+      }
+      expect(client.inPlace).toBe(send === "send" ? 0 : 19);
+      expect(client.text).not.toContain(comment);
+    },
+  );
 
-  test("an engine's own comments are no sign of life for the client", () => {
+  test("sends heartbeats although the engine sends its own comments", () => {
     const source = new Source();
     const { client } = start(source.dispatched, { heartbeatMs: 20 });
     for (let i = 0; i < 10; i++) {
@@ -110,7 +113,7 @@ describe("heartbeats", () => {
     expect(client.text).toBe(comment + comment);
   });
 
-  test("heartbeats also go out while the engine has not answered at all, and end with the stream", async () => {
+  test("sends heartbeats before the engine answers, and stops them with the stream", async () => {
     const source = new Source();
     const { promise, resolve } = Promise.withResolvers<Dispatched>();
     const { client } = start(promise);
@@ -125,11 +128,11 @@ describe("heartbeats", () => {
   });
 });
 
-describe("the rest of a connection behind [DONE]", () => {
+describe("bytes after [DONE]", () => {
   beforeEach(() => void jest.useFakeTimers());
   afterEach(() => void jest.useRealTimers());
 
-  test("the rest of a connection behind [DONE] is read for a second, so that it can be used again, and then cancelled", () => {
+  test("reads the connection for one second after [DONE] to reuse it, then cancels it", () => {
     const source = new Source();
     start(source.dispatched);
     source.send(event("abc", "stop") + done);
@@ -139,7 +142,7 @@ describe("the rest of a connection behind [DONE]", () => {
     expect(source.cancelled).toBe(true);
   });
 
-  test("the rest of a connection behind [DONE] is left alone when it came in time", () => {
+  test("keeps the connection if its end arrived in time after [DONE]", () => {
     const source = new Source();
     start(source.dispatched);
     source.send(event("abc", "stop") + done);
@@ -149,7 +152,7 @@ describe("the rest of a connection behind [DONE]", () => {
     expect(source.cancelled).toBe(false);
   });
 
-  test("the rest of a connection behind [DONE] is read for a client that is behind as well", () => {
+  test("reads the connection after [DONE] even while the client is behind", () => {
     const source = new Source();
     const { client } = start(source.dispatched);
     client.behind = true;
@@ -160,11 +163,11 @@ describe("the rest of a connection behind [DONE]", () => {
   });
 });
 
-describe("an answer whose server does not mark the end", () => {
+describe("a stream without an end marker", () => {
   beforeEach(() => void jest.useFakeTimers());
   afterEach(() => void jest.useRealTimers());
 
-  test("ends a second after its reason came, while heartbeats go on, and drops the connection", async () => {
+  test("ends a stream without [DONE] one second after its finish reason, and drops the connection", async () => {
     const source = new Source();
     const { client, ends } = start(source.dispatched);
     source.send(event("abc"));
@@ -184,7 +187,7 @@ describe("an answer whose server does not mark the end", () => {
     expect(source.cancelled).toBe(true);
   });
 
-  test("goes on while pieces come, each with a reason", async () => {
+  test("goes on while chunks with a finish reason arrive", async () => {
     const source = new Source();
     const { client } = start(source.dispatched);
     const pieces = Array.from({ length: 5 }, (_, index) => event(`piece ${index}`, "stop"));
@@ -197,7 +200,7 @@ describe("an answer whose server does not mark the end", () => {
     expect(client.text).toBe(pieces.join("") + done);
   });
 
-  test("ends with its usage, where that comes in a chunk of its own", async () => {
+  test("ends a stream without [DONE] at its usage chunk", async () => {
     const source = new Source();
     const { client, ends } = start(source.dispatched);
     const usage = { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 };
@@ -208,7 +211,7 @@ describe("an answer whose server does not mark the end", () => {
     expect(ends[0]?.observed.reported).toMatchObject({ completionTokens: 2 });
   });
 
-  test("is whole if the connection breaks after its reason came", async () => {
+  test("counts a stream without [DONE] as whole if the connection breaks after its finish reason", async () => {
     const source = new Source();
     const { client, ends } = start(source.dispatched);
     source.send(event("abc", "stop"));
@@ -219,7 +222,7 @@ describe("an answer whose server does not mark the end", () => {
     expect(source.ends).toEqual([false]);
   });
 
-  test("waits for all of its choices", async () => {
+  test("waits for the finish reasons of all choices", async () => {
     const source = new Source();
     const { client } = start(source.dispatched, { request: requestFor({ n: 2 }) });
     source.send(event("abc", "stop"));
@@ -232,7 +235,7 @@ describe("an answer whose server does not mark the end", () => {
     expect(client.text).toEndWith(done);
   });
 
-  test("waits for a client that is behind", async () => {
+  test("waits for a slow client before it ends a stream without [DONE]", async () => {
     const source = new Source();
     const { client, ends } = start(source.dispatched);
     client.behind = true;
@@ -246,7 +249,7 @@ describe("an answer whose server does not mark the end", () => {
   });
 });
 
-test("what a server sends behind the end is read up to 64 KiB", () => {
+test("reads at most 64 KiB after the end of a stream", () => {
   const source = new Source();
   start(source.dispatched);
   source.send(event("abc", "stop") + done);

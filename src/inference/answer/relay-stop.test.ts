@@ -32,7 +32,7 @@ const words = (text: string) => [...text].map((letter) => event(letter)).join(""
 const said = (text: string) => [...text.matchAll(/"content":"(.*?)"/g)].map(([, word]) => word).join("");
 
 test.each(["send", "sendPiece"] as const)(
-  "what comes while it is asked whether there is more waits, is delivered once there is, and its end with it (%s)",
+  "holds events back while a quota is asked for more, then delivers them and their end (%s)",
   async (send) => {
     const source = new Source();
     const { stop, says } = quotaOf(3);
@@ -53,7 +53,7 @@ test.each(["send", "sendPiece"] as const)(
   },
 );
 
-test("where there is no more it ends there, as a limit on its tokens would end it, and the engine is stopped", async () => {
+test("ends the stream like a token limit and stops the engine if the quota has no more", async () => {
   const source = new Source();
   const { stop, says } = quotaOf(3);
   const started = start(source.dispatched, { ...untold, stop });
@@ -70,7 +70,7 @@ test("where there is no more it ends there, as a limit on its tokens would end i
   expect(started.ends).toMatchObject([{ error: undefined, observed: { deliveredPieces: 3 } }]);
 });
 
-test("an answer that has told why it ended is ended by no quota", async () => {
+test("does not stop an answer by quota once it has given its finish reason", async () => {
   const source = new Source();
   const { stop } = quotaOf(2);
   const { client } = start(source.dispatched, { ...untold, stop });
@@ -80,7 +80,7 @@ test("an answer that has told why it ended is ended by no quota", async () => {
   expect([client.text.includes("headrace"), client.text.endsWith(done)]).toEqual([false, true]);
 });
 
-test("a client that leaves, and an engine that breaks off, end a stream that waits for a quota", async () => {
+test("ends a stream that waits for a quota if its client leaves or its engine breaks off", async () => {
   for (const leave of [true, false]) {
     const source = new Source();
     const { stop, says } = quotaOf(1);

@@ -14,7 +14,7 @@ import {
 import { BufferedBytes, NoRoomError } from "../../base/bytes/buffered-bytes.ts";
 import { GatewayError } from "../../base/errors.ts";
 
-test("a client of a stream that waits is told where it stands, at once and through its silence, until an engine has it", async () => {
+test("reports the queue position at once and during silence until an engine takes the request", async () => {
   const late = Promise.withResolvers<Source["dispatched"]>();
   const standing = { place: 3, of: 12, waitedMs: 9, expectedMs: 4_200 };
   const { client } = start(late.promise, { heartbeatMs: 20, standing });
@@ -33,7 +33,7 @@ test("a client of a stream that waits is told where it stands, at once and throu
 });
 
 describe("passing on", () => {
-  test("events of one read leave in one write, before anything else is waited for", () => {
+  test("writes the events of one read in one write, synchronously", () => {
     const source = new Source();
     const { client } = start(source.dispatched);
     source.send(event("a") + event("b") + event("c").slice(0, 40));
@@ -42,7 +42,7 @@ describe("passing on", () => {
     expect(client.writes[1]).toBe(event("c"));
   });
 
-  test("text of any alphabet arrives as it was sent, however it is cut", () => {
+  test("passes on text of any alphabet unchanged, however it is split", () => {
     const sent = event("Grüße") + event("日本") + event("🚀 \n\"'\\");
     const bytes = Buffer.from(sent);
     const cuts = [[bytes], Array.from(bytes, (byte) => new Uint8Array([byte]))];
@@ -60,7 +60,7 @@ describe("passing on", () => {
     }
   });
 
-  test("an event that lies in what was received, and is like the one before it, is passed on as any other", () => {
+  test("passes on a repeated event from the receive buffer like any other", () => {
     const sent = [event(""), event("a"), event("b"), event("\u00fc"), event("c"), ": comment\n\n", event("d")];
     const more = [
       event("e").slice(0, -1),
@@ -91,7 +91,7 @@ describe("passing on", () => {
     expect([asText?.inPlace, inPlace?.inPlace]).toEqual([0, 4]);
   });
 
-  test("an event that is passed on where it lies goes no other way than the rest where the client is behind or has left", () => {
+  test("applies back-pressure and cancellation to events passed on from the receive buffer", () => {
     const source = new Source();
     const { client, left } = start(source.dispatched, untold);
     for (const text of "ab") source.sendPiece(event(text));
@@ -105,7 +105,7 @@ describe("passing on", () => {
     expect(client.writes).toHaveLength(3);
   });
 
-  test("an event is not passed on where it lies in the middle of another", () => {
+  test("does not pass on from the receive buffer in the middle of another event", () => {
     const source = new Source();
     const { client, ends } = start(source.dispatched, untold);
     for (const bytes of [event("a"), event("b"), "data: {\n", event("c")]) source.sendPiece(bytes);
@@ -113,7 +113,7 @@ describe("passing on", () => {
     expect(ends).toMatchObject([{ error: { code: "upstream_error" } }]);
   });
 
-  test("an event was given to the client even where telling of it fails", async () => {
+  test("counts an event as delivered even if its report fails", async () => {
     const source = new Source();
     const { client, ends } = start(source.dispatched, {
       recorded: false,
@@ -130,14 +130,14 @@ describe("passing on", () => {
     expect(source.cancelled).toBe(true);
   });
 
-  test("what somebody keeps is kept also of events that are alike", () => {
+  test("records each of several similar events", () => {
     const source = new Source();
     const { recorded } = start(source.dispatched, { ...untold, recorded: true });
     for (const text of "abc") source.sendPiece(event(text));
     expect(recorded.join("")).toBe(event("a") + event("b") + event("c"));
   });
 
-  test("what was seen is told before each piece that is not the last", () => {
+  test("reports progress before each piece but the last", () => {
     const source = new Source();
     const { pieces, ends } = start(source.dispatched);
     source.send(event("abc"));
@@ -152,7 +152,7 @@ describe("passing on", () => {
     expect(source.firstBytes).toBe(1);
   });
 
-  test("what was seen is told again when more pieces came than were asked for", () => {
+  test("reports progress again after the requested number of pieces", () => {
     const told: number[] = [];
     const source = new Source();
     start(source.dispatched, {
@@ -169,7 +169,7 @@ describe("passing on", () => {
     expect(told).toEqual([1, 4, 7, 10]);
   });
 
-  test("what was seen is told again after the time that was asked for, however few pieces came", async () => {
+  test("reports progress again after the requested time, however few pieces came", async () => {
     const told: number[] = [];
     const source = new Source();
     start(source.dispatched, {
@@ -185,7 +185,7 @@ describe("passing on", () => {
     expect(told).toEqual([1, 2]);
   });
 
-  test("an engine that ignores `stream: true` is passed on as one chunk", async () => {
+  test("passes on a whole answer as one chunk if the engine ignores `stream: true`", async () => {
     const source = new Source("application/json; charset=utf-8");
     const { client, ends } = start(source.dispatched);
     const message = { role: "assistant", content: "Grüße" };
@@ -204,7 +204,7 @@ describe("passing on", () => {
     expect(source.ends).toEqual([false]);
   });
 
-  test("the usage of a whole answer in the place of a stream is estimated where it tells none, and booked as that", async () => {
+  test("estimates the usage of a whole answer in place of a stream if it reports none", async () => {
     const source = new Source("application/json");
     const { ends } = start(source.dispatched);
     const message = { role: "assistant", content: "Grüße" };
@@ -214,7 +214,7 @@ describe("passing on", () => {
     expect(ends[0]?.observed.reported).toMatchObject({ completionTokens: 2, estimated: true });
   });
 
-  test("an error with status 200 is an error event", async () => {
+  test("turns an error with status 200 into an error event", async () => {
     const source = new Source("application/json");
     const { client, ends } = start(source.dispatched);
     source.send('{"error":{"message":"boom é"}}');
@@ -229,7 +229,7 @@ describe("passing on", () => {
 describe("ends", () => {
   const observedAbc = { reported: undefined, deliveredBytes: 3, deliveredPieces: 1 };
 
-  test("a whole stream ends without an error, once, and the engine is done well", async () => {
+  test("ends a whole stream once, without an error, and marks the engine as successful", async () => {
     const source = new Source();
     const started = start(source.dispatched);
     const { client, ends, left } = started;
@@ -250,7 +250,7 @@ describe("ends", () => {
   test.each([
     ["the mark", event("abc", "stop") + done],
     ["an error", `${event("abc")}data: {"error":{"message":"boom"}}\n\n`],
-  ])("the end waits until it is on record, also where that fails (%s)", async (_name, sent) => {
+  ])("waits until the end is recorded, even if recording fails (%s)", async (_name, sent) => {
     for (const fails of [false, true, "at once"]) {
       const source = new Source();
       const onRecord = Promise.withResolvers<void>();
@@ -276,7 +276,7 @@ describe("ends", () => {
     }
   });
 
-  test("an engine that breaks off is an error event, once, and the engine is put to rest", async () => {
+  test("sends one error event if the engine breaks off, and rests the engine", async () => {
     const source = new Source();
     const { client, ends, left } = start(source.dispatched);
     source.send(event("abc"));
@@ -305,7 +305,7 @@ describe("ends", () => {
     expect(ends[0]?.error).toEqual(isWhole ? undefined : expect.objectContaining({ code: "upstream_error" }));
   });
 
-  test("an engine that was silent for too long is a fault of its own code", async () => {
+  test("reports an engine that was silent for too long with an error code of its own", async () => {
     const source = new Source();
     const { client, ends } = start(source.dispatched);
     source.fail(new GatewayError("upstream_timeout", "It stopped sending."));
@@ -315,7 +315,7 @@ describe("ends", () => {
     expect(source.ends).toEqual([true]);
   });
 
-  test("a connection that closes before the end is a fault, unless a choice told its reason", async () => {
+  test("reports a connection that closes early as a fault, unless a choice gave its finish reason", async () => {
     const cut = new Source();
     const broken = start(cut.dispatched);
     cut.send(event("abc"));
@@ -331,7 +331,7 @@ describe("ends", () => {
     expect(well.ends[0]?.error).toBeUndefined();
   });
 
-  test("what arrived together with a fault is delivered before it", async () => {
+  test("delivers events that arrived together with a fault before the fault", async () => {
     const source = new Source();
     const { client, ends, recorded } = start(source.dispatched);
     source.send(`${event("abc")}data: {"error":{"message":"boom"}}\n\n`);
@@ -343,7 +343,7 @@ describe("ends", () => {
     expect(source.cancelled).toBe(true);
   });
 
-  test("an event beyond 8 MiB is a fault", async () => {
+  test("refuses an event above 8 MiB", async () => {
     const source = new Source();
     const { client } = start(source.dispatched);
     source.send(`${event("abc")}data: `);
@@ -355,7 +355,7 @@ describe("ends", () => {
     expect(source.cancelled).toBe(true);
   });
 
-  test("what arrived behind [DONE] is not delivered, and changes no count", async () => {
+  test("neither delivers nor counts what arrived after [DONE]", async () => {
     const source = new Source();
     const { client, ends } = start(source.dispatched);
     source.send(`${event("abc", "stop")}${done}${event("more")}data: {"error":{}}\n\n`);
@@ -366,7 +366,7 @@ describe("ends", () => {
     expect(ends).toEqual([{ observed: observedAbc, error: undefined }]);
   });
 
-  test("a source that fails late is an error event with its own code", async () => {
+  test("sends an error event with the code of a source that fails late", async () => {
     const failure = new GatewayError("service_unavailable", "busy");
     const { client, ends } = start(Promise.reject(failure));
     await settled();
@@ -376,7 +376,7 @@ describe("ends", () => {
     ]);
   });
 
-  test("usage that the client asked for is shown once, behind all chunks", async () => {
+  test("sends requested usage once, after all chunks", async () => {
     const source = new Source();
     const request = requestFor({ stream_options: { include_usage: true } });
     const { client, ends } = start(source.dispatched, { request });
@@ -391,7 +391,7 @@ describe("ends", () => {
   });
 });
 
-describe("a stream that brings nothing", () => {
+describe("a stream without content", () => {
   /** What the client got at the end, after the engine has sent `piece` so many times. */
   async function ending(piece: string, times: number): Promise<{ source: Source; text: string }> {
     const source = new Source();
@@ -408,18 +408,15 @@ describe("a stream that brings nothing", () => {
     ["blank lines", "\n".repeat(12_000)],
     ["other fields", "id: 1\n".repeat(2_000)],
     ["events without a choice", 'data: {"choices":[]}\n\n'.repeat(500)],
-  ])(
-    "a stream that brings nothing but %s is ended with an error event, and its engine stopped",
-    async (_what, piece) => {
-      const { source, text } = await ending(piece, 100);
-      expect(text).toEndWith(
-        'data: {"error":{"message":"The model server sends much that is no part of an answer.","type":"t","code":"upstream_error"}}\n\n',
-      );
-      expect([source.cancelled, source.ends]).toEqual([true, [true]]);
-    },
-  );
+  ])("ends a stream that brings nothing but %s with an error event, and stops its engine", async (_what, piece) => {
+    const { source, text } = await ending(piece, 100);
+    expect(text).toEndWith(
+      'data: {"error":{"message":"The model server sends much that is no part of an answer.","type":"t","code":"upstream_error"}}\n\n',
+    );
+    expect([source.cancelled, source.ends]).toEqual([true, [true]]);
+  });
 
-  test("as many bytes as one long event has are waited for, and what keeps a stream alive is no flood", () => {
+  test("accepts as many empty bytes as one long event has, and does not count keep-alives as a flood", () => {
     const long = event("x".repeat(2_000_000));
     const source = new Source();
     const { client, left } = start(source.dispatched);
@@ -430,7 +427,7 @@ describe("a stream that brings nothing", () => {
     left.cancel();
   });
 
-  test("a stream ends for the reason for which its client was cut off, and not as if that had left", async () => {
+  test("ends a stream with the error that cut its client off", async () => {
     const source = new Source();
     const { ends, left } = start(source.dispatched);
     source.send(event("a"));
@@ -440,7 +437,7 @@ describe("a stream that brings nothing", () => {
     expect([source.cancelled, source.ends]).toEqual([true, [false]]);
   });
 
-  test("a relay that reads a whole answer holds nothing of it any more where the server stops meanwhile", async () => {
+  test("releases the bytes of a partly read answer when the server shuts down", async () => {
     const ledger = new BufferedBytes(1_000_000);
     const source = new Source("application/json");
     const { client, stopping } = start(source.dispatched, { memoryAccount: ledger.visitors });
@@ -451,7 +448,7 @@ describe("a stream that brings nothing", () => {
     expect([client.ended, source.cancelled, ledger.held]).toEqual([true, true, 0]);
   });
 
-  test("a stream with an event for which there is no room is ended without a word against the engine", async () => {
+  test("ends a stream whose event exceeds the key's memory share without blaming the engine", async () => {
     const ledger = new BufferedBytes(600_000);
     const source = new Source();
     const { client } = start(source.dispatched, { memoryAccount: ledger.visitors });

@@ -62,7 +62,7 @@ function openWith(meter: Meter, promptTokens: number, clock: ManualClock): Relay
   };
 }
 
-test("checkpoints and extensions of a stream come at the pieces at which they are due", async () => {
+test("writes checkpoints and lease extensions of a stream at the pieces where they are due", async () => {
   for (const [reservedTokens, promptTokens, pieceMs] of [
     [60, 50, 30],
     [10, 50, 7],

@@ -45,7 +45,7 @@ const response = { id: "resp_1", object: "response", status: "completed", output
 const lastEvent = (status: string) =>
   `event: response.${status}\ndata: ${JSON.stringify({ type: `response.${status}`, response: { ...response, status } })}\n\n`;
 
-describe("what the client is told of being stored", () => {
+describe("the `store` member that the client receives", () => {
   const claims = { ...response, store: true, conversation: { id: "conv_1" }, metadata: { store: "true" } };
   const truth = { ...claims, store: false, conversation: null };
   const event = (said: object) =>
@@ -55,7 +55,7 @@ describe("what the client is told of being stored", () => {
     ["whole", JSON.stringify(claims), JSON.stringify(truth)],
     ["the last events of a stream", event(claims), event(truth)],
     ["an error in place of a response", "event: error\ndata: {}\n\n", "event: error\ndata: {}\n\n"],
-  ])("is taken back if the store does not take it: %s", async (_, said, told) => {
+  ])("corrects `store` in the answer if the store does not take the response: %s", async (_, said, told) => {
     const { recorder } = recorderOf({ store: true });
     recorder?.addWhole(JSON.stringify(claims));
     isTaken = false;
@@ -66,7 +66,7 @@ describe("what the client is told of being stored", () => {
     expect(recorder?.truthful(said)).toBe(said);
   });
 
-  test("is taken back if the answer is too large to be stored", async () => {
+  test("corrects `store` in the answer if the response is too large to store", async () => {
     const { recorder } = recorderOf({ store: true });
     recorder?.addWhole("x".repeat(10_000_001));
     await recorder?.keep(endOf("completed"));
@@ -74,7 +74,7 @@ describe("what the client is told of being stored", () => {
   });
 });
 
-test("a whole response is kept as it was answered, with its request's items and who made it", async () => {
+test("stores a whole response as answered, with its request's items and its owner", async () => {
   const { recorder } = recorderOf({});
   recorder?.addWhole(JSON.stringify(response));
   await recorder?.keep(endOf("completed"));
@@ -88,7 +88,7 @@ test("a whole response is kept as it was answered, with its request's items and 
   ]);
 });
 
-test("a response that goes on is kept with its own items alone, and with what it goes on from", async () => {
+test("stores a continued response with its own items and the id of the previous response", async () => {
   const { recorder, request } = recorderOf({ input: [{ role: "user", content: "before and after" }] });
   const input = [{ id: "msg_own", type: "message" }];
   request.goesOn = { previousId: "resp_0", keptAfter: "resp_0", conversationId: null, input };
@@ -98,7 +98,7 @@ test("a response that goes on is kept with its own items alone, and with what it
 });
 
 test.each(["completed", "incomplete", "failed"] as const)(
-  "a stream that ends as %s is kept as that",
+  "stores a stream that ends as %s with that status",
   async (status) => {
     const { recorder } = recorderOf({ stream: true });
     expect(recorder?.wantsAllEvents).toBe(false);
@@ -108,28 +108,28 @@ test.each(["completed", "incomplete", "failed"] as const)(
   },
 );
 
-test("a response whose server does not say how it ended is kept as one that came to its end", async () => {
+test("stores a response of unknown status as completed", async () => {
   const { recorder } = recorderOf({});
   recorder?.addWhole(JSON.stringify({ ...response, status: "done" }));
   await recorder?.keep(endOf("completed"));
   expect(stored).toMatchObject([{ id: "resp_1", status: "completed" }]);
 });
 
-test("what failed before there was a response is not kept, and nobody is told that it should have been", () => {
+test("neither stores nor reports as lost a request that failed before its response began", () => {
   const { recorder } = recorderOf({ stream: true });
   recorder?.add('event: error\ndata: {"type":"error"}\n\n');
   expect(recorder?.keep(endOf("failed"))).toBeUndefined();
   expect([stored, lost]).toEqual([[], []]);
 });
 
-test("an answer that is too long to be kept is delivered all the same, which is logged", () => {
+test("delivers an answer that is too long to store, and logs that", () => {
   const { recorder } = recorderOf({});
   recorder?.addWhole(" ".repeat(10_000_000) + JSON.stringify(response));
   expect(recorder?.keep(endOf("completed"))).toBeUndefined();
   expect([stored, lost]).toEqual([[], ["acct_1 too_large"]]);
 });
 
-test("nothing is recorded of a request that does not want to be kept", () => {
+test("records nothing for a request that is not to be stored", () => {
   expect(recorderOf({ store: false }).recorder).toBeUndefined();
   expect(recorderOf({ store: null }).recorder).toBeDefined();
 });

@@ -42,7 +42,7 @@ function opened({ key, model, header, body = { temperature: 0 }, recording = fal
   return cache.open({ request, principal, cacheHeader: header ?? null }, modelWith(model), recording);
 }
 
-test("where neither the model nor the key has a cache, nothing more of a request is looked at", () => {
+test("reads nothing more of a request if neither the model nor the key has a cache", () => {
   const call = {
     principal: principalFor(),
     get request(): never {
@@ -55,7 +55,7 @@ test("where neither the model nor the key has a cache, nothing more of a request
   expect(cache.open(call, modelWith(), false)).toBeUndefined();
 });
 
-test("a key has it on where the model has none, by the usual policy, and off whatever the model says", () => {
+test("caches by the key's setting: on with a default policy, off whatever the model says", () => {
   expect(opened({ key: "on" })?.policy).toEqual(defaultCachePolicy);
   const half = { ...defaultCachePolicy, priceFactor: 0.5 };
   expect(opened({ key: "on", model: half })?.policy).toEqual(half);
@@ -63,7 +63,7 @@ test("a key has it on where the model has none, by the usual policy, and off wha
   expect(opened({ key: "off", model: half, header: "use" })).toBeUndefined();
 });
 
-test("what is stored, and what is not repeatable, is answered anew", () => {
+test("does not cache stored requests or requests that are not repeatable", () => {
   expect(opened({ key: "on", recording: true })).toBeUndefined();
   const request = decodedRequest({ input: "x", background: true }, "response");
   const call = { request, principal: principalFor({ responseCache: "on" }), cacheHeader: "use" };
@@ -81,14 +81,14 @@ test.each([
   ["asked", 1, "Refresh ", true],
   ["all", 1, undefined, true],
 ] as const)(
-  "of requests that are %p, one of temperature %p that says %p is looked for: %p",
+  "with cached requests %p, looks up temperature %p with header %p: %p",
   (requests, temperature, header, expected) => {
     const model = { ...defaultCachePolicy, requests };
     expect(opened({ model, body: { temperature }, ...(header ? { header } : {}) }) !== undefined).toBe(expected);
   },
 );
 
-test("a wish that is none is refused with those that there are", () => {
+test("refuses an unknown cache header and names the valid ones", () => {
   expect(() => opened({ key: "on", header: "maybe" })).toThrow("must be `use`");
 });
 
@@ -98,14 +98,14 @@ test.each([
   ["a video by URL", [{ type: "video_url", video_url: { url: "https://example.com/a.mp4" } }]],
   ["a file by its id", [{ type: "file", file: { file_id: "file-1" } }]],
   ["a document by URL", [{ type: "document", source: { type: "url", url: "https://example.com/a.pdf" } }]],
-])("an answer about %s is kept only where the client asks for it", (_what, content) => {
+])("caches an answer about %s only if the client asks for it", (_what, content) => {
   const body = { temperature: 0, messages: [{ role: "user", content }] };
   expect(opened({ key: "on", body })).toBeUndefined();
   expect(opened({ model: { ...defaultCachePolicy, requests: "all" }, body })).toBeUndefined();
   expect(opened({ key: "on", body, header: "use" })).toBeDefined();
 });
 
-test("an answer about an image that the request holds is kept, and so is one about a text with an address", () => {
+test("caches an answer about an inline image, and about a text that contains an address", () => {
   const image = [{ type: "image_url", image_url: { url: "data:image/png;base64,AAAA" } }];
   const text = [{ type: "text", text: "https://example.com" }, ...image];
   for (const content of [image, text]) {

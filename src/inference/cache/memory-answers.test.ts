@@ -19,7 +19,7 @@ function memory(maxBytes: number) {
   return { answers, clock, place, write, has };
 }
 
-test("what was not used for the longest time goes where there is no room, and no answer is larger than all of it", () => {
+test("evicts the least recently used answer when full, and stores none above the capacity", () => {
   const { answers, write, has } = memory(3_000);
   for (const digest of ["1", "2", "3"]) write(digest);
   expect(has("1")).toBe(true);
@@ -30,7 +30,7 @@ test("what was not used for the longest time goes where there is no room, and no
   expect(answers.bytes).toBeLessThanOrEqual(3_000);
 });
 
-test("an account that keeps much pushes out its own, and not what others keep", () => {
+test("evicts an account's own answers first when that account stores many", () => {
   const { write, has } = memory(10_000);
   write("mine", "small");
   for (let i = 0; i < 100; i++) write(String(i), "large");
@@ -38,13 +38,13 @@ test("an account that keeps much pushes out its own, and not what others keep", 
   expect(has("99", "large")).toBe(true);
 });
 
-test("nobody gets what another account keeps under the same digest", () => {
+test("does not return an answer of another account under the same digest", () => {
   const { write, has } = memory(10_000);
   write("1", "a");
   expect(has("1", "b")).toBe(false);
 });
 
-test("what is over is not given, and its room is given back by what is written later", () => {
+test("does not return an expired answer, and frees its bytes at a later write", () => {
   const { answers, clock, write, has } = memory(100_000);
   for (let i = 0; i < 20; i++) write(String(i), `account ${i % 3}`, { seconds: 10 });
   clock.advance(10_000);
@@ -53,7 +53,7 @@ test("what is over is not given, and its room is given back by what is written l
   expect(answers.bytes).toBe(1_000);
 });
 
-test("what is forgotten is gone, and what was asked for before is not kept afterwards", async () => {
+test("drops cleared answers, and stores none that were requested before the clearing", async () => {
   const { answers, place, write, has } = memory(100_000);
   write("1", "a");
   write("2", "a", { model: "n" });
@@ -67,7 +67,7 @@ test("what is forgotten is gone, and what was asked for before is not kept after
   expect([has("2"), has("3", "b"), answers.bytes]).toEqual([false, false, 0]);
 });
 
-test("its bytes are told with those of all else, and take nothing of what requests may hold", () => {
+test("counts cached bytes in the total without using up the bytes for requests", () => {
   const before = { cache: bufferedBytes.byKind.cache, held: bufferedBytes.held };
   const { answers, write } = memory(100_000);
   write("1");

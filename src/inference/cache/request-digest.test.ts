@@ -35,14 +35,14 @@ const body = {
 };
 const usual = digest(decodedRequest(body));
 
-test("the order of members at the top, and blanks between values, make no other request", () => {
+test("gives one digest whatever the order of top-level members and the blanks between values", () => {
   const reversed = Object.fromEntries(Object.entries(body).toReversed());
   expect(digest(decodedRequest(reversed))).toBe(usual);
   expect(digest(decodedRequest(body, "chat", 3))).toBe(usual);
   expect(digest(decoded(JSON.stringify({ model: "m", ...body }, null, "\t").replaceAll("\n", " \r\n")))).toBe(usual);
 });
 
-test("who asks for whom, and under which name of the model, makes no other request; but a response repeats that", () => {
+test("ignores user, metadata and model alias in the digest, except for responses, which repeat them", () => {
   const said = { user: "u", metadata: { a: "b" }, safety_identifier: "s", prompt_cache_key: "k", store: false };
   expect(digest(decodedRequest({ ...body, ...said, model: "alias" }))).toBe(usual);
   const response = { input: "x", store: false };
@@ -53,7 +53,7 @@ test("who asks for whom, and under which name of the model, makes no other reque
   }
 });
 
-test("any byte that is changed within a value, and any member that is added or taken away, makes another request", () => {
+test("gives another digest for any changed byte in a value and any added or removed member", () => {
   const { text } = decodedRequest(body);
   let changed = 0;
   for (let at = 0; at < text.length; at++) {
@@ -82,14 +82,14 @@ test("any byte that is changed within a value, and any member that is added or t
   expect(digest(decodedRequest({ ...body, service_tier: "flex" }))).not.toBe(usual);
 });
 
-test("numbers that a parser takes for the same, and orders of members that a model is shown, are told apart", () => {
+test("distinguishes spellings of numbers and orders of members that a model sees", () => {
   const withSeed = (seed: string) => digest(decoded(`{"model":"m","messages":[],"seed":${seed}}`));
   expect(withSeed("9007199254740993")).not.toBe(withSeed("9007199254740992"));
   const withTool = (tool: string) => digest(decoded(`{"model":"m","messages":[],"tools":[${tool}]}`));
   expect(withTool('{"a":1,"b":2}')).not.toBe(withTool('{"b":2,"a":1}'));
 });
 
-describe("another", () => {
+describe("a differing", () => {
   const request = decodedRequest(body);
   const engine = { name: "e", send: () => Promise.reject(new Error()), models: async () => [], redact: String };
   const deployments = [{ engine, model: "other-file", weight: 1 }];
@@ -101,19 +101,19 @@ describe("another", () => {
     ["form of the answer", digest(decodedRequest({ ...body, stream: true }))],
     ["operation", digest(decodedRequest(body, "message"))],
     ["secret", requestDigest({ request, model, accountId: "acct_1", environment: "live" }, new Uint8Array(32))],
-  ])("%s makes another request", (_, other) => {
+  ])("gives another digest for a differing %s", (_, other) => {
     expect(other).not.toBe(usual);
   });
 });
 
-test("what Anthropic's clients ask for in headers makes another request", () => {
+test("gives another digest for differing Anthropic beta headers", () => {
   const request = decodedRequest({ messages: [], max_tokens: 1 }, "message");
   const without = digest(request);
   request.messageHeaders = { version: "2023-06-01", betas: "b" };
   expect(digest(request)).not.toBe(without);
 });
 
-test("a request is deterministic at temperature 0, or where nothing is generated", () => {
+test("calls a request deterministic at temperature 0 or if nothing is generated", () => {
   for (const [temperature, expected] of [
     [0, true],
     [0.0, true],
@@ -126,13 +126,13 @@ test("a request is deterministic at temperature 0, or where nothing is generated
   expect(isDeterministic(decodedRequest({ input: "x" }, "embedding"))).toBe(true);
 });
 
-test("a value that is very long counts as it stands, and no tree is made of a long body to find its question", () => {
+test("digests a very long value as written and does not parse a long body to find its question", () => {
   const long = { messages: [{ role: "user", content: "x".repeat(300_000) }] };
   expect(digest(decodedRequest(long, "chat", 2))).not.toBe(digest(decodedRequest(long)));
   expect(questionOf(decodedRequest({ messages: [...long.messages, { role: "user", content: "q" }] }))).toBeUndefined();
 });
 
-test("the question is the last message of its user, where that is text alone and not long", () => {
+test("takes the last user message as the question if it is plain text and not long", () => {
   const system = { role: "system", content: "s" };
   const of = (...messages: unknown[]) => questionOf(decodedRequest({ messages }))?.text;
   expect(of(system, { role: "user", content: "q" })).toBe("q");
@@ -146,7 +146,7 @@ test("the question is the last message of its user, where that is text alone and
   expect(questionOf(decodedRequest({ prompt: "q" }, "completion"))).toBeUndefined();
 });
 
-test("what is around a question is all of the request but its text", () => {
+test("includes everything but the question's text in the digest of its surroundings", () => {
   const around = (content: string, more: Record<string, unknown> = {}) => {
     const request = decodedRequest({ messages: [{ role: "user", content, ...more }], seed: 1 });
     const question = questionOf(request);

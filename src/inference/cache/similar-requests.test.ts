@@ -41,7 +41,7 @@ function answering(text: string) {
 const never: OwnCalls["ask"] = ({ cancellation }) =>
   new Promise((_, reject) => cancellation.onCancel(() => reject(cancellation.reason)));
 
-test("a vector is asked of the model, never further than the request may go, as urgently, and brought to length 1", async () => {
+test("requests a normalized embedding with the access policy and priority of the request", async () => {
   const { similar, calls } = answering(answer(3, 4));
   expect(await similar.vectorOf("text", "embedder", asker())).toEqual(Float32Array.of(0.6, 0.8));
   expect(calls).toMatchObject([{ purpose: "cache", operation: "embedding", neverLeaves: true, priority: "high" }]);
@@ -56,11 +56,11 @@ test.each([
   ["a vector that is not numbers alone, as of a model that made none", answer(1, null, 0.5)],
   ["vectors for each token", answer([1], [0.5])],
   ["a vector that is too long", answer(...Array.from({ length: 8_193 }, () => 1))],
-])("an answer with %s is none", async (_, text) => {
+])("rejects an embedding answer with %s", async (_, text) => {
   expect(await answering(text).similar.vectorOf("text", "m", asker())).toBeUndefined();
 });
 
-test("a model that does not answer within a second is not waited for, nor after the client has left", async () => {
+test("stops waiting for an embedding after one second, and when the client leaves", async () => {
   jest.useFakeTimers();
   const { similar, clock } = asking(never);
   const late = similar.vectorOf("text", "m", asker());
@@ -73,7 +73,7 @@ test("a model that does not answer within a second is not waited for, nor after 
   expect(await gone).toBeUndefined();
 });
 
-test("a model that did not answer in time is left alone for a while, then tried by one request, and asked again once it answers", async () => {
+test("pauses an embedding model that timed out, then tries it with one request until it answers", async () => {
   jest.useFakeTimers();
   let ask = never;
   let asked = 0;
@@ -98,7 +98,7 @@ test("a model that did not answer in time is left alone for a while, then tried 
   expect(await vectors(20, 0)).toBe(20);
 });
 
-test("what is forgotten of an account is gone, with what was asked before, and what others have stays", () => {
+test("clears one account's entries, pending ones included, and keeps those of others", () => {
   const { similar, add } = answering("");
   const vector = Float32Array.of(1, 0);
   add("p", vector, "one", "a");
@@ -112,7 +112,7 @@ test("what is forgotten of an account is gone, with what was asked before, and w
   expect([similar.bytes, cache - bufferedBytes.byKind.cache]).toEqual([0, 264]);
 });
 
-test("where an answer is kept no longer, the next nearest is found", () => {
+test("finds the next nearest answer after the nearest one was removed", () => {
   const { similar, add } = answering("");
   add("p", Float32Array.of(1, 0), "nearest");
   add("p", Float32Array.of(0.8, 0.6), "next");
@@ -123,7 +123,7 @@ test("where an answer is kept no longer, the next nearest is found", () => {
   expect(similar.bytes).toBe(0);
 });
 
-test("the nearest of a partition is found from the threshold on, and none of another partition or length", () => {
+test("finds the nearest entry above the threshold in the same partition and of the same length", () => {
   const { similar, add } = answering("");
   add("p", Float32Array.of(1, 0), "east");
   add("p", Float32Array.of(0, 1), "north");
@@ -135,7 +135,7 @@ test("the nearest of a partition is found from the threshold on, and none of ano
   expect(similar.nearest("p", Float32Array.of(1), 0.1)).toBeUndefined();
 });
 
-test("a partition holds 256, the oldest goes first, all of them as many bytes as they may, and the same request once", () => {
+test("bounds a partition to 256 entries and all partitions to 16 MiB, evicting the oldest", () => {
   const { similar, add } = answering("");
   for (let i = 0; i < 300; i++) add("p", Float32Array.of(1, 0), `request ${i}`);
   const one = 8 + 256;

@@ -107,7 +107,7 @@ async function joined(name: string, cuts: readonly Break[]) {
 }
 
 describe.each(Object.keys(clients))("a client of %s", (name) => {
-  test("250 random breaks, one or two in an answer, leave the text as it was, one end, and the usage that was computed", async () => {
+  test("keeps the text, one end and exact usage through 250 random breaks of one or two per answer", async () => {
     const random = seeded(name.length);
     const length = await lengthOf(name);
     let continued = 0;
@@ -164,7 +164,7 @@ async function cutBehind(count: number, plan: Partial<ServerPlan> = {}): Promise
   return new ContinuingWorld({ tokens, breaks: [{ atByte, how: "reset" }], ...plan });
 }
 
-test("the one that goes on gets the answer so far as the begin of its own, and less of the limit", async () => {
+test("sends the next server the answer so far as prefill, with a reduced token limit", async () => {
   const world = await cutBehind(5);
   await world.ask({ messages, max_tokens: 20, seed: 7, stop: ["zzz"] });
   const [first, second] = world.served;
@@ -174,27 +174,27 @@ test("the one that goes on gets the answer so far as the begin of its own, and l
   expect(world.ends[0]).toMatchObject({ outcome: "completed", completionTokens: 20 });
 });
 
-test("a server that has to be told by a member is told by it", async () => {
+test("sends the continuation flag to servers that need one", async () => {
   const world = await cutBehind(5, { continues: "flag" });
   expect((await answered(world)).said).toBe(whole);
   expect(world.served[1]?.body).toMatchObject({ add_generation_prompt: false, continue_final_message: true });
 });
 
-test("where its template may cut white space at the end, it is not asked", async () => {
+test("does not continue at a server whose template may trim white space at the end", async () => {
   const world = await cutBehind(8, { continues: "flag" });
   expect(tokens[7]).toBe("\n");
   const { events, said, asked } = await answered(world);
   expect([asked, said, events.at(-1)?.error?.code]).toEqual([1, tokens.slice(0, 8).join(""), "upstream_error"]);
 });
 
-test("a break behind the last token that its client allowed is the end", async () => {
+test("ends the answer if the break comes after the last allowed token", async () => {
   const world = await cutBehind(6);
   const { events, asked } = await answered(world, { messages, max_tokens: 6 });
   expect([asked, events.at(-1)?.choices?.[0]?.finish_reason]).toEqual([1, "length"]);
   expect(world.ends[0]).toMatchObject({ outcome: "completed", completionTokens: 6, estimated: true });
 });
 
-test("the client and the trail are told that another one went on", async () => {
+test("tells the client and the trail that another server continued the answer", async () => {
   const world = await cutBehind(3);
   const continued: number[] = [];
   const text = await world.ask({ messages }, "chat", { onContinued: (times) => void continued.push(times) });
@@ -208,7 +208,7 @@ test("the client and the trail are told that another one went on", async () => {
   expect(end?.upstream).toBe(world.served[1]?.name ?? "");
 });
 
-test.each(["responses", "messages"])("a client of %s is told with the event of the end", async (name) => {
+test.each(["responses", "messages"])("tells a client of %s about the continuation in the final event", async (name) => {
   const { operation, body } = clients[name] as (typeof clients)["chat"];
   const world = await cutBehind(3);
   const told = eventsOf(await world.ask(body, operation)).flatMap(
@@ -217,7 +217,7 @@ test.each(["responses", "messages"])("a client of %s is told with the event of t
   expect(told).toEqual([{ continued: 1 }]);
 });
 
-test("where servers count prompts, tokens that came several in an event are counted exactly", async () => {
+test("counts the tokens of multi-token events exactly if servers count prompts", async () => {
   const pairs = Array.from({ length: Math.ceil(tokens.length / 2) }, (_, at) => ({
     content: tokens.slice(2 * at, 2 * at + 2).join(""),
   }));
@@ -234,7 +234,7 @@ test("where servers count prompts, tokens that came several in an event are coun
   }
 });
 
-describe("nothing is continued", () => {
+describe("answers that are not continued", () => {
   const call = { tool_calls: [{ index: 0, id: "c", type: "function", function: { name: "f", arguments: '{"a' } }] };
   const deltas = (first: Record<string, unknown>) => [
     { content: "It" },
@@ -257,7 +257,7 @@ describe("nothing is continued", () => {
     ["with several choices", {}, { n: 2 }],
     ["at servers of which nobody knows that they can", { continues: undefined }, {}],
     ["of a model that has it off", { policies: { continuation: false } }, {}],
-  ] as const)("%s: its client is told that it broke off", async (_why, plan, more) => {
+  ] as const)("%s: tells the client that the answer broke off", async (_why, plan, more) => {
     const atByte = (await bytesBehind(6)) + 300;
     const world = new ContinuingWorld({ tokens, breaks: [{ atByte, how: "reset" }], ...(plan as Partial<ServerPlan>) });
     const text = await world.ask({ messages, ...more });
@@ -266,7 +266,7 @@ describe("nothing is continued", () => {
     expect([world.served.length, world.ends[0]?.outcome, world.inFlight]).toEqual([1, "failed", 0]);
   });
 
-  test("by a server that begins to think anew", async () => {
+  test("does not continue at a server that starts to think again", async () => {
     for (const name of ["chat", "responses"]) {
       const { operation, body } = clients[name] as (typeof clients)["chat"];
       const world = await cutBehind(4, { laterDeltas: [{ reasoning_content: "Hm" }, { content: "It" }] });
@@ -280,7 +280,7 @@ describe("nothing is continued", () => {
     }
   });
 
-  test("more than three times for one answer", async () => {
+  test("does not continue one answer more than three times", async () => {
     const breaksOff = (await bytesBehind(2)) + 10;
     const world = new ContinuingWorld({
       tokens,
@@ -294,7 +294,7 @@ describe("nothing is continued", () => {
     expect(world.ends[0]).toMatchObject({ outcome: "failed", completionTokens: 8 });
   });
 
-  test("where the budget for second tries is used up", async () => {
+  test("does not continue when the retry budget is used up", async () => {
     const world = await cutBehind(4);
     const budget = world.router.retryBudget("m");
     while (budget.take());
@@ -303,7 +303,7 @@ describe("nothing is continued", () => {
     expect(world.ends[0]?.trail?.map(({ result }) => result)).toEqual(["broke_off", "not_retried"]);
   });
 
-  test("of an answer for whose text there is no room", async () => {
+  test("does not continue an answer whose text exceeds its memory account", async () => {
     const long = Array.from({ length: 900 }, (_, at) => ` ${at}${"x".repeat(8)}`);
     const world = new ContinuingWorld({ tokens: long, breaks: [{ atByte: 100_000, how: "reset" }] });
     const full = {
@@ -318,7 +318,7 @@ describe("nothing is continued", () => {
 test.each([
   ["the only one", ["a"]],
   ["the only one that is not at rest for another reason", ["a", "b"]],
-])("the deployment that broke off goes on itself where it is %s", async (_which, servers) => {
+])("continues at the deployment that broke off if it is %s", async (_which, servers) => {
   const world = await cutBehind(4, { servers });
   const [, other] = world.model.deployments;
   if (other) world.router.failed(other, "deployment");
@@ -326,7 +326,7 @@ test.each([
   expect(world.served.map(({ name }) => name)).toEqual(["a", "a"]);
 });
 
-test("a deployment that may not be asked any more does not go on", async () => {
+test("does not continue at a deployment that the key may no longer use", async () => {
   const world = await cutBehind(4);
   const principal = principalFor({ reach: { models: [], neverLeaves: true } });
   world.model = { ...world.model, deployments: world.model.deployments.map((one) => ({ ...one, local: true })) };
@@ -337,7 +337,7 @@ test("a deployment that may not be asked any more does not go on", async () => {
   expect(world.served).toHaveLength(1);
 });
 
-test("a client that leaves while another deployment is looked for ends it, and nobody is asked", async () => {
+test("tries no other deployment if the client leaves during the search for one", async () => {
   const world = await cutBehind(4, { servers: ["a", "b"] });
   const text = world.ask({ messages });
   await until(world);
@@ -353,7 +353,7 @@ async function until(world: ContinuingWorld): Promise<void> {
   while (world.served.length === 0) await turn();
 }
 
-test("a server that ends while another deployment is looked for tells its client so, and nobody is asked", async () => {
+test("sends an error and tries no deployment if the server shuts down during the search", async () => {
   const world = await cutBehind(4);
   const text = world.ask({ messages });
   await until(world);
@@ -366,17 +366,14 @@ test.each([
   ["n", { messages, n: 2 }, "chat"],
   ["a grammar", { messages, response_format: { type: "json_object" } }, "chat"],
   ["Responses of its own", { input: question }, "response"],
-] as const)(
-  "a stream of which nothing came begins anew elsewhere, whatever it is: with %s",
-  async (_what, body, operation) => {
-    const world = new ContinuingWorld({ tokens, breaks: [{ atByte: 0, how: "close" }], continues: undefined });
-    const text = await world.ask(body, operation);
-    expect(world.served.map(({ begun }) => begun)).toEqual([0, 0]);
-    expect(text).not.toContain('"error":{');
-    expect(world.ends[0]).toMatchObject({
-      outcome: "completed",
-      promptTokens: basePrompt,
-      completionTokens: tokens.length + 1,
-    });
-  },
-);
+] as const)("restarts a stream of which nothing arrived at another server: with %s", async (_what, body, operation) => {
+  const world = new ContinuingWorld({ tokens, breaks: [{ atByte: 0, how: "close" }], continues: undefined });
+  const text = await world.ask(body, operation);
+  expect(world.served.map(({ begun }) => begun)).toEqual([0, 0]);
+  expect(text).not.toContain('"error":{');
+  expect(world.ends[0]).toMatchObject({
+    outcome: "completed",
+    promptTokens: basePrompt,
+    completionTokens: tokens.length + 1,
+  });
+});

@@ -36,7 +36,7 @@ async function until(world: ContinuingWorld, served: number): Promise<void> {
   while (world.served.length < served) await turn();
 }
 
-describe("the bill of an overflow", () => {
+describe("the charge of a continued answer to the overflow", () => {
   const rate = (perToken: number) => ({ input: perToken / 1000, output: perToken / 1000 });
   const most = 1_000_000;
   const overflow: OverflowPolicy = {
@@ -72,7 +72,7 @@ describe("the bill of an overflow", () => {
     return { world, spent: () => spent };
   }
 
-  test("of each server that had a part in an answer is what that one has used, at its own cost", async () => {
+  test("charges each server's own usage at its own cost", async () => {
     const { world, spent } = billed({ breaks: [behind(4)] });
     const { said } = await asked(world, { max_tokens: 100 });
     expect([said, world.served.map(({ name }) => name)]).toEqual([whole, ["a", "b"]]);
@@ -82,14 +82,14 @@ describe("the bill of an overflow", () => {
     expect(spent()).toBe(ofFirst + ofSecond * 1_000);
   });
 
-  test("is settled where nobody goes on", async () => {
+  test("settles the charge if no server continues the answer", async () => {
     const { world, spent } = billed({ breaks: [behind(4)], continues: undefined });
     await asked(world, { max_tokens: 100 });
     await Bun.sleep(1);
     expect([world.served.length, spent()]).toEqual([1, decodedRequest({ messages }).promptTokens + 4]);
   });
 
-  test("has the prompt of a server that broke off before anything came of it", async () => {
+  test("charges the prompt of a server that broke off before its first token", async () => {
     const { world, spent } = billed({ breaks: [{ atByte: 0, how: "close" }] });
     expect((await asked(world, { max_tokens: 100 })).said).toBe(whole);
     await Bun.sleep(1);
@@ -103,8 +103,8 @@ function stopOf(all: number): StopLease {
   return { tokens: all, mostTokens: all, ...none, grow() {} };
 }
 
-describe("a quota that ends answers", () => {
-  test("that has nothing left for the prompt once more ends the answer where its server broke off, and nobody reads it", async () => {
+describe("a hard-stop quota during a continuation", () => {
+  test("ends the answer at the break if the quota cannot pay the prompt again", async () => {
     const { promptTokens } = decodedRequest({ messages });
     const world = new ContinuingWorld({
       tokens,
@@ -117,14 +117,14 @@ describe("a quota that ends answers", () => {
     expect(world.ends[0]).toMatchObject({ outcome: "completed", completionTokens: 4, promptTokens });
   });
 
-  test("that has enough for it lets the answer go on", async () => {
+  test("continues the answer if the quota can pay the prompt again", async () => {
     const { promptTokens } = decodedRequest({ messages });
     const all = 2 * promptTokens + 4 + basePrompt + tokens.length + 30;
     const world = new ContinuingWorld({ tokens, stop: stopOf(all), breaks: [behind(4)] });
     expect((await asked(world)).said).toBe(whole);
   });
 
-  test("counts what comes of an answer that begins anew, of which nothing had come before", async () => {
+  test("stops a restarted answer at the quota if nothing had arrived before", async () => {
     const { promptTokens } = decodedRequest({ messages });
     // It looks from the first event on, and the first server breaks off before that is whole.
     const plan = { tokens, stop: stopOf(promptTokens + 3), breaks: [{ atByte: 40, how: "reset" }] } as const;
@@ -134,8 +134,8 @@ describe("a quota that ends answers", () => {
   });
 });
 
-describe("what operators say meanwhile", () => {
-  test("a deployment that was taken away does not go on", async () => {
+describe("configuration changes during an answer", () => {
+  test("does not continue at a removed deployment", async () => {
     const world = new ContinuingWorld({ tokens, servers: ["a", "b"], breaks: [behind(4)] });
     const answer = asked(world);
     await until(world, 1);
@@ -146,7 +146,7 @@ describe("what operators say meanwhile", () => {
     expect(world.served.map(({ name }) => name)).toEqual([first, first]);
   });
 
-  test("a new price is none of an answer that had begun", async () => {
+  test("keeps the price that was valid when the answer began", async () => {
     const price = { input: 1, output: 1 };
     const world = new ContinuingWorld({ tokens, price, breaks: [behind(4)] });
     const answer = asked(world);
@@ -159,7 +159,7 @@ describe("what operators say meanwhile", () => {
   });
 });
 
-test("where the first server gave nothing, tokens of the next ones are counted by their own prompts", async () => {
+test("counts continued tokens by the later servers' prompts if the first server sent nothing", async () => {
   const pairs = Array.from({ length: tokens.length / 2 }, (_, at) => ({
     content: tokens.slice(2 * at, 2 * at + 2).join(""),
   }));
@@ -176,7 +176,7 @@ test("where the first server gave nothing, tokens of the next ones are counted b
   expect(world.ends[0]).toMatchObject({ promptTokens: 2 * basePrompt + (last?.begun ?? 0), estimated: false });
 });
 
-test("an answer that ends as one of its stop sequences begins is not gone on with: the rest of that would not be known for it", async () => {
+test("does not continue an answer that ends with the beginning of a stop sequence", async () => {
   const world = new ContinuingWorld({ tokens, breaks: [behind(4)] });
   const { text } = await asked(world, { stop: [" four five"] });
   expect([world.served.length, text.includes('"error"')]).toEqual([1, true]);
@@ -189,11 +189,11 @@ test.each([
   ["END", "END", false],
   ["a", undefined, false],
   ["a", [], false],
-])("whether %j ends within %j: %j", (text, stop, within) => {
+])("finds whether the beginning of %j is the end of %j: %j", (text, stop, within) => {
   expect(isWithinStop({ stop }, text)).toBe(within);
 });
 
-describe("whether a server goes on exactly", () => {
+describe("whether a server can continue exactly", () => {
   const user = { role: "user", content: question };
   const begun = { role: "assistant", content: "On" };
   test.each([
@@ -211,7 +211,7 @@ describe("whether a server goes on exactly", () => {
   });
 });
 
-test("whenever a client leaves, or the server ends, the request settles once, and holds nothing", async () => {
+test("settles once and holds nothing whenever a client leaves or the server shuts down", async () => {
   const random = seeded(7);
   const outcomes = new Set<string>();
   for (let round = 0; round < 300; round++) {

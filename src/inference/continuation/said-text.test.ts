@@ -8,7 +8,7 @@ function keeping(maxBytes = 64 * 1024 * 1024) {
   return { ledger, said: new SaidText(ledger.memoryAccount(new AccountMemory())) };
 }
 
-test("text is kept as it was said, characters that came in halves included, and its bytes are held until it is let go of", () => {
+test("keeps text across split characters and holds its bytes until it is released", () => {
   const { ledger, said } = keeping();
   const text = "a🚀é\n".repeat(5_000);
   for (const unit of text.split("")) said.text(unit);
@@ -18,7 +18,7 @@ test("text is kept as it was said, characters that came in halves included, and 
   expect(ledger.held).toBe(0);
 });
 
-test("half a character at the end is nothing that could be sent", () => {
+test("does not send half a character at the end", () => {
   const { said } = keeping();
   said.text("a\ud83d");
   expect(said.whole).toBeUndefined();
@@ -27,7 +27,7 @@ test("half a character at the end is nothing that could be sent", () => {
 test.each([
   ["beyond 1 MiB", 64 * 1024 * 1024, 1_100_000],
   ["beyond what may be held", 16 * 1024, 20_000],
-])("%s nothing is kept, and nothing held", (_why, maxBytes, length) => {
+])("keeps no text and holds no bytes %s", (_why, maxBytes, length) => {
   const { ledger, said } = keeping(maxBytes);
   for (let at = 0; at < length; at += 1_000) said.text("x".repeat(1_000));
   expect([said.whole, ledger.held]).toEqual([undefined, 0]);

@@ -5,7 +5,7 @@ import { aliasPattern } from "../../domain/models/model-entry.ts";
 import { Aliases } from "./aliases.ts";
 
 describe("aliases", () => {
-  test("the name itself comes before beginnings of it, and the longest beginning before shorter ones", () => {
+  test("prefers an exact alias to a prefix, and a longer prefix to a shorter one", () => {
     const aliases = new Aliases([
       { id: "any", aliases: ["*"] },
       { id: "big", aliases: ["claude-*", "gpt-5"] },
@@ -25,13 +25,13 @@ describe("aliases", () => {
     expect(names.map((name) => aliases.idOf(name))).toEqual(["big", "any", "big", "big", "small", "pinned", "any"]);
   });
 
-  test("a name that begins like none is the name of none", () => {
+  test("resolves no alias for a name that matches no prefix", () => {
     const aliases = new Aliases([{ id: "m", aliases: ["gpt-5", "claude-*"] }]);
     for (const name of ["gpt-", "gpt-5x", "claude", "Claude-opus", "xclaude-"])
       expect(aliases.idOf(name)).toBeUndefined();
   });
 
-  test("of two models that have an alias the first counts, and the others are told of", () => {
+  test("uses the first of two models with the same alias and reports the other", () => {
     const aliases = new Aliases([
       { id: "one", aliases: ["a", "b*"] },
       { id: "two", aliases: ["b*", "c", "a"] },
@@ -44,7 +44,7 @@ describe("aliases", () => {
     ]);
   });
 
-  test("a look finds what a look through all of them finds", () => {
+  test("resolves a name like a search through all aliases", () => {
     const word = fc.stringMatching(/^[ab]{0,4}$/);
     const alias = fc.oneof(
       word,
@@ -63,7 +63,7 @@ describe("aliases", () => {
   });
 });
 
-test("an alias is printable ASCII, with one * at its end at most", () => {
+test("accepts aliases of printable ASCII with at most one * at the end", () => {
   for (const alias of ["gpt-5", "claude-*", "*", "a/b:c", "(x)+,-.~!"]) expect(alias).toMatch(aliasPattern);
   for (const alias of ["", "**", "a*b", "*a", "a b", "a*b*", "naïve", "a\n", "a*\n"])
     expect(alias).not.toMatch(aliasPattern);

@@ -62,7 +62,7 @@ function declared(id: string, more: Partial<DeclaredModel> = {}): DeclaredModel 
 const ids = () => catalog.list().map((model) => model.id);
 
 describe("discovery", () => {
-  test("what an engine lists is offered under its own ids, with what it says of it", async () => {
+  test("lists an engine's models under their own ids with the engine's details", async () => {
     const a = new ListedEngine("a", [
       { id: "m", ownedBy: "org", created: 5, context: 100, capabilities: { chat: true } },
     ]);
@@ -81,7 +81,7 @@ describe("discovery", () => {
     });
   });
 
-  test("only the deployments of a source that is marked are local, of a model that is listed as of one that is declared", async () => {
+  test("marks only the deployments of a local source as local, listed or declared", async () => {
     const a = new ListedEngine("a", [{ id: "m" }]);
     const b = new ListedEngine("b", [{ id: "m" }]);
     const places = [...declared("public").deployments, { engine: "b", model: "m", weight: 1 }];
@@ -98,7 +98,7 @@ describe("discovery", () => {
     expect(marked("public")?.flatMap(([, local]) => local)).toEqual([false, false]);
   });
 
-  test("what an engine does not say of a model is the engine's name and the time it was first seen, which then stays", async () => {
+  test("fills in the engine's name and the time first seen, which later refreshes keep", async () => {
     const a = new ListedEngine("a", [{ id: "m" }]);
     catalog.configure([source(a)], []);
     await catalog.refresh();
@@ -111,7 +111,7 @@ describe("discovery", () => {
     expect(catalog.find("m")?.created).toBe(1_800_000_000);
   });
 
-  test("a source that is not to be discovered offers nothing by itself, and serves what is declared", async () => {
+  test("lists no models of a source without discovery, and serves declared ones", async () => {
     const a = new ListedEngine("a", [{ id: "m", context: 77 }, { id: "other" }]);
     catalog.configure([source(a, { discover: false })], [declared("public")]);
     await catalog.refresh();
@@ -119,7 +119,7 @@ describe("discovery", () => {
     expect(catalog.find("public")?.context).toBe(77);
   });
 
-  test("a model that an engine no longer lists is gone at the next refresh", async () => {
+  test("removes a model at the next refresh when its engine no longer lists it", async () => {
     const a = new ListedEngine("a", [{ id: "m" }, { id: "n" }]);
     catalog.configure([source(a)], []);
     await catalog.refresh();
@@ -129,8 +129,8 @@ describe("discovery", () => {
   });
 });
 
-describe("one id on several engines", () => {
-  test("one id on several engines is one model with several deployments that promises only what all of them keep", async () => {
+describe("one model id on several engines", () => {
+  test("merges one id on several engines into a model that promises what all of them support", async () => {
     const a = new ListedEngine("a", [{ id: "m", context: 200, capabilities: { chat: true, embeddings: true } }]);
     const b = new ListedEngine("b", [{ id: "m", context: 100, capabilities: { chat: true, embeddings: false } }]);
     const c = new ListedEngine("c", [{ id: "m", environments: ["live"] }]);
@@ -145,7 +145,7 @@ describe("one id on several engines", () => {
     expect(model?.capabilities?.embeddings).not.toBe(true);
   });
 
-  describe("of which one is a node's", () => {
+  describe("one model id on a node and an upstream", () => {
     const served = () => {
       const { deployments = [], context, capabilities } = catalog.find("m") ?? {};
       return { at: deployments.map(({ engine }) => engine.name), context, capabilities };
@@ -160,7 +160,7 @@ describe("one id on several engines", () => {
         { capabilities: { embeddings: false } },
         { capabilities: { embeddings: true } },
       ],
-    ])("leaves a node out that %s, whichever of the two came first", async (_, claims, more) => {
+    ])("leaves out a node that %s, whichever source came first", async (_, claims, more) => {
       const upstream = source(new ListedEngine("up", [{ id: "m", ...full }]));
       const node = source(new ListedEngine("node", [{ id: "m", ...claims }]), { isNode: true });
       const declaration = more ? [declared("m", { deployments: [], ...more })] : [];
@@ -184,7 +184,7 @@ describe("one id on several engines", () => {
       ["says nothing", {}, undefined],
       ["denies what nobody promises", { capabilities: { chat: true, embeddings: false } }, undefined],
       ["has the context that is declared", { context: 50 }, { context: 50 }],
-    ])("serves by a node that %s, and keeps what the upstream promises", async (_, claims, more) => {
+    ])("includes a node that %s, and keeps the upstream's promises", async (_, claims, more) => {
       const node = source(new ListedEngine("node", [{ id: "m", ...claims }]), { isNode: true });
       const declaration = more ? [declared("m", { deployments: [], ...more })] : [];
       catalog.configure([node, source(new ListedEngine("up", [{ id: "m", ...full }]))], declaration);
@@ -194,7 +194,7 @@ describe("one id on several engines", () => {
     });
   });
 
-  test("an environment that one of them does not serve is not reached through the other", async () => {
+  test("does not reach an environment through a deployment that does not serve it", async () => {
     const a = new ListedEngine("a", [{ id: "m", environments: ["live", "test", "dev"] }]);
     const b = new ListedEngine("b", [{ id: "m" }]);
     catalog.configure([source(a), source(b)], []);
@@ -204,7 +204,7 @@ describe("one id on several engines", () => {
 });
 
 describe("declarations", () => {
-  test("declarations win over what is discovered under the same id, deployments included", async () => {
+  test("prefers a declaration to discovered models of the same id, deployments included", async () => {
     const a = new ListedEngine("a", [{ id: "m", ownedBy: "theirs", context: 100, capabilities: { chat: true } }]);
     const b = new ListedEngine("b", [{ id: "m" }]);
     const price = { input: 1, output: 2 };
@@ -223,7 +223,7 @@ describe("declarations", () => {
     });
   });
 
-  test("declarations without a place say what holds wherever the model is found, and narrow its environments alone", async () => {
+  test("applies a declaration without deployments wherever the model is found, and only narrows environments", async () => {
     const one = new ListedEngine("a", [{ id: "m", context: 100 }]);
     const two = new ListedEngine("b", [{ id: "m", environments: ["live", "test", "dev"] }]);
     const price = { input: 1, output: 2 };
@@ -235,7 +235,7 @@ describe("declarations", () => {
     expect(catalog.find("nowhere")).toBeUndefined();
   });
 
-  test("a model has the policies of its declaration, wherever it runs, and none where nobody declared any", async () => {
+  test("gives a model the policies of its declaration, and none without one", async () => {
     const a = new ListedEngine("a", [{ id: "found" }, { id: "plain" }]);
     const policies = { continuation: true };
     const placed = declared("placed", { deployments: [{ engine: "a", model: "plain", weight: 1 }], policies });
@@ -248,7 +248,7 @@ describe("declarations", () => {
     expect(catalog.find("found")?.policies).toBeUndefined();
   });
 
-  test("a model is found by its aliases once all engines were asked, by another's id never, which is warned of once", async () => {
+  test("resolves aliases once all engines are listed, never to another model's id, and warns once", async () => {
     const a = new ListedEngine("a", [{ id: "m" }, { id: "gpt-5" }]);
     const aliased = declared("big", { aliases: ["gpt-5", "gpt-*", "claude-opus-5"] });
     const nowhere = declared("nowhere", { deployments: [], aliases: ["gpt-4*"] });
@@ -275,7 +275,7 @@ describe("declarations", () => {
     ]);
   });
 
-  test("declarations take from the engine what they leave open, under the engine's own id of the model", async () => {
+  test("fills in what a declaration omits under the engine's own model id", async () => {
     const a = new ListedEngine("a", [{ id: "long-internal-name", ownedBy: "org", created: 9, context: 100 }]);
     const deployments = [{ engine: "a", model: "long-internal-name", weight: 3 }];
     catalog.configure([source(a, { discover: false })], [declared("short", { deployments })]);
@@ -285,14 +285,14 @@ describe("declarations", () => {
     expect(catalog.find("short")?.environments).toEqual(["live", "dev"]);
   });
 
-  test("declarations are listed before anything was reached, and stand without deployments when their engine is not there", () => {
+  test("lists declared models before any engine answers, without deployments if their engine is missing", () => {
     catalog.configure([], [declared("m")]);
     expect(catalog.find("m")?.deployments).toEqual([]);
   });
 });
 
-describe("engines that cannot be reached", () => {
-  test("engines that cannot be reached keep their last list: a restart of a server is no change of models", async () => {
+describe("unreachable engines", () => {
+  test("keeps the last model list of an unreachable engine", async () => {
     const a = new ListedEngine("a", [{ id: "m" }]);
     catalog.configure([source(a)], []);
     await catalog.refresh();
@@ -301,7 +301,7 @@ describe("engines that cannot be reached", () => {
     expect(ids()).toEqual(["m"]);
   });
 
-  test("engines that cannot be reached are warned about once for each outage, and their return is told once", async () => {
+  test("warns once for each outage of an engine and reports its return once", async () => {
     const a = new ListedEngine("a", new Error("ECONNREFUSED"));
     catalog.configure([source(a)], []);
     const events = async () => {
@@ -319,13 +319,13 @@ describe("engines that cannot be reached", () => {
     expect(await events()).toEqual(["upstream_reached"]);
   });
 
-  test("engines that cannot be reached are not warned about where nobody configured them", async () => {
+  test("does not warn about unreachable engines that the configuration does not name", async () => {
     catalog.configure([source(new ListedEngine("found", new Error("gone")), { configured: false })], []);
     await catalog.refresh();
     expect(logged).toEqual([]);
   });
 
-  test("engines that cannot be reached say why until they are back, keeping how many models they listed", async () => {
+  test("reports why an engine is unreachable and how many models it listed", async () => {
     const a = new ListedEngine("a", [{ id: "m" }]);
     const found = new ListedEngine("found", new Error("gone"));
     catalog.configure([source(a), source(found, { configured: false })], []);
@@ -343,7 +343,7 @@ describe("engines that cannot be reached", () => {
     expect(catalog.status(found)).toEqual({ models: undefined, error: undefined });
   });
 
-  test("engines that cannot be reached do not keep the others from being refreshed", async () => {
+  test("refreshes the other engines while one is unreachable", async () => {
     const a = new ListedEngine("a", new Error("gone"));
     const b = new ListedEngine("b", [{ id: "n" }]);
     catalog.configure([source(a), source(b)], []);
@@ -352,8 +352,8 @@ describe("engines that cannot be reached", () => {
   });
 });
 
-describe("reconfiguring", () => {
-  test("reconfiguring keeps what is known of an engine that stays, and forgets one that goes", async () => {
+describe("reconfiguration", () => {
+  test("keeps the models of an engine that stays and drops those of a removed one", async () => {
     const a = new ListedEngine("a", [{ id: "m" }]);
     const b = new ListedEngine("b", [{ id: "n" }]);
     catalog.configure([source(a), source(b)], []);
@@ -364,7 +364,7 @@ describe("reconfiguring", () => {
     expect(ids()).toEqual(["m"]);
   });
 
-  test("an answer that comes after reconfiguring counts where its engine stayed", async () => {
+  test("accepts a model list that arrives after a reconfiguration if its engine stayed", async () => {
     let answer = (_: EngineModel[]) => {};
     const slow = new ListedEngine("slow");
     slow.models = () => new Promise((resolve) => (answer = resolve));
@@ -376,7 +376,7 @@ describe("reconfiguring", () => {
     expect(ids()).toEqual(["m"]);
   });
 
-  test("an answer that comes after its engine was removed does not bring its models back", async () => {
+  test("ignores a model list that arrives after its engine was removed", async () => {
     let answer = (_: EngineModel[]) => {};
     const slow = new ListedEngine("slow");
     slow.models = () => new Promise((resolve) => (answer = resolve));

@@ -60,7 +60,7 @@ function setup(
   return { models, events, told, error, refreshed: () => refreshed };
 }
 
-test("a model that is deleted is on record with what was freed", async () => {
+test("audits a deleted model with the bytes freed", async () => {
   const { models, events } = setup(async () => ({ ...model, bytes: 5 }));
   expect(await models.remove(operator, "m", false, origin)).toMatchObject({ id: "m", bytes: 5 });
   expect(events).toMatchObject([
@@ -79,13 +79,13 @@ const rows: [why: string, remove: PulledModelStore["remove"], error: object][] =
   ["cannot be deleted", () => Promise.reject(new Error("EROFS")), { message: "EROFS" }],
 ];
 
-test.each(rows)("one that %s is on record as nothing", async (_, remove, refusal) => {
+test.each(rows)("does not audit a model that %s", async (_, remove, refusal) => {
   const { events, error } = setup(remove);
   expect(await error()).toMatchObject(refusal);
   expect(events).toEqual([]);
 });
 
-test("one of which files are left is on record as that, offered no more, and its operator is told", async () => {
+test("audits a deletion that left files, stops offering the model, and tells the operator", async () => {
   const { events, error, refreshed } = setup(async () => ({ ...model, bytes: 3, left: ["m.gguf (EACCES)"] }));
   expect(await error()).toMatchObject({
     code: "service_unavailable",
@@ -96,13 +96,13 @@ test("one of which files are left is on record as that, offered no more, and its
   expect(refreshed()).toBe(1);
 });
 
-test("where the audit log takes no row, the server's log has who deleted what", async () => {
+test("logs the deletion and its actor if the audit log fails", async () => {
   const { models, told } = setup(async () => model, { append: () => Promise.reject(new Error("away")) });
   await models.remove(operator, "m", false, origin);
   expect(told).toEqual([["pulled_model_not_audited", { model: "m", by: "key_1", detail: "Error: away" }]]);
 });
 
-test("one that requests are with is deleted by force alone", async () => {
+test("deletes a model with running requests only by force", async () => {
   const { models, error, events } = setup(async () => model, { inUse: 2 });
   expect(await error()).toMatchObject({ code: "service_unavailable", message: expect.stringContaining("2 requests") });
   expect(events).toEqual([]);
@@ -117,7 +117,7 @@ test.each([
   ["waiting", { total: 200, free: 10, evictable: 50, pinned: 100 }],
   ["reduced", { total: 200, free: 10, evictable: 50, pinned: 140 }],
   ["never", { total: 200, free: 10, evictable: 0, pinned: 141 }],
-] as const)("whether one fits says %s where that is so", async (fit, memory) => {
+] as const)("reports the fit of a pulled model as %s", async (fit, memory) => {
   const { models } = setup(async () => undefined, { memory });
   const [listed] = await models.list();
   expect(listed?.fit).toBe(fit);

@@ -74,7 +74,7 @@ const wanted: SlotRequest = {
 };
 const modelM = () => catalog.find("m") as Model;
 
-test("a deployment is draining before it is unreachable, and that before it cools down", async () => {
+test("reports a deployment as draining before unreachable, and unreachable before cooling down", async () => {
   const [one, two] = [new ListedEngine("one"), new ListedEngine("two")];
   catalog.configure([source(one), source(two)], []);
   await catalog.refresh();
@@ -95,7 +95,7 @@ test("a deployment is draining before it is unreachable, and that before it cool
   expect(await statesOf(status)).toEqual([["one", "ok"], ok]);
 });
 
-test("the status of an engine tells where it comes from", async () => {
+test("reports the source of an engine's status", async () => {
   const sources = [source(new ListedEngine("built-in"), false), source(new ListedEngine("ollama"), false)];
   catalog.configure([...sources, source(new ListedEngine("vllm"))], []);
   for (const [i, { engine }] of sources.entries()) (engine as ListedEngine).list = [{ id: `model-${i}` }];
@@ -106,7 +106,7 @@ test("the status of an engine tells where it comes from", async () => {
   expect(kinds.sort()).toEqual(["built-in built-in", "ollama found", "vllm configured"]);
 });
 
-test("what runs and waits, and how many it takes, is of this moment", async () => {
+test("reports running and waiting requests and concurrency as of now", async () => {
   catalog.configure([source(new ListedEngine("one", 1))], []);
   await catalog.refresh();
   const status = makeStatus();
@@ -125,7 +125,7 @@ test("what runs and waits, and how many it takes, is of this moment", async () =
   expect(await load()).toEqual([0, 0, 1]);
 });
 
-test("an engine that says what it takes of each model has that told, its embeddings beside it", async () => {
+test("reports the concurrency of each model separately, with embeddings apart", async () => {
   const engine = Object.assign(new ListedEngine("one"), {
     concurrency: (_model: string, operation: string) => (operation === "embedding" ? 2 : 4),
   });
@@ -144,7 +144,7 @@ test("an engine that says what it takes of each model has that told, its embeddi
   ]);
 });
 
-test("speeds are read once in some seconds, however many look, and the last ones stand while they cannot be read", async () => {
+test("reads speeds once in some seconds however often they are shown, and keeps the last ones on failure", async () => {
   catalog.configure([source(new ListedEngine("one"))], []);
   await catalog.refresh();
   const status = makeStatus();
@@ -163,7 +163,7 @@ test("speeds are read once in some seconds, however many look, and the last ones
   expect([await speed(), reads]).toEqual([12, 3]);
 });
 
-test("only the models that may be shown are listed", async () => {
+test("lists only the models that the caller may see", async () => {
   const engine = new ListedEngine("one");
   engine.list = [{ id: "m" }, { id: "hidden" }];
   catalog.configure([source(engine)], []);
@@ -173,7 +173,7 @@ test("only the models that may be shown are listed", async () => {
   ).toEqual(["m"]);
 });
 
-test("thousands of models with a speed each are told without a look at each speed for each model", async () => {
+test("matches thousands of speeds to thousands of models without a nested loop", async () => {
   const engine = new ListedEngine("up");
   const ids = Array.from({ length: 1_000 }, (_, i) => `m${i}`);
   engine.list = ids.map((id) => ({ id }));

@@ -11,7 +11,7 @@ function modelOf(id: string, policies: ModelPolicies = {}): Model {
   };
 }
 
-test("a guardrail, a part, a shadow and an embedding model that are gone, or named by an alias, are told once while they are", () => {
+test("warns once about policies that name missing guardrails or models, or a model by its alias", () => {
   const told: unknown[] = [];
   let models = [
     modelOf("m", {

@@ -6,7 +6,7 @@ import { OverflowSpending } from "./overflow-spending.ts";
 
 const spend: OverflowSpend = { nanoUsd: 1_000, per: "day" };
 
-test("where the store fails nothing is set aside, nothing is given back twice, and what was dearer is written later", async () => {
+test("reserves and refunds nothing while the store fails, and writes excess cost later", async () => {
   const clock = manualClock();
   const warnings: string[] = [];
   let fails = false;
@@ -34,7 +34,7 @@ test("where the store fails nothing is set aside, nothing is given back twice, a
   expect(spending.isUntold).toBe(false);
 });
 
-test("tries to write once in each pause, however many corrections fail in it", async () => {
+test("retries a write once per pause, however many corrections fail", async () => {
   let [fails, tries] = [false, 0];
   const store = {
     async change(changes: readonly SpendChange[]) {

@@ -157,7 +157,7 @@ async function askedBy(model: Model, sending?: Sending): Promise<string> {
 }
 
 describe("reasons", () => {
-  test("a model's own servers are asked first, and others not at all while one of its own is there, however the weights are", async () => {
+  test("tries a model's own servers first, and others only if none is available, whatever the weights", async () => {
     const [own, cloud] = [engineNamed("own"), engineNamed("cloud")];
     const model = modelOn([cloud, own]);
     const [first] = model.deployments;
@@ -167,7 +167,7 @@ describe("reasons", () => {
     expect(ownDeployments(model).map(({ engine }) => engine.name)).toEqual(["own"]);
   });
 
-  test("without the wait as a reason a request waits for a place of its own server, and is not asked elsewhere", async () => {
+  test("waits for its own server if waiting is not configured as a reason to overflow", async () => {
     const [own, cloud] = [engineNamed("own"), engineNamed("cloud")];
     const model = modelOn([own, cloud]);
     const first = await send(model);
@@ -178,7 +178,7 @@ describe("reasons", () => {
     expect(nameOf(await second)).toBe("own");
   });
 
-  test("where its own server fails, rests or is drained the others are asked, and its own again once it works", async () => {
+  test("overflows while its own server fails, rests or drains, and returns once it works", async () => {
     let works = false;
     const own = engineNamed("own", () => (works ? ok() : answerOf(500)));
     const model = modelOn([own, engineNamed("cloud")]);
@@ -194,7 +194,7 @@ describe("reasons", () => {
     expect(await askedBy(model)).toBe("own");
   });
 
-  test("a wait that is expected to be long enough is a reason at once, and a free place of its own none", async () => {
+  test("overflows at once if the expected wait is too long, but not while its own slot is free", async () => {
     const model = modelOn([engineNamed("own"), engineNamed("cloud")], { afterSeconds: 3 });
     const slow = await send(model);
     slow.firstByte();
@@ -208,7 +208,7 @@ describe("reasons", () => {
     expect([await askedBy(model), reasons()]).toEqual(["own", ["wait"]]);
   });
 
-  test("a request that nobody knew would wait moves over once it did, keeps its turn, and takes what is free first", async () => {
+  test("overflows a request after an unexpected wait, keeps its queue position, and takes the first free slot", async () => {
     const gate = new Deferred<EngineResponse>();
     const cloud = engineNamed("cloud");
     const own = engineNamed("own", async () => await gate);
@@ -226,7 +226,7 @@ describe("reasons", () => {
     expect([cloud.asked, reasons()]).toEqual([1, ["wait"]]);
   });
 
-  test("a long prompt goes to the others, and to its own server where they do not take it", async () => {
+  test("sends a long prompt to the overflow, and to its own server if the overflow does not take it", async () => {
     let works = true;
     const cloud = engineNamed("cloud", () => (works ? ok() : answerOf(503)));
     const model = modelOn([engineNamed("own"), cloud], { promptTokensAbove: 50 });
@@ -236,7 +236,7 @@ describe("reasons", () => {
     expect([await askedBy(model, long), reasons()]).toEqual(["own", ["prompt", "prompt"]]);
   });
 
-  test("within its hours all are asked alike, over midnight too", async () => {
+  test("treats all servers alike within the configured hours, across midnight too", async () => {
     const model = modelOn([engineNamed("own"), engineNamed("cloud")], { hours: [{ start: 22 * 60, end: 2 * 60 }] });
     const askedAt = async (hour: number) => {
       clock.jump((hour - new Date(clock.nowSeconds() * 1000).getUTCHours()) * 3_600);
@@ -250,7 +250,7 @@ describe("reasons", () => {
     for (let i = 0; i < 10; i++) expect(await askedBy(model)).toBe("own");
   });
 
-  test("a request of the idle lane waits for its own server, whatever others there are", async () => {
+  test("keeps an idle-lane request waiting for its own server", async () => {
     const [own, cloud] = [engineNamed("own"), engineNamed("cloud")];
     const model = modelOn([own, cloud], { afterSeconds: 0 });
     const first = await send(model);
@@ -265,7 +265,7 @@ describe("reasons", () => {
 describe("money", () => {
   const down = () => engineNamed("own", () => answerOf(500));
 
-  test("the cheapest is asked first, by what this request costs there", async () => {
+  test("tries the overflow target where this request costs least first", async () => {
     const to = [
       target("prompts", { cost: { input: 0.001, output: 1 } }),
       target("answers", { cost: { input: 1, output: 0.001 } }),
@@ -276,7 +276,7 @@ describe("money", () => {
     expect(await askedBy(model, { request: { max_tokens: 200 } })).toBe("answers");
   });
 
-  test("a request that would cost too much there is not asked there, and is told so where it could go nowhere else", async () => {
+  test("skips a target where the request costs too much, and says so if no other is left", async () => {
     const cloud = engineNamed("cloud");
     const model = modelOn([cloud], { mostNanoUsdPerRequest: 100 });
     expect(await askedBy(model, { request: { max_tokens: 50 } })).toBe("cloud");
@@ -286,7 +286,7 @@ describe("money", () => {
     expect(cloud.asked).toBe(1);
   });
 
-  test("sets aside the usual length where the request names no limit, or a member that may lift it", async () => {
+  test("reserves the usual answer length if the request has no limit or an unknown member", async () => {
     const model = modelOn([engineNamed("cloud")], { spend: { per: "day", nanoUsd: 100 } });
     expect(await askedBy(model, { request: { max_tokens: 50 } })).toBe("cloud");
     for (const request of [{ max_tokens: 50, a_new_name: 5_000 }, { max_tokens: undefined }]) {
@@ -294,7 +294,7 @@ describe("money", () => {
     }
   });
 
-  test("one whose cost nobody knows is not asked where money is bound, and is where it is not", async () => {
+  test("skips a target of unknown cost only if spending is limited", async () => {
     const to = [target("cloud", { cost: null })];
     const bound = send(modelOn([engineNamed("cloud")], { to, mostNanoUsdPerRequest: 1 }));
     await expect(bound).rejects.toMatchObject({
@@ -307,7 +307,7 @@ describe("money", () => {
     await expect(send(model)).rejects.toThrow(/would cost more/);
   });
 
-  test("of 200 requests at once no more go there than the spend has for, and a refusal says when it opens", async () => {
+  test("admits no more of 200 concurrent requests than the spend allows, and says when to retry", async () => {
     const cloud = engineNamed("cloud", ok, 200);
     const model = modelOn([cloud], { spend: { nanoUsd: 1_000, per: "day" } });
     const results = await Promise.allSettled(Array.from({ length: 200 }, () => send(model)));
@@ -332,7 +332,7 @@ describe("money", () => {
     expect(await askedBy(model)).toBe("cloud");
   });
 
-  test("a spend that is used up leaves a request to its own servers, and the next day to the others again", async () => {
+  test("keeps requests at their own servers once the spend is used up, until the next day", async () => {
     const model = modelOn([down(), engineNamed("cloud")], { spend: { nanoUsd: 15, per: "day" } });
     const taken = await send(model);
     taken.done(false);
@@ -342,7 +342,7 @@ describe("money", () => {
     expect(await askedBy(model)).toBe("cloud");
   });
 
-  test("what was refused there costs nothing; what was left costs its prompt as a stream, and else all that was set aside", async () => {
+  test("charges nothing for a refused request, and at least the prompt for a cancelled one", async () => {
     let answer: () => EngineResponse | Promise<EngineResponse> = () => answerOf(400);
     const spend = { nanoUsd: 1_000_000, per: "day" } as const;
     const model = modelOn([engineNamed("cloud", () => answer())], { spend });
@@ -376,7 +376,7 @@ describe("money", () => {
     ["whole", true, "all that was set aside"],
     ["streamed", true, "its prompt"],
     ["whole", false, "nothing"],
-  ] as const)("an answer that was none costs by how it came: %s, cut %p, %s", async (form, isCut, paid) => {
+  ] as const)("charges a failed answer by its form: %s, cut %p, %s", async (form, isCut, paid) => {
     const model = modelOn([engineNamed("cloud")], { spend: { nanoUsd: 1_000_000, per: "day" } });
     const messages = [{ role: "user", content: "a word ".repeat(200) }];
     const request = { stream: form === "streamed", messages, max_tokens: 5_000 };
@@ -388,7 +388,7 @@ describe("money", () => {
     expect([...spent.values()]).toEqual([least]);
   });
 
-  test("where the money is gone elsewhere, its own server is asked once and no more, however slowly it failed", async () => {
+  test("tries its own server only once if the overflow spend is used up, however slowly it failed", async () => {
     const own = engineNamed("own", () => {
       // So long that what was known of the money is not believed any more.
       clock.advance(5_000);
@@ -400,7 +400,7 @@ describe("money", () => {
     expect(own.asked).toBe(1);
   });
 
-  test("what may not go there any more once its money was set aside does not, and gives it back", async () => {
+  test("refunds the reserved cost if the target may no longer be used", async () => {
     const cloud = engineNamed("cloud");
     const model = modelOn([cloud], { spend: { nanoUsd: 1_000, per: "day" } });
     let asked = 0;
@@ -411,7 +411,7 @@ describe("money", () => {
     expect([cloud.asked, capacity.figures(cloud)[0]?.inFlight, [...spent.values()]]).toEqual([0, 0, [0]]);
   });
 
-  test("one that left while its money was set aside is not asked, costs nothing and holds no place", async () => {
+  test("charges nothing and frees the slot if the client leaves during the reservation", async () => {
     const cloud = engineNamed("cloud");
     const model = modelOn([cloud], { spend: { nanoUsd: 1_000, per: "day" } });
     const cancellation = new Cancellation();
@@ -423,7 +423,7 @@ describe("money", () => {
   });
 });
 
-test("of an answer that others go on with, each server's part is charged to its own overflow, and none twice", async () => {
+test("charges each server's part of a continued answer to its own overflow once", async () => {
   const tokens = Array.from({ length: 20 }, (_, i) => `word${i} `);
   const world = new ContinuingWorld({
     tokens,
@@ -453,7 +453,7 @@ test("of an answer that others go on with, each server's part is charged to its 
   expect(paid).toBeGreaterThanOrEqual(used - 40);
 });
 
-test("how often requests went where, and why, is counted", async () => {
+test("counts overflowed requests by target and reason", async () => {
   const model = modelOn([engineNamed("cloud")]);
   for (let i = 0; i < 3; i++) await askedBy(model);
   expect([...overflow.counts]).toEqual([{ labels: { model: "m", upstream: "cloud", reason: "down" }, count: 3 }]);

@@ -36,7 +36,7 @@ function oneWay() {
   return { from, taken, state, way };
 }
 
-test("messages are taken in their order, each once the one before is done with", async () => {
+test("handles messages in order, each after the previous one is done", async () => {
   const { taken, state, way } = oneWay();
   const { promise, resolve } = Promise.withResolvers<void>();
   state.waits = promise;
@@ -51,7 +51,7 @@ test("messages are taken in their order, each once the one before is done with",
   expect(taken).toEqual([1, 2, 3]);
 });
 
-test("with nobody to take them the sender is kept waiting before much is held, and goes on once there is room", () => {
+test("pauses the sender while there is no receiver, and resumes it once there is room", () => {
   const { from, taken, state, way } = oneWay();
   state.room = false;
   way.add(new Uint8Array(10));
@@ -61,7 +61,7 @@ test("with nobody to take them the sender is kept waiting before much is held, a
   expect([from.paused, taken.length]).toEqual([false, 1]);
 });
 
-test("a sender that is faster than what is done with its messages is kept waiting", async () => {
+test("pauses a sender that is faster than the handler", async () => {
   const { from, state, way } = oneWay();
   const { promise, resolve } = Promise.withResolvers<void>();
   state.waits = promise;
@@ -77,7 +77,7 @@ test("a sender that is faster than what is done with its messages is kept waitin
   expect(from.paused).toBe(false);
 });
 
-test("what is stopped takes nothing more", () => {
+test("handles no message after it is stopped", () => {
   const { taken, state, way } = oneWay();
   state.room = false;
   way.add(Uint8Array.of(1));

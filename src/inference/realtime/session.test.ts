@@ -76,7 +76,7 @@ async function ended(client: End): Promise<void> {
 }
 
 // long-lived: realtimeSession.age
-test("a session ends at its age, with an event that says so, and so does its server's end", async () => {
+test("ends a session at its maximum age with an event, and the upstream's session too", async () => {
   const { client, server, begin } = talking({ maxMs: 20 });
   begin();
   await ended(client);
@@ -86,7 +86,7 @@ test("a session ends at its age, with an event that says so, and so does its ser
 });
 
 // long-lived: realtimeSession.idle
-test("a session in which nobody says anything ends; one that is talked in does not", async () => {
+test("ends an idle session and keeps an active one", async () => {
   const { client, begin } = talking({ idleMs: 150 });
   const atClient = begin();
   for (let i = 0; i < 30; i++) {
@@ -98,7 +98,7 @@ test("a session in which nobody says anything ends; one that is talked in does n
   expect(client.sent.at(-1)).toMatchObject({ type: "error", error: { code: "session_expired" } });
 });
 
-test("a credential that has ended ends the session; a store that cannot be asked does not", async () => {
+test("ends a session when its credential ends, but not when the store is unavailable", async () => {
   let thrown = new GatewayError("service_unavailable", "The database is away.");
   const { client, begin } = talking({ credentialMs: 5 }, () => {
     throw thrown;
@@ -114,7 +114,7 @@ test("a credential that has ended ends the session; a store that cannot be asked
   ]);
 });
 
-test("what the server says first waits for the client, and a secret of the server's own reaches nobody", async () => {
+test("holds the upstream's first events for the client and removes the upstream's secret", async () => {
   const { client, atServer, begin } = talking({});
   const session = { id: "sess_1", model: "own-name", client_secret: { value: "ek_secret", expires_at: 1 } };
   say(atServer, { type: "session.created", session });
@@ -128,7 +128,7 @@ test("what the server says first waits for the client, and a secret of the serve
   ]);
 });
 
-test("a server that is gone before the client is there is told as its fault", async () => {
+test("reports an upstream that closes before the client is ready as an upstream fault", async () => {
   const { client, atServer, begin } = talking({});
   atServer.closed(1006, "");
   begin();
@@ -136,7 +136,7 @@ test("a server that is gone before the client is there is told as its fault", as
   expect([client.sent.at(-1)?.["error"], client.closedWith]).toMatchObject([{ code: "upstream_error" }, 1011]);
 });
 
-test("a server that sends what is no event ends the session as its fault", async () => {
+test("ends the session as an upstream fault if the upstream sends an invalid event", async () => {
   const { client, atServer, begin } = talking({});
   begin();
   await Bun.sleep(1);

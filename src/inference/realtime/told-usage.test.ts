@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { toldUsage } from "./told-usage.ts";
 
-test("text, audio, images and what came from the cache are told apart, each token once", () => {
+test("counts text, audio, image and cached tokens apart, each once", () => {
   expect(
     toldUsage({
       ...{ total_tokens: 253, input_tokens: 132, output_tokens: 121 },
@@ -20,14 +20,14 @@ test("text, audio, images and what came from the cache are told apart, each toke
   });
 });
 
-test("a transcript that is told by its length has the tokens that OpenAI would count for it, as an estimate", () => {
+test("estimates the tokens of a transcript from its reported duration as OpenAI counts them", () => {
   expect(toldUsage({ type: "duration", seconds: 4.25 })).toEqual({
     ...{ promptTokens: 43, completionTokens: 0, estimated: true },
     parts: { cachedTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0, details: { inputAudioTokens: 43 } },
   });
 });
 
-test("what tells no usage, or none that can be, tells nothing", () => {
+test("reads no usage from missing or invalid reports", () => {
   const lengths = ["x", -1, Number.NaN, Number.POSITIVE_INFINITY, 1e6 + 1].map((seconds) => {
     return { type: "duration", seconds };
   });

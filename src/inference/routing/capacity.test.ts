@@ -70,8 +70,8 @@ function figures(engine: Engine) {
   return { limit, inFlight, waiting };
 }
 
-describe("places", () => {
-  test("an engine serves as many as its operator set, then nobody until a place is given back", async () => {
+describe("slots", () => {
+  test("admits as many requests as the operator set, then none until a slot is released", async () => {
     const engine = engineWith({ maxConcurrency: 2 });
     const [first] = [capacity.take(on(engine), requestOf("a")), capacity.take(on(engine), requestOf("a"))];
     expect(capacity.take(on(engine), requestOf("b"))).toBeUndefined();
@@ -84,7 +84,7 @@ describe("places", () => {
     expect(figures(engine)).toEqual({ limit: 2, inFlight: 2, waiting: 0 });
   });
 
-  test("an engine that says what it takes is counted by model and width, and embeddings apart", () => {
+  test("counts slots by model and width if the engine reports its concurrency, embeddings apart", () => {
     const engine = engineWith({
       concurrency: (model, operation) => (operation === "embedding" ? 2 : model === "m" ? 4 : 1),
     });
@@ -100,7 +100,7 @@ describe("places", () => {
     ]);
   });
 
-  test("a request wider than everything gets all of it, waits until it fits, and is not overtaken", async () => {
+  test("gives a request wider than the engine all slots, and lets none overtake it", async () => {
     const engine = engineWith({ concurrency: () => 3 });
     const first = capacity.take(on(engine), requestOf("a"));
     const wide = watch(on(engine), requestOf("b", 100));
@@ -116,7 +116,7 @@ describe("places", () => {
     expect(figures(engine)).toEqual({ limit: 3, inFlight: 1, waiting: 0 });
   });
 
-  test("those behind a request that holds up the queue go on when it leaves", async () => {
+  test("admits the requests behind a wide one when the wide one leaves", async () => {
     const engine = engineWith({ concurrency: () => 3 });
     capacity.take(on(engine), requestOf("a"));
     const client = new Cancellation();
@@ -128,7 +128,7 @@ describe("places", () => {
     expect(narrow.place).toBeDefined();
   });
 
-  test("those behind a request that holds up the queue go on when its deadline passes", async () => {
+  test("admits the requests behind a wide one when its deadline passes", async () => {
     const engine = engineWith({ concurrency: () => 3 });
     capacity.take(on(engine), requestOf("a"));
     bounds.maxWaitMs = 20;
@@ -143,7 +143,7 @@ describe("places", () => {
     ]);
   });
 
-  test("those behind a request that holds up the queue go on when it gets its place at another engine", async () => {
+  test("admits the requests behind a wide one when it gets its slot at another engine", async () => {
     const [one, two] = [engineWith({ concurrency: () => 3 }), engineWith({ concurrency: () => 3 })];
     const first = capacity.take(on(one), requestOf("a"));
     capacity.take(on(two), requestOf("a"));
@@ -157,7 +157,7 @@ describe("places", () => {
     expect(narrow.place?.deployment.engine).toBe(two);
   });
 
-  test("a burst at an engine that is silent does not wait for its answers where nothing speaks against it", async () => {
+  test("admits a burst at an engine of unknown concurrency before its first answers", async () => {
     const engine = engineWith({});
     const burst = Array.from({ length: 75 }, () => watch(on(engine), requestOf("a")));
     await settle();
@@ -166,7 +166,7 @@ describe("places", () => {
     expect(figures(engine)).toEqual({ limit: 80, inFlight: 75, waiting: 0 });
   });
 
-  test("an engine that has become able to take more does, when the next request comes", async () => {
+  test("uses an engine's raised concurrency when the next request comes", async () => {
     let places = 1;
     const engine = engineWith({ concurrency: () => places });
     capacity.take(on(engine), requestOf("a"));
@@ -178,7 +178,7 @@ describe("places", () => {
     expect([before.place !== undefined, next.place !== undefined]).toEqual([true, true]);
   });
 
-  test("an engine that has become able to take more does, at the next answer", async () => {
+  test("uses an engine's raised concurrency at the next answer", async () => {
     let places = 1;
     const engine = engineWith({ concurrency: () => places });
     const first = capacity.take(on(engine), requestOf("a"));
@@ -191,7 +191,7 @@ describe("places", () => {
 });
 
 describe("several candidates", () => {
-  test("whichever has a place first takes the request, and it waits nowhere else", async () => {
+  test("takes the first slot that is free among several engines and leaves the other queues", async () => {
     const [one, two] = [engineWith({ maxConcurrency: 1 }), engineWith({ maxConcurrency: 1 })];
     capacity.take(on(one), requestOf("a"));
     const second = capacity.take(on(one, two), requestOf("a"));
@@ -204,7 +204,7 @@ describe("several candidates", () => {
     expect([figures(one).waiting, figures(two).waiting]).toEqual([0, 0]);
   });
 
-  test("a deployment that failed gets nothing during its rest, then one request, and the rest once that was answered", async () => {
+  test("sends a failed deployment nothing during its rest, then one request, then the others", async () => {
     const clock = manualClock();
     router = new Router(clock, () => 0.5);
     capacity = new Capacity({ clock: systemClock, router, bounds: () => bounds });
@@ -228,7 +228,7 @@ describe("several candidates", () => {
     ]);
   });
 
-  test("whoever waits gets a place soon after an engine's rest is over, though nobody gives one back", async () => {
+  test("admits a waiting request soon after an engine's rest ends, without a released slot", async () => {
     const atRest = new Set<Engine>();
     capacity = new Capacity({
       clock: systemClock,
@@ -245,7 +245,7 @@ describe("several candidates", () => {
     expect(waiting.map(({ place }) => place?.deployment.engine)).toEqual([broken, broken]);
   });
 
-  test("engines are used as usual where all are at rest", () => {
+  test("uses resting engines as usual if all engines rest", () => {
     const candidates = on(engineWith({}), engineWith({}));
     for (const deployment of candidates) router.failed(deployment, "engine");
     for (let i = 0; i < 10; i++) expect(capacity.take(candidates, requestOf("a"))).toBeDefined();
@@ -253,7 +253,7 @@ describe("several candidates", () => {
 });
 
 describe("fairness", () => {
-  test("beside a flood of 200 requests, a single one waits about one turn, every time", async () => {
+  test("serves a single request next beside a flood of 200 requests, every time", async () => {
     const serviceMs = 8;
     const engine = engineWith({ maxConcurrency: 4 });
     const order: string[] = [];
@@ -279,7 +279,7 @@ describe("fairness", () => {
     expect(figures(engine)).toEqual({ limit: 4, inFlight: 0, waiting: 0 });
   });
 
-  test("a full queue has room for an account with fewer: the newest of the longest gives way", async () => {
+  test("drops the newest request of the longest queue for an account with fewer requests", async () => {
     bounds.maxWaiting = 10;
     const engine = engineWith({ maxConcurrency: 1 });
     const first = capacity.take(on(engine), requestOf("flood"));
@@ -298,7 +298,7 @@ describe("fairness", () => {
 });
 
 describe("refusals", () => {
-  test("a request that waited until its deadline is told when to retry", async () => {
+  test("refuses a request at its deadline with a time to retry", async () => {
     bounds.maxWaitMs = 30;
     const engine = engineWith({ maxConcurrency: 1 });
     capacity.take(on(engine), requestOf("a"));
@@ -311,7 +311,7 @@ describe("refusals", () => {
     expect(figures(engine)).toEqual({ limit: 1, inFlight: 1, waiting: 0 });
   });
 
-  test("a request whose wait would be too long is refused at once, with the wait as advice", async () => {
+  test("refuses a request at once if its expected wait is too long, with that wait as advice", async () => {
     const now = { ms: 0 };
     capacity = new Capacity({
       clock: { nowSeconds: () => 0, monotonicMs: () => now.ms },
@@ -344,7 +344,7 @@ describe("refusals", () => {
     await Promise.all([...waiting, other].map(({ settled }) => settled));
   });
 
-  test("a request that comes back after its deadline does not wait again", async () => {
+  test("does not queue a request again after its deadline", async () => {
     const engine = engineWith({ maxConcurrency: 1 });
     capacity.take(on(engine), requestOf("a"));
     const turn = { order: 1, deadlineMs: systemClock.monotonicMs() - 1 };
@@ -353,7 +353,7 @@ describe("refusals", () => {
     });
   });
 
-  test("nobody waits where no queue is wanted", async () => {
+  test("refuses at once if the queue is configured as empty", async () => {
     bounds.maxWaiting = 0;
     const engine = engineWith({ maxConcurrency: 1 });
     capacity.take(on(engine), requestOf("a"));
@@ -363,8 +363,8 @@ describe("refusals", () => {
   });
 });
 
-describe("nothing is lost", () => {
-  test("thousands that leave while they wait leave nothing behind, and the next one is served", async () => {
+describe("leaks", () => {
+  test("leaves nothing behind after thousands of waiting clients leave, and serves the next one", async () => {
     bounds.maxWaiting = 5_000;
     const engine = engineWith({ maxConcurrency: 1 });
     const first = capacity.take(on(engine), requestOf("a"));
@@ -383,7 +383,7 @@ describe("nothing is lost", () => {
     expect(figures(engine)).toEqual({ limit: 1, inFlight: 0, waiting: 0 });
   });
 
-  test("whoever is cancelled already does not even begin to wait", async () => {
+  test("does not queue a cancelled request", async () => {
     const engine = engineWith({ maxConcurrency: 1 });
     capacity.take(on(engine), requestOf("a"));
     const cancelled = new Cancellation();
@@ -393,7 +393,7 @@ describe("nothing is lost", () => {
     expect([String(gone.error), figures(engine).waiting]).toEqual(["Error: gone", 0]);
   });
 
-  test("whatever happens, no more is in flight than the limit allows, and in the end nothing is", async () => {
+  test("never exceeds the limit in flight, and ends at zero, in random runs", async () => {
     bounds = { maxWaiting: 20, maxWaitMs: 15 };
     const limits = [3, 5];
     const engines = limits.map((limit) => engineWith({ concurrency: () => limit }));
@@ -426,15 +426,15 @@ describe("nothing is lost", () => {
   });
 });
 
-test("a refused request waits for no room at an engine that has ended all others meanwhile", async () => {
+test("does not wait for room at an engine that has no request left", async () => {
   const engine = engineWith({});
   const place = await enter(on(engine), requestOf("a"));
   place.release();
   expect(await capacity.waitForRoom(place.gate, capacity.arrive(), never)).toBe("idle");
 });
 
-describe("an engine whose server is started for requests", () => {
-  test("has its requests wait until it is open, is told of them, and serves them in turn", async () => {
+describe("an engine whose server is started on demand", () => {
+  test("holds requests until the on-demand server is open, reports them, then serves them in order", async () => {
     const told: [number, number][] = [];
     const onDemand = {
       open: false,
@@ -465,7 +465,7 @@ describe("an engine whose server is started for requests", () => {
     expect(told.at(-1)).toEqual([0, 0]);
   });
 
-  test("refuses who waited too long by saying that the model is not loaded, and is told that nobody waits", async () => {
+  test('refuses a request that waited too long with "not loaded", and reports an empty queue', async () => {
     bounds = { maxWaiting: 512, maxWaitMs: 20 };
     let waiting = 0;
     const onDemand = {
@@ -488,7 +488,7 @@ describe("the idle lane", () => {
     return request;
   }
 
-  test("has the places that are free, and none while a live request waits", async () => {
+  test("gives the idle lane free slots, and none while a live request waits", async () => {
     const engine = engineWith({ maxConcurrency: 2 });
     const live = capacity.take(on(engine), requestOf("a"));
     expect(capacity.idlePlaces(on(engine), idle("b"))).toBe(1);
@@ -503,7 +503,7 @@ describe("the idle lane", () => {
     expect(capacity.take(on(engine), idle("b"))).toBeUndefined();
   });
 
-  test("gives one place for each live request that waits, the newest first, and is not asked twice", async () => {
+  test("interrupts one idle request for each waiting live request, the newest first, once each", async () => {
     const engine = engineWith({ maxConcurrency: 3 });
     const lines = [idle("a"), idle("b"), idle("c")];
     const places = lines.map((line) => capacity.take(on(engine), line));
@@ -524,7 +524,7 @@ describe("the idle lane", () => {
     expect(third.place).toBeDefined();
   });
 
-  test("gives as many places as a wide live request needs, one after the other", async () => {
+  test("interrupts as many idle requests as a wide live request needs, one after the other", async () => {
     const engine = engineWith({ concurrency: () => 3 });
     for (let n = 0; n < 3; n++) {
       const line: SlotRequest = { ...requestOf("a"), onWanted: () => setImmediate(() => place?.release()) };
@@ -538,7 +538,7 @@ describe("the idle lane", () => {
     expect(figures(engine)).toEqual({ limit: 3, inFlight: 3, waiting: 0 });
   });
 
-  test("gives its places to live requests also where none may wait", async () => {
+  test("interrupts idle requests for live requests even where no queue is allowed", async () => {
     bounds.maxWaiting = 0;
     const engine = engineWith({ maxConcurrency: 1 });
     const line = idle("a");
@@ -553,7 +553,7 @@ describe("the idle lane", () => {
     expect(late.error?.code).toBe("service_unavailable");
   });
 
-  test("waits behind every live request, and is no part of their queue", async () => {
+  test("keeps idle requests behind all live requests and outside their queue", async () => {
     bounds.maxWaiting = 1;
     const engine = engineWith({ maxConcurrency: 1 });
     const held = capacity.take(on(engine), requestOf("a"));
@@ -568,7 +568,7 @@ describe("the idle lane", () => {
     expect(line.place).toBeDefined();
   });
 
-  test("is fair between accounts, whatever these have of live requests", async () => {
+  test("shares the idle lane fairly between accounts, whatever their live requests", async () => {
     const engine = engineWith({ maxConcurrency: 3 });
     const live = [1, 2, 3].map(() => capacity.take(on(engine), requestOf("busy")));
     const many = [1, 2, 3].map(() => watch(on(engine), idle("many")));
@@ -578,7 +578,7 @@ describe("the idle lane", () => {
     expect([few.place !== undefined, many.filter(({ place }) => place).length]).toEqual([true, 2]);
   });
 
-  test("is bounded by its own number at a server that says nothing, and by that server's elsewhere", () => {
+  test("limits the idle lane by its own number, or by the concurrency that the server reports", () => {
     const bounded = new Capacity({ clock: systemClock, router, bounds: () => bounds, maxIdle: () => 1 });
     const [unsaid, said] = [engineWith({}), engineWith({ maxConcurrency: 2 })];
     expect([unsaid, said].map((engine) => bounded.idlePlaces(on(engine), idle("a")))).toEqual([1, 2]);
@@ -587,7 +587,7 @@ describe("the idle lane", () => {
     expect(bounded.take(on(unsaid), requestOf("a"))).toBeDefined();
   });
 
-  test("has one request wait for a server that has to be started, while nobody else does", () => {
+  test("lets only one idle request wait for an on-demand server, while no live request does", () => {
     const demands: [number, number][] = [];
     const onDemand = {
       open: false,
@@ -600,10 +600,10 @@ describe("the idle lane", () => {
   });
 });
 
-describe("places held ready for high priorities", () => {
+describe("slots reserved for high priorities", () => {
   const high = (width = 1) => requestOf("vip", width, "high");
 
-  test("as many as they wanted at once lately and one more are left to them, and no place else is", () => {
+  test("reserves as many slots as high priorities needed lately and one more", () => {
     const engine = engineWith({ maxConcurrency: 8 });
     const held = [capacity.take(on(engine), high()), capacity.take(on(engine), high())];
     for (const place of held) place?.release();
@@ -614,7 +614,7 @@ describe("places held ready for high priorities", () => {
     expect(figures(engine).inFlight).toBe(8);
   });
 
-  test("a request of high priority has one at once, though others wait", async () => {
+  test("gives a high-priority request a reserved slot at once while others wait", async () => {
     const engine = engineWith({ maxConcurrency: 2 });
     capacity.take(on(engine), high())?.release();
     const first = capacity.take(on(engine), requestOf("a"));
@@ -631,7 +631,7 @@ describe("places held ready for high priorities", () => {
     expect(waits.place).toBeDefined();
   });
 
-  test("none is where nothing of high priority came for a minute, also for those that wait already", async () => {
+  test("reserves no slot after a minute without high priorities, for waiting requests too", async () => {
     const clock = manualClock();
     capacity = new Capacity({ clock, router, bounds: () => bounds });
     const engine = engineWith({ maxConcurrency: 2 });
@@ -643,7 +643,7 @@ describe("places held ready for high priorities", () => {
     expect(waits.place).toBeDefined();
   });
 
-  test("others keep their share: one place of one, one of two, two of eight, however many are wanted", () => {
+  test("leaves lower priorities a share of the slots, however many are reserved", () => {
     for (const [places, left] of [
       [1, 1],
       [2, 1],
@@ -658,7 +658,7 @@ describe("places held ready for high priorities", () => {
     }
   });
 
-  test("a wide request has more than is left to it, where it is the only one", async () => {
+  test("gives a wide request reserved slots if it is the only request", async () => {
     const engine = engineWith({ concurrency: () => 4 });
     for (const place of [capacity.take(on(engine), high(2))]) place?.release();
     const wide = watch(on(engine), requestOf("a", 3));
@@ -668,7 +668,7 @@ describe("places held ready for high priorities", () => {
     expect(capacity.take(on(engine), high())).toBeDefined();
   });
 
-  test("the idle lane takes none of them, and gives way where a live request is held back by what it has", async () => {
+  test("gives the idle lane no reserved slot, and interrupts it for a live request that it blocks", async () => {
     const engine = engineWith({ maxConcurrency: 4 });
     capacity.take(on(engine), high())?.release();
     let asked = 0;
@@ -684,7 +684,7 @@ describe("places held ready for high priorities", () => {
     expect(live.place).toBeDefined();
   });
 
-  test("a server that does not say what it takes is found to take more, though some places are held ready", () => {
+  test("raises the estimated concurrency of an engine although some slots are reserved", () => {
     const engine = engineWith({});
     capacity.take(on(engine), high())?.release();
     const { limit } = figures(engine);
@@ -695,7 +695,7 @@ describe("places held ready for high priorities", () => {
   });
 });
 
-test("a request that waits stands where its turn comes, and is told how long that takes", async () => {
+test("reports the queue position and the expected wait of a waiting request", async () => {
   const clock = manualClock();
   capacity = new Capacity({ clock, router, bounds: () => bounds });
   const engine = engineWith({ maxConcurrency: 2 });

@@ -182,7 +182,7 @@ describe("an engine with a hidden queue", () => {
     [1, 500],
     [0.3, 100],
   ])(
-    "an engine of four at once with a hidden queue keeps busy while its queue stays short: spread %p, %p clients",
+    "keeps an engine with a hidden queue of four busy and its queue short: spread %p, %p clients",
     (spread, clients) => {
       const results = seeds.map((seed) => simulate(hiddenQueue(4), { clients, spread, seed }));
       // Without a limit: all of them.
@@ -192,14 +192,14 @@ describe("an engine with a hidden queue", () => {
     },
   );
 
-  test("an engine with a hidden queue that serves one at a time is found out as well", () => {
+  test("finds the limit of an engine that serves one request at a time behind a hidden queue", () => {
     const results = seeds.map((seed) => simulate(hiddenQueue(1), { clients: 500, spread: 0.3, seed, seconds: 1_200 }));
     expect(mean(results.map(({ meanLimit }) => meanLimit))).toBeLessThan(12);
     expect(mean(results.map(({ throughput }) => throughput))).toBeGreaterThan(0.95);
   });
 });
 
-test.each([0, 0.6, 1])("an engine that refuses more than eight is asked for eight or nine: spread %p", (spread) => {
+test.each([0, 0.6, 1])("settles at eight or nine for an engine that refuses more than eight: spread %p", (spread) => {
   for (const seed of seeds) {
     const { meanLimit, throughput, refusals } = simulate(refusing(8), { clients: 200, spread, seed });
     expect(meanLimit).toBeGreaterThan(7.5);
@@ -210,27 +210,27 @@ test.each([0, 0.6, 1])("an engine that refuses more than eight is asked for eigh
   }
 });
 
-describe("a healthy engine is never throttled", () => {
+describe("a healthy engine", () => {
   test.each([
     [0, 200],
     [0.6, 200],
     [1, 200],
     [1.5, 200],
     [1, 1_000],
-  ])("however its times vary: spread %p, %p clients", (spread, clients) => {
+  ])("does not throttle a healthy engine, however its times vary: spread %p, %p clients", (spread, clients) => {
     for (const seed of seeds) {
       const options = { clients, spread, seed, seconds: 60, settledSeconds: 10 };
       expect(simulate(plentiful, options).lowestLimit).toBeGreaterThanOrEqual(clients);
     }
   });
 
-  test("nobody is kept waiting, and times are not looked at, where answers take less than a second", () => {
+  test("ignores times and queues no request if answers take less than a second", () => {
     const quick: Upstream = (simulation, serviceMs) => hiddenQueue(4)(simulation, () => serviceMs() / 250);
     const options = { clients: 500, spread: 0.3, seconds: 20, settledSeconds: 2 };
     expect(simulate(quick, options).lowestLimit).toBeGreaterThanOrEqual(500);
   });
 
-  test("nearly all of the throughput stays where batching slows each answer down", () => {
+  test("keeps nearly all of the throughput if batching slows each answer down", () => {
     for (const seed of seeds) {
       // 200 at once: 200 / (1 + 200 / 32) = 27.6 a second.
       const { throughput } = simulate(batching(32), { clients: 200, spread: 0.6, seed, seconds: 240 });
@@ -238,7 +238,7 @@ describe("a healthy engine is never throttled", () => {
     }
   });
 
-  test("an engine whose requests become forty times as long gets its places back once a trial finds no queue", () => {
+  test("restores the limit after answers became forty times as long, once a trial finds no queue", () => {
     for (const seed of seeds) {
       const changing: Upstream = (simulation, serviceMs) => (done) =>
         simulation.after(serviceMs() * (simulation.nowMs < 60_000 ? 0.5 : 20), () => done("answered"));
@@ -248,11 +248,11 @@ describe("a healthy engine is never throttled", () => {
   });
 });
 
-describe("one at a time", () => {
+describe("single changes of the limit", () => {
   const kind = new AnswerKind();
   const answer = (sent: number) => ({ sent, inFlight: 1, durationMs: 5, kind });
 
-  test("it doubles in a round of answers while every place is taken, and stays where places are free", () => {
+  test("doubles the limit in a round of answers while all slots are taken, and keeps it while some are free", () => {
     const limit = new ConcurrencyLimit();
     const first = limit.value;
     for (let i = 0; i < first; i++) limit.answered(answer(limit.sent()), true);
@@ -261,7 +261,7 @@ describe("one at a time", () => {
     expect(limit.value).toBe(2 * first);
   });
 
-  test("it grows by a quarter for a second of silence, but no more once there was trouble", () => {
+  test("grows by a quarter after a second of silence, but not after trouble", () => {
     const limit = new ConcurrencyLimit();
     const first = limit.value;
     expect(limit.waitedASecond()).toBe(true);
@@ -276,7 +276,7 @@ describe("one at a time", () => {
     expect(new ConcurrencyLimit(4).waitedASecond()).toBe(false);
   });
 
-  test("refusals of one round halve it at most, and those of the next go on", () => {
+  test("halves the limit at most once for the refusals of one round", () => {
     const limit = new ConcurrencyLimit();
     const round = Array.from({ length: limit.value }, () => limit.sent());
     for (const [index, sent] of round.entries()) limit.refused(sent, round.length - index - 1);
@@ -287,7 +287,7 @@ describe("one at a time", () => {
     expect(limit.value).toBe(1);
   });
 
-  test("after a refusal it grows by about one place a round", () => {
+  test("grows by about one slot a round after a refusal", () => {
     const limit = new ConcurrencyLimit();
     limit.refused(limit.sent(), 8);
     for (let i = 0; i < 10; i++) limit.refused(limit.sent(), 8);
@@ -296,7 +296,7 @@ describe("one at a time", () => {
     expect(limit.value).toBe(9);
   });
 
-  test("the operator's bound is kept, whatever the times; refusals alone lower it, and it comes back", () => {
+  test("keeps the operator's bound whatever the times, lowers it only on refusals, and restores it", () => {
     const limit = new ConcurrencyLimit(10);
     for (let i = 1; i <= 2_000; i++) {
       limit.answered({ sent: limit.sent(), inFlight: 1 + (i % 10), durationMs: 10 * (1 + (i % 10)), kind }, true);

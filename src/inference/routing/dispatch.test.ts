@@ -132,7 +132,7 @@ function codeOf(error: unknown): string | undefined {
 
 const inFlight = (engine: Engine) => capacity.figures(engine)[0]?.inFlight;
 
-test("whoever waits is told in the very call in which the engine answers, and the next is asked in that in which it fails", () => {
+test("dispatches synchronously: reports an answer in its own call, and tries the next engine on failure", () => {
   const answers: Deferred<EngineResponse>[] = [];
   const engine = (name: string): Engine => ({
     ...engineThat(() => status(200)),
@@ -161,7 +161,7 @@ test("whoever waits is told in the very call in which the engine answers, and th
   expect([taken?.response, taken?.deployment.engine.name]).toEqual([response, "two"]);
 });
 
-test("a deployment that the request may not go to any more is not asked, and gives its place to others", async () => {
+test("skips a deployment that the request may no longer use and frees its slot", async () => {
   const [left, stays] = [engineThat(() => status(200)), engineThat(() => status(200))];
   const model = modelOn(left, stays);
   const now = { ...model, deployments: model.deployments.filter(({ engine }) => engine === stays) };
@@ -176,8 +176,8 @@ test("a deployment that the request may not go to any more is not asked, and giv
   expect([left.requests.length, stays.requests.length, inFlight(stays)]).toEqual([0, 1, 0]);
 });
 
-describe("places come back", () => {
-  test("a place comes back when the answer is done, once, failed or not", async () => {
+describe("released slots", () => {
+  test("releases a slot once when the answer is done, failed or not", async () => {
     const engine = engineThat(() => status(200));
     for (const failed of [false, true]) {
       const first = await send(modelOn(engine));
@@ -192,14 +192,14 @@ describe("places come back", () => {
     }
   });
 
-  test.each([400, 401, 404, 413, 429, 500, 503, 504])("a place comes back when the engine answers %d", async (code) => {
+  test.each([400, 401, 404, 413, 429, 500, 503, 504])("releases a slot when the engine answers %d", async (code) => {
     const engine = engineThat(() => status(code));
     await expect(send(modelOn(engine))).rejects.toBeInstanceOf(GatewayError);
     expect(inFlight(engine)).toBe(0);
     expect(engine.requests).toHaveLength(1);
   });
 
-  test("a place comes back when the engine cannot be reached, does not answer, or breaks in a way that nobody foresaw", async () => {
+  test("releases a slot when the engine is unreachable, silent, or fails unexpectedly", async () => {
     for (const error of [
       new GatewayError("upstream_error", "unreachable"),
       new GatewayError("upstream_timeout", "late"),
@@ -212,7 +212,7 @@ describe("places come back", () => {
   });
 
   test.each([400, 500, "broken"] as const)(
-    "places come back when what is told of it fails, and so does the request: %s",
+    "releases slots and fails the request if an observer throws: %s",
     async (how) => {
       const fault = new Error("a fault of ours");
       const answers = {
@@ -251,7 +251,7 @@ describe("places come back", () => {
     },
   );
 
-  test("a place comes back when the client leaves, waiting or served", async () => {
+  test("releases a slot when the client leaves, waiting or served", async () => {
     const engine = engineThat((_request, cancellation) => {
       const { promise, reject } = Promise.withResolvers<EngineResponse>();
       cancellation.onCancel(() => reject(cancellation.reason));
@@ -272,7 +272,7 @@ describe("places come back", () => {
 });
 
 describe("waiting", () => {
-  test("a request waits for a place and tells how long; one that leaves the queue tells it too, and was not sent", async () => {
+  test("reports the wait for a slot, also of a request that leaves the queue and is not sent", async () => {
     const engine = engineThat(() => status(200), 1);
     const first = await send(modelOn(engine));
     expect([waits, sent]).toEqual([[], 1]);
@@ -290,7 +290,7 @@ describe("waiting", () => {
     expect([waits.length, sent]).toEqual([2, 2]);
   });
 
-  test("a request whose client leaves in the very moment in which it is given its place is not sent, and gives that back", async () => {
+  test("does not send a request whose client leaves as it gets its slot, and releases the slot", async () => {
     const engine = engineThat(() => status(200), 1);
     const first = await send(modelOn(engine));
     const cancellation = new Cancellation();
@@ -301,7 +301,7 @@ describe("waiting", () => {
     expect([sent, engine.requests.length, capacity.figures(engine)[0]?.inFlight]).toEqual([1, 1, 0]);
   });
 
-  test("a candidate that fails has given its place back before the next is tried", async () => {
+  test("releases the slot of a failed candidate before trying the next one", async () => {
     const seen: (number | undefined)[] = [];
     const bad = engineThat(() => status(500));
     const good = engineThat(() => {
@@ -314,7 +314,7 @@ describe("waiting", () => {
     dispatched.done(false);
   });
 
-  test("after one candidate failed, it waits for another that is full", async () => {
+  test("waits for another full candidate after one candidate failed", async () => {
     const bad = engineThat(() => status(500));
     const full = engineThat(() => status(200), 1);
     const first = await send(modelOn(full));
@@ -328,7 +328,7 @@ describe("waiting", () => {
   });
 });
 
-test("asks the next deployment if a server compresses its answer, which nobody asked for", async () => {
+test("tries the next deployment if a server sends a compressed answer unasked", async () => {
   const packed = engineThat(() => status(200, { "content-encoding": "gzip" }));
   const plain = engineThat(() => status(200, { "content-encoding": "identity" }));
   expect((await send(modelOn(packed, plain))).response.status).toBe(200);
@@ -338,7 +338,7 @@ test("asks the next deployment if a server compresses its answer, which nobody a
   });
 });
 
-test("what became of each attempt is told, whether the next one follows or not", async () => {
+test("reports the outcome of each attempt, whether another one follows or not", async () => {
   const named = (name: string, answer: Answer) => ({ ...engineThat(answer), name });
   const lost = named("lost", () => Promise.reject(new GatewayError("upstream_error", "unreachable")));
   const [bad, good] = [named("bad", () => status(500)), named("good", () => status(200))];
@@ -355,7 +355,7 @@ test("what became of each attempt is told, whether the next one follows or not",
   ]);
 });
 
-describe("a refusal that waiting does not mend", () => {
+describe("refusals that a retry cannot change", () => {
   const said = (code: number, error: unknown): EngineResponse => ({
     ...status(code),
     body: bodyOf(Buffer.from(JSON.stringify(error))),
@@ -374,7 +374,7 @@ describe("a refusal that waiting does not mend", () => {
     ["400 in Anthropic's words", 400, { type: "error", ...credit }],
     ["400 with OpenAI's code for images", 400, { error: { message: "Limit.", code: "billing_hard_limit_reached" } }],
     ["402", 402, { error: { message: "Insufficient Balance" } }],
-  ])("goes to the next deployment when the account has no credit left, as %s tells", async (_, code, error) => {
+  ])("tries the next deployment if the operator's credit is used up, reported as %s", async (_, code, error) => {
     const reason = /account at the model server has no credit or quota left/;
     await expect(send(modelOn(engineThat(() => said(code, error))))).rejects.toMatchObject({
       code: "upstream_error",
@@ -397,7 +397,7 @@ describe("a refusal that waiting does not mend", () => {
     "Unrecognized request argument supplied: Your credit balance is too low",
     "Your credit balance is too low: Extra inputs are not permitted",
     "Input should be 'low' or 'high', not 'your credit balance is too low'",
-  ])("stays the client's where the server repeats its words: %s", async (message) => {
+  ])("returns a 400 to the client if the server only quotes the client's words: %s", async (message) => {
     const first = engineThat(() => said(400, { error: { message, type: "invalid_request_error" } }));
     const spare = engineThat(() => status(200));
     const model = modelOn(first, spare);
@@ -417,7 +417,7 @@ describe("a refusal that waiting does not mend", () => {
     dispatched.done(false);
   };
 
-  test("a 404 for an endpoint that a server lacks does not put its chat to rest", async () => {
+  test("does not rest the chat of a server that answers 404 for an endpoint it lacks", async () => {
     const [first, second] = [chatAlone(), engineThat(() => status(200))];
     const model = modelOn(first, second);
     await ask(model);
@@ -438,14 +438,14 @@ describe("a refusal that waiting does not mend", () => {
       () => engineThat(() => ({ ...status(404), body: bodyOf(Buffer.from("404 page not found")) })),
       [requestWith(), requestWith()],
     ],
-  ])("a 404 %s puts it to rest", async (_, make, requests) => {
+  ])("rests the deployment after a 404 %s", async (_, make, requests) => {
     const [first, second] = [make(), engineThat(() => status(200))];
     const model = modelOn(first, second);
     for (const request of requests) await ask(model, request);
     expect([first.requests.length, second.requests.length]).toEqual([1, 2]);
   });
 
-  test("a 404 of an object that the request names is the client's, with its reason and place", async () => {
+  test("returns a 404 for an object that the request names to the client, with its message and param", async () => {
     const message = "Item with id 'rs_1' not found. Items are not persisted when `store` is set to false.";
     const error = { message, type: "invalid_request_error", param: "input", code: null };
     const first = engineThat(() => said(404, { error }));
@@ -457,7 +457,7 @@ describe("a refusal that waiting does not mend", () => {
     expect([first.requests.length, spare.requests.length]).toEqual([2, 0]);
   });
 
-  test("a 403 is the client's if a moderation flagged the input, and the server's otherwise", async () => {
+  test("treats a 403 as the client's fault if moderation flagged the input, and else as the server's", async () => {
     const message = 'This model requires moderation. Your input was flagged for "violence".';
     const metadata = { reasons: ["violence"], flagged_input: "x", provider_name: "OpenAI" };
     const first = engineThat(() => said(403, { error: { code: 403, message, metadata } }));
@@ -473,7 +473,7 @@ describe("a refusal that waiting does not mend", () => {
     expect([locked.requests.length, spare.requests.length]).toEqual([1, 1]);
   });
 
-  test("a 424 is the client's if it names a place in the request, and the server's otherwise", async () => {
+  test("treats a 424 as the client's fault if it names a param of the request, and else as the server's", async () => {
     const message = "Error retrieving tool list from MCP server: 'docs'. Http status code: 404 (Not Found)";
     const error = { message, type: "external_connector_error", param: "tools", code: "http_error" };
     const first = engineThat(() => said(424, { error }));
@@ -498,7 +498,7 @@ describe("a refusal that waiting does not mend", () => {
       "file-0123456789abcdef0123456789abcdef",
       " Model servers do not see files that were uploaded to this gateway: send the data of the file in the request.",
     ],
-  ])("a 404 that names %s and an object of the request is the client's", async (_, message, id, hint) => {
+  ])("treats a 404 that names %s and an object of the request as the client's fault", async (_, message, id, hint) => {
     const first = engineThat(() => said(404, { error: { message, type: "invalid_request_error", param: null } }));
     const spare = engineThat(() => status(200));
     const model = modelOn(first, spare);
@@ -511,7 +511,7 @@ describe("a refusal that waiting does not mend", () => {
   });
 });
 
-describe("the trail", () => {
+describe("the attempt log", () => {
   const named = (name: string, answer: Answer, maxConcurrency?: number) => ({
     ...engineThat(answer, maxConcurrency),
     name,
@@ -519,12 +519,12 @@ describe("the trail", () => {
   const said = (code: number, text: string): EngineResponse => ({ ...status(code), body: bodyOf(Buffer.from(text)) });
   const results = () => steps.map(({ deployment, result, status: code }) => [deployment?.engine.name, result, code]);
 
-  test("a request that the first engine takes has no trail", async () => {
+  test("keeps no attempt log if the first engine takes the request", async () => {
     (await send(modelOn(named("one", () => status(200))))).done(false);
     expect(steps).toEqual([]);
   });
 
-  test("the trail has each engine that was asked in vain, once, with what it said", async () => {
+  test("logs each failed engine once, with its answer", async () => {
     const bad = named("bad", () => said(500, '{"error":{"message":"out of memory"}}'));
     const plain = named("plain", () => said(502, "no healthy upstream"));
     const page = named("page", () => said(503, "<html>busy</html>"));
@@ -545,7 +545,7 @@ describe("the trail", () => {
     ]);
   });
 
-  test("the trail has the engine that refused the request itself, and, where the client left, the one that was asked", async () => {
+  test("logs the engine that refused the request, and the engine that was tried when the client left", async () => {
     const strict = named("strict", () => said(400, '{"error":{"message":"no such field"}}'));
     await expect(send(modelOn(strict))).rejects.toMatchObject({ code: "invalid_request" });
     const cancellation = new Cancellation();
@@ -562,7 +562,7 @@ describe("the trail", () => {
     ]);
   });
 
-  test("the trail says which deployments were not asked and why: at rest, away, or no place", async () => {
+  test("logs which deployments were skipped and why: resting, removed or without a slot", async () => {
     const bad = named("bad", () => status(500));
     const rests = named("rests", () => status(500));
     await send(modelOn(rests)).catch(() => {});
@@ -613,7 +613,7 @@ test("waits for the next start of a server that ended before it got the request,
   expect([engine.requests.length, inFlight(engine)]).toEqual([4, 0]);
 });
 
-test("an engine that was deleted while another one failed is asked no more", async () => {
+test("does not try an engine that was deleted while another one failed", async () => {
   const others = [(failing: Engine) => modelOn(failing), () => undefined];
   for (const modelNow of others) {
     const failing = engineThat(() => status(500));
@@ -626,9 +626,9 @@ test("an engine that was deleted while another one failed is asked no more", asy
   }
 });
 
-describe("an engine that has too much to do", () => {
+describe("an overloaded engine", () => {
   test.each([8, 3])(
-    "an engine of %d at once that has too much to do is asked again once it has less, not taken for broken: all are answered",
+    "answers all of a burst at an engine of %d at once, without resting the overloaded engine",
     async (most) => {
       let busy = 0;
       const engine = engineThat(async () => {
@@ -648,7 +648,7 @@ describe("an engine that has too much to do", () => {
     },
   );
 
-  test("an engine that has too much to do is believed when it says when to come back", async () => {
+  test("obeys the retry time that an overloaded engine sends", async () => {
     const engine = engineThat(() => (engine.requests.length > 1 ? status(429, { "retry-after": "7" }) : status(200)));
     const first = await send(modelOn(engine));
     await expect(send(modelOn(engine))).rejects.toMatchObject({ code: "service_unavailable", retryAfterSeconds: 7 });
@@ -656,7 +656,7 @@ describe("an engine that has too much to do", () => {
     first.done(false);
   });
 
-  test("is asked again once an answer of it has ended", async () => {
+  test("retries an overloaded engine once one of its answers has ended", async () => {
     const engine = engineThat(() => (engine.requests.length > 1 ? status(503) : status(200)));
     const first = await send(modelOn(engine));
     const second = send(modelOn(engine)).catch((error: unknown) => error);
@@ -668,7 +668,7 @@ describe("an engine that has too much to do", () => {
     expect(engine.requests).toHaveLength(3);
   });
 
-  test("is asked again once for each answer that ends, by one of those that wait", async () => {
+  test("sends one waiting request to an overloaded engine for each answer that ends", async () => {
     const engine = engineThat(() => (engine.requests.length > 2 ? status(503) : status(200)));
     const [first, second] = [await send(modelOn(engine)), await send(modelOn(engine))];
     const waiting = [1, 2].map(() => send(modelOn(engine)).catch((error: unknown) => error));
@@ -683,7 +683,7 @@ describe("an engine that has too much to do", () => {
     for (const error of await Promise.all(waiting)) expect(error).toMatchObject({ code: "service_unavailable" });
   });
 
-  test("is not asked again where its turn is over before it has answered anybody", async () => {
+  test("does not retry an overloaded engine after its last answer ended before its first byte", async () => {
     const engine = engineThat(() => (engine.requests.length > 1 ? status(503) : status(200)));
     const first = await send(modelOn(engine));
     await expect(send(modelOn(engine))).rejects.toMatchObject({ code: "service_unavailable" });
@@ -691,7 +691,7 @@ describe("an engine that has too much to do", () => {
     first.done(false);
   });
 
-  test.each([429, 503, 529])("asks no more than the budget where every answer is %d", async (code) => {
+  test.each([429, 503, 529])("sends no more than the retry budget to engines that always answer %d", async (code) => {
     const engines = [1, 2, 3].map((n) => ({
       ...engineThat(async () => {
         await Bun.sleep(1);
@@ -709,7 +709,7 @@ describe("an engine that has too much to do", () => {
   });
 });
 
-describe("what a failure says of an engine", () => {
+describe("the effect of a failure on an engine", () => {
   const limitOf = (engine: Engine) => capacity.figures(engine)[0]?.limit;
   const failure = (code: GatewayError["code"]) => new GatewayError(code, "failed");
 
@@ -717,7 +717,7 @@ describe("what a failure says of an engine", () => {
     ["upstream_timeout", 32],
     ["service_unavailable", 32],
     ["upstream_error", 64],
-  ] as const)("an answer that was none leaves places by its code: %s, %d", async (code, left) => {
+  ] as const)("lowers the concurrency by the error code of a failed answer: %s, %d", async (code, left) => {
     const engine = engineThat(() => status(200));
     const [first, second] = [await send(modelOn(engine)), await send(modelOn(engine))];
     await expect(Promise.resolve(first.another(failure(code), false))).rejects.toMatchObject({ code });
@@ -728,19 +728,22 @@ describe("what a failure says of an engine", () => {
   test.each([
     ["upstream_timeout", 32, "ok"],
     ["upstream_error", 64, "resting"],
-  ] as const)("a request that fails with %s leaves %d places, and the engine %s", async (code, left, state) => {
-    const engine = engineThat(() => (engine.requests.length > 1 ? Promise.reject(failure(code)) : status(200)));
-    const model = modelOn(engine);
-    const first = await send(model);
-    await expect(send(model)).rejects.toMatchObject({ code });
-    expect([limitOf(engine), router.engineState(engine)]).toEqual([left, state]);
-    expect(model.deployments.map((deployment) => router.resting(deployment))).toEqual([true]);
-    first.done(false);
-  });
+  ] as const)(
+    "handles a request that fails with %s: %d slots remain, and the engine is %s",
+    async (code, left, state) => {
+      const engine = engineThat(() => (engine.requests.length > 1 ? Promise.reject(failure(code)) : status(200)));
+      const model = modelOn(engine);
+      const first = await send(model);
+      await expect(send(model)).rejects.toMatchObject({ code });
+      expect([limitOf(engine), router.engineState(engine)]).toEqual([left, state]);
+      expect(model.deployments.map((deployment) => router.resting(deployment))).toEqual([true]);
+      first.done(false);
+    },
+  );
 });
 
-describe("the body for an engine", () => {
-  test("an engine is not asked to keep what the gateway keeps", async () => {
+describe("the body sent to an engine", () => {
+  test("does not ask an engine to store what the gateway stores", async () => {
     const engine = engineThat(() => status(200));
     const request = requestWith({ store: true, metadata: { a: "b" } });
     (await send(modelOn(engine), { request, recording: true })).done(false);
@@ -771,7 +774,7 @@ describe("fallbacks", () => {
     return { id: model.id, done };
   };
 
-  test("stand-ins are asked in their order, once all deployments before failed; the error is that of the model asked for", async () => {
+  test("tries fallbacks in order after all deployments failed, and reports the requested model's error", async () => {
     const asked: string[] = [];
     const failing = (name: string, code: number) => noting(asked, name, () => code);
     const [a, b, c, d] = [failing("a", 500), failing("b", 502), failing("c", 503), failing("d", 504)];
@@ -781,7 +784,7 @@ describe("fallbacks", () => {
     expect(asked).toEqual(["a", "b", "c", "d"]);
   });
 
-  test("stand-ins are asked first while all that serves the model rests, and last where they fail as well", async () => {
+  test("tries fallbacks first while all deployments rest, and the deployments if they fail", async () => {
     const asked: string[] = [];
     let code = 200;
     const broken = noting(asked, "broken", () => 500);
@@ -797,7 +800,7 @@ describe("fallbacks", () => {
     expect(asked).toEqual(["other", "broken"]);
   });
 
-  test("stand-ins are asked neither where the request is at fault nor once the client left", async () => {
+  test("tries no fallback if the request is at fault or the client has left", async () => {
     const refusing = engineThat(() => status(400));
     const other = engineThat(() => status(200));
     const standIns = [named("n", undefined, other)];
@@ -811,7 +814,7 @@ describe("fallbacks", () => {
     expect(other.requests).toHaveLength(0);
   });
 
-  test("stand-ins are asked within the budget where many requests fail at once", async () => {
+  test("tries fallbacks within the retry budget if many requests fail at once", async () => {
     const failing = { ...engineThat(() => status(500)), name: "failing" };
     const other = { ...engineThat(() => status(200)), name: "other" };
     const standIns = [named("n", undefined, other)];
@@ -821,7 +824,7 @@ describe("fallbacks", () => {
     expect(steps.filter(({ result }) => result === "not_retried")).toHaveLength(60 - 22);
   });
 
-  test("a crash under many requests is retried within the budget, which what waits for room does not touch", async () => {
+  test("retries the requests of a crashed engine within the retry budget", async () => {
     const bad = { ...engineThat(() => status(500)), name: "bad" };
     const good = { ...engineThat(() => status(200)), name: "good" };
     const model = modelOn(bad, good);

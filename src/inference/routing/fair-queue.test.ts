@@ -25,7 +25,7 @@ function serve(queue: FairQueue<Waiter>, ends = false): string | undefined {
   return next.accountId;
 }
 
-test("within an account the order of arrival counts, also for one that comes back", () => {
+test("serves one account in order of arrival, also a request that comes back", () => {
   const queue = new FairQueue<Waiter>();
   const [first, second, third] = [waiter("a"), waiter("a"), waiter("a")];
   for (const one of [first, second, third]) queue.add(one);
@@ -36,7 +36,7 @@ test("within an account the order of arrival counts, also for one that comes bac
   expect(queue.next()).toBe(second);
 });
 
-test("the account with the least in flight is next", () => {
+test("serves the account with the fewest requests in flight next", () => {
   const queue = queueOf("a", "a", "b");
   queue.took(sharer("a"), 2);
   queue.took(sharer("b"), 3);
@@ -47,7 +47,7 @@ test("the account with the least in flight is next", () => {
   expect(queue.next()).toBeUndefined();
 });
 
-test("accounts that keep what they get end up with as much each, whatever they ask for", () => {
+test("gives accounts that keep their slots equal numbers, whatever they request", () => {
   const queue = queueOf(...Array(300).fill("flood"), ...Array(40).fill("b"), ...Array(40).fill("c"));
   const served: Record<string, number> = {};
   for (let i = 0; i < 60; i++) {
@@ -57,19 +57,19 @@ test("accounts that keep what they get end up with as much each, whatever they a
   expect(served).toEqual({ flood: 20, b: 20, c: 20 });
 });
 
-test("one place after the other goes around in turn", () => {
+test("passes one slot around the accounts in turn", () => {
   const queue = queueOf("a", "a", "a", "b", "b", "c");
   expect(Array.from({ length: 6 }, () => serve(queue, true))).toEqual(["a", "b", "c", "a", "b", "a"]);
 });
 
-test("a newcomer is served before the account that was served last, even at an engine of one place", () => {
+test("serves a new account before the account that was served last, even at an engine with one slot", () => {
   const queue = queueOf("flood", "flood", "flood");
   expect(serve(queue, true)).toBe("flood");
   queue.add(waiter("b"));
   expect(serve(queue, true)).toBe("b");
 });
 
-test("a stream of newcomers starves nobody", () => {
+test("starves no account with a stream of new accounts", () => {
   const queue = queueOf("old", "old");
   serve(queue, true);
   const served: (string | undefined)[] = [];
@@ -83,7 +83,7 @@ test("a stream of newcomers starves nobody", () => {
 });
 
 describe("a full queue", () => {
-  test("the last request of the account with the most gives way to an account with fewer", () => {
+  test("drops the last request of the account with the most for an account with fewer", () => {
     const queue = new FairQueue<Waiter>();
     const flood = Array.from({ length: 5 }, () => waiter("flood"));
     for (const one of flood) queue.add(one);
@@ -92,21 +92,21 @@ describe("a full queue", () => {
     expect(queue.yielding(sharer("b"))).toBe(flood[4]);
   });
 
-  test("an account that has its share gets no more", () => {
+  test("gives no more room to an account that has its share", () => {
     expect(queueOf("a", "a", "b", "b").yielding(sharer("a"))).toBeUndefined();
     expect(queueOf("a", "a", "a", "b", "b").yielding(sharer("b"))).toBeUndefined();
     expect(queueOf("a", "b", "c").yielding(sharer("new"))).toBeUndefined();
   });
 });
 
-test("as many are ahead as will be served before, and no more of another account than of one's own", () => {
+test("counts the requests ahead by their turns, not all requests of other accounts", () => {
   const queue = queueOf(...Array(100).fill("flood"), "b", "b");
   expect(queue.ahead(sharer("new"))).toBe(2);
   expect(queue.ahead(sharer("b"))).toBe(2 + 3);
   expect(queue.ahead(sharer("flood"))).toBe(100 + 2);
 });
 
-test("of thousands of accounts that neither wait nor hold a place few are kept, and what they had counts no more", () => {
+test("forgets most of a thousand idle accounts and their shares", () => {
   const queue = queueOf("old");
   for (let i = 0; i < 1_000; i++) {
     const one = waiter(`account ${i}`);
@@ -123,7 +123,7 @@ test("of thousands of accounts that neither wait nor hold a place few are kept, 
   expect([serve(queue, true), serve(queue, true)]).toEqual(["old", "account 999"]);
 });
 
-test("ten thousand keys that wait at once leave nothing that grows, and each turn of theirs takes well under a millisecond", () => {
+test("serves ten thousand waiting keys in under a millisecond each and leaves nothing behind", () => {
   const queue = new FairQueue<Waiter>();
   for (let i = 0; i < 10_000; i++) queue.add(waiter(`account ${i}`));
   expect(queue.ahead(sharer("new"))).toBe(10_000);
@@ -152,20 +152,20 @@ describe("priorities", () => {
     return served;
   }
 
-  test("where all of them wait, each has turns by its share, the higher ones first", () => {
+  test("gives each waiting priority turns by its share, higher priorities first", () => {
     const queue = new FairQueue<Waiter>();
     for (const priority of ["low", "normal", "high"] as const) queue.add(waiter("a", priority));
     expect(queue.next()?.priority).toBe("high");
     expect(shares(queue, 210)).toEqual({ low: 10, normal: 40, high: 160 });
   });
 
-  test("what one leaves is shared by the others as their shares are", () => {
+  test("divides the turns that one priority leaves among the others by their shares", () => {
     const queue = new FairQueue<Waiter>();
     for (const priority of ["low", "normal"] as const) queue.add(waiter("a", priority));
     expect(shares(queue, 100)).toEqual({ low: 20, normal: 80, high: 0 });
   });
 
-  test("whoever comes later claims nothing for the time before, and is not behind for what came alone", () => {
+  test("gives a priority that arrives later neither credit nor debt for earlier turns", () => {
     const queue = new FairQueue<Waiter>();
     queue.add(waiter("a", "low"));
     queue.add(waiter("a", "normal"));
@@ -181,7 +181,7 @@ describe("priorities", () => {
     }
   });
 
-  test("places that are held longer than usual count as more turns", () => {
+  test("counts a slot that is held longer than usual as several turns", () => {
     const queue = new FairQueue<Waiter>();
     const [low, other] = [waiter("a", "low"), waiter("a", "normal")];
     queue.add(low);
@@ -193,7 +193,7 @@ describe("priorities", () => {
     expect(queue.next()).toBe(low);
   });
 
-  test("what was counted before the queue was empty is neither owed nor given back in a later one", () => {
+  test("starts without credit or debt after the queue was empty", () => {
     for (const more of [-1, 7]) {
       const queue = new FairQueue<Waiter>();
       const before = Array.from({ length: 8 }, () => waiter("a", "low"));
@@ -209,14 +209,14 @@ describe("priorities", () => {
     }
   });
 
-  test("what is taken while nobody waits is no turn", () => {
+  test("counts no turn while the queue is empty", () => {
     const queue = new FairQueue<Waiter>();
     for (let i = 0; i < 100; i++) expect(queue.took(sharer("a", "low"), 1)).toBe(0);
     for (const priority of ["low", "normal"] as const) queue.add(waiter("a", priority));
     expect(shares(queue, 5)).toEqual({ low: 1, normal: 4, high: 0 });
   });
 
-  test("one that is held back is passed over, and keeps its turn", () => {
+  test("passes over a request that is held back and keeps its turn", () => {
     const queue = new FairQueue<Waiter>();
     queue.add(waiter("a", "low"));
     expect(queue.next(({ priority }) => priority === "low")).toBeUndefined();
@@ -225,7 +225,7 @@ describe("priorities", () => {
     expect(queue.waitingOf("low")).toBe(1);
   });
 
-  test("where it is held back as it is wide, no other of the lower priorities goes before it, or it would never have its places", () => {
+  test("lets no lower priority overtake a wide request that is held back", () => {
     const queue = new FairQueue<Waiter>();
     const wide = waiter("a", "normal");
     queue.add(wide);
@@ -235,7 +235,7 @@ describe("priorities", () => {
     expect(queue.next((one) => one === wide)?.priority).toBe("high");
   });
 
-  test("a full queue takes from the priority that has most of it beyond its share", () => {
+  test("drops from a full queue the priority that exceeds its share most", () => {
     const queue = new FairQueue<Waiter>();
     const low = [waiter("a", "low"), waiter("b", "low"), waiter("b", "low")];
     for (const one of low) queue.add(one);
@@ -252,8 +252,8 @@ describe("priorities", () => {
   });
 });
 
-describe("people and keys of one account", () => {
-  test("a key with a hundred requests does not hold up the one beside it", () => {
+describe("users and keys of one account", () => {
+  test("does not let a key with a hundred requests delay another key of the account", () => {
     const queue = new FairQueue<Waiter>();
     for (let i = 0; i < 100; i++) queue.add(waiter("a", "normal", "flood"));
     for (let i = 0; i < 3; i++) queue.add(waiter("a", "normal", "beside"));
@@ -266,7 +266,7 @@ describe("people and keys of one account", () => {
     expect(served).toEqual(["flood", "beside", "flood", "beside", "flood", "beside"]);
   });
 
-  test("an account has no more places for its many keys", () => {
+  test("gives an account no more slots for having many keys", () => {
     const queue = new FairQueue<Waiter>();
     for (let i = 0; i < 50; i++) queue.add(waiter("many", "normal", `key ${i}`));
     for (let i = 0; i < 50; i++) queue.add(waiter("one"));
@@ -278,7 +278,7 @@ describe("people and keys of one account", () => {
     expect(served).toEqual({ many: 10, one: 10 });
   });
 
-  test("in a full queue the key with the most gives way to the one beside it", () => {
+  test("drops from a full queue a request of the key with the most", () => {
     const queue = new FairQueue<Waiter>();
     const flood = Array.from({ length: 5 }, () => waiter("a", "normal", "flood"));
     for (const one of flood) queue.add(one);
@@ -287,7 +287,7 @@ describe("people and keys of one account", () => {
   });
 });
 
-describe("whatever comes and goes", () => {
+describe("random arrivals and departures", () => {
   const names = ["a", "b", "c"];
 
   /** The same numbers each time. */
@@ -304,7 +304,7 @@ describe("whatever comes and goes", () => {
     return waiter(account, (["low", "normal", "high"] as const)[roll(3)], `${account} ${roll(3)}`);
   }
 
-  test("somebody is next whenever somebody waits, each in order within a key, and nobody waits for ever", () => {
+  test("always has a next request, in order within a key, and starves none", () => {
     for (let seed = 1; seed <= 30; seed++) {
       const roll = dice(seed);
       const queue = new FairQueue<Waiter>();
@@ -345,7 +345,7 @@ describe("whatever comes and goes", () => {
     }
   });
 
-  test("as many are served before a request as it was told when it came, where nobody comes or goes meanwhile", () => {
+  test("serves as many requests before one as it was told, if none arrives or leaves", () => {
     for (let seed = 1; seed <= 50; seed++) {
       const roll = dice(seed);
       const queue = new FairQueue<Waiter>();

@@ -23,7 +23,7 @@ function world(answer: (call: number) => Promise<EngineLoad | undefined>) {
   return { clock, engine, said, reader, use: () => (usedMs = clock.monotonicMs()) };
 }
 
-test("one that says its load is asked for ten seconds after its last request", async () => {
+test("reads an engine's load until ten seconds after its last request", async () => {
   const { clock, engine, said, reader, use } = world(async () => load);
   await reader.read();
   clock.advance(10_000);
@@ -36,7 +36,7 @@ test("one that says its load is asked for ten seconds after its last request", a
   expect(engine.calls).toBe(3);
 });
 
-test("one that has nothing to say is asked once, one that could not is left alone for half a minute", async () => {
+test("reads the load of an engine without one only once, and of a failing engine after half a minute", async () => {
   const nothing = world(async () => undefined);
   for (let i = 0; i < 3; i++) {
     await nothing.reader.read();
@@ -53,7 +53,7 @@ test("one that has nothing to say is asked once, one that could not is left alon
   expect([failing.engine.calls, failing.said.length]).toEqual([2, 1]);
 });
 
-test("one that has not answered yet is not asked again", async () => {
+test("does not read the load again while a reading is pending", async () => {
   const late = Promise.withResolvers<EngineLoad>();
   const { engine, said, reader } = world(() => late.promise);
   const first = reader.read();

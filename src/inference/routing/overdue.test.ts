@@ -19,7 +19,7 @@ import { Router } from "./route.ts";
 
 const seconds = (ms: number | undefined) => (ms === undefined ? undefined : Math.round(ms / 1_000));
 
-describe("the bound of a deployment", () => {
+describe("the time limit of a deployment", () => {
   const after = (times: readonly number[], tokens = 100) => {
     const begins = new BeginTimes();
     for (const ms of times) begins.add(ms, tokens);
@@ -27,29 +27,29 @@ describe("the bound of a deployment", () => {
   };
   const usual = (ms: number) => Array<number>(16).fill(ms);
 
-  test("is unknown before 16 answers", () => {
+  test("has no time limit before 16 answers", () => {
     expect(after(usual(10).slice(1)).limitMs(100)).toBeUndefined();
     expect(after(usual(10)).limitMs(100)).toBe(120_000);
   });
 
-  test("is five times the slowest answer, and never below two minutes", () => {
+  test("limits the time to five times the slowest answer, at least two minutes", () => {
     expect(seconds(after([...usual(10), 40_000]).limitMs(100))).toBe(200);
     expect(seconds(after(usual(500)).limitMs(100))).toBe(120);
   });
 
-  test("forgets a slow answer over hundreds of quick ones alone", () => {
+  test("forgets a slow answer only after hundreds of quick ones", () => {
     const slow = after([60_000, ...usual(10)]);
     expect(seconds(slow.limitMs(100))).toBeGreaterThan(270);
     for (let i = 0; i < 2_000; i++) slow.add(10, 100);
     expect(slow.limitMs(100)).toBe(120_000);
   });
 
-  test("grows with prompts that are longer than any before", () => {
+  test("raises the time limit for prompts longer than any before", () => {
     expect(seconds(after(usual(500), 1_000).limitMs(10_000))).toBe(1_200);
     expect(seconds(after(usual(500), 1_000).limitMs(10))).toBe(120);
   });
 
-  test("doubles with each miss, and is what it was after an answer", () => {
+  test("doubles the time limit with each miss and restores it after an answer", () => {
     const begins = after(usual(500));
     const bounds = Array.from({ length: 6 }, () => {
       begins.missed();
@@ -134,8 +134,8 @@ async function worldOf(engines: readonly Hole[], known = 16) {
 }
 
 // hardening: F39
-describe("a deployment that takes a request and answers nothing", () => {
-  test("rests after two minutes, and the next one answers", async () => {
+describe("a deployment that takes a request and stays silent", () => {
+  test("rests a deployment that is silent for two minutes, and tries the next one", async () => {
     const [hole, other] = [engineNamed("hole"), engineNamed("other")];
     const { send, pass, router, model, steps, capacity } = await worldOf([hole, other]);
     const sent = send();
@@ -161,7 +161,7 @@ describe("a deployment that takes a request and answers nothing", () => {
       [engineNamed("hole", { processState: (): ModelProcessState => "loading" }), engineNamed("other")],
       16,
     ],
-  ])("is waited for: %s", async (_how, engines, known) => {
+  ])("keeps waiting for a silent deployment: %s", async (_how, engines, known) => {
     const { send, pass } = await worldOf(engines, known);
     send();
     await pass(590);
@@ -169,7 +169,7 @@ describe("a deployment that takes a request and answers nothing", () => {
     expect(engines[0]?.sent[0]?.cancellation.cancelled).toBe(false);
   });
 
-  test("is waited for where the other one has no place free", async () => {
+  test("keeps waiting for a silent deployment if the other one has no free slot", async () => {
     const [hole, other] = [engineNamed("hole"), engineNamed("other", { maxConcurrency: 1 })];
     const { send, pass, router } = await worldOf([hole, other]);
     send();
@@ -181,23 +181,26 @@ describe("a deployment that takes a request and answers nothing", () => {
     expect([hole.sent[0]?.cancellation.cancelled, other.sent.length]).toEqual([false, 1]);
   });
 
-  test.each([true, false])("is waited for once it began another answer meanwhile; ended: %s", async (isOver) => {
-    const [hole, other] = [engineNamed("hole"), engineNamed("other")];
-    const { send, pass, clock, router } = await worldOf([hole, other]);
-    send();
-    clock.advance(1);
-    router.drained = new Set(["other"]);
-    const later = send();
-    router.drained = new Set();
-    hole.sent[1]?.answer.resolve(response);
-    const dispatched = await later;
-    dispatched.firstByte();
-    if (isOver) dispatched.done(false);
-    await pass(300);
-    expect([hole.sent[0]?.cancellation.cancelled, other.sent.length]).toEqual([false, 0]);
-  });
+  test.each([true, false])(
+    "keeps waiting for a silent deployment that started another answer meanwhile; ended: %s",
+    async (isOver) => {
+      const [hole, other] = [engineNamed("hole"), engineNamed("other")];
+      const { send, pass, clock, router } = await worldOf([hole, other]);
+      send();
+      clock.advance(1);
+      router.drained = new Set(["other"]);
+      const later = send();
+      router.drained = new Set();
+      hole.sent[1]?.answer.resolve(response);
+      const dispatched = await later;
+      dispatched.firstByte();
+      if (isOver) dispatched.done(false);
+      await pass(300);
+      expect([hole.sent[0]?.cancellation.cancelled, other.sent.length]).toEqual([false, 0]);
+    },
+  );
 
-  test("has twice as long while an answer from before is under way", async () => {
+  test("doubles the time limit while the deployment still sends an earlier answer", async () => {
     const [hole, other] = [engineNamed("hole"), engineNamed("other")];
     const { send, pass, clock, router } = await worldOf([hole, other]);
     router.drained = new Set(["other"]);
@@ -213,7 +216,7 @@ describe("a deployment that takes a request and answers nothing", () => {
     expect(hole.sent[1]?.cancellation.cancelled).toBe(true);
   });
 
-  test("is waited for where the answer comes whole", async () => {
+  test("keeps waiting for a silent deployment if the answer comes as a whole", async () => {
     const [hole, other] = [engineNamed("hole"), engineNamed("other")];
     const { send, pass } = await worldOf([hole, other]);
     send(undefined, false);
@@ -221,7 +224,7 @@ describe("a deployment that takes a request and answers nothing", () => {
     expect([hole.sent[0]?.cancellation.cancelled, other.sent.length]).toEqual([false, 0]);
   });
 
-  test("is waited for where only an overflow target could answer", async () => {
+  test("keeps waiting for a silent deployment if only an overflow target could answer", async () => {
     const [hole, other] = [engineNamed("hole"), engineNamed("other")];
     const { send, pass, model } = await worldOf([hole, other]);
     const overflow = {
@@ -234,7 +237,7 @@ describe("a deployment that takes a request and answers nothing", () => {
     expect([hole.sent[0]?.cancellation.cancelled, other.sent.length]).toEqual([false, 0]);
   });
 
-  test("is not given up for the time in which this process was frozen", async () => {
+  test("does not count the time for which the process was frozen", async () => {
     const [hole, other] = [engineNamed("hole"), engineNamed("other")];
     const { send, pass, clock } = await worldOf([hole, other]);
     send();
@@ -243,7 +246,7 @@ describe("a deployment that takes a request and answers nothing", () => {
     expect(hole.sent[0]?.cancellation.cancelled).toBe(false);
   });
 
-  test("is told when the client leaves", async () => {
+  test("rejects and tries no other deployment when the client leaves", async () => {
     const [hole, other] = [engineNamed("hole"), engineNamed("other")];
     const { send, pass } = await worldOf([hole, other]);
     const left = new Cancellation();

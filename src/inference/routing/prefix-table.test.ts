@@ -13,7 +13,7 @@ function prefix(...hashes: number[]): PromptPrefix {
 
 const many = Array.from({ length: 100 }, (_, index) => ({ index }));
 
-test("each deployment is as warm as what it was sent is like the prompt from its beginning", () => {
+test("measures the warm prefix of a prompt at each deployment by what was sent there", () => {
   const table = new PrefixTable<object>();
   const [a = {}, b = {}, c = {}] = many;
   table.record(prefix(1, 2, 3, 4), a, 100);
@@ -25,7 +25,7 @@ test("each deployment is as warm as what it was sent is like the prompt from its
   expect(table.warm(prefix(1, 2, 3, 4), c)).toBe(0);
 });
 
-test("it keeps apart as many deployments as there are, up to 124, and begins anew after that", () => {
+test("keeps up to 124 deployments apart, then starts over", () => {
   const table = new PrefixTable<object>();
   for (const [index, one] of many.entries()) table.record(prefix(1, 1_000 + index), one, 1_000);
   for (const [index, one] of many.entries()) {
@@ -38,7 +38,7 @@ test("it keeps apart as many deployments as there are, up to 124, and begins ane
   expect(table.warm(prefix(5), last)).toBe(512);
 });
 
-test("what is not met again is forgotten, of one deployment as of all; what is, stays", () => {
+test("forgets prefixes that are not used again, per deployment, and keeps used ones", () => {
   const table = new PrefixTable<object>();
   const [a = {}, b = {}] = many;
   table.record(prefix(1, 2), a, 50);

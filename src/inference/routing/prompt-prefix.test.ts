@@ -19,7 +19,7 @@ const inCommon = (one: PromptPrefix, other: PromptPrefix) => {
   return one.ends[count - 1] ?? 0;
 };
 
-test("a later turn has all of an earlier one in common, but for less than one step, and begins where that began", () => {
+test("shares all but less than one step of an earlier turn with a later one, and the same origin", () => {
   const first = prefixOf({ messages: [system, user(long("hello"))] });
   const second = prefixOf({ messages: [system, user(long("hello")), assistant, user("more")] }, "a", "chat", 2);
   expect(inCommon(first, second)).toBe(first.ends.at(-1) ?? 0);
@@ -28,7 +28,7 @@ test("a later turn has all of an earlier one in common, but for less than one st
   expect([first.continues, second.continues]).toEqual([false, true]);
 });
 
-test("two conversations have what was said before they part in common, and no more", () => {
+test("shares only the common beginning of two conversations", () => {
   const one = prefixOf({ messages: [system, user(long("red"))] });
   const other = prefixOf({ messages: [system, user(long("blue"))] });
   const shared = inCommon(one, other);
@@ -37,14 +37,14 @@ test("two conversations have what was said before they part in common, and no mo
   expect(one.origin).not.toBe(other.origin);
 });
 
-test("what two accounts say has nothing in common, though it is the same", () => {
+test("shares nothing between the equal prompts of two accounts", () => {
   const body = { messages: [system, user("hello")] };
   const [one, other] = [prefixOf(body, "a"), prefixOf(body, "b")];
   expect(one.hashes.filter((hash) => other.hashes.includes(hash))).toEqual([]);
   expect(one.origin).not.toBe(other.origin);
 });
 
-test("tools come before the messages, wherever they stand; another tool is another beginning", () => {
+test("puts tools before messages wherever they stand; another tool changes the prefix", () => {
   const tools = [{ type: "function", function: { name: "find", description: long("finds") } }];
   const messages = [system, user("hello")];
   const before = prefixOf({ tools, messages });
@@ -53,7 +53,7 @@ test("tools come before the messages, wherever they stand; another tool is anoth
   expect(inCommon(before, prefixOf({ tools: [...tools, ...tools], messages }))).toBeGreaterThan(500);
 });
 
-test("parts, images, calls and token ids count as well; settings do not", () => {
+test("includes parts, images, calls and token ids in the prefix, but no settings", () => {
   const image = (url: string) => ({ type: "image_url", image_url: { url } });
   const one = prefixOf({ messages: [user([{ type: "text", text: "look" }, image(`data:${long("x")}`)])] });
   const other = prefixOf({ messages: [user([{ type: "text", text: "look" }, image(`data:${long("y")}`)])] });
@@ -69,7 +69,7 @@ test("parts, images, calls and token ids count as well; settings do not", () => 
   expect(prefixOf({ messages: [system], temperature: 1 }).hashes).toEqual(prefixOf({ messages: [system] }).hashes);
 });
 
-test("short prompts have no chain, embeddings none at all, and the longest a bounded one", () => {
+test("makes no chain for short prompts or embeddings, and a bounded one for long prompts", () => {
   expect(prefixOf({ messages: [user("hello")] }).hashes).toEqual([]);
   expect(prefixOf({ input: long("text") }, "a", "embedding")).toBeUndefined();
   const longest = prefixOf({ messages: [user("x".repeat(5_000_000))] });

@@ -9,14 +9,14 @@ const taken = (budget: RetryBudget) => {
   return count;
 };
 
-test("ten retries are always there, and one more for each five requests", () => {
+test("allows ten retries, and one more for each five requests", () => {
   const budget = new RetryBudget(manualClock());
   expect(taken(budget)).toBe(10);
   for (let i = 0; i < 100; i++) budget.requested();
   expect(taken(budget)).toBe(20);
 });
 
-test("what was requested, and retried, counts for five to ten seconds", () => {
+test("counts requests and retries for five to ten seconds", () => {
   const clock = manualClock();
   const budget = new RetryBudget(clock);
   for (let i = 0; i < 100; i++) budget.requested();
@@ -33,6 +33,6 @@ test("what was requested, and retried, counts for five to ten seconds", () => {
   expect(taken(budget)).toBe(10);
 });
 
-test("several gateways share the ten, and each has one at least", () => {
+test("divides the ten retries among several gateways, at least one each", () => {
   expect([1, 3, 40].map((gateways) => taken(new RetryBudget(manualClock(), () => gateways)))).toEqual([10, 3, 1]);
 });

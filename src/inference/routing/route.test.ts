@@ -60,13 +60,13 @@ function firsts(model: Model, rounds: number): Record<string, number> {
 
 const [a, b, c] = [engine("a"), engine("b"), engine("c")];
 
-test("every deployment is in the order, once, so that each may be tried", () => {
+test("orders every deployment exactly once", () => {
   const model = modelOn([a, 1], [b, 5], [c, 2]);
   router.unreachable(a);
   expect(order(model).sort()).toEqual(["a", "b", "c"]);
 });
 
-test("rests an engine that lists no models in time and answers nobody, and none that is only busy", () => {
+test("rests an engine that lists no models in time and is answering no request", () => {
   const model = modelOn([a, 1], [b, 1], [c, 1]);
   const sinceMs = clock.monotonicMs();
   const [, answering, answered] = [begin(model, "a"), begin(model, "b"), begin(model, "c")];
@@ -81,7 +81,7 @@ test("rests an engine that lists no models in time and answers nobody, and none 
   expect(router.engineState(b)).toBe("resting");
 });
 
-test("tells of an engine that it rests where one of its models does, until that is found well", () => {
+test("reports an engine as resting while one of its models rests, until it works again", () => {
   const model = modelOn([a, 1], [b, 1]);
   expect([router.rests(a), router.rests(b)]).toEqual([false, false]);
   router.failed(at(model, "a"), "deployment");
@@ -94,7 +94,7 @@ test("tells of an engine that it rests where one of its models does, until that 
   expect([router.rests(a), router.rests(b)]).toEqual([false, false]);
 });
 
-test("what is drained is in no order, alone or among others, until it no longer is", () => {
+test("leaves drained deployments out of the order until they are no longer drained", () => {
   router.drained = new Set(["a"]);
   expect(order(modelOn([a, 1]))).toEqual([]);
   router.unreachable(b);
@@ -103,12 +103,12 @@ test("what is drained is in no order, alone or among others, until it no longer 
   expect(order(modelOn([a, 1], [b, 1]))).toEqual(["a", "b"]);
 });
 
-test("a model without deployments has an empty order", () => {
+test("returns an empty order for a model without deployments", () => {
   expect(order(modelOn())).toEqual([]);
 });
 
 describe("load", () => {
-  test("the engine with the least work for its weight comes first", () => {
+  test("prefers the engine with the least work for its weight", () => {
     const model = modelOn([a, 1], [b, 1]);
     const one = begin(model, "a");
     expect(order(model)).toEqual(["b", "a"]);
@@ -120,7 +120,7 @@ describe("load", () => {
     expect(order(model)).toEqual(["a", "b"]);
   });
 
-  test("requests at once are spread by weight", () => {
+  test("spreads concurrent requests by weight", () => {
     const model = modelOn([a, 3], [b, 1]);
     const counts = { a: 0, b: 0 };
     for (let i = 0; i < 400; i++) {
@@ -132,14 +132,14 @@ describe("load", () => {
     expect(counts.a).toBeLessThan(305);
   });
 
-  test("requests one after the other are spread by weight as well", () => {
+  test("spreads sequential requests by weight", () => {
     const counts = firsts(modelOn([a, 3], [b, 1]), 8_000);
     // 6,000 expected; 200 are five standard deviations.
     expect(counts["a"]).toBeGreaterThan(5_800);
     expect(counts["a"]).toBeLessThan(6_200);
   });
 
-  test("one long request weighs as much as many short ones, and its prompt no more once the answer begins", () => {
+  test("weighs one long request like many short ones, and drops its prompt once the answer begins", () => {
     const model = modelOn([a, 1], [b, 1]);
     const long = begin(model, "a", { ...small, promptTokens: 50_000 });
     for (let i = 0; i < 10; i++) begin(model, "b");
@@ -149,7 +149,7 @@ describe("load", () => {
     expect(order(model)).toEqual(["a", "b"]);
   });
 
-  test("a deployment that is three times slower gets a third of the work of the others, by what was measured", () => {
+  test("gives a deployment that is three times slower a third of the work, as measured", () => {
     const model = modelOn([a, 1], [b, 1]);
     for (let i = 0; i < 20; i++) {
       const [fast, slow] = [begin(model, "a"), begin(model, "b")];
@@ -168,7 +168,7 @@ describe("load", () => {
     expect(counts.a / counts.b).toBeLessThan(3.3);
   });
 
-  test("weights that an operator gave are the last word, whatever was measured", () => {
+  test("prefers the operator's weights to all measurements", () => {
     const model = modelOn([a, 1], [b, 4]);
     for (let i = 0; i < 20; i++) {
       const [fast, slow] = [begin(model, "a"), begin(model, "b")];
@@ -187,7 +187,7 @@ describe("load", () => {
     expect(counts.b).toBeLessThan(405);
   });
 
-  test("what others have sent to a server counts as its load, for ten seconds", () => {
+  test("counts the load that a server reports for ten seconds", () => {
     const model = modelOn([a, 1], [b, 1]);
     router.said(a, { running: 5, waiting: 2, cacheUse: null, cacheHits: null });
     begin(model, "b");
@@ -206,7 +206,7 @@ describe("health", () => {
     return clock.monotonicMs() - startedMs;
   };
 
-  test("an engine that fails at each trial rests for two seconds, then longer, never much over a minute", () => {
+  test("rests an engine that fails each trial for two seconds, then longer, up to about a minute", () => {
     const model = modelOn([a, 1_000], [b, 1]);
     const rests: number[] = [];
     for (let failures = 0; failures < 8; failures++) {
@@ -221,7 +221,7 @@ describe("health", () => {
     }
   });
 
-  test("after a rest one request tries it, while the others go elsewhere, until there is a verdict or none is coming", () => {
+  test("sends one trial request after a rest, and the others elsewhere until its outcome", () => {
     const model = modelOn([a, 1_000], [b, 1]);
     const broken = at(model, "a");
     router.failed(broken, "deployment");
@@ -240,13 +240,13 @@ describe("health", () => {
     expect([router.state(broken), router.claim(broken)]).toEqual(["ok", false]);
   });
 
-  test("failures of what was sent before the rest do not prolong it", () => {
+  test("does not prolong a rest for failures of requests sent before it", () => {
     const model = modelOn([a, 1], [b, 1]);
     for (let i = 0; i < 50; i++) router.failed(at(model, "a"), "deployment");
     expect(rest(model)).toBeLessThan(2_300);
   });
 
-  test("one that works and fails in turn rests ever longer; one that was well for long enough begins anew", () => {
+  test("lengthens the rests of an engine that alternates, and starts over once it worked long enough", () => {
     const model = modelOn([a, 1], [b, 1]);
     const rests: number[] = [];
     for (let i = 0; i < 5; i++) {
@@ -262,7 +262,7 @@ describe("health", () => {
     expect(rest(model)).toBeLessThan(2_300);
   });
 
-  test("a success ends the rest at once", () => {
+  test("ends a rest at the first success", () => {
     const model = modelOn([a, 1_000_000], [b, 1]);
     router.failed(at(model, "a"), "deployment");
     expect(order(model)[0]).toBe("b");
@@ -270,7 +270,7 @@ describe("health", () => {
     expect(router.resting(at(model, "a"))).toBe(false);
   });
 
-  test("one that comes back gets less than its part at first", () => {
+  test("gives a recovered engine less than its share at first", () => {
     const model = modelOn([a, 1], [b, 1]);
     router.unreachable(a);
     rest(model);
@@ -288,7 +288,7 @@ describe("health", () => {
     expect(router.requestsAt(a)).toBeGreaterThan(90);
   });
 
-  test("where all rest, the least busy one is tried all the same", () => {
+  test("tries the least busy deployment if all rest", () => {
     const model = modelOn([a, 1], [b, 1]);
     router.unreachable(a);
     router.unreachable(b);
@@ -297,7 +297,7 @@ describe("health", () => {
     expect(router.works(model)).toBe(false);
   });
 
-  test("a server that cannot be reached rests for all of its models, one that fails with a model for that one alone", () => {
+  test("rests an unreachable server for all of its models, and a failing model alone", () => {
     const onOther = { ...modelOn([a, 9], [c, 1]), id: "other" };
     const other = { ...onOther, deployments: onOther.deployments.map((one) => ({ ...one, model: "other" })) };
     router.failed(at(modelOn([a, 1], [b, 1]), "a"), "deployment");
@@ -306,12 +306,12 @@ describe("health", () => {
     expect(order(other)).toEqual(["c", "a"]);
   });
 
-  test("what is known of a deployment outlives the catalog's making it anew", () => {
+  test("keeps a deployment's rest when the catalog is rebuilt", () => {
     router.failed(at(modelOn([a, 1], [b, 1]), "a"), "deployment");
     expect(router.resting(at(modelOn([a, 1], [b, 1]), "a"))).toBe(true);
   });
 
-  test("somebody is told how long an engine rests, to ask it afterwards; an answer brings it back", () => {
+  test("reports the length of a rest once, and ends the rest when the engine is reached", () => {
     const told: [Engine, number][] = [];
     router.onRest = (engineAtRest, restMs) => void told.push([engineAtRest, restMs]);
     router.unreachable(a);
@@ -344,7 +344,7 @@ describe("warm prompts", () => {
     return { name, assignment: begin(eight, name, workload) };
   };
 
-  test("each turn of a conversation goes where the one before went, while others come in between", () => {
+  test("sends each turn of a conversation to the deployment of the turn before, amid other requests", () => {
     for (let chat = 0; chat < 20; chat++) {
       const places = new Set<string>();
       for (let turn = 1; turn <= 6; turn++) {
@@ -358,7 +358,7 @@ describe("warm prompts", () => {
     }
   });
 
-  test("the load of no deployment goes beyond its bound, however many ask with the same prompt", () => {
+  test("bounds the load of each deployment, however many requests share a prompt", () => {
     const places = new Map<string, number>();
     for (let i = 0; i < 80; i++) {
       const { name } = send(prompt(`tools/${i}`, 101, 100));
@@ -368,7 +368,7 @@ describe("warm prompts", () => {
     expect(places.size).toBeGreaterThan(4);
   });
 
-  test("a conversation that nobody here knows has the same place for every gateway", () => {
+  test("sends an unknown conversation to the same deployment from every gateway", () => {
     const other = new Router(clock, seeded(8));
     for (let chat = 0; chat < 50; chat++) {
       const workload = prompt(`chat ${chat}`, 8);
@@ -376,7 +376,7 @@ describe("warm prompts", () => {
     }
   });
 
-  test("where there are several gateways, a turn goes where another one sent those before it", () => {
+  test("sends a turn to the deployment where another gateway sent the turns before", () => {
     const gateways = [1, 2, 3].map((seed) => {
       const gateway = new Router(clock, seeded(seed));
       gateway.gateways = () => 3;
@@ -402,7 +402,7 @@ describe("warm prompts", () => {
     }
   });
 
-  test("the beginning of a prompt is only asked for where there is a choice", () => {
+  test("reads the prefix of a prompt only if there is a choice of deployments", () => {
     let asked = 0;
     const workload = { ...small, prefix: () => void asked++ };
     const model = modelOn([a, 1], [b, 1]);

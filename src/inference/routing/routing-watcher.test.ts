@@ -42,7 +42,7 @@ function watch(pollMs: number) {
   return world;
 }
 
-test("all is read at the start, and again only after a change", async () => {
+test("reads everything at the start, and again only after a change", async () => {
   const world = watch(5);
   await until(() => world.reloads.length === 1, "it is read");
   let looks = 0;
@@ -55,7 +55,7 @@ test("all is read at the start, and again only after a change", async () => {
   await until(() => world.reloads.length === 2, "it is read again");
 });
 
-test("told of a change it looks at once, and once more where that came in the middle of a look", async () => {
+test("polls at once when told of a change, and once more after a poll under way", async () => {
   const world = watch(3_600_000);
   await watcher?.look();
   expect(world.reloads).toEqual([1]);
@@ -71,7 +71,7 @@ test("told of a change it looks at once, and once more where that came in the mi
   expect(world.reloads).toEqual([1, 2]);
 });
 
-test("a change that cannot be taken over is tried again, and told once", async () => {
+test("retries a change that cannot be applied, and reports it once", async () => {
   const world = watch(5);
   await until(() => world.reloads.length === 1, "it is read");
   world.fails = true;

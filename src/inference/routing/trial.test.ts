@@ -82,7 +82,7 @@ function restedWorld() {
 }
 
 test.each(["before the head of the answer", "before its first event"])(
-  "a trial whose client leaves %s gives up its claim, and the next request tries",
+  "gives up the claim of a trial whose client leaves %s, and tries with the next request",
   async (when) => {
     const world = restedWorld();
     const left = new Cancellation();
@@ -104,7 +104,7 @@ test.each(["before the head of the answer", "before its first event"])(
   },
 );
 
-test("a trial that ends by a fault of ours gives up its claim", async () => {
+test("gives up the claim of a trial that ends by a gateway fault", async () => {
   const world = restedWorld();
   const fault = new Error("a fault of ours");
   const sent = world.send(new Cancellation());
@@ -113,7 +113,7 @@ test("a trial that ends by a fault of ours gives up its claim", async () => {
   expect(world.router.state(world.rested)).toBe("ready");
 });
 
-test("a trial is no success before its answer is known to be one", async () => {
+test("counts a trial as a success only once its answer is accepted", async () => {
   const world = restedWorld();
   const sent = world.send(new Cancellation());
   world.answer(response(200));
@@ -125,7 +125,7 @@ test("a trial is no success before its answer is known to be one", async () => {
   dispatched.done(false);
 });
 
-test("a trial whose answer is none puts the deployment to rest again, for longer", async () => {
+test("rests the deployment again, for longer, after a trial without an answer", async () => {
   const world = restedWorld();
   const sent = world.send(new Cancellation());
   world.answer(response(200));
@@ -135,7 +135,7 @@ test("a trial whose answer is none puts the deployment to rest again, for longer
   next.catch(() => {});
 });
 
-test("a trial that the engine answers with a refusal of the request is a success", async () => {
+test("counts a trial as a success if the engine refuses the request itself", async () => {
   const world = restedWorld();
   const sent = world.send(new Cancellation());
   world.answer(response(400));

@@ -51,7 +51,7 @@ async function resultsOf({ shadows }: { shadows: Shadows }): Promise<Record<stri
   return Object.fromEntries(Array.from(shadows.counts, ({ result, count }) => [result, count]));
 }
 
-test("a percent of all requests is chosen, within 1", () => {
+test("samples the configured percentage of requests, within 1", () => {
   const ids = Array.from({ length: 100_000 }, () => `req_${Bun.randomUUIDv7()}`);
   for (const percent of [1, 20, 75]) {
     const chosen = ids.filter((id) => isSampled(id, percent)).length / 1_000;
@@ -60,7 +60,7 @@ test("a percent of all requests is chosen, within 1", () => {
   expect(ids.every((id) => isSampled(id, 100))).toBeTrue();
 });
 
-test("nothing of it is done in the turn in which the client's own request is sent", async () => {
+test("sends a shadow request only after the event-loop turn of the client's request", async () => {
   const one = started();
   one.shadows.sent(policy, "first", callOf());
   expect(one.asked).toHaveLength(0);
@@ -68,7 +68,7 @@ test("nothing of it is done in the turn in which the client's own request is sen
   expect(one.asked).toHaveLength(1);
 });
 
-test("64 are under way at once, and what comes beyond is dropped and counted", async () => {
+test("runs at most 64 shadow requests at once, and counts the dropped ones", async () => {
   const one = started();
   for (let at = 0; at < 70; at++) one.shadows.sent(policy, "first", callOf());
   expect(await resultsOf(one)).toEqual({ dropped: 6 });
@@ -80,14 +80,14 @@ test("64 are under way at once, and what comes beyond is dropped and counted", a
   expect(one.asked).toHaveLength(65);
 });
 
-test("without an idle place nothing is asked", async () => {
+test("sends no shadow request without an idle slot", async () => {
   const one = started({}, 0);
   one.shadows.sent(policy, "first", callOf());
   expect(await resultsOf(one)).toEqual({ dropped: 1 });
   expect(one.asked).toHaveLength(0);
 });
 
-test("what never leaves goes to a model that is local at all of its places alone, as such", async () => {
+test("shadows requests that never leave only at models whose deployments are all local", async () => {
   const engine = { name: "e" } as Model["deployments"][number]["engine"];
   const reach = { models: [], neverLeaves: true };
   const [near, far] = [
@@ -106,7 +106,7 @@ test("what never leaves goes to a model that is local at all of its places alone
   expect(one.asked.map(({ neverLeaves }) => neverLeaves)).toEqual([true]);
 });
 
-test("lines of batches are not shadowed, nor is what the second model cannot serve", async () => {
+test("shadows neither batch lines nor requests that the second model cannot serve", async () => {
   const one = started();
   one.shadows.sent(policy, "first", callOf({}, {}, { onWanted: () => {} }));
   expect(await resultsOf(one)).toEqual({});
@@ -116,7 +116,7 @@ test("lines of batches are not shadowed, nor is what the second model cannot ser
   expect([...one.asked, ...other.asked]).toHaveLength(0);
 });
 
-test("the body is the client's but for the model, the stream and what is stored", async () => {
+test("sends the client's body with another model, without stream and without storing", async () => {
   const one = started();
   const more = { stream: true, stream_options: { include_usage: true }, store: true, max_tokens: 9, temperature: 0 };
   one.shadows.sent(policy, "first", callOf(more));

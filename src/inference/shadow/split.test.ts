@@ -18,7 +18,7 @@ function shareOf(model: string, all: readonly string[]): number {
   return (100 * all.filter((one) => one === model).length) / all.length;
 }
 
-test("each part gets its percent of the conversations, within 1", () => {
+test("gives each part its percentage of the conversations, within 1", () => {
   const parts = [
     { model: "b", percent: 20 },
     { model: "c", percent: 5 },
@@ -30,7 +30,7 @@ test("each part gets its percent of the conversations, within 1", () => {
   expect(new Set(chosen([{ model: "b", percent: 100 }]))).toEqual(new Set(["b"]));
 });
 
-test("where one share is changed, exactly the difference moves to or from it, and nothing else", () => {
+test("moves only the difference to or from a part when its share changes", () => {
   const before = chosen([{ model: "b", percent: 10 }]);
   const after = chosen([{ model: "b", percent: 25 }]);
   const moved = before.flatMap((from, at) => (from === after[at] ? [] : [`${from} ${after[at]}`]));
@@ -38,7 +38,7 @@ test("where one share is changed, exactly the difference moves to or from it, an
   expect(Math.abs((100 * moved.length) / many - 15)).toBeLessThan(1);
 });
 
-test("a share that grows beside others loses nobody, and takes from each of the others in part alone", () => {
+test("takes a growing share partly from each other part, and moves no conversation out of it", () => {
   const others = [
     { model: "c", percent: 20 },
     { model: "d", percent: 20 },
@@ -50,13 +50,13 @@ test("a share that grows beside others loses nobody, and takes from each of the 
   expect((100 * moved) / many).toBeLessThan(16);
 });
 
-test("two models with the same parts do not have the same conversations moved", () => {
+test("moves different conversations for two models with the same parts", () => {
   const parts = [{ model: "b", percent: 50 }];
   const alike = conversations.filter((one) => (partOf("a", parts, one) === "b") === (partOf("x", parts, one) === "b"));
   expect(Math.abs(alike.length / many - 0.5)).toBeLessThan(0.02);
 });
 
-test("all turns of a conversation are one, by what its client says of it, else by how it begins", () => {
+test("assigns all turns of a conversation alike, by the client's id or by its beginning", () => {
   const first = { role: "user", content: "Hello" };
   const more = [first, { role: "assistant", content: "Hi" }, { role: "user", content: "And now?" }];
   const of = (body: Record<string, unknown>, account = "acct_1") => conversationOf(decodedRequest(body), account);
@@ -71,7 +71,7 @@ test("all turns of a conversation are one, by what its client says of it, else b
   }
 });
 
-test("the stored conversation of Responses is one, whatever is said in it", () => {
+test("assigns all turns of a stored conversation alike, whatever they say", () => {
   const turn = (input: string, conversationId: string) => {
     const request = decodedRequest({ input }, "response");
     request.goesOn = { keptAfter: null, previousId: null, conversationId, input: [] };
@@ -102,7 +102,7 @@ function answering(part: Partial<Model>, principal: Partial<Principal> = {}, ope
   return splitOf(asked, [{ model: "b", percent: 100 }], call, catalog).id;
 }
 
-test("a part answers for keys that may use the asked model alone, and never what it cannot or may not", () => {
+test("uses a part for keys that may use the requested model, if the part can and may serve the request", () => {
   expect(answering({})).toBe("b");
   expect(answering({}, { reach: { models: [["a"]], neverLeaves: false } })).toBe("b");
   expect(answering({}, {}, "embedding")).toBe("a");

@@ -54,7 +54,7 @@ const change = (id: string, changes: Parameters<typeof all.keys.updateKey>[1]) =
   all.keys.updateKey(id, changes, testEvent(all.now.seconds)).then(() => all.authenticator.invalidate());
 
 describe("a token", () => {
-  test("a token is an RFC 9068 access token with the claims of its key", async () => {
+  test("issues an RFC 9068 access token with the claims of its key", async () => {
     const { secret, id } = await all.addKey("test");
     const { accessToken, id: jti } = await issue(secret);
     expect(decodeProtectedHeader(accessToken)).toEqual({
@@ -67,7 +67,7 @@ describe("a token", () => {
     });
   });
 
-  test("a token is accepted as bearer, with the account, keys and environment of its key", async () => {
+  test("accepts a token as bearer, with the account, keys and environment of its key", async () => {
     const { secret, record } = await all.addKey("live", { scopes: ["chat:write"] });
     const { accessToken } = await issue(secret);
     const principal = await all.authenticator.authenticate(presented({ authorization: `Bearer ${accessToken}` }));
@@ -77,7 +77,7 @@ describe("a token", () => {
     expect([termsOf(principal.keys[0]), principal.account.id]).toEqual([termsOf(record), all.accountId]);
   });
 
-  test("a token is in the audit log by its id, and is nowhere itself", async () => {
+  test("audits an issued token by its id and stores the token nowhere", async () => {
     const { secret, id } = await all.addKey();
     const { accessToken, id: jti } = await issue(secret, { scope: "chat:read" });
     await outcome(accessToken);
@@ -90,13 +90,13 @@ describe("a token", () => {
     expect(JSON.stringify(await all.db`SELECT * FROM audit_log`)).not.toContain(accessToken.slice(-40));
   });
 
-  test("a token is not handed out while the audit log cannot be written", async () => {
+  test("issues no token while the audit log cannot be written", async () => {
     const { secret } = await all.addKey();
     all.auditSwitch.failure = new Error("disk full");
     await expect(issue(secret)).rejects.toMatchObject({ code: "service_unavailable" });
   });
 
-  test("a token that is warm needs neither a promise nor a call of any store nor another principal", async () => {
+  test("authenticates a cached token without a promise, a store call or a new principal", async () => {
     const { secret } = await all.addKey();
     const { accessToken } = await issue(secret, { scope: "chat:read" });
     const parts = presented({ authorization: `Bearer ${accessToken}` });
@@ -106,7 +106,7 @@ describe("a token", () => {
     expect(JSON.stringify([all.keySwitch, all.signingSwitch, all.auditSwitch])).toBe(calls);
   });
 
-  test("a token that a hundred requests bring at once is checked once", async () => {
+  test("verifies a token once for a hundred concurrent requests", async () => {
     const { secret } = await all.addKey();
     const { accessToken } = await issue(secret);
     const { signingKeys, audit, clock } = all;
@@ -126,7 +126,7 @@ describe("a token", () => {
 });
 
 describe("its scopes", () => {
-  test("a token's scopes are by default those of the key, admin:manage left out; that has to be named", async () => {
+  test("gives a token the scopes of its key by default, and admin:manage only by name", async () => {
     const { secret } = await all.addKey("live", { scopes });
     expect((await issue(secret)).scope).toBe("chat:read chat:write models:read usage:read tools:use keys:manage");
     expect((await issue(secret, { scope: "admin:manage" })).scope).toBe("admin:manage");
@@ -135,7 +135,7 @@ describe("its scopes", () => {
   });
 
   // hardening: K7
-  test("a token's scopes are narrowed by what is asked for, and each route sees no more", async () => {
+  test("limits a token on each route to the scopes that were requested for it", async () => {
     const { secret } = await all.addKey();
     const { accessToken, scope } = await issue(secret, { scope: "models:read  chat:write chat:write" });
     expect(scope).toBe("chat:write models:read");
@@ -143,7 +143,7 @@ describe("its scopes", () => {
     expect(principal.scopes).toEqual(new Set(["chat:write", "models:read"]));
   });
 
-  test("a token's scopes are refused where the key lacks one, or where there is no such scope", async () => {
+  test("refuses a token if a requested scope is unknown or not the key's", async () => {
     const { secret } = await all.addKey("live", { scopes: ["chat:write"] });
     await expect(issue(secret, { scope: "chat:write chat:read" })).rejects.toMatchObject({
       ...{ code: "insufficient_scope", message: "API key lacks required scope: chat:read" },
@@ -155,7 +155,7 @@ describe("its scopes", () => {
     }
   });
 
-  test("a token's scopes shrink with those of the key and of every key above it", async () => {
+  test("narrows a token's scopes with those of its key and of each key above it", async () => {
     const root = await all.addKey();
     const { secret, id } = await all.addKey("live", { parentId: root.id });
     const { accessToken } = await issue(secret);
@@ -173,8 +173,8 @@ describe("its scopes", () => {
   });
 });
 
-describe("its life", () => {
-  test("a token's life ends to the second, and only a genuine token is told that it has expired", async () => {
+describe("a token's lifetime", () => {
+  test("expires a token to the second, and reports the expiry only for a genuine token", async () => {
     const { secret } = await all.addKey();
     const { accessToken } = await issue(secret, { expiresIn: 60 });
     all.now.seconds += 59;
@@ -191,7 +191,7 @@ describe("its life", () => {
   });
 
   // hardening: K7
-  test("a token's life is never longer than that of any key in the chain, a set revocation included", async () => {
+  test("limits a token's lifetime to that of each key in the chain, scheduled revocations included", async () => {
     const at = all.now.seconds;
     const root = await all.addKey("live", { expiresAt: at + 500 });
     const { secret, id } = await all.addKey("live", { parentId: root.id });
@@ -204,7 +204,7 @@ describe("its life", () => {
   });
 
   // hardening: K7
-  test("a token's life ends with the key, with any key above it, and with the account", async () => {
+  test("ends a token with its key, with any key above it, and with the account", async () => {
     const root = await all.addKey();
     const { secret, id } = await all.addKey("live", { parentId: root.id });
     const token = (await issue(secret)).accessToken;
@@ -222,7 +222,7 @@ describe("its life", () => {
     expect(await outcome(third)).toBe("account_suspended");
   });
 
-  test("a token's life ends in another process within a second of the key's revocation", async () => {
+  test("ends a token in another process within a second of the key's revocation", async () => {
     const { secret, id } = await all.addKey();
     const { accessToken } = await issue(secret);
     const other = await all.startProcess();
@@ -232,7 +232,7 @@ describe("its life", () => {
     expect(await outcome(accessToken, {}, other.authenticator)).toBe("revoked");
   });
 
-  test("a token's life goes on while its key is rotated, until the old key is revoked", async () => {
+  test("keeps a token valid through a rotation of its key until the old key is revoked", async () => {
     const { secret, id, record } = await all.addKey();
     const { accessToken } = await issue(secret);
     const successor = { ...record, id: "key_new", digest: "d", createdAt: all.now.seconds };
@@ -243,7 +243,7 @@ describe("its life", () => {
     expect(await outcome(accessToken)).toBe("revoked");
   });
 
-  test("a token does not survive a revocation that comes while its key is being looked up", async () => {
+  test("ends a token whose key is revoked during its lookup", async () => {
     const { secret, id } = await all.addKey();
     const { accessToken } = await issue(secret);
     all.authenticator.invalidate();
@@ -258,7 +258,7 @@ describe("its life", () => {
     expect(await inFlight).toBe("revoked");
   });
 
-  test("a token goes through rotations of the signing keys, in every process, without a gap", async () => {
+  test("keeps tokens valid through rotations of the signing keys in every process", async () => {
     const { secret } = await all.addKey();
     const other = await all.startProcess();
     await other.signingKeys.start();
@@ -287,7 +287,7 @@ describe("its life", () => {
   });
 });
 
-test("a token that is remembered keeps alive nothing of what was known of its key before a change", async () => {
+test("frees the cached data of a key from before a change although its token is remembered", async () => {
   const { secret } = await all.addKey();
   const outdated: WeakRef<object>[] = [];
   const use = async () => {
@@ -303,9 +303,9 @@ test("a token that is remembered keeps alive nothing of what was known of its ke
   expect(outdated.filter((one) => one.deref() !== undefined).length).toBeLessThan(20);
 });
 
-describe("what the key is bound to binds the token", () => {
+describe("bounds of a token that come from its key", () => {
   // hardening: K7
-  test("a token is bound to the addresses of its key", async () => {
+  test("binds a token to the allowed addresses of its key", async () => {
     const { secret } = await all.addKey("live", { allowedIps: ["10.0.0.0/8"] });
     const { accessToken } = await issue(secret, {}, { clientAddress: "10.1.1.1" });
     expect(await outcome(accessToken, { clientAddress: "10.9.9.9" })).toBe("accepted");
@@ -313,7 +313,7 @@ describe("what the key is bound to binds the token", () => {
   });
 
   // hardening: K7
-  test("a token of a key of the development environment is bound to local requests in development mode", async () => {
+  test("accepts a token of a dev key only for local requests in development mode", async () => {
     const { secret } = await all.addKey("dev");
     const { accessToken } = await issue(secret);
     expect(await outcome(accessToken)).toBe("accepted");
@@ -323,7 +323,7 @@ describe("what the key is bound to binds the token", () => {
   });
 });
 
-test("a token that a replica made whose clock is as far ahead as the doctor lets two be is taken by the others at once", async () => {
+test("accepts a token issued by a replica whose clock is ahead within the doctor's tolerance", async () => {
   const { secret } = await all.addKey();
   const principal = await all.authenticator.authenticate(presented({ apiKey: secret }));
   const origin = { nowSeconds: all.now.seconds, clientAddress: null, requestId: null };
@@ -336,7 +336,7 @@ test("a token that a replica made whose clock is as far ahead as the doctor lets
   }
 });
 
-describe("refused, and never called expired", () => {
+describe("invalid tokens, which are never reported as expired", () => {
   const claims = (more: JWTPayload = {}): JWTPayload => ({
     ...{ iss: issuer, sub: all.accountId, aud: audience, client_id: "key_1", key_id: "key_1", environment: "live" },
     ...{ scope: "chat:write", iat: all.now.seconds, exp: all.now.seconds + 600, jti: "tok_1" },
@@ -353,11 +353,11 @@ describe("refused, and never called expired", () => {
     await all.addKey();
   });
 
-  test("a token with which all is right is accepted: the tests below start from it", async () => {
+  test("accepts a fully valid token, from which the refused ones derive", async () => {
     expect(await outcome(await sign(claims()))).toBe("accepted");
   });
 
-  test("a token without a signature is refused, and never called expired", async () => {
+  test("refuses a token without a signature, never as expired", async () => {
     expect(await outcome(new UnsecuredJWT(claims()).encode())).toBe("malformed");
     const [, body] = (await sign(claims())).split(".");
     for (const alg of ["none", "None", "NONE"]) {
@@ -367,7 +367,7 @@ describe("refused, and never called expired", () => {
     }
   });
 
-  test("a token of another algorithm, signed with what is public, is refused, and never called expired", async () => {
+  test("refuses a token of another algorithm signed with public data, never as expired", async () => {
     const { id } = await all.signingKeys.signer();
     for (const secret of [
       JSON.stringify(all.signingKeys.jwks().keys[0]),
@@ -383,7 +383,7 @@ describe("refused, and never called expired", () => {
     expect(await outcome(await sign(claims(), { alg: "EdDSA" }, privateKey))).toBe("token_algorithm");
   });
 
-  test("a token of a foreign key is refused, and never called expired: under our key's name, under its own, or with the key in its header", async () => {
+  test("refuses a token of a foreign key under any key id or with its key in the header, never as expired", async () => {
     const { privateKey, publicKey } = await generateKeyPair("ES256", { extractable: true });
     const jwk = await crypto.subtle.exportKey("jwk", publicKey);
     expect(await outcome(await sign(claims(), {}, privateKey))).toBe("token_signature");
@@ -402,21 +402,21 @@ describe("refused, and never called expired", () => {
     ["aud", { aud: "https://other.example/v1" }],
     ["aud", { aud: [] as string[] }],
     ["aud", { aud: [audience, "https://other.example/v1"] }],
-  ])("a token with another %s is refused, and never called expired", async (claim, more) => {
+  ])("refuses a token with another %s, never as expired", async (claim, more) => {
     expect(await outcome(await sign(claims(more)))).toBe(`token_claim_${claim}`);
     // Though it is past its expiry as well.
     expect(await outcome(await sign(claims({ ...more, exp: 1 })))).toBe(`token_claim_${claim}`);
   });
 
   test.each(["iss", "sub", "aud", "client_id", "scope", "iat", "exp", "jti", "key_id", "environment"])(
-    "a token without %s is refused, and never called expired",
+    "refuses a token without %s, never as expired",
     async (claim) => {
       const { [claim]: _, ...others } = claims();
       expect(await outcome(await sign(others))).toBe(`token_claim_${claim}`);
     },
   );
 
-  test("a token whose signing key ends while its signature is checked is refused, then and later", async () => {
+  test("refuses a token whose signing key ends during verification, then and later", async () => {
     const { signingKeys, audit, clock } = all;
     let isPublished = true;
     const ending = {
@@ -433,13 +433,13 @@ describe("refused, and never called expired", () => {
     for (let i = 0; i < 2; i++) expect(await tokens.verify(token)).toEqual({ fault: "token_key_unknown" });
   });
 
-  test("a token of another type, such as an ID token, or of none, is refused, and never called expired", async () => {
+  test("refuses a token of another type or of none, never as expired", async () => {
     for (const typ of ["JWT", "jwt", undefined, "at+jwt2"]) {
       expect(await outcome(await sign(claims(), { typ }))).toBe("token_claim_other");
     }
   });
 
-  test("a token whose claims contradict each other or the key is refused, and never called expired", async () => {
+  test("refuses a token whose claims contradict each other or the key, never as expired", async () => {
     expect(await outcome(await sign(claims({ client_id: "key_2" })))).toBe("token_claims");
     expect(await outcome(await sign(claims({ environment: "staging" })))).toBe("token_claims");
     expect(await outcome(await sign(claims({ scope: ["chat:write"] })))).toBe("token_claims");
@@ -448,13 +448,13 @@ describe("refused, and never called expired", () => {
     expect(await outcome(await sign(claims({ key_id: "key_9", client_id: "key_9" })))).toBe("unknown");
   });
 
-  test("a token of the future, by more than two machines of an installation may be apart, is refused, and never called expired", async () => {
+  test("refuses a token dated further ahead than clocks of one installation may differ, never as expired", async () => {
     const ahead = all.now.seconds + maxClockDifferenceSeconds;
     expect(await outcome(await sign(claims({ iat: ahead + 1 })))).toBe("token_claim_iat");
     expect(await outcome(await sign(claims({ nbf: all.now.seconds + 6 })))).toBe("token_claim_other");
   });
 
-  test("a good token with any character changed is refused, and never called expired", async () => {
+  test("refuses a valid token with any character changed, never as expired", async () => {
     const token = await sign(claims());
     // The last one holds bits that mean nothing.
     for (let i = 0; i < token.length - 1; i += 7) {
@@ -475,12 +475,12 @@ describe("refused, and never called expired", () => {
     `${"a".repeat(5_000)}.b.c`,
     "é.b.c",
     "bnVsbA.bnVsbA.AA",
-  ])("nonsense is refused as a token, and never called expired: %p", async (token) => {
+  ])("refuses nonsense as a token, never as expired: %p", async (token) => {
     expect(await outcome(token)).toBe("malformed");
   });
 });
 
-test("a token is neither right nor wrong while its signing key or its key cannot be looked up", async () => {
+test("answers service_unavailable for a token while its signing key or its key cannot be looked up", async () => {
   const { secret } = await all.addKey();
   const { accessToken } = await issue(secret);
   const other = await all.startProcess();

@@ -44,7 +44,7 @@ const revoke = (id: string, revokedAt = all.now.seconds) =>
   all.keys.updateKey(id, { revokedAt }, testEvent(all.now.seconds));
 
 describe("credentials", () => {
-  test("a key is accepted as bearer and as X-API-Key, and gives account, keys without digests, environment and scopes", async () => {
+  test("accepts a key as bearer and as X-API-Key, and returns its account, keys, environment and scopes", async () => {
     const { secret, record } = await all.addKey("live", { scopes: ["chat:write"] });
     for (const parts of [
       { authorization: `Bearer ${secret}` },
@@ -65,7 +65,7 @@ describe("credentials", () => {
     }
   });
 
-  test("every refusal has the same message, and its reason for the log alone", async () => {
+  test("gives every refusal the same message, and its reason only to the log", async () => {
     const { secret } = await all.addKey();
     expect(await outcome({})).toBe("missing");
     expect(await outcome({ apiKey: "" })).toBe("missing");
@@ -78,29 +78,29 @@ describe("credentials", () => {
     expect(await outcome({ apiKey: (await all.addKey("live", { expiresAt: 1 })).secret })).toBe("expired");
   });
 
-  test("two different credentials are refused even when both are good, and a token as X-API-Key", async () => {
+  test("refuses two different credentials even if both are valid, and a token as X-API-Key", async () => {
     const [one, two] = [await all.addKey(), await all.addKey()];
     expect(await outcome({ authorization: `Bearer ${one.secret}`, apiKey: two.secret })).toBe("two_credentials");
     expect(await outcome({ apiKey: "e30.e30.e30" })).toBe("token_as_api_key");
     expect(await outcome({ authorization: "Bearer e30.e30.e30", apiKey: "e30.e30.e30" })).toBe("token_as_api_key");
   });
 
-  test("a malformed key is refused without a look into the store", async () => {
+  test("refuses a malformed key without a store lookup", async () => {
     await outcome({ apiKey: "sk_live_hr_nonsense" });
     await outcome({ apiKey: `${generateApiKey("live").slice(0, -1)}!` });
     await outcome({ apiKey: `${generateApiKey("live").slice(0, -1)}` });
     expect(reads()).toBe(0);
   });
 
-  test("a key whose digest was made under another pepper is unknown", async () => {
+  test("treats a key whose digest was made with another pepper as unknown", async () => {
     const { secret } = await all.addKey();
     const other = await all.startProcess({ pepper: new Uint8Array(32).fill(8) });
     expect(await outcome({ apiKey: secret }, other.authenticator)).toBe("unknown");
   });
 });
 
-describe("the rights that a request still has on its way", () => {
-  test("never grants more scopes than the request was admitted with, however wide its key is", async () => {
+describe("the rights of a request in progress", () => {
+  test("grants no more scopes than the request was admitted with, however wide its key is", async () => {
     const { secret } = await all.addKey("live", { scopes: ["chat:write", "chat:read", "keys:manage"] });
     const principal = await all.authenticator.authenticate(presented({ apiKey: secret }));
     const narrow: Principal = { ...principal, scopes: new Set<Scope>(["chat:write", "usage:read"]) };
@@ -108,7 +108,7 @@ describe("the rights that a request still has on its way", () => {
     expect([...(await all.authenticator.still(principal)).scopes]).toEqual([...principal.scopes]);
   });
 
-  test("ends once the key behind the request has expired", async () => {
+  test("ends the rights of a request once its key has expired", async () => {
     const { secret } = await all.addKey("live", { expiresAt: all.now.seconds + 1_000 });
     const principal = await all.authenticator.authenticate(presented({ apiKey: secret }));
     await all.authenticator.still(principal);
@@ -118,7 +118,7 @@ describe("the rights that a request still has on its way", () => {
     });
   });
 
-  test("ends once the signing key of the request's token is withdrawn", async () => {
+  test("ends the rights of a request once its token's signing key is withdrawn", async () => {
     const origin = { nowSeconds: all.now.seconds, clientAddress: null, requestId: null };
     const principal = await all.authenticator.authenticate(presented({ apiKey: (await all.addKey()).secret }));
     const { accessToken } = await all.tokens.issue({ principal, expiresIn: 600, scope: undefined, origin });
@@ -133,7 +133,7 @@ describe("the rights that a request still has on its way", () => {
   });
 });
 
-describe("who stands behind a credential, for what goes on without its client", () => {
+describe("the owner of a credential for work without its client", () => {
   const detail = (work: Promise<unknown>) =>
     work.then(
       () => "accepted",
@@ -141,7 +141,7 @@ describe("who stands behind a credential, for what goes on without its client", 
     );
 
   // long-lived: batch.credential
-  test("is nobody once the key was revoked", async () => {
+  test("rejects work in the name of a revoked key", async () => {
     const { record } = await all.addKey("live");
     expect(await detail(all.authenticator.behind(record.id))).toBe("accepted");
     await revoke(record.id);
@@ -149,13 +149,13 @@ describe("who stands behind a credential, for what goes on without its client", 
     expect(await detail(all.authenticator.behind(record.id))).toBe("revoked");
   });
 
-  test("is nobody once the key has expired", async () => {
+  test("rejects work in the name of an expired key", async () => {
     const { record } = await all.addKey("live", { expiresAt: all.now.seconds + 10 });
     all.now.seconds += 10;
     expect(await detail(all.authenticator.behind(record.id))).toBe("expired");
   });
 
-  test("is nobody while the account is suspended, and for an id that is nobody's", async () => {
+  test("rejects work in the name of a suspended account or an unknown id", async () => {
     const { record } = await all.addKey("live");
     await all.accounts.updateAccount(all.accountId, { status: "suspended" }, testEvent(all.now.seconds));
     all.authenticator.invalidate();
@@ -165,7 +165,7 @@ describe("who stands behind a credential, for what goes on without its client", 
 });
 
 describe("environments", () => {
-  test("a development key needs a local request, cached or not; the others do not", async () => {
+  test("accepts a dev key for local requests only, cached or not, and other keys everywhere", async () => {
     const remote = { whyNotLocal: () => "it is elsewhere" };
     const { secret } = await all.addKey("dev");
     expect(await outcome({ apiKey: secret, ...remote })).toBe("dev_key_not_local");
@@ -175,7 +175,7 @@ describe("environments", () => {
     expect(await outcome({ apiKey: (await all.addKey("test")).secret, ...remote })).toBe("accepted");
   });
 
-  test("a development key that is unknown, expired or revoked is not told where it would count", async () => {
+  test("does not reveal where a dev key works if it is unknown, expired or revoked", async () => {
     const remote = { whyNotLocal: () => "it is elsewhere" };
     const ended = await all.addKey("dev", { expiresAt: 1 });
     expect(await outcome({ apiKey: generateApiKey("dev"), ...remote })).toBe("unknown");
@@ -183,7 +183,7 @@ describe("environments", () => {
     expect(await outcome({ apiKey: (await all.addKey("dev", { revokedAt: 1 })).secret, ...remote })).toBe("revoked");
   });
 
-  test("a development key is refused in production even where it is local, without a look into the store", async () => {
+  test("refuses a dev key in production even locally, without a store lookup", async () => {
     const production = await all.startProcess({ mode: "production" });
     const { secret } = await all.addKey("dev");
     expect(await outcome({ apiKey: secret }, production.authenticator)).toBe("dev_key_in_production");
@@ -191,7 +191,7 @@ describe("environments", () => {
     expect(await outcome({ apiKey: (await all.addKey()).secret }, production.authenticator)).toBe("accepted");
   });
 
-  test("a key is refused whose record is of another environment than its prefix says", async () => {
+  test("refuses a key whose record has another environment than its prefix", async () => {
     const { secret, id } = await all.addKey("test");
     await all.db`UPDATE api_keys SET environment = 'live' WHERE id = ${id}`;
     expect(await outcome({ apiKey: secret })).toBe("environment");
@@ -199,7 +199,7 @@ describe("environments", () => {
 });
 
 describe("the chain of keys behind a key", () => {
-  test("the chain of keys behind a key bounds its scopes, also where a key above has lost one since", async () => {
+  test("limits a key's scopes to those of each key above it, also after one loses a scope", async () => {
     const root = await all.addKey("live", { scopes: ["chat:read", "chat:write", "keys:manage"] });
     const middle = await all.addKey("live", { parentId: root.id, scopes: ["chat:read", "chat:write", "models:read"] });
     const leaf = await all.addKey("live", { parentId: middle.id, scopes });
@@ -208,7 +208,7 @@ describe("the chain of keys behind a key", () => {
     expect(principal.keys.map(({ id }) => id)).toEqual([leaf.id, middle.id, root.id]);
   });
 
-  test("the models of every key in the chain, and whether any of them stays, bound it; it has the tags of all, its own first", async () => {
+  test("combines the model lists, never_leaves and tags of all keys in a chain", async () => {
     const root = await all.addKey("live", { models: ["gpt-*"], tags: ["a", "b"] });
     const middle = await all.addKey("live", { parentId: root.id, neverLeaves: true, tools: ["github", "crm"] });
     const leaf = await all.addKey("live", { parentId: middle.id, models: ["gpt-6"], tags: ["c", "a"] });
@@ -225,7 +225,7 @@ describe("the chain of keys behind a key", () => {
     expect([ofOther?.reach, ofOther?.tags]).toEqual([undefined, undefined]);
   });
 
-  test("the tools of an account bound all of its keys beside their own lists, from the moment on when it is told", async () => {
+  test("applies a changed tool list of the account to all of its keys, beside their own lists", async () => {
     const key = await all.addKey("live", { tools: ["crm"] });
     const lists = async () => (await all.authenticator.authenticate(presented({ apiKey: key.secret }))).tools?.lists;
     expect(await lists()).toEqual([["crm"]]);
@@ -236,7 +236,7 @@ describe("the chain of keys behind a key", () => {
     all.authenticator.invalidate();
   });
 
-  test("the chain of keys behind a key ends it with any of them", async () => {
+  test("ends a key with any key above it", async () => {
     const root = await all.addKey("live", { expiresAt: all.now.seconds + 100 });
     const middle = await all.addKey("live", { parentId: root.id });
     const leaf = await all.addKey("live", { parentId: middle.id });
@@ -251,7 +251,7 @@ describe("the chain of keys behind a key", () => {
     expect(await outcome({ apiKey: root.secret })).toBe("accepted");
   });
 
-  test("the chain of keys behind a key must be of one account and environment, and the account active", async () => {
+  test("requires one account and environment in a chain, and an active account", async () => {
     const root = await all.addKey();
     const leaf = await all.addKey("live", { parentId: root.id });
     await all.db`UPDATE api_keys SET environment = 'test' WHERE id = ${root.id}`;
@@ -273,13 +273,13 @@ describe("allowed addresses", () => {
     ["2001:db9::5", "address"],
     ["", "address"],
     ["unknown", "address"],
-  ])("the allowed addresses of a key with a list: %p is %s, cached or not", async (clientAddress, expected) => {
+  ])("applies the allowed addresses of a key: %p is %s, cached or not", async (clientAddress, expected) => {
     const { secret } = await all.addKey("live", { allowedIps: ["203.0.113.9", "10.0.0.0/8", "2001:db8::/32"] });
     expect(await outcome({ apiKey: secret, clientAddress })).toBe(expected);
     expect(await outcome({ apiKey: secret, clientAddress })).toBe(expected);
   });
 
-  test("the allowed addresses of every key in the chain that has a list have to include the client's", async () => {
+  test("requires the client's address in the list of each key in the chain", async () => {
     const root = await all.addKey("live", { allowedIps: ["10.0.0.0/8"] });
     const leaf = await all.addKey("live", { parentId: root.id, allowedIps: ["10.1.0.0/16", "192.0.2.1"] });
     expect(await outcome({ apiKey: leaf.secret, clientAddress: "10.1.2.3" })).toBe("accepted");
@@ -289,14 +289,14 @@ describe("allowed addresses", () => {
     expect(await outcome({ apiKey: open.secret, clientAddress: "192.0.2.1" })).toBe("address");
   });
 
-  test("allowed addresses that cannot be read allow nobody", async () => {
+  test("allows no address if the list cannot be parsed", async () => {
     const { secret } = await all.addKey("live", { allowedIps: ["somewhere"] });
     expect(await outcome({ apiKey: secret })).toBe("address");
   });
 });
 
-describe("a warm key", () => {
-  test("a warm key needs neither a promise nor a call of the store, and its principal is composed once", async () => {
+describe("a cached key", () => {
+  test("authenticates a cached key without a promise or a store call, and builds its principal once", async () => {
     let composed = 0;
     const limits = { requests: [], tokens: [], quotas: [] };
     const { authenticator, keySwitch } = await all.startProcess({
@@ -315,7 +315,7 @@ describe("a warm key", () => {
     expect([composed, first.limits]).toEqual([1, limits]);
   });
 
-  test("a warm key is refused where a cold one is: in the wrong form, beside another credential, in the wrong place", async () => {
+  test("refuses a cached key in a wrong form or place or beside another credential", async () => {
     const { authenticator } = await all.startProcess();
     const [{ secret }, dev] = [await all.addKey(), await all.addKey("dev")];
     const judged = (parts: Parameters<typeof presented>[0]) => outcome(parts, authenticator);
@@ -341,7 +341,7 @@ describe("a warm key", () => {
     }
   });
 
-  test("a warm key is found again after 100 others in a cache of 10, and costs one read then", async () => {
+  test("reads a key again after 100 other keys passed through a cache of 10", async () => {
     const { authenticator, keySwitch } = await all.startProcess({ capacity: 10 });
     const { secret } = await all.addKey();
     const busy = await all.addKey();
@@ -356,14 +356,14 @@ describe("a warm key", () => {
     expect(keySwitch.calls["findChainByDigest"]).toBe(103);
   });
 
-  test("a hundred requests at once for a cold key share one read", async () => {
+  test("reads an uncached key once for a hundred concurrent requests", async () => {
     const { secret } = await all.addKey();
     const outcomes = await Promise.all(Array.from({ length: 100 }, () => outcome({ apiKey: secret })));
     expect(new Set(outcomes)).toEqual(new Set(["accepted"]));
     expect(reads()).toBe(1);
   });
 
-  test("unknown keys are not remembered: a key works as soon as it is stored", async () => {
+  test("does not cache unknown keys, so a key works as soon as it is stored", async () => {
     const { secret, record } = await all.addKey();
     await all.db`DELETE FROM api_keys`;
     expect(await outcome({ apiKey: secret })).toBe("unknown");
@@ -373,7 +373,7 @@ describe("a warm key", () => {
 });
 
 describe("a revocation", () => {
-  test("a revocation by this process holds at once", async () => {
+  test("applies a revocation in the same process at once", async () => {
     const { secret, id } = await all.addKey();
     expect(await outcome({ apiKey: secret })).toBe("accepted");
     await revoke(id);
@@ -381,7 +381,7 @@ describe("a revocation", () => {
     expect(await outcome({ apiKey: secret })).toBe("revoked");
   });
 
-  test("a revocation by another process holds within a second, however busy the key is", async () => {
+  test("applies a revocation by another process within a second, however busy the key is", async () => {
     const other = await all.startProcess();
     const { secret, id } = await all.addKey();
     expect(await outcome({ apiKey: secret }, other.authenticator)).toBe("accepted");
@@ -390,7 +390,7 @@ describe("a revocation", () => {
     expect(await outcome({ apiKey: secret }, other.authenticator)).toBe("revoked");
   });
 
-  test("a revocation by another process is noticed in the background, without a request", async () => {
+  test("notices a revocation by another process in the background, without a request", async () => {
     const other = await all.startProcess({ pollMs: 5 });
     other.authenticator.start();
     const { secret, id } = await all.addKey();
@@ -401,7 +401,7 @@ describe("a revocation", () => {
   });
 
   // hardening: K8
-  test("a revocation that comes while the key is being looked up is not missed: what was read before it is neither used nor kept", async () => {
+  test("applies a revocation that happens during the key's lookup", async () => {
     const { secret, id } = await all.addKey();
     expect(await outcome({ apiKey: (await all.addKey()).secret })).toBe("accepted");
     const gate = Promise.withResolvers<void>();
@@ -419,7 +419,7 @@ describe("a revocation", () => {
     expect(await outcome({ apiKey: secret })).toBe("revoked");
   });
 
-  test("a revocation by another process that comes while the key is being looked up is not missed either", async () => {
+  test("applies a revocation by another process that happens during the key's lookup", async () => {
     const other = await all.startProcess();
     const { secret, id } = await all.addKey();
     expect(await outcome({ apiKey: (await all.addKey()).secret }, other.authenticator)).toBe("accepted");
@@ -438,7 +438,7 @@ describe("a revocation", () => {
     expect(await inFlight).toBe("revoked");
   });
 
-  test("a revocation at a set time takes effect by itself, to the second", async () => {
+  test("applies a scheduled revocation to the second", async () => {
     const { secret, id } = await all.addKey();
     await revoke(id, all.now.seconds + 10);
     expect(await outcome({ apiKey: secret })).toBe("accepted");
@@ -449,20 +449,17 @@ describe("a revocation", () => {
     expect(reads()).toBe(1);
   });
 
-  test.each([3_600, 86_400])(
-    "a revocation is not lifted by a clock that is set back by %i seconds",
-    async (seconds) => {
-      const { secret, id } = await all.addKey();
-      await revoke(id);
-      expect(await outcome({ apiKey: secret })).toBe("revoked");
-      all.now.seconds -= seconds;
-      expect(await outcome({ apiKey: secret })).toBe("revoked");
-      all.authenticator.invalidate();
-      expect(await outcome({ apiKey: secret })).toBe("revoked");
-    },
-  );
+  test.each([3_600, 86_400])("keeps a revocation when the clock is set back by %i seconds", async (seconds) => {
+    const { secret, id } = await all.addKey();
+    await revoke(id);
+    expect(await outcome({ apiKey: secret })).toBe("revoked");
+    all.now.seconds -= seconds;
+    expect(await outcome({ apiKey: secret })).toBe("revoked");
+    all.authenticator.invalidate();
+    expect(await outcome({ apiKey: secret })).toBe("revoked");
+  });
 
-  test("a revocation that is due asks a store that is away once a second at most", async () => {
+  test("retries an unavailable store at most once a second for a due revocation", async () => {
     const { secret, id } = await all.addKey();
     expect(await outcome({ apiKey: secret })).toBe("accepted");
     await revoke(id, all.now.seconds + 5);
@@ -478,7 +475,7 @@ describe("a revocation", () => {
     expect(all.keySwitch.calls["endDue"]).toBe(2);
   });
 
-  test("a revocation is noticed although the clock jumps: only the monotonic clock says how old an entry is", async () => {
+  test("notices a revocation although the wall clock jumps", async () => {
     const other = await all.startProcess();
     const { secret, id } = await all.addKey();
     expect(await outcome({ apiKey: secret }, other.authenticator)).toBe("accepted");
@@ -490,7 +487,7 @@ describe("a revocation", () => {
 });
 
 // hardening: L5
-test("a clock that jumps an hour or a day locks no lasting key out", async () => {
+test("keeps a key without expiry valid when the clock jumps an hour or a day", async () => {
   const { secret } = await all.addKey();
   for (const seconds of [3_600, -3_600, 86_400, -86_400]) {
     all.now.seconds += seconds;
@@ -498,7 +495,7 @@ test("a clock that jumps an hour or a day locks no lasting key out", async () =>
   }
 });
 
-test("expiry is kept to the second, cached or not", async () => {
+test("applies an expiry to the second, cached or not", async () => {
   const { secret } = await all.addKey("live", { expiresAt: all.now.seconds + 1 });
   expect(await outcome({ apiKey: secret })).toBe("accepted");
   all.now.seconds += 1;
@@ -506,12 +503,12 @@ test("expiry is kept to the second, cached or not", async () => {
   expect(reads()).toBe(1);
 });
 
-describe("while the store cannot be asked", () => {
+describe("an unavailable store", () => {
   const fail = () => {
     all.keySwitch.failure = new Error("disk gone");
   };
 
-  test("while the store cannot be asked, a warm key works for the grace and no longer; its expiry and a set revocation hold all the same", async () => {
+  test("keeps a cached key working for the grace period, but no longer than its expiry or revocation", async () => {
     const { secret } = await all.addKey();
     const expiring = await all.addKey("live", { expiresAt: all.now.seconds + 100 });
     const ending = await all.addKey("live", { revokedAt: all.now.seconds + 200 });
@@ -531,7 +528,7 @@ describe("while the store cannot be asked", () => {
     expect(await outcome({ apiKey: secret })).toBe("accepted");
   });
 
-  test("the grace of a store that cannot be asked can be set", async () => {
+  test("applies the configured grace period", async () => {
     const { secret } = await all.addKey();
     const other = await all.startProcess({ graceSeconds: 10 });
     expect(await outcome({ apiKey: secret }, other.authenticator)).toBe("accepted");
@@ -542,7 +539,7 @@ describe("while the store cannot be asked", () => {
     expect(await outcome({ apiKey: secret }, other.authenticator)).toBe("service_unavailable");
   });
 
-  test("while the store cannot be asked, a key that is not warm is neither accepted nor called wrong", async () => {
+  test("answers an uncached key with service_unavailable while the store is unavailable", async () => {
     const { secret } = await all.addKey();
     fail();
     expect(await outcome({ apiKey: secret })).toBe("service_unavailable");
@@ -551,7 +548,7 @@ describe("while the store cannot be asked", () => {
     expect(error).toMatchObject({ retryAfterSeconds: 1, message: expect.stringContaining("cannot be reached") });
   });
 
-  test("a change that is known to have happened is not forgotten: what was cached before it is not used", async () => {
+  test("does not use a cached key from before a known change while the store is unavailable", async () => {
     const { secret, id } = await all.addKey();
     expect(await outcome({ apiKey: secret })).toBe("accepted");
     await revoke(id);
@@ -560,7 +557,7 @@ describe("while the store cannot be asked", () => {
     expect(await outcome({ apiKey: secret })).toBe("service_unavailable");
   });
 
-  test("a change that another process tells of, with whom it is about, ends what depends on that and no other credential", async () => {
+  test("drops only the credentials that a reported change affects", async () => {
     const maker = await all.addKey();
     const child = await all.addKey("live", { parentId: maker.id });
     const other = await all.addKey();
@@ -579,7 +576,7 @@ describe("while the store cannot be asked", () => {
     expect(await all.authenticator.reach()).toBe("gone");
   });
 
-  test("a change of which nobody says what it is about ends every credential, and it is no use any more", async () => {
+  test("drops every credential after a reported change without ids", async () => {
     const { secret } = await all.addKey();
     expect(await outcome({ apiKey: secret })).toBe("accepted");
     fail();
@@ -589,7 +586,7 @@ describe("while the store cannot be asked", () => {
     expect(all.authenticator.standing).toBe("gone");
   });
 
-  test("while the store cannot be asked, new limits hold for warm keys, which go on", async () => {
+  test("applies new limits to cached keys while the store is unavailable", async () => {
     let limit = 1;
     const requests = () => [{ id: "key:x", owner: "key" as const, limit, windowSeconds: 60 }];
     const it = await all.startProcess({ limitsOf: () => ({ requests: requests(), tokens: [], quotas: [] }) });
@@ -603,7 +600,7 @@ describe("while the store cannot be asked", () => {
     expect((await authenticated()).limits.requests).toMatchObject([{ limit: 2 }]);
   });
 
-  test("revocations of the time in which the store could not be asked hold as soon as it can be asked again, and the log tells of both once", async () => {
+  test("applies revocations as soon as the store is back, and logs its loss and return once", async () => {
     const other = await all.startProcess({ pollMs: 2 });
     const events = () => other.log.lines.map(({ event }) => event);
     const { secret, id } = await all.addKey();
@@ -620,7 +617,7 @@ describe("while the store cannot be asked", () => {
     expect(events()).toEqual(["key_store_unreachable", "key_store_reachable"]);
   });
 
-  test("a store that never answers holds up a warm key once, and for less than two seconds", async () => {
+  test("delays a cached key once, and less than two seconds, if the store never answers", async () => {
     const { secret } = await all.addKey();
     expect(await outcome({ apiKey: secret })).toBe("accepted");
     const gate = Promise.withResolvers<void>();
@@ -633,7 +630,7 @@ describe("while the store cannot be asked", () => {
     gate.resolve();
   });
 
-  test("a flood of made-up keys asks the store for a bounded number at a time, and ends in 503 beyond that", async () => {
+  test("bounds the concurrent lookups of a flood of made-up keys and answers 503 beyond the queue", async () => {
     expect(await outcome({ apiKey: (await all.addKey()).secret })).toBe("accepted");
     const gate = Promise.withResolvers<void>();
     all.keySwitch.held = gate.promise;
@@ -648,7 +645,7 @@ describe("while the store cannot be asked", () => {
   });
 });
 
-describe("people and apps", () => {
+describe("users and apps", () => {
   const person = { id: "usr_1", isOperator: false, sessionId: "ses_1" };
   const addMembership = (more: Partial<ApiKeyRecord> = {}) =>
     all.addKey("live", { id: "mbr_1_live", kind: "membership", personId: "usr_1", role: "member", ...more });
@@ -677,7 +674,7 @@ describe("people and apps", () => {
       (error) => error.detail,
     );
 
-  test("a member who is signed in has the membership's role and scopes; only an operator has admin:manage", async () => {
+  test("gives a signed-in member the membership's role and scopes, and admin:manage to operators only", async () => {
     await addMembership();
     const member = await asMember();
     expect(member).toMatchObject({ appId: null, person: { ...person, role: "member" } });
@@ -688,7 +685,7 @@ describe("people and apps", () => {
     expect((await asMember()).scopes.has("admin:manage")).toBe(false);
   });
 
-  test("nobody acts with somebody else's membership, with a key's id, or where the membership is not", async () => {
+  test("rejects another user's membership, a key's id as membership, and a membership elsewhere", async () => {
     await addMembership();
     await addMembership({ id: "mbr_1_dev", environment: "dev" });
     const { id } = await all.addKey("live");
@@ -703,7 +700,7 @@ describe("people and apps", () => {
     expect(await reasonOf(asMember())).toBe("revoked");
   });
 
-  test("a token of the command line acts for the person, without operating; one of any other app for the app", async () => {
+  test("lets a CLI token act for its user without operator rights, and any other app's token for the app", async () => {
     await addMembership({ scopes: ["chat:read", "models:read"] });
     await addGrant("headrace-cli");
     await addGrant("app_1", { id: "grt_2" });
@@ -715,7 +712,7 @@ describe("people and apps", () => {
     expect([app.appId, app.person, [...app.scopes]]).toEqual(["app_1", undefined, ["chat:read", "models:read"]]);
   });
 
-  test("a token is of the app, account and environment of its grant, and ends with the grant and the membership", async () => {
+  test("binds a token to the app, account and environment of its grant, and ends it with either", async () => {
     await addMembership();
     await addGrant("app_1");
     const accepted = async (...of: Parameters<typeof tokenOf>) => outcome({ authorization: await tokenOf(...of) });

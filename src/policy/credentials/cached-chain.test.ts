@@ -27,7 +27,7 @@ function useOthers(chains: CachedChains): void {
   for (let n = 0; n < 1_100; n++) expect(chains.of(chainOf()).principal.keys).toHaveLength(1);
 }
 
-test("a principal is the same object while its key is in use, and the same in all that it says after many others were", () => {
+test("returns the same principal while its key is in use, and an equal one later", () => {
   const maker = keyRecordFor({ id: "key_maker", limitId: "key_former", tags: ["made"], expiresAt: 9_000 });
   const chains = new CachedChains(limits);
   const cases = [
@@ -52,7 +52,7 @@ test("a principal is the same object while its key is in use, and the same in al
   }
 });
 
-test("what a store has cached for good in the limits of a key is there again once they were made anew, and else it is not", () => {
+test("keeps a store's lasting cache entry in a key's limits when the limits are rebuilt", () => {
   const chains = new CachedChains(limits);
   const [lasting, passing] = [chains.of(chainOf()), chains.of(chainOf())];
   const place = { lasts: true };
@@ -65,7 +65,7 @@ test("what a store has cached for good in the limits of a key is there again onc
   }
 });
 
-test("keys that differ in anything but their ids share nothing that tells one from the other", () => {
+test("shares no distinguishing data between keys that differ in more than their ids", () => {
   const chains = new CachedChains(limits);
   const changes = [{}, { expiresAt: 5 }, { revokedAt: 6 }, { revoked: true }, { scopes: [] }, { rateLimit: 3 }];
   const made = changes.map((change) => chains.of(chainOf(change)));
@@ -80,7 +80,7 @@ test("keys that differ in anything but their ids share nothing that tells one fr
   expect(seen.map(({ limit }) => limit)).toEqual([10, 10, 10, 10, 10, 3]);
 });
 
-test("a key depends on itself, its makers, their people and apps, and its account, and on nothing else", () => {
+test("makes a key depend on itself, its makers, their users and apps, and its account only", () => {
   const maker = keyRecordFor({ id: "key_maker", personId: "usr_maker", appId: "app_maker" });
   const [key] = chainOf({ id: "key_own", personId: "usr_own" }).keys;
   const chain = new CachedChains(limits).of({ keys: [key, maker], account });
@@ -90,7 +90,7 @@ test("a key depends on itself, its makers, their people and apps, and its accoun
   expect(chain.dependsOn(new Set(["key_x", "usr_x", "acct_x"]))).toBe(false);
 });
 
-test("between its requests a key keeps one object and its id", () => {
+test("keeps only one object and an id for a key between its requests", () => {
   const chains = new CachedChains(limits);
   useOthers(chains);
   const count = () => {

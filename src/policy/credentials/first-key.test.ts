@@ -14,7 +14,7 @@ beforeEach(async () => {
 
 afterEach(() => database.close());
 
-test("the first key has every scope of an account, is stored as a digest only, and is handed over before it is valid", async () => {
+test("creates a first key with every account scope, hands it over, and stores only its digest", async () => {
   const { keys: store, accountId, clock, now } = database;
   const kept: { secret: string; validAlready: Promise<boolean> }[] = [];
   const keep = (secret: string) => {
@@ -47,7 +47,7 @@ test("the first key has every scope of an account, is stored as a digest only, a
   expect(kept).toHaveLength(2);
 });
 
-test("of several processes that start at once, one makes the first key; the others keep nothing of theirs", async () => {
+test("creates one first key if several processes start at once", async () => {
   const { keys: store, accountId, clock } = database;
   const kept = new Set<string>();
   const start = () =>

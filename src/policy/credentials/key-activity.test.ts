@@ -20,7 +20,7 @@ const usedAt = (activity: KeyActivity, seconds: number, ...ids: string[]) => {
 const lastUsed = async (id: string) => (await all.keys.findChainById(id))?.keys[0].lastUsedAt;
 const writes = () => all.keySwitch.calls["touchKeys"] ?? 0;
 
-test("each use of a key counts, a refusal does not, and a thousand uses are one write", async () => {
+test("writes a thousand uses of a key once, and counts no refusals", async () => {
   const [used, refused] = [await all.addKey(), await all.addKey("live", { revokedAt: 1 })];
   for (let i = 0; i < 1_000; i++) {
     all.now.seconds++;
@@ -34,7 +34,7 @@ test("each use of a key counts, a refusal does not, and a thousand uses are one 
   expect(writes()).toBe(1);
 });
 
-test("a key that is used again after its time was written is written again", async () => {
+test("writes the time of a key again when the key is used again", async () => {
   const { id, secret } = await all.addKey();
   for (let i = 0; i < 3; i++) {
     all.now.seconds += 5;
@@ -45,14 +45,14 @@ test("a key that is used again after its time was written is written again", asy
   expect(writes()).toBe(3);
 });
 
-test("the times of keys are written in the background", async () => {
+test("writes the times of keys in the background", async () => {
   const { id } = await all.addKey();
   const activity = new KeyActivity({ keys: all.keys, log: all.log, flushMs: 5 });
   usedAt(activity, 1_800_000_007, id);
   await until(async () => (await lastUsed(id)) === 1_800_000_007);
 });
 
-test("of many keys some are written at a time, those that wait the longest first, and all of them at the end", async () => {
+test("writes the keys that wait longest first, a few at a time, and all at shutdown", async () => {
   const written: [string, number][][] = [];
   const keys = { touchKeys: async (batch: ReadonlyMap<string, number>) => void written.push([...batch]) };
   const activity = new KeyActivity({ keys, log: all.log, flushMs: 1, maxAtOnce: 2 });
@@ -77,7 +77,7 @@ test("of many keys some are written at a time, those that wait the longest first
   ]);
 });
 
-test("a key that begins to wait meanwhile takes the turn of none that waits longer, whatever their ids", async () => {
+test("lets no newly used key overtake keys that wait longer, whatever their ids", async () => {
   const written: string[][] = [];
   const keys = {
     touchKeys: async (batch: ReadonlyMap<string, number>) => {
@@ -95,7 +95,7 @@ test("a key that begins to wait meanwhile takes the turn of none that waits long
   ]);
 });
 
-test("of more keys than may wait each has its turn; those that were written and are used no more take nobody's", async () => {
+test("gives each key its turn if more keys are used than may wait", async () => {
   const written = new Set<string>();
   const keys = {
     touchKeys: async (batch: ReadonlyMap<string, number>) => {
@@ -122,7 +122,7 @@ test("of more keys than may wait each has its turn; those that were written and 
   expect(written.size).toBe(ids.length);
 });
 
-test("what could not be written is written later, the newest time of each key, and at the end at the latest", async () => {
+test("retries a failed write with the newest time of each key, at shutdown at the latest", async () => {
   const [one, two] = [await all.addKey(), await all.addKey()];
   const [use = unused("")] = usedAt(all.activity, 10, one.id, two.id);
   all.keySwitch.failure = new Error("disk full");
@@ -140,14 +140,14 @@ test("what could not be written is written later, the newest time of each key, a
   expect([await lastUsed(one.id), await lastUsed(two.id)]).toEqual([20, 10]);
 });
 
-test("of a key that was read anew since its last use the later use is written", async () => {
+test("writes the latest use of a key that was loaded again meanwhile", async () => {
   const { id } = await all.addKey();
   for (const seconds of [20, 30, 10]) usedAt(all.activity, seconds, id);
   await all.activity.flush();
   expect([writes(), await lastUsed(id)]).toEqual([1, 30]);
 });
 
-test("using a key does not count as a change of it: what is cached stays", async () => {
+test("does not count the use of a key as a change that clears caches", async () => {
   const { secret } = await all.addKey();
   await all.authenticator.authenticate(presented({ apiKey: secret }));
   const before = await all.keys.credentialRevision();

@@ -10,7 +10,7 @@ describe("a resource", () => {
     ["https://gateway.example/mcp", "/mcp"],
     ["https://gateway.example/mcp/", "/mcp"],
     ["HTTPS://Gateway.Example:443/mcp/github", "/mcp/github"],
-  ])("a resource is known by its address: %s", (uri, path) => {
+  ])("accepts a resource by its address: %s", (uri, path) => {
     expect(resourceOf(uri, issuer)).toBe(path);
   });
 
@@ -31,11 +31,11 @@ describe("a resource", () => {
     ["https://localhost/mcp"],
     ["/mcp"],
     ["mcp"],
-  ])("a resource is nothing that only looks like one: %s", (uri) => {
+  ])("rejects an address that only resembles a resource: %s", (uri) => {
     expect(resourceOf(uri, issuer)).toBeUndefined();
   });
 
-  test("a resource of this machine is known by each of its names, and by no other port", () => {
+  test("accepts a local resource under each name of this machine, and on no other port", () => {
     for (const host of ["localhost:7545", "127.0.0.1:7545", "[::1]:7545"]) {
       expect(resourceOf(`http://${host}/mcp`, "http://localhost:7545")).toBe("/mcp");
       expect(rootAsAsked("http://localhost:7545", host)).toBe(`http://${host}`);
@@ -47,7 +47,7 @@ describe("a resource", () => {
     expect(rootAsAsked(issuer, "localhost")).toBe(issuer);
   });
 
-  test("a resource for all MCP servers covers each of them, and nothing else", () => {
+  test("covers each MCP server with the resource /mcp, and nothing else", () => {
     expect(coversResource(["/mcp"], "/mcp/github")).toBe(true);
     expect(coversResource(["/mcp/github"], "/mcp/github")).toBe(true);
     for (const [granted, at] of [
@@ -61,12 +61,12 @@ describe("a resource", () => {
     }
   });
 
-  test("a resource is the path itself for tools, however it is spelt, and the API for all others", () => {
+  test("maps a path below /mcp to its own resource, however it is encoded, and others to the API", () => {
     const paths = ["/mcp", "/mcp/github", "/mcp/git%68ub", "/mcp/%E0%A4%A", "/mcp/A_b", "/mcpx", "/v1/models", "/"];
     expect(paths.map(resourceAt)).toEqual(["/mcp", "/mcp/github", "/mcp/github", "/mcp", "/mcp", "/v1", "/v1", "/v1"]);
   });
 
-  test("a resource that nobody named is what the scopes are for", () => {
+  test("derives the default resources from the scopes", () => {
     expect(defaultResources(["tools:use"])).toEqual(["/mcp"]);
     expect(defaultResources(["chat:write", "tools:use"])).toEqual(["/v1", "/mcp"]);
     expect(defaultResources(["chat:write"])).toEqual(["/v1"]);

@@ -33,7 +33,7 @@ async function watch(reread?: () => Promise<void>) {
   return { world, made };
 }
 
-test("a watcher that is told of a change looks at once; where there is none, nothing is forgotten", async () => {
+test("polls at once when told of a change, and clears nothing if there is none", async () => {
   const { world, made } = await watch();
   await made.hint();
   expect([world.looks, world.changes]).toEqual([1, 0]);
@@ -42,7 +42,7 @@ test("a watcher that is told of a change looks at once; where there is none, not
   expect([world.looks, world.changes]).toEqual([2, 1]);
 });
 
-test("a watcher reports a database that went back to an older revision, once, and forgets what it knew", async () => {
+test("reports a database that went back to an older revision once, and clears its caches", async () => {
   const { world, made } = await watch();
   world.revision = 3;
   await made.ask();
@@ -53,7 +53,7 @@ test("a watcher reports a database that went back to an older revision, once, an
   expect([world.changes, world.errors]).toEqual([2, ["database_went_back"]]);
 });
 
-test("a watcher that is told in the middle of a look looks once more, as that one may have been too early", async () => {
+test("polls once more when told of a change during a poll", async () => {
   const { world, made } = await watch();
   const { promise: held, resolve: release } = Promise.withResolvers<void>();
   world.beforeAnswer = () => held;
@@ -66,14 +66,14 @@ test("a watcher that is told in the middle of a look looks once more, as that on
   expect([world.looks, world.changes]).toEqual([2, 1]);
 });
 
-test("a watcher that is told while the store has just gone away takes the change for true", async () => {
+test("assumes a reported change if the store has just become unavailable", async () => {
   const { world, made } = await watch();
   world.isAway = true;
   await made.hint();
   expect(world.changes).toBe(1);
 });
 
-test("a watcher that is told while the store is known to be away does not even wait for an answer", async () => {
+test("assumes a reported change without waiting if the store is known to be unavailable", async () => {
   const { world, made } = await watch();
   world.isAway = true;
   await made.ask();
@@ -83,7 +83,7 @@ test("a watcher that is told while the store is known to be away does not even w
   await told;
 });
 
-test("what else has to be read anew is tried again until that works", async () => {
+test("retries the other reads after a change until they succeed", async () => {
   let fails = false;
   let reads = 0;
   const { world, made } = await watch(async () => {

@@ -10,42 +10,39 @@ function randomBelow(seed: number): (count: number) => number {
   };
 }
 
-test.each([1, 2, 3, 64, 65, 500])(
-  "with room for %d, what the map gives is what was set last, and it is never fuller",
-  (capacity) => {
-    const below = randomBelow(capacity);
-    const map = new SecretMap<number>(capacity);
-    const last = new Map<string, number>();
-    let found = 0;
-    for (let step = 0; step < 20_000; step++) {
-      const secret = `sk_${below(2 * capacity + 1)}`;
-      if (below(3) === 0) {
-        map.set(secret, step);
-        last.set(secret, step);
-        expect(map.get(secret)).toBe(step);
-      } else if (below(5_000) === 0) {
-        map.clear();
-        last.clear();
-      } else {
-        const value = map.get(secret);
-        if (value === undefined) continue;
-        found++;
-        expect<unknown[]>([step, value]).toEqual([step, last.get(secret)]);
-      }
-      expect(map.size).toBeLessThanOrEqual(capacity);
+test.each([1, 2, 3, 64, 65, 500])("returns the last value set and never exceeds its capacity of %d", (capacity) => {
+  const below = randomBelow(capacity);
+  const map = new SecretMap<number>(capacity);
+  const last = new Map<string, number>();
+  let found = 0;
+  for (let step = 0; step < 20_000; step++) {
+    const secret = `sk_${below(2 * capacity + 1)}`;
+    if (below(3) === 0) {
+      map.set(secret, step);
+      last.set(secret, step);
+      expect(map.get(secret)).toBe(step);
+    } else if (below(5_000) === 0) {
+      map.clear();
+      last.clear();
+    } else {
+      const value = map.get(secret);
+      if (value === undefined) continue;
+      found++;
+      expect<unknown[]>([step, value]).toEqual([step, last.get(secret)]);
     }
-    expect(found).toBeGreaterThan(2_000);
-  },
-);
+    expect(map.size).toBeLessThanOrEqual(capacity);
+  }
+  expect(found).toBeGreaterThan(2_000);
+});
 
-test("up to its capacity the map forgets nothing", () => {
+test("keeps every entry up to its capacity", () => {
   const map = new SecretMap<number>(5_000);
   for (let n = 0; n < 5_000; n++) map.set(`sk_${n}`, n);
   expect(map.size).toBe(5_000);
   for (let n = 0; n < 5_000; n++) expect(map.get(`sk_${n}`)).toBe(n);
 });
 
-test("what is over is forgotten at once, and all else is found, changed or not", () => {
+test("removes the matching entries at once and finds all others, replaced or not", () => {
   const map = new SecretMap<number>(1_000);
   for (let n = 0; n < 1_000; n++) map.set(`sk_${n}`, n);
   map.forgetWhere((n) => n % 3 === 0);
@@ -58,7 +55,7 @@ test("what is over is forgotten at once, and all else is found, changed or not",
   expect([map.size, map.get("sk_1")]).toEqual([0, undefined]);
 });
 
-test("what is asked for now and then stays, however many come and go", () => {
+test("keeps entries that are used now and then, however many others come and go", () => {
   const map = new SecretMap<string>(100);
   for (const busy of ["sk_a", "sk_b", "sk_c"]) map.set(busy, busy);
   for (let n = 0; n < 10_000; n++) {
@@ -69,7 +66,7 @@ test("what is asked for now and then stays, however many come and go", () => {
   expect(map.size).toBe(100);
 });
 
-test("an emptied map has nothing, and takes anew", () => {
+test("is empty after a clear and accepts new entries", () => {
   const map = new SecretMap<number>(1_000);
   for (let n = 0; n < 1_000; n++) map.set(`sk_${n}`, n);
   map.clear();

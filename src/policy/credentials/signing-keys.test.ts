@@ -36,7 +36,7 @@ async function overtaken(
 }
 
 describe("the first start", () => {
-  test("the first start makes one key, which signs at once, and a later start makes none", async () => {
+  test("creates one signing key at the first start, and none at a later one", async () => {
     await all.signingKeys.start();
     expect(states()).toEqual(["signing"]);
     const { id, privateKey } = await all.signingKeys.signer();
@@ -46,7 +46,7 @@ describe("the first start", () => {
     expect(kids(later.signingKeys)).toEqual([id]);
   });
 
-  test("the first start of two processes at once makes one key: who comes second takes the other's", async () => {
+  test("creates one signing key if two processes start at once", async () => {
     const slower = await all.startProcess();
     const faster = () => all.signingKeys.start();
     await overtaken(slower, () => slower.signingKeys.start(), faster);
@@ -57,7 +57,7 @@ describe("the first start", () => {
   });
 });
 
-test("what is published of the keys has public members alone", async () => {
+test("publishes only the public members of the signing keys", async () => {
   await all.signingKeys.start();
   const text = /^[\w-]{43}$/;
   expect(all.signingKeys.jwks()).toEqual({
@@ -70,7 +70,7 @@ test("what is published of the keys has public members alone", async () => {
   });
 });
 
-test("a private key is stored sealed, and opens under its own id and secret only", async () => {
+test("seals a stored private key under its own id and secret", async () => {
   await all.signingKeys.start();
   const [stored] = await all.signingStore.listSigningKeys(all.now.seconds);
   if (!stored) throw new Error("not stored");
@@ -85,8 +85,8 @@ test("a private key is stored sealed, and opens under its own id and secret only
   expect(seal("same", sealingKey, "a")).not.toBe(seal("same", sealingKey, "a"));
 });
 
-describe("a rotation", () => {
-  test("a rotation publishes the new key ten minutes before it signs, and the old one until its last token has expired", async () => {
+describe("a rotation of signing keys", () => {
+  test("publishes a new key ten minutes before it signs, and the old one until its last token expires", async () => {
     await all.signingKeys.start();
     const old = (await all.signingKeys.signer()).id;
     const info = await all.signingKeys.rotate(operator, origin());
@@ -109,7 +109,7 @@ describe("a rotation", () => {
     expect(kids()).toEqual([info.id]);
   });
 
-  test("a rotation comes by itself after 90 days, once, however many processes there are", async () => {
+  test("rotates after 90 days once, however many processes run", async () => {
     const other = await all.startProcess();
     for (const { signingKeys } of [all, other]) await signingKeys.start();
     all.now.seconds += 90 * day - 1;
@@ -127,7 +127,7 @@ describe("a rotation", () => {
     expect((await other.signingKeys.signer()).id).toBe((await all.signingKeys.signer()).id);
   });
 
-  test("a rotation while one is upcoming brings no other", async () => {
+  test("creates no second key while a rotation is upcoming", async () => {
     await all.signingKeys.start();
     const [first, second] = [
       await all.signingKeys.rotate(operator, origin()),
@@ -137,7 +137,7 @@ describe("a rotation", () => {
     expect(kids()).toHaveLength(2);
   });
 
-  test("a rotation is in the audit log, with who asked and from where", async () => {
+  test("audits a rotation with its actor and origin", async () => {
     await all.signingKeys.start();
     const { id } = await all.signingKeys.rotate(operator, origin());
     const events = await all.audit.list({}, { after: undefined, limit: 10 });
@@ -148,7 +148,7 @@ describe("a rotation", () => {
   });
 });
 
-test("a key that another process has made is found when a token bears it, with one look a second at most", async () => {
+test("finds a key of another process by a token, with one lookup a second at most", async () => {
   await all.signingKeys.start();
   const other = await all.startProcess();
   await other.signingKeys.start();
@@ -164,7 +164,7 @@ test("a key that another process has made is found when a token bears it, with o
   expect(looks()).toBe(before + 1);
 });
 
-test("a look that began before the keys were revoked, and is answered later, brings none of them back", async () => {
+test("does not restore revoked keys from a read that began before their revocation", async () => {
   await all.signingKeys.start();
   const { id: leaked } = await all.signingKeys.signer();
   const { signingSwitch } = all;
@@ -182,7 +182,7 @@ test("a look that began before the keys were revoked, and is answered later, bri
 });
 
 test.each([3_600, -3_600, day, -day])(
-  "a clock that jumps by %i seconds leaves a key to sign and verify with",
+  "keeps a key for signing and verifying when the clock jumps by %i seconds",
   async (jump) => {
     await all.signingKeys.start();
     all.now.seconds += jump;
@@ -196,8 +196,8 @@ test.each([3_600, -3_600, day, -day])(
   },
 );
 
-describe("a store that cannot be asked", () => {
-  test("a store that cannot be asked changes nothing for known keys; an unknown one is neither right nor wrong", async () => {
+describe("an unavailable store of signing keys", () => {
+  test("keeps known signing keys while the store is unavailable, and answers 503 for unknown ones", async () => {
     await all.signingKeys.start();
     const { id } = await all.signingKeys.signer();
     all.signingSwitch.failure = new Error("disk gone");
@@ -211,7 +211,7 @@ describe("a store that cannot be asked", () => {
     expect(await all.signingKeys.verifier("sig_other")).toBeUndefined();
   });
 
-  test("a store that cannot be asked refuses a rotation as unavailable, and does the one that is due later", async () => {
+  test("refuses a rotation while the store is unavailable, and makes a due one later", async () => {
     await all.signingKeys.start();
     all.signingSwitch.failure = new Error("disk gone");
     await expect(all.signingKeys.rotate(operator, origin())).rejects.toMatchObject({ code: "service_unavailable" });
@@ -224,7 +224,7 @@ describe("a store that cannot be asked", () => {
   });
 });
 
-test("a key of another secret signs no more, and is replaced at once; what it signed is still verified", async () => {
+test("replaces a key sealed with another secret at once, and still verifies its signatures", async () => {
   await all.signingKeys.start();
   const { id } = await all.signingKeys.signer();
   const { audit, signingStore: store, clock, log } = all;

@@ -16,7 +16,7 @@ describe("a redirect address", () => {
     "http://localhost:3000/",
     "com.example.app:/callback",
     "com.example.app://callback",
-  ])("a redirect address may be %s, and is kept byte for byte", (uri) => {
+  ])("accepts %s as a redirect address and keeps it byte for byte", (uri) => {
     expect(redirectUris([uri])).toEqual([uri]);
   });
 
@@ -27,7 +27,7 @@ describe("a redirect address", () => {
       ...["vscode", "cursor", "steam", "magnet", "web", "web+app", "x-apple.systempreferences", "ms-word.app"],
       ...["javascript", "data", "file", "intent", "tel", "view-source", "wss", "com.", "com..app", "com.-app", "c.app"],
     ].map((scheme) => `${scheme}:/callback`),
-  )("a redirect address is not %s, whose scheme no app owns", (uri) => {
+  )("rejects %s as a redirect address, as no app owns its scheme", (uri) => {
     expect(() => redirectUris([uri])).toThrow("redirect_uris[0]");
   });
 
@@ -38,7 +38,7 @@ describe("a redirect address", () => {
     "warp://mcp/oauth2callback",
     "vscode://saoudrizwan.claude-dev/mcp-auth/callback/abc123",
     "cursor://saoudrizwan.claude-dev/mcp-auth/callback/abc123",
-  ])("a redirect address may be %s, of a well-known MCP client", (uri) => {
+  ])("accepts %s as the redirect address of a well-known MCP client", (uri) => {
     expect(redirectUris([uri])).toEqual([uri]);
   });
 
@@ -51,7 +51,7 @@ describe("a redirect address", () => {
     "vscode://file/etc/passwd",
     "vscode://saoudrizwan.claude-dev/task?prompt=x",
     "warp://action/new_tab?path=/tmp",
-  ])("a redirect address is not %s, which makes an editor act", (uri) => {
+  ])("rejects %s as a redirect address, as it makes an editor act", (uri) => {
     expect(() => redirectUris([uri])).toThrow("redirect_uris[0]");
   });
 
@@ -101,7 +101,7 @@ describe("a redirect address", () => {
     ["com.example.app:/callback?error", "query"],
     ["myapp://callback", "com.example.app:/callback"],
     ["com.example.app:callback", "com.example.app:/callback"],
-  ])("a redirect address is never %j", (uri, remedy) => {
+  ])("rejects %j as a redirect address", (uri, remedy) => {
     let message = "";
     try {
       redirectUris(["https://app.example/", uri]);
@@ -112,7 +112,7 @@ describe("a redirect address", () => {
     expect(message).toContain(remedy);
   });
 
-  test("a redirect address is there once", () => {
+  test("rejects a redirect address that is listed twice", () => {
     const [one, other] = ["https://app.example/a", "https://app.example/A"];
     expect(redirectUris([one, other])).toEqual([one, other]);
     expect(() => redirectUris([one, other, one])).toThrow("redirect_uris[2]: is there twice");
@@ -120,7 +120,7 @@ describe("a redirect address", () => {
 });
 
 describe("a home page", () => {
-  test("a home page is an https address, or none", () => {
+  test("accepts an https address or none as a home page", () => {
     expect(homepageUrl("https://app.example/about?a=1")).toBe("https://app.example/about?a=1");
     expect(homepageUrl(null)).toBeNull();
   });
@@ -134,7 +134,7 @@ describe("a home page", () => {
     "https:///page",
     "app.example",
     "https://app.example/ä",
-  ])("a home page is never %s", (url) => {
+  ])("rejects %s as a home page", (url) => {
     expect(() => homepageUrl(url)).toThrow("homepage_url: must ");
   });
 });

@@ -40,7 +40,7 @@ function outcome(check: () => void): string {
 
 const limited = { expiresAt: 500, allowedIps: ["10.0.0.0/8", "2001:db8::/32"], rateLimit: 100, rateLimitWindow: 60 };
 
-test("what a key makes is within its quotas by the chain; on others it acts only where these have as much to bound them", () => {
+test("limits quotas that a key gives by its own, unless the chain bounds the other key anyway", () => {
   const quota = { unit: "tokens", amount: 100, per: "day", window: "calendar" } as const;
   const maker = key("maker", { quotas: [quota] });
   const grant = (quotas: ApiKeyRecord["quotas"], makers: readonly ApiKeyRecord[]) =>
@@ -65,7 +65,7 @@ describe("priorities", () => {
     makers: Keys | [] = [],
   ) => outcome(() => requireGrantable(as([maker], more), makers, { priority }, "makes"));
 
-  test("no key gives another a higher priority than it has, nor itself; one that says none has its maker's", () => {
+  test("lets no key give a higher priority than its own, and inherits the maker's priority", () => {
     const maker = key("maker", { priority: "normal" });
     const more = { priority: "normal" } as const;
     expect(grant("low", maker, more)).toBe("ok");
@@ -78,7 +78,7 @@ describe("priorities", () => {
     expect(grant("high", key("plain"))).toContain("An operator raises that of the tier pro");
   });
 
-  test("no key acts on one with a higher priority", () => {
+  test("lets no key act on a key with a higher priority", () => {
     const act = (target: Partial<ApiKeyRecord>) =>
       outcome(() => requireWithin(as([key("maker", { priority: "low" })]), chain(key("other", target)), "revoke"));
     expect(act({ priority: "low" })).toBe("ok");
@@ -87,12 +87,12 @@ describe("priorities", () => {
   });
 });
 
-describe("models, and whether requests leave", () => {
+describe("models and never_leaves", () => {
   const maker = key("maker", { models: ["gpt-*", "tiny"], neverLeaves: true });
   const grant = (granted: Parameters<typeof requireGrantable>[2], makers: Keys | [] = [maker]) =>
     outcome(() => requireGrantable(as([maker]), makers, granted, "makes"));
 
-  test("no key gives another more models than it has, nor lets its requests leave, also where it would bound that key", () => {
+  test("lets no key give more models than its own or lift never_leaves, even below that key", () => {
     expect(grant({ models: ["gpt-6*", "tiny"] })).toBe("ok");
     const refused = "must be within gpt-*, tiny, the models of the key that makes it.";
     for (const makers of [[maker], []] as const) {
@@ -104,7 +104,7 @@ describe("models, and whether requests leave", () => {
     expect(grant({ neverLeaves: true })).toBe("ok");
   });
 
-  test("nobody gives tools that are not their own: no key, and no person whose membership has a list", () => {
+  test("lets no key or listed member give tools beyond their own", () => {
     const bounded = key("bounded", { tools: ["github", "crm/read_*"] });
     const give = (by: Principal, tools: string[] | null) => outcome(() => requireGrantable(by, [], { tools }, "makes"));
     const person = { id: "usr_a", isOperator: false, role: "admin", sessionId: null } as const;
@@ -122,7 +122,7 @@ describe("models, and whether requests leave", () => {
     expect(toolsOf(as([key("a")], { account, tools: { lists: [["github"]] } }))).toBeUndefined();
   });
 
-  test("what a key makes has what all of its makers' lists have in common", () => {
+  test("gives a new key the models that all lists of its makers share", () => {
     const reach = (...models: string[][]) => as([maker], { reach: { models, neverLeaves: false } });
     expect(modelsOf(as([key("a")]))).toBeUndefined();
     expect(modelsOf(reach())).toBeUndefined();
@@ -131,7 +131,7 @@ describe("models, and whether requests leave", () => {
     expect(modelsOf(reach(["tiny"], ["gpt-*"]))).toEqual([]);
   });
 
-  test("a key acts on no key that reaches further, and on those within its own reach", () => {
+  test("lets a key act only on keys within its models and never_leaves", () => {
     const act = (more: Partial<ApiKeyRecord>) =>
       outcome(() => requireWithin(as([maker]), chain(key("other", more)), "change"));
     expect(act({ models: ["tiny"], neverLeaves: true })).toBe("ok");
@@ -139,7 +139,7 @@ describe("models, and whether requests leave", () => {
     expect(act({ neverLeaves: true })).toContain("its models would have to be within gpt-*, tiny");
   });
 
-  test("a key drops none of its own tags, and acts on keys that count under others", () => {
+  test("lets a key drop none of its own tags, and act on keys with other tags", () => {
     const tagged = key("tagged", { tags: ["a", "b"] });
     const change = (tags: string[], makers: Keys | [] = []) =>
       outcome(() => requireGrantable(as([tagged]), makers, { tags }, "changes"));
@@ -152,19 +152,19 @@ describe("models, and whether requests leave", () => {
   });
 });
 
-test("an app never manages keys", () => {
+test("lets no app manage keys", () => {
   expect(outcome(() => requireKeyManager(as([key("a")])))).toBe("ok");
   expect(outcome(() => requireKeyManager(as([key("a")], { appId: "app_1" })))).toStartWith("permission_denied: Apps");
 });
 
-test("a chain has at most eight keys", () => {
+test("limits a chain to eight keys", () => {
   const keys = (n: number): Keys => [key("k0"), ...Array.from({ length: n - 1 }, (_, i) => key(`k${i + 1}`))];
   expect(outcome(() => requireDepth(as(keys(maxChainDepth - 1))))).toBe("ok");
   expect(outcome(() => requireDepth(as(keys(maxChainDepth))))).toStartWith("permission_denied: At most 8 keys");
 });
 
-describe("a credential ends", () => {
-  test("a credential ends with the first of its keys, by expiry or by a revocation that is set, and with its token", () => {
+describe("the end of a credential", () => {
+  test("ends a credential with the first of its keys, by expiry or scheduled revocation, and with its token", () => {
     expect(endOf(as([key("a")]))).toBeNull();
     expect(endOf(as([key("a", { expiresAt: 300 }), key("b", { expiresAt: 200 })]))).toBe(200);
     expect(endOf(as([key("a", { expiresAt: 300, revokedAt: 250 })]))).toBe(250);
@@ -172,7 +172,7 @@ describe("a credential ends", () => {
   });
 });
 
-test("a credential works from the addresses that all of its keys have in common", () => {
+test("allows a credential only the addresses that all of its keys share", () => {
   expect(addressesOf(as([key("a")]))).toBeUndefined();
   expect(addressesOf(as([key("a"), key("b", { allowedIps: ["10.0.0.0/8"] })]))).toEqual(["10.0.0.0/8"]);
   const inner = key("a", { allowedIps: ["10.1.0.0/16", "192.0.2.1"] });
@@ -182,14 +182,14 @@ test("a credential works from the addresses that all of its keys have in common"
   expect(addressesOf(as([key("a", { allowedIps: ["::2"] }), outer]))).toEqual([]);
 });
 
-describe("what a key lets another have", () => {
+describe("what a key may grant to another", () => {
   const maker = as([
     key("a", { ...limited, scopes: ["chat:read", "keys:manage"], monthlyTokens: 1_000, monthlySpend: 5 }),
   ]);
   const grant = (granted: Parameters<typeof requireGrantable>[2], principal = maker) =>
     outcome(() => requireGrantable(principal, principal.keys, granted, "makes"));
 
-  test("a key lets another have its own bounds exactly, and less", () => {
+  test("lets a key grant exactly its own bounds, and less", () => {
     const all = { ...limited, scopes: ["chat:read"] as const, monthlyTokens: 1_000, monthlySpend: 5 };
     expect(grant(all)).toBe("ok");
     expect(grant({ expiresAt: 499, allowedIps: ["10.9.9.9", "2001:db8:1::/48"], monthlyTokens: 0 })).toBe("ok");
@@ -252,21 +252,21 @@ describe("what a key lets another have", () => {
       { monthlySpend: 5.01 },
       "permission_denied: monthly_spend: must be at most 5, the quota of the key that makes it.",
     ],
-  ])("a key never lets another have %s", (_what, granted, refusal) => {
+  ])("never lets a key grant %s", (_what, granted, refusal) => {
     expect(grant(granted)).toBe(refusal);
   });
 
-  test("a key lets another have no limit of its own where the maker's bounds it anyway", () => {
+  test("lets a key grant no limit where the maker's limit applies anyway", () => {
     expect(grant({ rateLimit: null, rateLimitWindow: null, monthlyTokens: null, monthlySpend: null })).toBe("ok");
   });
 
-  test("a limit stands none the less for a key that the maker does not bound, nor for the key itself", () => {
+  test("requires a limit for a key that the maker does not bound, and for the key itself", () => {
     const widened = { rateLimit: null, rateLimitWindow: null };
     expect(outcome(() => requireGrantable(maker, [], widened, "changes"))).toContain("rate_limit: must be at most 100");
     expect(outcome(() => requireGrantable(maker, [], { monthlySpend: null }, "changes"))).toContain("monthly_spend:");
   });
 
-  test("a key lets another have what is within every key of the chain and within the token, not only the nearest", () => {
+  test("requires a grant within every key of the chain and within the token", () => {
     const far = as([key("a"), key("b", { expiresAt: 300, monthlyTokens: 10 })]);
     expect(grant({ expiresAt: 301 }, far)).toContain("at most 300");
     expect(grant({ monthlyTokens: 11 }, far)).toContain("at most 10");
@@ -276,16 +276,16 @@ describe("what a key lets another have", () => {
     );
   });
 
-  test("a key lets another have nothing beyond the end of an overlap: an old key makes nothing that outlives it", () => {
+  test("lets a rotated key grant nothing beyond the end of its overlap", () => {
     expect(grant({ expiresAt: null }, as([key("a", { revokedAt: 400 })]))).toContain("expires_at: must be at most 400");
   });
 });
 
-describe("a key acts on another", () => {
+describe("keys that act on other keys", () => {
   const act = (principal: Principal, target: KeyChain, verb: "change" | "rotate" | "revoke" = "change") =>
     outcome(() => requireWithin(principal, target, verb));
 
-  test("a key acts on another that is within its own bounds, whoever made it", () => {
+  test("lets a key act on another within its own bounds, made by any key", () => {
     const actor = as([key("a", limited)]);
     const within = { expiresAt: 400, allowedIps: ["10.1.1.1"], rateLimit: 10, rateLimitWindow: 60 };
     expect(act(actor, chain(key("b", within)))).toBe("ok");
@@ -293,7 +293,7 @@ describe("a key acts on another", () => {
     expect(act(as([key("a")]), chain(key("b")), "revoke")).toBe("ok");
   });
 
-  test("a key rotates only itself and what it made: the secret of another one would outlive it", () => {
+  test("lets a key rotate only itself and the keys that it made", () => {
     const actor = as([key("a")]);
     expect(act(actor, chain(key("b")), "rotate")).toContain("permission_denied");
     expect(act(actor, chain(key("a")), "rotate")).toBe("ok");
@@ -304,7 +304,7 @@ describe("a key acts on another", () => {
     expect(act(operator, chain(key("b")), "rotate")).toBe("ok");
   });
 
-  test("a key never acts on one that bounds it, also where that was rotated meanwhile", () => {
+  test("never lets a key act on a key above it, even after a rotation", () => {
     const child = as([key("c"), key("new", { limitId: "old" })]);
     for (const verb of ["change", "revoke", "rotate"] as const) {
       expect(act(child, chain(key("old", { limitId: "old" })), verb)).toContain("permission_denied");
@@ -326,20 +326,20 @@ describe("a key acts on another", () => {
     ["works from anywhere", { allowedIps: [] }, "allowed_ips would have to be within 10.0.0.0/8"],
     ["has a larger limit", { rateLimit: 101 }, "rate_limit would have to be at most 100"],
     ["has no limit", { rateLimit: null, rateLimitWindow: null }, "rate_limit would have to be at most 100"],
-  ])("a key does not act on one that %s", (_what, more, refusal) => {
+  ])("does not let a key act on a key that %s", (_what, more, refusal) => {
     const actor = as([key("a", limited)]);
     for (const verb of ["change", "rotate", "revoke"] as const) {
       expect(act(actor, chain(key("b", { ...limited, ...more })), verb)).toContain(refusal);
     }
   });
 
-  test("a key acts on one that it made itself, whatever that one says: its own bounds hold for it anyway", () => {
+  test("lets a key act on any key that it made itself", () => {
     const maker = key("a", { ...limited, scopes: ["chat:read", "keys:manage"] });
     expect(act(as([maker]), chain(key("b"), maker))).toBe("ok");
     expect(act(as([maker]), chain(key("c"), key("b"), maker), "revoke")).toBe("ok");
   });
 
-  test("a key acts on itself; not on a key that bounds it, however alike they are", () => {
+  test("lets a key act on itself, and not on an equal key above it", () => {
     const maker = key("a");
     const made = key("b", limited);
     expect(act(as([made, maker]), chain(made, maker))).toBe("ok");
@@ -350,7 +350,7 @@ describe("a key acts on another", () => {
     }
   });
 
-  test("a token does not act for more scopes than it has, and rotates nothing that outlives it", () => {
+  test("lets a token act for its own scopes only, and rotate nothing that outlives it", () => {
     const own = key("a", { expiresAt: 300 });
     const narrow = as([own], { scopes: new Set<Scope>(["keys:manage"]), tokenExpiresAt: 200 });
     expect(act(narrow, chain(own))).toBe("insufficient_scope: API key lacks required scope: chat:read");
@@ -362,7 +362,7 @@ describe("a key acts on another", () => {
   });
 });
 
-describe("a person acts by role", () => {
+describe("actions of users by role", () => {
   const membership = key("mbr_1_live", { kind: "membership", personId: "usr_1", role: "member" });
   const grant = key("grt_1", { kind: "grant", personId: "usr_1", appId: "headrace-cli", parentId: membership.id });
   const person = { id: "usr_1", role: "admin", isOperator: false, sessionId: "ses_1" } as const;
@@ -370,13 +370,13 @@ describe("a person acts by role", () => {
   const act = (principal: Principal, target: KeyChain, verb: "change" | "rotate" | "revoke") =>
     outcome(() => requireWithin(principal, target, verb));
 
-  test("a person acts by role on keys that neither came from the session nor are bounded by it", () => {
+  test("lets a user act by role on keys that neither come from the session nor are bounded by it", () => {
     for (const verb of ["change", "rotate", "revoke"] as const) {
       expect(act(session(), chain(key("b"), key("a")), verb)).toBe("ok");
     }
   });
 
-  test("an operator's key is touched only while signed in as an operator", () => {
+  test("lets only a signed-in operator change an operator's key", () => {
     const operators = chain(key("b", { scopes: ["admin:manage"] }));
     const operator = session({ scopes: new Set<Scope>([...membership.scopes, "admin:manage"]) });
     for (const verb of ["change", "rotate", "revoke"] as const) {
@@ -387,7 +387,7 @@ describe("a person acts by role", () => {
     }
   });
 
-  test("a login that was allowed less gets no secret that may do more", () => {
+  test("gives a narrowed CLI login no secret with more scopes", () => {
     const login = as([grant, membership], { person, scopes: new Set<Scope>(["keys:manage"]), tokenExpiresAt: 100 });
     expect(act(login, chain(key("b")), "rotate")).toBe("insufficient_scope: API key lacks required scope: chat:read");
     expect(act(login, chain(key("b", { scopes: ["keys:manage"] })), "rotate")).toBe("ok");
@@ -397,7 +397,7 @@ describe("a person acts by role", () => {
     );
   });
 
-  test("a person is shown no secret of a key that may use more tools than the person", () => {
+  test("shows a user no secret of a key that may use more tools than the user", () => {
     const bounded = as([{ ...membership, tools: ["github"] }], { person });
     const refused = "permission_denied: tools: must be within github, the tools that you may use yourself.";
     expect(act(bounded, chain(key("b")), "rotate")).toBe(refused);
@@ -405,7 +405,7 @@ describe("a person acts by role", () => {
     expect(act(bounded, chain(key("b")), "revoke")).toBe("ok");
   });
 
-  test("a person acts by role and gives no scope that what bounds the key does not have", () => {
+  test("lets a user grant no scope that the key's parent does not have", () => {
     const operator = session({ scopes: new Set<Scope>([...membership.scopes, "admin:manage"]) });
     expect(outcome(() => requireGrantable(operator, [membership], { scopes: ["admin:manage"] }, "makes"))).toBe(
       "permission_denied: scopes: admin:manage is not among the scopes of a member's membership.",
@@ -417,7 +417,7 @@ describe("a person acts by role", () => {
     expect(outcome(() => requireGrantable(session(), [maker], { scopes: ["chat:read"] }, "changes"))).toBe("ok");
   });
 
-  test("what is made outlives the session or login in which it is made", () => {
+  test("lets a key outlive the session or login that made it", () => {
     expect(endOf(as([grant, membership], { person, tokenExpiresAt: 100 }))).toBeNull();
     expect(outcome(() => requireGrantable(session(), [], { expiresAt: null, monthlyTokens: null }, "makes"))).toBe(
       "ok",

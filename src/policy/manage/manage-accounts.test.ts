@@ -28,7 +28,7 @@ const update = (account: Account, request: UpdateAccountRequest, by: Principal =
 test.each<[string, Principal, string]>([
   ["a key without admin:manage", principalFor(), "API key lacks required scope: admin:manage"],
   ["an app, even one with the scope", { ...operator, appId: "app_1" }, "Apps cannot operate the installation"],
-])("%s is no operator", (_who, principal, message) => {
+])("refuses operator actions to %s", (_who, principal, message) => {
   const tiers = tiersOf({ database: ["gold"] });
   const attempts = [
     () => createAccount(principal, { name: "A" }, tiers, origin),
@@ -39,15 +39,15 @@ test.each<[string, Principal, string]>([
   for (const attempt of attempts) expect(attempt).toThrow(message);
 });
 
-describe("an operator does not lock itself out", () => {
-  test("an operator cannot suspend its own account", () => {
+describe("an operator's own account and key", () => {
+  test("does not let an operator suspend the own account", () => {
     const suspension = () => update(operator.account, { status: "suspended" });
     expect(suspension).toThrow("the account of the key in the request cannot be suspended");
     expect(suspension).toThrow(expect.objectContaining({ code: "permission_denied" }));
     expect(update(accountFor({ id: "acct_2" }), { status: "suspended" })?.changes).toEqual({ status: "suspended" });
   });
 
-  test("an operator can revoke neither its own key nor one that it depends on", () => {
+  test("lets an operator revoke neither the own key nor a key above it", () => {
     const chain = principalFor({ keys: [keyRecordFor({ id: "key_child" }), keyRecordFor({ id: "key_maker" })] });
     for (const id of ["key_child", "key_maker"]) {
       expect(() => requireOtherKey(chain, { id })).toThrow(expect.objectContaining({ code: "permission_denied" }));
@@ -61,7 +61,7 @@ describe("the quotas of an account", () => {
     [{ monthly_tokens: 5 }, { monthlyTokens: 5 }, { before: "unlimited", after: 5 }],
     [{ monthly_tokens: 0 }, { monthlyTokens: 0 }, { before: "unlimited", after: 0 }],
     [{ monthly_tokens: null }, { monthlyTokens: undefined }, { before: "unlimited", after: null }],
-  ])("%j replaces the quota of an account that was there, and the audit log says so", (request, overrides, change) => {
+  ])("replaces an account's quota by %j and audits the change", (request, overrides, change) => {
     const result = update(accountFor({ overrides: { monthlyTokens: null, monthlySpend: 2.5 } }), request);
     expect(result?.changes).toStrictEqual({ overrides });
     expect(result?.event).toMatchObject({
@@ -73,7 +73,7 @@ describe("the quotas of an account", () => {
     expect(Object.keys(result?.event.detail ?? {})).toEqual(["monthly_tokens"]);
   });
 
-  test("the quotas of an account are written as they are read: sending back what was read changes nothing", () => {
+  test("changes nothing if an account's quotas are sent back as read", () => {
     for (const overrides of [{}, { monthlyTokens: null, monthlySpend: 3 }, { monthlySpend: null }]) {
       const account = accountFor({ overrides });
       const { name, tier, status, monthly_tokens, monthly_spend, store_chats } = accountToWire(account);
@@ -82,14 +82,14 @@ describe("the quotas of an account", () => {
   });
 });
 
-test("a tier that does not exist is refused by naming those that do", () => {
+test("refuses an unknown tier and names the existing ones", () => {
   const message = "tier: there is no tier of this name; known are free, pro, enterprise.";
   expect(() => createAccount(operator, { name: "A", tier: "gold" }, tiersOf(), origin)).toThrow(message);
   expect(() => update(accountFor(), { tier: "gold" })).toThrow(message);
 });
 
 describe("tiers", () => {
-  test("tiers of the configuration file are read-only, and the refusal names the file", () => {
+  test("keeps tiers of the configuration file read-only, and names the file in the refusal", () => {
     const tiers = tiersOf({ file: ["gold"] });
     const nothingStored = { stored: undefined, accounts: 0 };
     for (const attempt of [
@@ -101,7 +101,7 @@ describe("tiers", () => {
     }
   });
 
-  test("tiers are replaced as a whole: what is left out has its default", () => {
+  test("replaces a tier as a whole, with defaults for omitted members", () => {
     const tiers = tiersOf({ database: ["gold"] });
     expect(putTier(operator, "gold", figures, tiers, origin)?.tier).toEqual(
       tierFor({ name: "gold", requestsPerMinute: 5, environments: ["live", "test"], quotas: [] }),
@@ -110,11 +110,11 @@ describe("tiers", () => {
     expect(putTier(operator, "gold", same, tiers, origin)).toBeUndefined();
   });
 
-  test.each(["", "Gold", "-gold", "a".repeat(64), "go ld", "gold\n"])("tiers cannot be called %j", (name) => {
+  test.each(["", "Gold", "-gold", "a".repeat(64), "go ld", "gold\n"])("refuses %j as the name of a tier", (name) => {
     expect(() => putTier(operator, name, figures, tiersOf(), origin)).toThrow("name: must be 1 to 63 lower-case");
   });
 
-  test("tiers are deleted only where they are stored, and not from under accounts that would be left without", () => {
+  test("deletes only stored tiers, and none whose accounts would be left without a tier", () => {
     const remove = (name: string, stored: boolean, accounts: number, tiers: Tiers) => () =>
       deleteTier(operator, name, { stored: stored ? tier(name) : undefined, accounts }, tiers, origin);
     const own = tiersOf({ database: ["gold", "pro"] });

@@ -40,11 +40,11 @@ function refusal(attempt: () => unknown): string {
   }
 }
 
-describe("creating", () => {
+describe("creating a key", () => {
   const make = (request: Partial<CreateKeyRequest>, principal = as(key("key_1"))) =>
     createKey(principal, { name: "Shop", ...request }, context);
 
-  test("creating gives a key of the maker's account and environment, and keeps only its digest", () => {
+  test("creates a key of the maker's account and environment, and stores only its digest", () => {
     const { key: secret, record } = make({ scopes: ["usage:read"] });
     expect(parseApiKey(secret)).toBe("live");
     expect(record).toEqual(
@@ -62,7 +62,7 @@ describe("creating", () => {
     expect(make({}).record.id).not.toBe(record.id);
   });
 
-  test("creating a key is told to the audit log with every attribute and never with the secret or the digest", () => {
+  test("audits a new key with every attribute, without the secret or the digest", () => {
     const { key: secret, record, event } = make({ monthly_spend: 2.5 });
     expect(event).toMatchObject({
       at: now,
@@ -78,7 +78,7 @@ describe("creating", () => {
     for (const hidden of [secret, record.digest]) expect(JSON.stringify(event)).not.toContain(hidden);
   });
 
-  test("creating a key puts name, scopes and addresses into one form", () => {
+  test("normalizes the name, scopes and addresses of a new key", () => {
     const { record } = make({
       name: "  Ünï shop 🛒 ",
       scopes: ["chat:read", "chat:read"],
@@ -89,7 +89,7 @@ describe("creating", () => {
     expect(record.allowedIps).toEqual(["192.0.2.0/24", "192.0.2.1", "2001:db8::1"]);
   });
 
-  test("refuses the name of a model or tool that cannot be shown, wherever it stands in the list", () => {
+  test("refuses a model or tool name that cannot be shown, anywhere in the list", () => {
     for (const [at, models] of [
       ["bad\u0007", "m"],
       ["m", "bad\u0007"],
@@ -99,7 +99,7 @@ describe("creating", () => {
     }
   });
 
-  test("creating a key lets the record inherit expiry and addresses, limits not", () => {
+  test("inherits the maker's expiry and addresses into a new key, but not its limits", () => {
     const maker = key("key_1", { expiresAt: now + 99, allowedIps: ["10.0.0.0/8"], rateLimit: 5, rateLimitWindow: 60 });
     for (const request of [{}, { expires_at: null, allowed_ips: [] }]) {
       const { record } = make(request, as(maker));
@@ -114,7 +114,7 @@ describe("creating", () => {
     );
   });
 
-  test("creating a key without scopes gives the default ones that the maker has; none of them is refused", () => {
+  test("gives a new key the maker's default scopes, and refuses an empty list", () => {
     expect(make({}).record.scopes).toEqual(["chat:read", "chat:write", "models:read"]);
     expect(make({}, as(key("key_1", { scopes: ["keys:manage", "models:read"] }))).record.scopes).toEqual([
       "models:read",
@@ -124,14 +124,14 @@ describe("creating", () => {
     );
   });
 
-  test("creating a key gives the operator's scope only from a key that has it", () => {
+  test("gives admin:manage only from a key that has it", () => {
     expect(refusal(() => make({ scopes: ["admin:manage"] }))).toBe(
       "insufficient_scope: API key lacks required scope: admin:manage",
     );
     expect(make({ scopes: ["admin:manage"] }, as(key("key_1", { scopes }))).record.scopes).toEqual(["admin:manage"]);
   });
 
-  test("creating a key gives a limit a window of a minute unless told otherwise, and no window without a limit", () => {
+  test("defaults the window of a new limit to a minute, and refuses a window without a limit", () => {
     expect(make({ rate_limit: 5 }).record).toMatchObject({ rateLimit: 5, rateLimitWindow: 60 });
     expect(make({ rate_limit: 5, rate_limit_window: 10 }).record).toMatchObject({ rateLimit: 5, rateLimitWindow: 10 });
     expect(refusal(() => make({ rate_limit_window: 10 }))).toStartWith("invalid_request: rate_limit_window:");
@@ -145,11 +145,11 @@ describe("creating", () => {
     ["an expiry that is now", { expires_at: now }, `expires_at: must be in the future, in Unix seconds after ${now}`],
     ["a host name", { allowed_ips: ["::1", "example.com"] }, "allowed_ips[1]: must be an IPv4 or IPv6 address"],
     ["a prefix that is too long", { allowed_ips: ["10.0.0.0/33"] }, "allowed_ips[0]:"],
-  ])("creating a key refuses %s", (_what, request, message) => {
+  ])("refuses to create a key with %s", (_what, request, message) => {
     expect(refusal(() => make(request))).toStartWith(`invalid_request: ${message}`);
   });
 
-  test("a key that is created by an operator is of any account and environment, and nobody bounds it", () => {
+  test("lets an operator create a key for any account and environment, without a parent", () => {
     const operator = as(key("key_op", { scopes: ["admin:manage"], expiresAt: now + 5, allowedIps: ["::1"] }));
     const place = { accountId: "acct_2", environment: "test" } as const;
     const { record, event } = createKeyAsOperator(operator, { name: "Theirs" }, place, context);
@@ -161,11 +161,11 @@ describe("creating", () => {
   });
 });
 
-describe("changing", () => {
+describe("changing a key", () => {
   const change = (request: UpdateKeyRequest, target = chain(key("key_2")), principal = as(key("key_1"))) =>
     updateKey(principal, target, request, origin);
 
-  test("changing a key writes only what differs, and tells before and after", () => {
+  test("writes only the differing members of a changed key, and audits before and after", () => {
     const target = chain(key("key_2", { rateLimit: 5, rateLimitWindow: 10 }));
     const update = change({ name: "key_2", scopes: ["chat:read"], rate_limit: 6, expires_at: null }, target);
     expect(update?.changes).toEqual({ scopes: ["chat:read"], rateLimit: 6, rateLimitWindow: 10 });
@@ -182,7 +182,7 @@ describe("changing", () => {
     expect(change({})).toBeUndefined();
   });
 
-  test("changing a key clears with null: a limit goes with its window, a window falls back to a minute", () => {
+  test("clears members with null: a limit with its window, a window back to a minute", () => {
     const target = chain(
       key("key_2", { expiresAt: now + 9, allowedIps: ["::1"], rateLimit: 5, rateLimitWindow: 10, monthlyTokens: 1 }),
     );
@@ -199,7 +199,7 @@ describe("changing", () => {
     expect(refusal(() => change({ rate_limit: null, rate_limit_window: 5 }, target))).toContain("rate_limit_window:");
   });
 
-  test("a key narrows and renames itself and never widens itself", () => {
+  test("lets a key narrow and rename itself, but never widen itself", () => {
     const own = key("key_1", {
       scopes: ["keys:manage", "chat:read"],
       expiresAt: now + 100,
@@ -233,21 +233,21 @@ describe("changing", () => {
       expect(refusal(() => self(request))).toMatch(/^(permission_denied|insufficient_scope): /);
   });
 
-  test("changing a key leaves alone what is already beyond the bounds of who changes it", () => {
+  test("leaves members alone that already exceed the bounds of the key that changes them", () => {
     const maker = key("key_1", { expiresAt: now + 9 });
     const made = chain(key("key_2", { expiresAt: null }), maker);
     expect(change({ name: "b", expires_at: null }, made, as(maker))?.changes).toEqual({ name: "b" });
     expect(refusal(() => change({ expires_at: now + 10 }, made, as(maker)))).toContain("expires_at");
   });
 
-  test("a wider key is not even renamed", () => {
+  test("refuses even to rename a wider key", () => {
     const wider = chain(key("key_2", { scopes }));
     expect(refusal(() => change({ name: "b" }, wider))).toStartWith("insufficient_scope");
     const short = as(key("key_1", { expiresAt: now + 9 }));
     expect(refusal(() => change({ name: "b" }, chain(key("key_2")), short))).toStartWith("permission_denied");
   });
 
-  test("what has ended stays as it is, and so does what ended with its maker", () => {
+  test("refuses to change a key that has ended, or whose maker has", () => {
     const dead = key("key_1", { revokedAt: now });
     const targets = [chain(dead), chain(key("key_2", { expiresAt: now })), chain(key("key_3"), dead)];
     for (const target of targets) {
@@ -258,8 +258,8 @@ describe("changing", () => {
   });
 });
 
-describe("revoking", () => {
-  test("revoking a key is at once, and done once", () => {
+describe("revoking a key", () => {
+  test("revokes a key at once, and only once", () => {
     const { changes, event } = revokeKey(as(key("key_1")), chain(key("key_2", { revokedAt: now + 60 })), origin) ?? {};
     expect(changes).toEqual({ revokedAt: now });
     expect(event).toMatchObject({ action: "key.revoked", detail: { revoked_at: { before: now + 60, after: now } } });
@@ -268,12 +268,12 @@ describe("revoking", () => {
     }
   });
 
-  test("revoking a key makes a revocation final that was only due", () => {
+  test("makes a due revocation final", () => {
     const due = chain(key("key_2", { revokedAt: now - 5 }), key("key_1"));
     expect(revokeKey(as(key("key_1")), due, origin)?.changes).toEqual({ revokedAt: now });
   });
 
-  test("revoking a wider key is refused, except to an operator", () => {
+  test("refuses to revoke a wider key, except for an operator", () => {
     const wide = key("key_2", { accountId: "acct_2", scopes });
     expect(refusal(() => revokeKey(as(key("key_1")), chain(wide), origin))).toStartWith("insufficient_scope");
     expect(refusal(() => revokeKeyAsOperator(as(key("key_1")), wide, origin))).toStartWith("insufficient_scope");
@@ -285,7 +285,7 @@ describe("revoking", () => {
   });
 });
 
-describe("rotating", () => {
+describe("rotating a key", () => {
   const old = key("key_2", {
     parentId: "key_0",
     limitId: "key_5",
@@ -294,7 +294,7 @@ describe("rotating", () => {
     lastUsedAt: 5,
   });
 
-  test("rotating a key gives a new secret to the same attributes and budget, and an end to the old key", () => {
+  test("gives a rotated key a new secret with the same attributes and budget, and ends the old key", () => {
     const {
       successor,
       key: secret,
@@ -321,7 +321,7 @@ describe("rotating", () => {
     expect(JSON.stringify(event)).not.toContain(secret);
   });
 
-  test("rotating is refused for what has ended or was rotated: the leaked old key must not make itself a way back", () => {
+  test("refuses to rotate a key that has ended or was already rotated", () => {
     for (const ended of [{ revokedAt: now }, { expiresAt: now }]) {
       const attempt = () => rotateKey(as(key("key_1")), chain(key("key_2", ended), key("key_1")), 60, context);
       expect(refusal(attempt)).toMatch(/^invalid_request: .*Create a new key instead/);
@@ -337,7 +337,7 @@ describe("rotating", () => {
   });
 });
 
-test("a key of another account or environment is not there", () => {
+test("reports a key of another account or environment as not found", () => {
   const principal = as(key("key_1"));
   expect(requireKey(principal, chain(key("key_2")), "key_2").keys[0].id).toBe("key_2");
   const foreign = [
@@ -350,7 +350,7 @@ test("a key of another account or environment is not there", () => {
   expect(messages[0]).toStartWith("not_found: There is no API key key_2.");
 });
 
-test("a record on the wire never has the digest, and tells the state of the key and of those that made it", () => {
+test("omits the digest from the API and reports the status by the key and its makers", () => {
   const wire = toWire(key("key_1", { revokedAt: now + 60 }), [], now);
   expect(wire).toMatchObject({
     object: "api_key",
@@ -365,7 +365,7 @@ test("a record on the wire never has the digest, and tells the state of the key 
   expect(toWire(key("key_1"), [key("key_0"), key("key_9", { revokedAt: 5 })], now).status).toBe("revoked");
 });
 
-describe("keys of people", () => {
+describe("keys of users", () => {
   const membership = key("mbr_1_live", { kind: "membership", personId: "usr_1", role: "member" });
   const login = key("grt_1", { kind: "grant", personId: "usr_1", appId: "headrace-cli", parentId: membership.id });
   const signedIn = (role: Role, keys: Keys = [membership], more: Partial<Principal> = {}) =>
@@ -378,7 +378,7 @@ describe("keys of people", () => {
   const make = (principal: Principal, request: Partial<CreateKeyRequest> = {}) =>
     createKey(principal, { name: "Shop", ...request }, context);
 
-  test("a member's keys are the member's own, behind the membership, not behind the login with which they are made", () => {
+  test("makes a member's keys the member's own, below the membership and not the login", () => {
     for (const keys of [[membership], [login, membership]] as const) {
       const { record, event } = make(signedIn("member", keys, { tokenExpiresAt: now + 60 }));
       expect(record).toMatchObject({
@@ -394,19 +394,19 @@ describe("keys of people", () => {
     }
   });
 
-  test.each(["owner", "admin"] as const)("keys that an %s makes are the account's, behind nobody", (role) => {
+  test.each(["owner", "admin"] as const)("makes keys that an %s creates the account's, without a parent", (role) => {
     for (const keys of [[membership], [login, membership]] as const) {
       const { record } = make(signedIn(role, keys));
       expect(record).toMatchObject({ parentId: null, personId: null, createdBy: "usr_1" });
     }
   });
 
-  test("what a member's key makes is the member's as well, and behind that key", () => {
+  test("makes a key created by a member's key the member's own, below that key", () => {
     const { record } = make(as(key("key_1", { personId: "usr_1", parentId: membership.id }), membership));
     expect(record).toMatchObject({ parentId: "key_1", personId: "usr_1", createdBy: "key_1" });
   });
 
-  test("a member who is an operator makes no key that says more than the membership can", () => {
+  test("lets an operator with a member role grant no more than the membership has", () => {
     const operator = signedIn("member", [membership], { scopes: new Set(scopes) });
     expect(refusal(() => make(operator, { scopes: ["admin:manage"] }))).toStartWith("permission_denied: scopes:");
     const owner = signedIn("owner", [membership], { scopes: new Set(scopes) });
@@ -414,7 +414,7 @@ describe("keys of people", () => {
     expect(refusal(() => make(signedIn("owner"), { scopes: ["admin:manage"] }))).toStartWith("insufficient_scope");
   });
 
-  test("an app makes, changes, rotates and revokes no keys, for whomever it acts", () => {
+  test("lets an app create, change, rotate and revoke no keys, whatever its user's role", () => {
     const app = signedIn("owner", [login, membership], { appId: "app_1" });
     const target = chain(key("key_2"));
     const attempts = [
@@ -426,7 +426,7 @@ describe("keys of people", () => {
     for (const attempt of attempts) expect(refusal(attempt)).toStartWith("permission_denied: Apps cannot");
   });
 
-  test("a member, and a member's key, find the member's own alone; memberships and grants are no keys to anybody", () => {
+  test("finds only the member's own keys for a member, and no memberships or grants as keys", () => {
     const own = key("key_2", { personId: "usr_1" });
     const others = [key("key_3"), key("key_4", { personId: "usr_2" })];
     const find = (principal: Principal, record: ApiKeyRecord) =>
@@ -442,7 +442,7 @@ describe("keys of people", () => {
     }
   });
 
-  test("an operator who is signed in gives an account its keys under the own id", () => {
+  test("lets a signed-in operator create an account's keys under the operator's own id", () => {
     const operator = signedIn("owner", [membership], { scopes: new Set(scopes) });
     const place = { accountId: "acct_2", environment: "test" } as const;
     const { record } = createKeyAsOperator(operator, { name: "First" }, place, context);

@@ -8,7 +8,7 @@ import { Tiers } from "./tiers.ts";
 const small = tierFor({ requestsPerMinute: 5, tokensPerMinute: 500, monthlyTokens: 10_000, monthlySpend: 1.5 });
 
 describe("tiers", () => {
-  test("tiers start with the built-in figures, without quotas, in live and test", () => {
+  test("starts with the built-in tier limits, without quotas, in live and test", () => {
     const rows = new Tiers().list().map((tier) => [tier.name, tier.requestsPerMinute, tier.tokensPerMinute]);
     expect(rows).toEqual([
       ["free", 10, 10_000],
@@ -24,7 +24,7 @@ describe("tiers", () => {
     }
   });
 
-  test("tiers of the configuration file win over those of the database, and these over the built-in ones", () => {
+  test("prefers tiers of the configuration file to stored ones, and stored ones to built-in ones", () => {
     const tiers = new Tiers();
     tiers.load([small, { ...small, name: "pro", requestsPerMinute: 6 }]);
     expect(tiers.find("pro")).toMatchObject({ requestsPerMinute: 6, source: "database" });
@@ -37,7 +37,7 @@ describe("tiers", () => {
     expect(tiers.list().map(({ name }) => name)).toEqual(["free", "pro", "enterprise"]);
   });
 
-  test("a tier whose name no longer exists has the limits of free", () => {
+  test("gives a tier that no longer exists the limits of free", () => {
     const tiers = new Tiers();
     expect(tiers.get("gone")).toBeUndefined();
     expect(tiers.find("gone")).toMatchObject({ requestsPerMinute: 10, tokensPerMinute: 10_000 });
@@ -48,7 +48,7 @@ describe("limits of a principal", () => {
   const account = accountFor({ id: "acct_1" });
   const key = keyRecordFor({ id: "key_1" });
 
-  test("the limits of a principal are the tier's, per account and environment, and counted usage without a quota", () => {
+  test("applies the tier's limits per account and environment, and counts usage without a quota", () => {
     const found = limitsOf({ keys: [key], account, environment: "live", tier: new Tiers().find("pro") });
     const { requests, tokens, quotas, windows } = found;
     expect({ requests, tokens, quotas, windows }).toEqual({
@@ -69,7 +69,7 @@ describe("limits of a principal", () => {
     });
   });
 
-  test("quotas per window are those of the account and of each key, one for each window and choice of models", () => {
+  test("makes one quota for each window and model filter of the account and of each key", () => {
     const day = { per: "day", window: "calendar" } as const;
     const tier = tierFor({
       quotas: [
@@ -93,7 +93,7 @@ describe("limits of a principal", () => {
     expect(limitsOf({ keys: [key], account, environment: "test", tier }).windows).toBeUndefined();
   });
 
-  test("an unlimited figure is no limit, and neither is any where the tier does not hold", () => {
+  test("applies no limit for an unlimited figure, and none in an environment outside the tier", () => {
     const enterprise = new Tiers().find("enterprise");
     expect(limitsOf({ keys: [key], account, environment: "live", tier: enterprise }).tokens).toEqual([]);
     const overridden = accountFor({ overrides: { monthlyTokens: 1 } });
@@ -105,7 +105,7 @@ describe("limits of a principal", () => {
     ]);
   });
 
-  test("quotas are the tier's unless the account has its own; null lifts one; USD become whole nano-USD", () => {
+  test("takes quotas from the tier unless the account overrides them, in whole nano-USD", () => {
     const quota = (overrides: { monthlyTokens?: number | null; monthlySpend?: number | null }) =>
       limitsOf({ keys: [key], account: accountFor({ overrides }), environment: "live", tier: small }).quotas[0];
     expect(quota({})).toMatchObject({ tokens: 10_000, nanoUsd: 1_500_000_000 });
@@ -116,7 +116,7 @@ describe("limits of a principal", () => {
     });
   });
 
-  test("every key of the chain adds its own limit and quota, under the id that outlives a rotation", () => {
+  test("adds the limit and quota of every key in the chain under its rotation-proof id", () => {
     const child = keyRecordFor({ id: "key_2", limitId: "key_0", rateLimit: 3, rateLimitWindow: 10 });
     const parent = keyRecordFor({ id: "key_1", rateLimit: 50, monthlySpend: 2 });
     const { requests, quotas } = limitsOf({ keys: [child, parent], account, environment: "live", tier: small });

@@ -7,7 +7,7 @@ const chat = (accountId: string): NewChat => ({
   ...{ createdAt: 0, expiresAt: 1, metadata: {}, parameters: {}, completion: {}, messages: [] },
 });
 
-test("gives the room of chats back that the store did not take, and stores them again later", async () => {
+test("frees the reserved space of chats that the store rejected, and stores later ones", async () => {
   const room = new Map<string, number>();
   const add = (accountId: string, size: number) => room.set(accountId, (room.get(accountId) ?? 0) + size);
   const stored: string[] = [];

@@ -54,7 +54,7 @@ function refuse(times: number, key = "key_1", reason: RefusalReason = "key_reque
 
 const total = () => [...stored.values()].reduce((sum, { requests }) => sum + requests, 0);
 
-test("refusals are counted by credential, model, reason and hour, and later ones are added", async () => {
+test("counts refusals by credential, model, reason and hour, and adds later ones", async () => {
   refuse(3);
   refuse(1, "key_2");
   refuse(1, "key_1", "account_tokens");
@@ -77,13 +77,13 @@ test("refusals are counted by credential, model, reason and hour, and later ones
   ]);
 });
 
-test("what is no refusal of a limit is not counted", async () => {
+test("does not count errors that are no refusal of a limit", async () => {
   counts.count(by("key_1"), "m", new GatewayError("service_unavailable", "The disk is full."));
   counts.count(by("key_1"), "m", new Error("broken"));
   expect(counts.pending).toBe(0);
 });
 
-test("the counts are written in the background, and at the end at the latest", async () => {
+test("writes the counts in the background, and at shutdown at the latest", async () => {
   counts = make({ flushMs: 1 });
   refuse(2);
   while (total() < 2) await Bun.sleep(1);
@@ -93,8 +93,8 @@ test("the counts are written in the background, and at the end at the latest", a
   expect(total()).toBe(3);
 });
 
-describe("a flood", () => {
-  test("a flood of many credentials takes bounded memory, and what is beyond is one sum for each account and reason", async () => {
+describe("a flood of refusals", () => {
+  test("bounds the memory for a flood of many credentials with one sum for each account and reason", async () => {
     counts = make({ maxPending: 10 });
     for (let round = 0; round < 2; round++) for (let i = 0; i < 1_000; i++) refuse(1, `key_${i}`);
     expect(counts.pending).toBe(11);
@@ -105,12 +105,12 @@ describe("a flood", () => {
     expect(total()).toBe(2_000);
   });
 
-  test("tells ten thousand credentials apart, and no more", () => {
+  test("counts up to ten thousand credentials separately", () => {
     for (let i = 0; i < 10_100; i++) refuse(1, `key_${i}`);
     expect(counts.pending).toBe(10_001);
   });
 
-  test("a flood of many accounts is bounded as well: what is given up then is told once", async () => {
+  test("bounds the sums for a flood of many accounts, and logs the dropped counts once", async () => {
     counts = make({ maxPending: 10 });
     for (let i = 0; i < 1_000; i++) {
       const principal = { ...by(`key_${i}`), account: accountFor({ id: `acct_${i}` }) };
@@ -122,8 +122,8 @@ describe("a flood", () => {
   });
 });
 
-describe("a database that fails", () => {
-  test("a database that fails loses and doubles nothing: the counts wait, the next ones are added, and one line tells", async () => {
+describe("a failing database", () => {
+  test("loses and duplicates no count while the database fails, and logs once", async () => {
     failFrom = 1;
     refuse(3);
     await counts.flush();
@@ -138,7 +138,7 @@ describe("a database that fails", () => {
     expect(total()).toBe(5);
   });
 
-  test("a database that fails in the middle of many counts keeps those that were written, and what came meanwhile", async () => {
+  test("keeps the written counts and later ones if the database fails in the middle", async () => {
     for (let i = 0; i < 500; i++) refuse(1, `key_${i}`);
     failFrom = 2;
     const flushing = counts.flush();
@@ -150,7 +150,7 @@ describe("a database that fails", () => {
     expect(total()).toBe(501);
   });
 
-  test("what waits for a database that fails for long is bounded: what does not fit any more joins the sums", async () => {
+  test("bounds the waiting counts during a long failure by adding further ones to the sums", async () => {
     counts = make({ maxPending: 10 });
     failFrom = 1;
     for (let round = 0; round < 5; round++) {
@@ -163,7 +163,7 @@ describe("a database that fails", () => {
     expect(total()).toBe(150);
   });
 
-  test("what finds no room among the sums either is given up, and the log says how many requests", async () => {
+  test("drops counts that not even the sums can take, and logs how many requests", async () => {
     counts = make({ maxPending: 2 });
     failFrom = 1;
     for (let i = 0; i < 10; i++) {
@@ -183,7 +183,7 @@ describe("a database that fails", () => {
   });
 });
 
-test("of many flushes at once one writes what the others would", async () => {
+test("writes once for many concurrent flushes", async () => {
   failFrom = 1;
   refuse(5);
   await Promise.all(Array.from({ length: 100 }, () => counts.flush()));

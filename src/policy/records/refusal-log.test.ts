@@ -21,7 +21,7 @@ async function refusals(): Promise<AuditEvent[]> {
   return await all.audit.list({ action: "credential.refused" }, { after: undefined, limit: 1_000 });
 }
 
-test("a refusal is written with its reason, address and request, and whose key it was where that is known", async () => {
+test("audits a refusal with its reason, address and request, and its key if known", async () => {
   const { secret, id } = await all.addKey("live", { revokedAt: 1 });
   const unknown = generateApiKey("live");
   await attempt({ apiKey: secret, clientAddress: "192.0.2.1", requestId: "req_7" });
@@ -41,13 +41,13 @@ test("a refusal is written with its reason, address and request, and whose key i
   for (const key of [secret, unknown]) expect(written).not.toContain(key.slice(12, 20));
 });
 
-test("a request without any credential is written as a refusal as well", async () => {
+test("audits a request without any credential as a refusal", async () => {
   await attempt({});
   await all.refusals.close();
   expect((await refusals()).map(({ detail }) => detail)).toEqual([{ reason: "missing" }]);
 });
 
-test("a flood of made-up credentials does not hide the use of a revoked key", async () => {
+test("still audits a revoked key during a flood of made-up credentials", async () => {
   const { secret, id } = await all.addKey();
   await all.keys.updateKey(id, { revokedAt: all.now.seconds }, testEvent(all.now.seconds));
   for (let i = 0; i < 150; i++) await attempt({ apiKey: "junk" });
@@ -56,7 +56,7 @@ test("a flood of made-up credentials does not hide the use of a revoked key", as
   expect((await refusals()).filter(({ targetId }) => targetId === id)).toHaveLength(1);
 });
 
-test("a flood is a hundred rows a minute, and one that counts the others by reason", async () => {
+test("audits a hundred refusals a minute, and one row that counts the others by reason", async () => {
   for (let i = 0; i < 1_000; i++)
     await attempt({ apiKey: i % 4 === 0 ? "nonsense" : "sk_live_nonsense", authorization: i % 5 === 0 ? "" : null });
   await all.refusals.flush();
@@ -76,13 +76,13 @@ test("a flood is a hundred rows a minute, and one that counts the others by reas
   });
 });
 
-test("what was counted is written when the server stops", async () => {
+test("writes the counted refusals at shutdown", async () => {
   for (let i = 0; i < 150; i++) await attempt({ apiKey: "nonsense" });
   await all.refusals.close();
   expect((await refusals())[0]?.detail).toEqual({ reason: "suppressed", suppressed: 50, reasons: { malformed: 50 } });
 });
 
-test("an audit log that cannot be written fails no request, and has the rows once it can", async () => {
+test("fails no request if the audit log cannot be written, and writes the rows later", async () => {
   all.auditSwitch.failure = new Error("disk full");
   for (let i = 0; i < 10; i++) {
     await attempt({ apiKey: "nonsense" });

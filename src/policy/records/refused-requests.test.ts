@@ -48,7 +48,7 @@ function tries(refused: RefusedRequests, keyId: string, count: number, accountId
 }
 
 // hardening: O9
-test("a key that floods is noted up to its bound and then slowly, the others go on, and what is left out is counted", () => {
+test("records a flooding key's refusals up to a bound, other keys' in full, and counts the rest", () => {
   const bounds = {
     ofKey: { atOnce: 10, everyMs: 60_000 },
     ofAccount: { atOnce: 1_000, everyMs: 1 },
@@ -62,7 +62,7 @@ test("a key that floods is noted up to its bound and then slowly, the others go 
   expect(tries(refused, "key_1", 100)).toBe(3);
 });
 
-test("all keys together have a bound as well, which keys that are beyond their own do not use up", () => {
+test("bounds the records of all keys together, not counting what exceeds a key's own bound", () => {
   const bounds = {
     ofKey: { atOnce: 10, everyMs: 60_000 },
     ofAccount: { atOnce: 25, everyMs: 60_000 },
@@ -73,7 +73,7 @@ test("all keys together have a bound as well, which keys that are beyond their o
   expect(["key_2", "key_3", "key_4"].map((key) => tries(refused, key, 10))).toEqual([10, 5, 0]);
 });
 
-test("what is noted is written together, in order, when somebody looks or the server ends", async () => {
+test("writes records together in order when they are read or at shutdown", async () => {
   const refused = open();
   for (const id of ["a", "b"]) refused.note(refusal(id));
   expect([written, refused.figures.pending]).toEqual([[], 2]);
@@ -85,7 +85,7 @@ test("what is noted is written together, in order, when somebody looks or the se
 });
 
 // hardening: O9
-test("while the database takes none, refused requests wait, bounded, are told of once, and are written when it is back", async () => {
+test("holds a bounded number of records while the database fails, logs once, and writes them later", async () => {
   const refused = open();
   isBroken = true;
   for (let i = 0; i < 2_100; i++) refused.note(refusal(`req_${i}`));
@@ -102,7 +102,7 @@ test("while the database takes none, refused requests wait, bounded, are told of
   expect(Math.max(...written.map(({ length }) => length))).toBeLessThanOrEqual(100);
 });
 
-test("an account whose keys are refused all the time leaves room for the refusals of others", () => {
+test("leaves room for other accounts beside an account whose keys are always refused", () => {
   const refused = open();
   for (let key = 0; key < 50; key++) tries(refused, `key_of_one_${key}`, 100, "acct_one");
   expect(tries(refused, "key_other", 100, "acct_other")).toBe(100);

@@ -42,7 +42,7 @@ const other = (seenAt: number): Replica => ({
   ...{ id: "rep_other", advertiseUrl: null, version: "1", startedAt: 50, seenAt },
 });
 
-test("without an answer of the database the replicas count as before: most of them are probably still there", async () => {
+test("keeps the last number of replicas while the database does not answer", async () => {
   const { made, world, events } = make();
   expect(made.count).toBe(1);
   world.others = [other(100), { ...other(100), id: "rep_third" }];
@@ -60,7 +60,7 @@ test("without an answer of the database the replicas count as before: most of th
   expect(events()).toEqual(["replica_beat_failed", "replica_beats_again"]);
 });
 
-test("a database takes no writes after two beats in a row have failed, not after one", async () => {
+test("reports the database as read-only after two failed heartbeats in a row, not after one", async () => {
   const { made, world } = make();
   await made.start();
   const seen: boolean[] = [];
@@ -72,7 +72,7 @@ test("a database takes no writes after two beats in a row have failed, not after
   expect(seen).toEqual([true, true, true, false, true]);
 });
 
-test("a beat that failed is tried again within a moment, and not once the replica has left", async () => {
+test("retries a failed heartbeat within a moment, but not after the replica has left", async () => {
   const { made, world } = make();
   await made.start();
   world.isAway = true;
@@ -88,7 +88,7 @@ test("a beat that failed is tried again within a moment, and not once the replic
   expect(world.beats).toBe(before);
 });
 
-test("several replicas without shared limits are told once, but not one that was only killed and started again", async () => {
+test("warns once about several replicas without shared limits, but not about a restarted one", async () => {
   const { made, world, events } = make();
   // The row of the process before: it was last seen when this one started.
   world.others = [other(100)];
@@ -104,14 +104,14 @@ test("several replicas without shared limits are told once, but not one that was
   expect(made.isUncoordinated).toBe(false);
 });
 
-test("any number of replicas is well with shared limits", async () => {
+test("accepts any number of replicas with shared limits", async () => {
   const { made, world, events } = make({ sharesLimits: true });
   world.others = [other(105)];
   await made.start();
   expect([made.isUncoordinated, events()]).toEqual([false, []]);
 });
 
-test("a replica is gone at once at its end, and a database that is away does not keep it from ending", async () => {
+test("removes a replica at shutdown, without waiting for an unavailable database", async () => {
   const first = make();
   await first.made.start();
   await first.made.close();

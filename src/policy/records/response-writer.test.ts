@@ -26,7 +26,7 @@ function writerOn(insert: Insert, maxMs = 5_000): ResponseWriter {
   return new ResponseWriter({ responses: { insert }, log, retentionDays: () => 30, maxMs });
 }
 
-test("those of the same moment are one write, and each resolves once that is done", async () => {
+test("writes concurrent responses together and resolves each after the write", async () => {
   const writes: string[][] = [];
   const writer = writerOn(async (rows) => void writes.push(rows.map(({ id }) => id)));
   expect(await Promise.all(["a", "b", "c"].map((id) => writer.keep(row(id))))).toEqual([true, true, true]);
@@ -36,7 +36,7 @@ test("those of the same moment are one write, and each resolves once that is don
   expect(logged).toEqual([]);
 });
 
-test("a write has no more than 10,000 items, unless one response has more, so that others need not wait long for it", async () => {
+test("limits a write to 10,000 items unless a single response has more", async () => {
   const writes: string[][] = [];
   const writer = writerOn(async (rows) => void writes.push(rows.map(({ id }) => id)));
   const large = (id: string, inputs: number, outputs: number) => ({
@@ -49,7 +49,7 @@ test("a write has no more than 10,000 items, unless one response has more, so th
   expect(writes).toEqual([["a", "b"], ["c"], ["d"], ["e"]]);
 });
 
-test("a store that takes too long is waited for until the deadline, and commits nothing after it", async () => {
+test("waits for a slow store until the deadline and commits nothing after it", async () => {
   let written = () => {};
   const done = new Promise<void>((resolve) => {
     written = resolve;
@@ -81,7 +81,7 @@ test("a store that takes too long is waited for until the deadline, and commits 
   expect(logged).toHaveLength(2);
 });
 
-test("a write that fails is tried again until the deadline, and what is written then is kept", async () => {
+test("retries a failed write until the deadline", async () => {
   let tries = 0;
   const writer = writerOn(async () => {
     if (++tries < 3) throw Object.assign(new Error("locked"), { detail: "the database is locked" });
@@ -91,7 +91,7 @@ test("a write that fails is tried again until the deadline, and what is written 
   expect(logged).toEqual([["response_write_failed", { count: 1, detail: "the database is locked" }]]);
 });
 
-test("one that the store does not take keeps no other out", async () => {
+test("stores the other responses if the store rejects one", async () => {
   const written: string[] = [];
   const writer = writerOn(async (rows) => {
     if (rows.some(({ id }) => id === "bad")) throw new Error("not this one");
@@ -102,7 +102,7 @@ test("one that the store does not take keeps no other out", async () => {
   expect(logged.at(-1)).toEqual(["response_not_stored", { account: "acct_1", reason: "store_failed" }]);
 });
 
-test("a write that goes on to fail is logged once, without what it was to write, and nobody is kept waiting", async () => {
+test("logs a write that keeps failing once, without its content, and gives up", async () => {
   const writer = writerOn(async () => {
     throw Object.assign(new Error("with SECRET content"), { detail: "the disk is full" });
   }, 250);

@@ -16,8 +16,8 @@ function roomOf(stored: () => Promise<number>, maxBytes = 1_000) {
   return { room, reads: () => reads, pass };
 }
 
-describe("the room of an account for what it stores", () => {
-  test("counts what was taken since the last sum, and refuses what is beyond the bound", async () => {
+describe("an account's space for stored objects", () => {
+  test("counts space taken since the last sum, and refuses what exceeds the bound", async () => {
     const { room, reads } = roomOf(async () => 0);
     expect(await Promise.all([room.take("a", 600), room.take("a", 300), room.take("a", 300)])).toEqual([
       true,
@@ -29,7 +29,7 @@ describe("the room of an account for what it stores", () => {
     await expect(room.require("a", 500)).rejects.toMatchObject({ code: "request_too_large" });
   });
 
-  test("reads the sum again within seconds near the bound, and within minutes far below it", async () => {
+  test("reads the sum within seconds near the bound, and within minutes far below it", async () => {
     let stored = 900;
     const { room, reads, pass } = roomOf(async () => stored);
     expect(await room.take("a", 200)).toBe(false);
@@ -44,7 +44,7 @@ describe("the room of an account for what it stores", () => {
     expect(reads()).toBe(3);
   });
 
-  test("reads a sum that takes long again only after a hundred times as long", async () => {
+  test("reads a slow sum again only after a hundred times its duration", async () => {
     const slow = roomOf(async () => {
       slow.pass(10_000);
       return 900;
@@ -58,14 +58,14 @@ describe("the room of an account for what it stores", () => {
     expect(slow.reads()).toBe(2);
   });
 
-  test("has the room again that a failed insert gave back", async () => {
+  test("returns the space of a failed insert", async () => {
     const { room } = roomOf(async () => 0);
     expect(await room.take("a", 1_000)).toBe(true);
     room.giveBack("a", 1_000);
     expect(await room.take("a", 1_000)).toBe(true);
   });
 
-  test("rejects where the sum cannot be read, and reads it with the next request", async () => {
+  test("rejects if the sum cannot be read, and reads it with the next request", async () => {
     let isAway = true;
     const { room } = roomOf(() => (isAway ? Promise.reject(new Error("away")) : Promise.resolve(0)));
     await expect(room.take("a", 1)).rejects.toThrow("away");
