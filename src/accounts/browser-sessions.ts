@@ -54,12 +54,12 @@ const rotateAfterSeconds = 3_600;
 /** Requests sent with the earlier token arrive within this time. */
 const replacedForSeconds = 60;
 const touchAfterSeconds = 60;
-const toldEveryMs = 60_000;
+const reportEveryMs = 60_000;
 const maxUserAgentLength = 300;
 
 export class BrowserSessions {
   readonly #options: BrowserSessionsOptions;
-  #toldAtMs = Number.NEGATIVE_INFINITY;
+  #reportedAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: BrowserSessionsOptions) {
     this.#options = options;
@@ -173,8 +173,8 @@ export class BrowserSessions {
       if (!(error instanceof GatewayError) || error.code !== "service_unavailable") throw error;
       const { clock, log } = this.#options;
       const nowMs = clock.monotonicMs();
-      if (nowMs - this.#toldAtMs >= toldEveryMs) {
-        this.#toldAtMs = nowMs;
+      if (nowMs - this.#reportedAtMs >= reportEveryMs) {
+        this.#reportedAtMs = nowMs;
         log.warn("session_not_renewed", { detail: error.detail });
       }
       return undefined;

@@ -35,15 +35,15 @@ export class Cancellation {
     const others = this.#others;
     this.#first = undefined;
     this.#others = undefined;
-    if (first) tell(first);
-    for (const listener of others ?? []) tell(listener);
+    if (first) notify(first);
+    for (const listener of others ?? []) notify(listener);
     this.#controller?.abort(reason);
   }
 
   /** Calls `listener` once at the cancellation, or immediately if it has happened. */
   onCancel(listener: Listener): void {
     if (this.#cancelled) {
-      tell(listener);
+      notify(listener);
     } else if (this.#first === undefined) {
       this.#first = listener;
     } else {
@@ -72,7 +72,7 @@ export class Cancellation {
   }
 }
 
-function tell(listener: Listener): void {
+function notify(listener: Listener): void {
   if (typeof listener === "function") listener();
   else listener.cancelled();
 }

@@ -36,8 +36,8 @@ export class Deferred<Value> implements PromiseLike<Value> {
     const owner = this.#owner;
     const others = this.#others;
     this.#forgetListeners();
-    if (onValue) tell(onValue, value, owner);
-    if (others) for (const other of others) tell(other.onValue, value, other.owner);
+    if (onValue) notify(onValue, value, owner);
+    if (others) for (const other of others) notify(other.onValue, value, other.owner);
   }
 
   reject(error: unknown): void {
@@ -48,8 +48,8 @@ export class Deferred<Value> implements PromiseLike<Value> {
     const owner = this.#owner;
     const others = this.#others;
     this.#forgetListeners();
-    if (onError) tell(onError, error, owner);
-    if (others) for (const other of others) tell(other.onError, error, other.owner);
+    if (onError) notify(onError, error, owner);
+    if (others) for (const other of others) notify(other.onError, error, other.owner);
   }
 
   /**
@@ -93,9 +93,9 @@ export class Deferred<Value> implements PromiseLike<Value> {
 }
 
 /** All requests of a turn may listen to one value, and the code that settles it works for none of them. */
-function tell<Told>(listener: (told: Told, owner: unknown) => void, told: Told, owner: unknown): void {
+function notify<Outcome>(listener: (outcome: Outcome, owner: unknown) => void, outcome: Outcome, owner: unknown): void {
   try {
-    listener(told, owner);
+    listener(outcome, owner);
   } catch (error) {
     queueMicrotask(() => {
       throw error;

@@ -163,7 +163,7 @@ export class BatchRunner {
       while (this.#running.size > 0) await Bun.sleep(5);
       // A line that is not marked now counts as unpaid for the next process, whose charge has no effect on a charged
       // line.
-      await this.#tellPaid().catch(() => {});
+      await this.#reportPaid().catch(() => {});
     };
     await Promise.race([ended(), Bun.sleep(closeMs)]);
   }
@@ -174,7 +174,7 @@ export class BatchRunner {
       if (!this.#hasStarted && isAlone) await work.releaseAll();
       this.#hasStarted = true;
       await this.#renew();
-      await this.#tellPaid();
+      await this.#reportPaid();
       await this.#payLeft();
       await work.endDue(clock.nowSeconds());
       const open = await work.open(maxOpen);
@@ -271,7 +271,7 @@ export class BatchRunner {
    * Marks charged lines as paid after their charges are in the database. Only its own process reads a spool, so another
    * process would have to charge again.
    */
-  async #tellPaid(): Promise<void> {
+  async #reportPaid(): Promise<void> {
     const paid = this.#paid;
     if (paid.length === 0) return;
     this.#paid = [];

@@ -33,8 +33,8 @@ export class LineRun extends WholeCall implements Pick<Ledger, "begin"> {
     return {
       inferenceBegan: (begin) => observer.inferenceBegan(begin),
       inferenceEnded: (begin, end, course) => {
-        const told: UsageEnd = this.left.cancelled ? { ...end, outcome: "cancelled", errorCode: null } : end;
-        observer.inferenceEnded(begin, told, course);
+        const reportedEnd: UsageEnd = this.left.cancelled ? { ...end, outcome: "cancelled", errorCode: null } : end;
+        observer.inferenceEnded(begin, reportedEnd, course);
       },
       inferenceRefused: (refused) => observer.inferenceRefused(refused),
       attempted: (requestId, model, upstream, error) => {

@@ -24,8 +24,8 @@ export function answeredLine(batch: Batch, line: number, customId: string, body:
 
 export function refusedLine(batch: Batch, line: number, customId: string, error: GatewayError): string {
   if (batch.form === "anthropic") {
-    const told = renderAnthropicError(error, requestIdOf(batch, line));
-    return `{"custom_id":${JSON.stringify(customId)},"result":{"type":"errored","error":${told}}}`;
+    const rendered = renderAnthropicError(error, requestIdOf(batch, line));
+    return `{"custom_id":${JSON.stringify(customId)},"result":{"type":"errored","error":${rendered}}}`;
   }
   return openaiLine(batch, line, customId, errorTable[error.code].status, renderError(error));
 }

@@ -28,8 +28,8 @@ export function checkFile(file: YamlFile): CheckedFile {
   const result = parseWithVariables(file);
   if (!result.success) {
     // One problem is enough where a variable is missing: the value is not what it was meant to be.
-    const told = new Set(file.problems.map((problem) => problem.path));
-    const issues = result.error.issues.filter((issue) => !told.has(renderPath(issue.path)));
+    const reported = new Set(file.problems.map((problem) => problem.path));
+    const issues = result.error.issues.filter((issue) => !reported.has(renderPath(issue.path)));
     return { ...withoutFile(), problems: [...file.problems, ...issues.flatMap((issue) => issueProblems(file, issue))] };
   }
   const problems = [...file.problems, ...crossProblems(file, result.data)];

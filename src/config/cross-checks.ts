@@ -131,15 +131,15 @@ function commandProblems(file: YamlFile, data: FileData): Problem[] {
   return commands.flatMap(({ name, api, apis = null, memory, asleep_gpu }, index) => {
     const path = ["engine", "commands", index];
     const problems: Problem[] = [];
-    const tell = (key: string, message: string, fix: string) =>
+    const report = (key: string, message: string, fix: string) =>
       problems.push(problemAt(file, [...path, key], message, fix));
     if (taken.includes(name))
-      tell("name", "is the name of another engine or upstream", "Give the command another name.");
+      report("name", "is the name of another engine or upstream", "Give the command another name.");
     taken.push(name);
     const fault = speechFault({ api, apis });
-    if (fault) tell("apis", fault.message, fault.fix);
+    if (fault) report("apis", fault.message, fault.fix);
     if (asleep_gpu && !memory) {
-      tell("asleep_gpu", "needs memory", "Set memory to what the command uses while it is awake.");
+      report("asleep_gpu", "needs memory", "Set memory to what the command uses while it is awake.");
     }
     return problems;
   });

@@ -104,17 +104,17 @@ function shownDefault(text: string): string {
 }
 
 /** One row a key, depth first: `upstreams[].url`. Keys that two mappings share are told once. */
-function keyRows(schema: z.core.$ZodType, path: string, told = new Set<object>()): string[][] {
+function keyRows(schema: z.core.$ZodType, path: string, listed = new Set<object>()): string[][] {
   const inner = unwrap(schema);
   if (inner instanceof z.ZodArray) {
-    return unwrap(inner.element) instanceof z.ZodObject ? keyRows(inner.element, `${path}[]`, told) : [];
+    return unwrap(inner.element) instanceof z.ZodObject ? keyRows(inner.element, `${path}[]`, listed) : [];
   }
-  if (!(inner instanceof z.ZodObject) || told.has(inner.shape)) return [];
-  told.add(inner.shape);
+  if (!(inner instanceof z.ZodObject) || listed.has(inner.shape)) return [];
+  listed.add(inner.shape);
   return Object.entries(inner.shape).flatMap(([key, value]: [string, z.core.$ZodType]) => {
     const name = path === "" ? key : `${path}.${key}`;
     const rule = ruleOf(value);
-    return [[code(name), rule?.must ?? "", keyDefault(value, name), rule?.doc ?? ""], ...keyRows(value, name, told)];
+    return [[code(name), rule?.must ?? "", keyDefault(value, name), rule?.doc ?? ""], ...keyRows(value, name, listed)];
   });
 }
 

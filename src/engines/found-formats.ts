@@ -84,7 +84,7 @@ export async function lookForFormats(
   for (const operation of looksFor) {
     try {
       const { status, text } = await postText(target, operation, senseless[operation], maxBytes, limit);
-      const has = tellsOf(status, text ?? "");
+      const has = verdictOf(status, text ?? "");
       if (has !== undefined) answers.set(operation, has);
     } catch {
       // The reason does not matter, since the server is asked again after the next model list.
@@ -94,7 +94,7 @@ export async function lookForFormats(
 }
 
 /** Whether the path exists, by the answer to a request that cannot succeed. Undefined if inconclusive. */
-function tellsOf(status: number, text: string): boolean | undefined {
+function verdictOf(status: number, text: string): boolean | undefined {
   if (status === 400 || status === 415 || status === 422) return true;
   if (status === 404) return isAboutModel(text);
   // LM Studio answers 200 for unknown paths.

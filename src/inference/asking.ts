@@ -73,8 +73,8 @@ export function askingOf(request: DecodedRequest, options: AskingOptions): Askin
       isOurs || request.tokenLimit !== undefined
         ? limitNameOf(dialect, options, isCapped ? undefined : request.tokenLimit, request.tokenLimitName)
         : undefined;
-    const told = isOurs ? limit : limitName === request.tokenLimitName ? undefined : request.tokenLimit;
-    const fitted = told === undefined ? undefined : limitEdits(dialect, limitName, told);
+    const sentLimit = isOurs ? limit : limitName === request.tokenLimitName ? undefined : request.tokenLimit;
+    const fitted = sentLimit === undefined ? undefined : limitEdits(dialect, limitName, sentLimit);
     const said = dialect.task ? dialect.task.added(request.body) : undefined;
     // A limit of another name may be longer, and hold in its place.
     const others =
@@ -138,18 +138,18 @@ function capOf(
   const { promptTokens, stream, dialect } = request;
   // Only now: the body of most requests is parsed by nobody.
   const least = from.minLimit(from === dialect ? request.body : {});
-  const unsaid = context === undefined ? (stream ? 0 : Number.POSITIVE_INFINITY) : context - promptTokens;
-  const told = stream ? Math.max(most, least) : most;
-  if (told >= (limit ?? unsaid)) return undefined;
-  if (told < least) throw tooLittleLeft(told, least, dialect);
-  return told;
+  const withoutLimit = context === undefined ? (stream ? 0 : Number.POSITIVE_INFINITY) : context - promptTokens;
+  const sentLimit = stream ? Math.max(most, least) : most;
+  if (sentLimit >= (limit ?? withoutLimit)) return undefined;
+  if (sentLimit < least) throw tooFewTokens(sentLimit, least, dialect);
+  return sentLimit;
 }
 
 /** Its server would refuse so low a limit, in words that nobody could make out: the client did not ask for it. */
-function tooLittleLeft(told: number, least: number, { limitMembers }: Dialect): GatewayError {
+function tooFewTokens(available: number, least: number, { limitMembers }: Dialect): GatewayError {
   return fieldError(
     limitMembers[0],
-    `cannot be kept: a quota with a hard stop has ${told} tokens left for this answer, and its model server takes no limit below ${least} beside the rest of this request, such as a budget for thinking. Ask for less of that, with \`stream: true\`, which is ended where the quota is spent, or once the quota opens (GET /v1/limits).`,
+    `cannot be kept: a quota with a hard stop has ${available} tokens left for this answer, and its model server takes no limit below ${least} beside the rest of this request, such as a budget for thinking. Ask for less of that, with \`stream: true\`, which is ended where the quota is spent, or once the quota opens (GET /v1/limits).`,
   );
 }
 

@@ -3,7 +3,7 @@ import type { LogFields } from "../base/log.ts";
 import type { TokenUsage, UsageOutcome } from "../domain/usage/usage.ts";
 
 /** Adds to a request's log line how the request ended, and its tokens. */
-export function tellEnd(
+export function logEnd(
   line: Record<string, LogFields[string]>,
   outcome: UsageOutcome,
   { promptTokens, completionTokens, estimated, parts }: TokenUsage,

@@ -126,7 +126,7 @@ export class OpenRequest<Result>
   /** Only for a stream of a model whose streams are continued. */
   #continuation: Continuation | undefined;
   /** The one of which the trail has told already that it broke off. */
-  #toldCut: Dispatched | undefined;
+  #reportedCut: Dispatched | undefined;
   /** Runs for a stream until its answer begins. */
   #silence: ReturnType<typeof setTimeout> | undefined;
   /** Since "silent": the engine's answer, or what became of it, as the relay waits for it. */
@@ -486,7 +486,7 @@ export class OpenRequest<Result>
   /** Asks another deployment in place of one that gave no answer. */
   another(dispatched: Dispatched, error: unknown, isCut: boolean): MaybePromise<Dispatched> {
     // Its step of the trail is told by its attempt.
-    this.#toldCut = dispatched;
+    this.#reportedCut = dispatched;
     const next = dispatched.another(error, isCut);
     whenSettled(next, onAnother, nothingMore, this);
     return next;
@@ -500,7 +500,7 @@ export class OpenRequest<Result>
 
   cutOff(dispatched: Dispatched, error: unknown, usage: TokenUsage): void {
     const { deployment, model, bill } = dispatched;
-    this.#toldCut = dispatched;
+    this.#reportedCut = dispatched;
     bill?.settle(believable(usage, this.#boundsNow(model)));
     this.tried({
       deployment,
@@ -671,9 +671,9 @@ export class OpenRequest<Result>
 
   /**
    * A failure before the first token costs nothing; a client that leaves pays for the prompt that was read for it.
-   * `told`: its tokens and their parts, as the engine told them.
+   * `reportedPrompt`: its tokens and their parts, as the engine told them.
    */
-  endedWithoutAnswer(thrown: unknown, told?: StreamObservation["toldPrompt"]): MaybePromise<void> {
+  endedWithoutAnswer(thrown: unknown, reportedPrompt?: StreamObservation["reportedPrompt"]): MaybePromise<void> {
     const error = this.#stopped ? stoppingError() : thrown;
     // It was being answered.
     this.#dispatched?.bill?.keep();
@@ -681,7 +681,10 @@ export class OpenRequest<Result>
     const isRead = outcome === "cancelled" && this.attempts > 0;
     const { promptTokens, unitsRead } = this.request;
     // Servers may begin with figures of nothing yet.
-    const known = told && told.promptTokens >= promptTokens ? told : { promptTokens, parts: undefined };
+    const known =
+      reportedPrompt && reportedPrompt.promptTokens >= promptTokens
+        ? reportedPrompt
+        : { promptTokens, parts: undefined };
     const details = unitsRead ? { ...known.parts?.details, ...unitsRead } : known.parts?.details;
     const read = { promptTokens: known.promptTokens, parts: partsOf({ ...known.parts, details }) };
     const usage = { ...(isRead ? read : nothingUsed), completionTokens: 0, estimated: true };
@@ -720,7 +723,7 @@ export class OpenRequest<Result>
     const findings = this.call.guarding?.findings;
     const hasFound = findings !== undefined && findings.length > 0;
     if (hasFound) this.#trail ??= new TrailWriter(this.request, this.meter.startedMs);
-    if (dispatched && dispatched !== this.#toldCut && (this.#trail || outcome === "failed")) {
+    if (dispatched && dispatched !== this.#reportedCut && (this.#trail || outcome === "failed")) {
       const { deployment, model } = dispatched;
       const step = { deployment, model: model.id, sinceMs: this.#sentMs };
       if (outcome === "failed") this.tried({ ...step, result: this.#resultOf(error), said: faultSaid(error) });

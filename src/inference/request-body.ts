@@ -24,7 +24,7 @@ export function rewriteRequest(
   const isRenamed = engineModel !== request.model;
   const addsUsage = request.dialect.asksForUsage && request.stream && request.streamOptions !== "usage";
   const isPlain = request.corrections === undefined || request.leavesStoreUnsaid;
-  if (isPlain && !opened && (!recording || request.dialect.isKeptUnlessTold)) {
+  if (isPlain && !opened && (!recording || request.dialect.isStoredByDefault)) {
     const patches = patchesOf(request, isRenamed ? engineModel : undefined, addsUsage, isolated);
     if (patches) return patched(request.bytes, patches);
   }
@@ -35,7 +35,7 @@ export function rewriteRequest(
     edits["stream_options"] = JSON.stringify({ ...options, include_usage: true });
   }
   // Where servers keep answers unless they are told not to, that is among the corrections.
-  if (recording && !request.dialect.isKeptUnlessTold)
+  if (recording && !request.dialect.isStoredByDefault)
     for (const name of ["store", "metadata"]) if (request.members.get(name)) edits[name] = null;
   return Object.keys(edits).length === 0 ? request.bytes : editObject(request.text, request.members, edits);
 }

@@ -60,7 +60,7 @@ function admitTo<Result>(
   try {
     admission = deps.admitter.admit(call.principal, sizeOf(call, deps, model, tags), call);
   } catch (error) {
-    tellRefused(call, deps, model, error);
+    reportRefused(call, deps, model, error);
     throw error;
   }
   if (!(admission instanceof Promise)) return begin(call, deps, model, tags, { recorder, cached }, admission);
@@ -104,7 +104,7 @@ async function guarded<Result>(
     keeps = { recorder, cached: deps.answerCache?.open(call, model, recorder !== undefined) };
   } catch (error) {
     admitted?.lease.settle(0, 0);
-    tellRefused(call, deps, model, error);
+    reportRefused(call, deps, model, error);
     throw error;
   } finally {
     call.onFindings?.(call.guarding?.findings ?? []);
@@ -155,7 +155,7 @@ async function beginLater<Result>(
   try {
     admitted = await admission;
   } catch (error) {
-    tellRefused(call, deps, model, error);
+    reportRefused(call, deps, model, error);
     throw error;
   } finally {
     goesOn?.();
@@ -163,7 +163,7 @@ async function beginLater<Result>(
   return await begin(call, deps, model, tags, keeps, admitted);
 }
 
-function tellRefused(call: InferenceCall<unknown>, deps: InferenceDeps, model: Model, error: unknown): void {
+function reportRefused(call: InferenceCall<unknown>, deps: InferenceDeps, model: Model, error: unknown): void {
   const { principal, requestId, request } = call;
   const { environment } = principal;
   deps.refusalCounts.count(principal, model.id, error);

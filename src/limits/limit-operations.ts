@@ -24,7 +24,7 @@ export class LimitOperations {
   /** Answers to operations from before the last `resume` are ignored. */
   #epoch = 0;
   /** Called when the operation with this number has run. */
-  #awaited: { number: number; told: () => void } | undefined;
+  #awaited: { number: number; callback: () => void } | undefined;
 
   constructor(options: LimitOperationsOptions) {
     this.#options = options;
@@ -39,9 +39,9 @@ export class LimitOperations {
     return this.#open;
   }
 
-  /** Calls `told` once when all current operations have run or are obsolete. Replaces an earlier callback. */
-  onceTold(told: () => void): void {
-    this.#awaited = { number: this.#first + this.#open.length - 1, told };
+  /** Calls `callback` once when all current operations have run or are obsolete. Replaces an earlier callback. */
+  onceDone(callback: () => void): void {
+    this.#awaited = { number: this.#first + this.#open.length - 1, callback };
     this.#drop(0);
   }
 
@@ -105,6 +105,6 @@ export class LimitOperations {
     const awaited = this.#awaited;
     if (awaited === undefined || this.#first <= awaited.number) return;
     this.#awaited = undefined;
-    awaited.told();
+    awaited.callback();
   }
 }

@@ -9,7 +9,7 @@ function control(most = 3) {
     most,
     windowMs: 60_000,
     nowMs: () => now,
-    tell: (event, times, seconds) => void told.push([event, times, seconds]),
+    suppressed: (event, times, seconds) => void told.push([event, times, seconds]),
   });
   const count = (event: string, times: number) =>
     Array.from({ length: times }, () => flood.admits(event)).filter(Boolean).length;

@@ -7,7 +7,7 @@ export interface FloodOptions {
   /** Milliseconds that never go back. */
   nowMs(): number;
   /** Told once at the end of a window: how often an event was held back. */
-  tell(event: string, times: number, seconds: number): void;
+  suppressed(event: string, times: number, seconds: number): void;
 }
 
 interface Window {
@@ -32,7 +32,7 @@ export class FloodControl {
     const now = this.#options.nowMs();
     let window = this.#windows.get(event);
     if (!window || now >= window.endsMs) {
-      if (window) this.#tell(event, window);
+      if (window) this.#report(event, window);
       window = { endsMs: now + windowMs, written: 0, heldBack: 0 };
       this.#windows.set(event, window);
     }
@@ -49,7 +49,7 @@ export class FloodControl {
   flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    for (const [event, window] of this.#windows) this.#tell(event, window);
+    for (const [event, window] of this.#windows) this.#report(event, window);
   }
 
   #sweep(): void {
@@ -58,10 +58,10 @@ export class FloodControl {
     for (const [event, window] of this.#windows) if (now >= window.endsMs) this.#windows.delete(event);
   }
 
-  #tell(event: string, window: Window): void {
+  #report(event: string, window: Window): void {
     const { heldBack } = window;
     if (heldBack === 0) return;
     window.heldBack = 0;
-    this.#options.tell(event, heldBack, Math.round(this.#options.windowMs / 1000));
+    this.#options.suppressed(event, heldBack, Math.round(this.#options.windowMs / 1000));
   }
 }

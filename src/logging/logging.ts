@@ -47,7 +47,7 @@ export class StreamLog implements Log {
       most: maxRepetitions,
       windowMs: floodWindowMs,
       nowMs: () => exactMs(),
-      tell: (of, times, seconds) => this.#line("warn", "repeated", { of, times, seconds }),
+      suppressed: (of, times, seconds) => this.#line("warn", "repeated", { of, times, seconds }),
     });
   }
 

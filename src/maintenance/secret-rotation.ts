@@ -102,7 +102,7 @@ export class SecretRotation {
   }
 
   /** Once, after a start: reports the keys that are refused from now on. */
-  async tell(): Promise<void> {
+  async report(): Promise<void> {
     const figures = await this.figures();
     if (!figures || this.#isClosed) return;
     const { log } = this.#options;

@@ -45,7 +45,7 @@ export async function drainSpool(options: SpoolDrainOptions): Promise<DrainedSpo
         const recovered = await recoverSpool({ db, writer, directory: spool, log });
         // The counts in Redis lack this usage, so they are read from the database again at their next use.
         counters?.forgetQuotas(await quotasOfKeys(db, recovered.keyIds));
-        if ((await counters?.close()) === false) throw untold();
+        if ((await counters?.close()) === false) throw notSent();
         return { spool, ...recovered };
       } finally {
         writer.close();
@@ -70,7 +70,7 @@ async function openCounters(url: string | undefined, directory: string, log: Log
   );
 }
 
-function untold(): StartError {
+function notSent(): StartError {
   return new StartError(
     "The usage was taken over into the database, but the server at HEADRACE_REDIS_URL was not told in time, and counts quotas without it. Run the same command again, once that server answers.",
   );

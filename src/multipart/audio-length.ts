@@ -16,9 +16,9 @@ const maxBytesPerSecond = 48_000 * 2 * 4;
 
 /** Returns seconds. `start` is the first bytes of the file, and `bytes` the size of the whole file. */
 export function audioSeconds(start: Buffer, bytes: number): number {
-  const told = wavSeconds(start, bytes) ?? flacSeconds(start, bytes);
-  if (told === undefined || !Number.isFinite(told)) return bytes / defaultBytesPerSecond;
-  return Math.max(told, bytes / maxBytesPerSecond);
+  const declared = wavSeconds(start, bytes) ?? flacSeconds(start, bytes);
+  if (declared === undefined || !Number.isFinite(declared)) return bytes / defaultBytesPerSecond;
+  return Math.max(declared, bytes / maxBytesPerSecond);
 }
 
 /**

@@ -7,7 +7,7 @@ import type { Cancellation } from "../base/cancellation.ts";
 import { SseReader } from "../base/text/sse.ts";
 import { noAnswer } from "../inference/answer/engine-refusal.ts";
 import type { Dispatched } from "../inference/routing/attempt.ts";
-import { tellsFault, toldFault } from "../requests/dialects/engine-fault.ts";
+import { hasFault, reportedFault } from "../requests/dialects/engine-fault.ts";
 import { isHeartbeat } from "../requests/dialects/keep-alive.ts";
 
 /** The most bytes that are read ahead. A longer beginning without an event counts as an answer. */
@@ -82,7 +82,7 @@ class BeginningReader {
     if (!isEnd) return text.length > maxBeginning ? "answer" : "unknown";
     const answer = objectOf(text);
     if (!answer) return noAnswer("a body that is no JSON object");
-    if (tellsFault(answer, "data")) return this.#told(text);
+    if (hasFault(answer, "data")) return this.#reportedFault(text);
     const { choices } = answer;
     return Array.isArray(choices) && choices.length === 0 ? noAnswer("an answer without a choice") : "answer";
   }
@@ -95,14 +95,14 @@ class BeginningReader {
       if (isHeartbeat(reader.name, text)) continue;
       if (text.trim() === "[DONE]") return noAnswer("a stream without an event");
       const event = objectOf(text);
-      return reader.name === "error" || (event && tellsFault(event, "data")) ? this.#told(text) : "answer";
+      return reader.name === "error" || (event && hasFault(event, "data")) ? this.#reportedFault(text) : "answer";
     }
     if (isEnd) return noAnswer("a stream without an event");
     return bytes.length > maxBeginning ? "answer" : "unknown";
   }
 
-  #told(text: string): Error {
-    return toldFault(text, this.#dispatched.deployment.engine, failed);
+  #reportedFault(text: string): Error {
+    return reportedFault(text, this.#dispatched.deployment.engine, failed);
   }
 }
 
@@ -162,11 +162,11 @@ class BegunBody implements BodySource {
 
   #ended(fault: unknown): void {
     this.#end = { fault };
-    if (this.#sink) this.#tellEnd(this.#sink);
+    if (this.#sink) this.#reportEnd(this.#sink);
     else if (this.#readsAhead) this.#look(true, fault);
   }
 
-  #tellEnd(sink: BodySink): void {
+  #reportEnd(sink: BodySink): void {
     if (this.#end?.fault === undefined) sink.end();
     else sink.fail(this.#end.fault);
   }
@@ -177,7 +177,7 @@ class BegunBody implements BodySource {
     this.#sink = sink;
     for (const piece of pieces) if (!this.#isCancelled) sink.data(piece);
     if (this.#isCancelled) return;
-    if (this.#end) this.#tellEnd(sink);
+    if (this.#end) this.#reportEnd(sink);
     else if (!this.#isPaused) this.#source.resume();
   }
 

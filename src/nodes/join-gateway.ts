@@ -42,8 +42,8 @@ export async function joinGateway({ gatewayUrl, token, name, proxy, signal }: Jo
     signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
   });
   const answer: unknown = await response.json().catch(() => undefined);
-  const told = refusal.safeParse(answer);
-  if (told.success) throw new JoinRefused(response.status, told.data.error.message);
+  const refused = refusal.safeParse(answer);
+  if (refused.success) throw new JoinRefused(response.status, refused.data.error.message);
   const joined = joinedShape.safeParse(answer);
   if (!response.ok || !joined.success) {
     throw new JoinRefused(

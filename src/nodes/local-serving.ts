@@ -85,8 +85,11 @@ export class LocalServing {
       isOver = true;
       this.#running--;
       const ms = Math.round((clock.monotonicMs() - startedMs) * 10) / 10;
-      const told = fault && { code: fault.code, ...(fault.detail === undefined ? {} : { detail: fault.detail }) };
-      log.info("node_request", { id: requestId, operation, model, stream, outcome, ms, ...told });
+      const faultFields = fault && {
+        code: fault.code,
+        ...(fault.detail === undefined ? {} : { detail: fault.detail }),
+      };
+      log.info("node_request", { id: requestId, operation, model, stream, outcome, ms, ...faultFields });
     };
     // A separate cancellation, since the gateway's ends with the answer's head.
     const own = new Cancellation();

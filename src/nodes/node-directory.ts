@@ -44,7 +44,7 @@ interface Link {
   cameAt: number;
   standsSince: number | undefined;
   /** The standing that the node was last told. */
-  told: string;
+  sentStatus: string;
 }
 
 /** The interval in which a dead process with connections is noticed. */
@@ -224,14 +224,14 @@ export class NodeDirectory implements NodeWays {
       connectedAt: this.#options.clock.nowSeconds(),
       cameAt: this.#looks,
       standsSince: undefined,
-      told: "",
+      sentStatus: "",
     };
     this.#links.set(nodeId, link);
     if (before) this.#replace(before.end);
     this.#awaySinceMs.delete(nodeId);
     this.#options.log.info("node_connected", { node: this.#nameOf(nodeId), client: end.clientAddress });
-    this.#tell("node.connected", end);
-    this.#tellStanding(link);
+    this.#recordEvent("node.connected", end);
+    this.#sendStatus(link);
     void this.#write(nodeId, () => this.#register(link));
     return {
       announced: () => void this.#write(nodeId, () => this.#register(link)),
@@ -346,7 +346,7 @@ export class NodeDirectory implements NodeWays {
     const { end } = link;
     const { nodeId, connectionId } = end;
     this.#options.log.info("node_disconnected", { node: this.#nameOf(nodeId), code, reason });
-    this.#tell("node.disconnected", end, { code });
+    this.#recordEvent("node.disconnected", end, { code });
     this.#leaving.delete(end);
     if (this.#links.get(nodeId) !== link) return;
     this.#links.delete(nodeId);
@@ -369,19 +369,19 @@ export class NodeDirectory implements NodeWays {
     const shown = [this.#recordsText, ...standing].join("\n");
     if (shown === this.#shown) return;
     this.#shown = shown;
-    for (const link of this.#links.values()) this.#tellStanding(link);
+    for (const link of this.#links.values()) this.#sendStatus(link);
     this.#options.onChange();
   }
 
-  #tellStanding(link: Link): void {
+  #sendStatus(link: Link): void {
     const { end } = link;
     const record = this.#records.get(end.nodeId);
     if (!record || end.closed) return;
     const { name, approvedModels } = record;
-    const told = JSON.stringify([name, approvedModels]);
-    if (told === link.told) return;
-    link.told = told;
-    end.tell({ name, approvedModels });
+    const statusText = JSON.stringify([name, approvedModels]);
+    if (statusText === link.sentStatus) return;
+    link.sentStatus = statusText;
+    end.sendStatus({ name, approvedModels });
   }
 
   async #touch(): Promise<void> {
@@ -422,7 +422,7 @@ export class NodeDirectory implements NodeWays {
     return this.#records.get(nodeId)?.name ?? nodeId;
   }
 
-  #tell(action: AuditAction, { nodeId, clientAddress }: GatewayEnd, detail: Record<string, unknown> = {}): void {
+  #recordEvent(action: AuditAction, { nodeId, clientAddress }: GatewayEnd, detail: Record<string, unknown> = {}): void {
     this.#audit.add("known", action, () => this.#event(action, nodeId, clientAddress, detail));
   }
 

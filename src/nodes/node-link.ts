@@ -130,16 +130,16 @@ export class NodeLink implements NodeTunnelListener {
   /** Accepts nothing new and never connects again. Resolves once all open requests have ended. */
   async drain(): Promise<void> {
     if (!this.#stop()) return;
-    this.#tell("draining", "");
+    this.#setState("draining", "");
     await Promise.all(this.#tunnels().map((tunnel) => tunnel.drain()));
-    this.#tell("closed", "");
+    this.#setState("closed", "");
   }
 
   /** Ends it immediately, with its open requests. */
   close(): void {
     this.#stop();
     for (const tunnel of this.#tunnels()) tunnel.close(tunnelCloseCodes.normal, "the node is going away");
-    if (this.#state.status !== "refused") this.#tell("closed", "");
+    if (this.#state.status !== "refused") this.#setState("closed", "");
   }
 
   welcome(tunnel: NodeTunnel): void {
@@ -147,7 +147,7 @@ export class NodeLink implements NodeTunnelListener {
     this.#attempts = 0;
     this.#welcomeAtMs = exactMs();
     this.#announceOn(tunnel);
-    if (!this.#stopped) this.#tell("connected", "");
+    if (!this.#stopped) this.#setState("connected", "");
   }
 
   standing(standing: NodeStatus): void {
@@ -184,7 +184,7 @@ export class NodeLink implements NodeTunnelListener {
 
   async #connect(): Promise<void> {
     this.#attempts++;
-    this.#tell("connecting", "");
+    this.#setState("connecting", "");
     const { url, gateway, node, handle, proxy, ca } = this.#options;
     try {
       const tunnel = await dialGateway({
@@ -219,7 +219,7 @@ export class NodeLink implements NodeTunnelListener {
     const { backoffMs, firstBackoffMs, versionBackoffMs } = this.#timings;
     const most = longer ? versionBackoffMs : Math.min(backoffMs, firstBackoffMs * 2 ** this.#failures);
     this.#failures++;
-    this.#tell("waiting", message);
+    this.#setState("waiting", message);
     // Without the random part, all nodes of a restarting gateway would come back at once.
     this.#timer = setTimeout(() => void this.#connect(), most * (0.5 + Math.random() / 2));
   }
@@ -227,7 +227,7 @@ export class NodeLink implements NodeTunnelListener {
   #refuse(message: string): void {
     this.#stopped = true;
     for (const tunnel of this.#leaving) void tunnel.drain();
-    this.#tell("refused", message);
+    this.#setState("refused", message);
   }
 
   /** False if it was stopped already. */
@@ -242,7 +242,7 @@ export class NodeLink implements NodeTunnelListener {
     return this.#tunnel ? [...this.#leaving, this.#tunnel] : [...this.#leaving];
   }
 
-  #tell(status: NodeLinkStatus, message: string): void {
+  #setState(status: NodeLinkStatus, message: string): void {
     this.#state = { status, message, attempts: this.#attempts, since: wallMs() };
     this.#options.onState?.(this.#state);
   }

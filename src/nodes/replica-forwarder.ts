@@ -119,9 +119,9 @@ async function read(
  */
 function answerFault(fault: unknown): unknown {
   if (!(fault instanceof ClientError && fault.answerBegan)) return fault;
-  const told = fault.fault === "told" ? readFault(fault.message) : undefined;
+  const reported = fault.fault === "told" ? readFault(fault.message) : undefined;
   return (
-    told ??
+    reported ??
     new BlamelessError(
       "upstream_error",
       "The model server broke off in the middle of the answer. Retry your request.",

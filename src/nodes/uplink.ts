@@ -16,7 +16,7 @@ export interface UplinkOptions {
     /** Throws if the file is invalid. */
     identity(): NodeIdentity | undefined;
     /** Tells other processes of this machine. Undefined to remove the report. */
-    tell(report: NodeLinkReport | undefined): void;
+    writeReport(report: NodeLinkReport | undefined): void;
   };
   clock: Clock;
   log: Log;
@@ -39,7 +39,7 @@ export class Uplink {
   #mark: string | undefined;
   #joined: { identity: NodeIdentity; link: NodeLink } | undefined;
   #announced = "";
-  #told = "";
+  #reported = "";
   /** Ids of models that the gateway has approved, `*` for all. Undefined until it reports them. */
   #approved: readonly string[] | undefined;
   #isDraining = false;
@@ -87,7 +87,7 @@ export class Uplink {
       this.#announced = announced;
       this.#joined.link.announce();
     }
-    this.#tell();
+    this.#writeReport();
   }
 
   #announcement(): NodeAnnouncement {
@@ -113,11 +113,11 @@ export class Uplink {
       onState: (state) => {
         const detail = state.message === "" ? {} : { detail: state.message };
         log.info("node_link", { status: state.status, gateway: url, node: name, ...detail });
-        this.#tell();
+        this.#writeReport();
       },
       onStanding: ({ approvedModels }) => {
         this.#approved = approvedModels;
-        this.#tell();
+        this.#writeReport();
       },
       onFault: (error) => log.error("node_request_failed", { detail: describe(error) }),
     });
@@ -130,16 +130,16 @@ export class Uplink {
     this.#joined = undefined;
     this.#announced = "";
     this.#approved = undefined;
-    this.#tell();
+    this.#writeReport();
   }
 
-  #tell(): void {
+  #writeReport(): void {
     const report = this.#joined && this.#report(this.#joined.identity, this.#joined.link.state);
-    const told = JSON.stringify(report ?? null);
-    if (told === this.#told) return;
-    this.#told = told;
+    const reportText = JSON.stringify(report ?? null);
+    if (reportText === this.#reported) return;
+    this.#reported = reportText;
     try {
-      this.#options.files.tell(report);
+      this.#options.files.writeReport(report);
     } catch (error) {
       this.#options.log.warn("node_report_not_written", { detail: String(error) });
     }

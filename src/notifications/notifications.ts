@@ -18,13 +18,13 @@ const restFactor = 4;
 const maxRestMs = 100;
 
 /** Stores notifications. Never rejects; false means that the notification was not stored and must be repeated. */
-export interface Teller {
-  tell(tidings: Tidings): Promise<boolean>;
+export interface Notifier {
+  notify(tidings: Tidings): Promise<boolean>;
 }
 
-export class Notifications implements Teller {
+export class Notifications implements Notifier {
   readonly #options: NotificationsOptions;
-  readonly #figures = { told: 0, failures: 0 };
+  readonly #figures = { stored: 0, failures: 0 };
   #isFailing = false;
   /** Writes run one after another, with a pause after each. */
   #turn: Promise<unknown> = Promise.resolve();
@@ -34,28 +34,28 @@ export class Notifications implements Teller {
   }
 
   /** Number of stored notifications, and of failed writes, of this process. */
-  get figures(): Readonly<{ told: number; failures: number }> {
+  get figures(): Readonly<{ stored: number; failures: number }> {
     return this.#figures;
   }
 
-  tell(tidings: Tidings): Promise<boolean> {
+  notify(tidings: Tidings): Promise<boolean> {
     const { clock } = this.#options;
     let startMs = 0;
-    const told = this.#turn.then(() => {
+    const storing = this.#turn.then(() => {
       startMs = clock.monotonicMs();
-      return this.#tell(tidings);
+      return this.#store(tidings);
     });
-    this.#turn = told.then(() => Bun.sleep(Math.min(maxRestMs, restFactor * elapsedMs(clock, startMs))));
-    return told;
+    this.#turn = storing.then(() => Bun.sleep(Math.min(maxRestMs, restFactor * elapsedMs(clock, startMs))));
+    return storing;
   }
 
-  async #tell(tidings: Tidings): Promise<boolean> {
+  async #store(tidings: Tidings): Promise<boolean> {
     const { store, clock, log, mails, wake } = this.#options;
     try {
       const deliveries = await store.add(notificationOf(tidings, clock.nowSeconds()), { mails });
       this.#isFailing = false;
       if (deliveries === undefined) return true;
-      this.#figures.told++;
+      this.#figures.stored++;
       log.info("notice", { type: tidings.type, account_id: tidings.accountId, deliveries });
       if (deliveries > 0) wake();
       return true;

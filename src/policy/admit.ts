@@ -120,7 +120,7 @@ export class Admitter {
    */
   refuseSpent({ limits }: Pick<Principal, "limits">, listener: LimitListener): void | Promise<void> {
     const status = this.#limits.peek(limits);
-    if (status instanceof Promise) return status.then((told) => throwIfSpent(limits, told, listener));
+    if (status instanceof Promise) return status.then((peeked) => throwIfSpent(limits, peeked, listener));
     throwIfSpent(limits, status, listener);
   }
 

@@ -74,14 +74,14 @@ export class AnswerStop {
   /** A promise where another process is asked. */
   #grow(usage: TokenUsage, before: number, isDue: boolean): Promise<void> | undefined {
     const wanted = blockTokens + Math.max(0, -before);
-    const told = () => {
+    const onGrown = () => {
       this.#growing = undefined;
       this.#isDenied = this.#left(usage) <= before;
       this.#isSpent = isDue && this.#isDenied;
     };
     const growing = this.#lease.grow(wanted, this.#costOf(usage, wanted, this.#price));
-    if (growing) return growing.then(told);
-    told();
+    if (growing) return growing.then(onGrown);
+    onGrown();
     return undefined;
   }
 

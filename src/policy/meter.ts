@@ -144,8 +144,8 @@ export class Meter {
     if (due) {
       this.#checkpointDueMs = now + checkpointMs;
       const { promptTokens, completionTokens, parts } = usage;
-      const told = parts && { ...usage, parts: partsWithin(parts, promptTokens, completionTokens) };
-      this.#entry.progress(told ?? usage, nanoUsd);
+      const bounded = parts && { ...usage, parts: partsWithin(parts, promptTokens, completionTokens) };
+      this.#entry.progress(bounded ?? usage, nanoUsd);
     }
     if (outgrown) {
       const needed = Math.ceil(Math.max(approximateTokens, totalTokens(usage)) * growth);

@@ -206,7 +206,7 @@ export class DecodedRequest implements RequestFacts {
 
   /** True if the answered bytes are a text of the model and not a sound. */
   get answersText(): boolean {
-    return this.answersBytes && this.dialect.task?.saysText === true;
+    return this.answersBytes && this.dialect.task?.answersText === true;
   }
 
   /** Returns the service tiers that the request asks for. Parses the body only if it may name a tier. */

@@ -129,8 +129,8 @@ function mayBeLonger(name: string, value: unknown, limit: number): boolean {
     return Object.entries(value as Members).some(([inner, item]) => mayBeLonger(inner, item, limit));
   }
   if (limitName.test(name) || widthName.test(name)) return true;
-  const told = typeof value === "boolean" ? Number.NaN : Number(value);
-  return told <= 0 || told > limit;
+  const number = typeof value === "boolean" ? Number.NaN : Number(value);
+  return number <= 0 || number > limit;
 }
 
 function isolatingOf(body: Readonly<Record<string, unknown>>): IsolatedMember[] | undefined {
@@ -186,11 +186,11 @@ export function limitOf(value: number | null | undefined): number | undefined {
  * them.
  */
 export function correctionsOf(
-  { generates, knowsNewerLimit, isKeptUnlessTold }: Dialect,
+  { generates, knowsNewerLimit, isStoredByDefault }: Dialect,
   { newerLimit, olderLimit, hasEmptyStop, store }: BodyFacts,
 ): Corrections | undefined {
   if (!generates) return undefined;
-  if (isKeptUnlessTold) return store === false ? undefined : notKept;
+  if (isStoredByDefault) return store === false ? undefined : notKept;
   const newer = limitOf(newerLimit);
   const isUsual = newerLimit !== noTokenLimit && olderLimit !== noTokenLimit && !hasEmptyStop;
   if (isUsual && (newer === undefined || knowsNewerLimit)) {

@@ -47,10 +47,10 @@ export async function createBuiltInEngine({
   }
   const { context, parallel, threads } = config.engine;
   // The list is read repeatedly, but each fault is logged once.
-  const told = new Map<string, string>();
+  const reported = new Map<string, string>();
   const onSkipped = (file: string, reason: string) => {
-    if (told.get(file) === reason) return;
-    told.set(file, reason);
+    if (reported.get(file) === reason) return;
+    reported.set(file, reason);
     log.warn("model_skipped", { file, detail: reason });
   };
   return new LlamaEngine({

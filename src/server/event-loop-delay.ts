@@ -19,13 +19,13 @@ export class EventLoopDelay {
   readonly #now: () => number;
   readonly #slices: Slice[] = [];
   readonly #timer: ReturnType<typeof setInterval>;
-  readonly #told: (delayMs: number) => void;
+  readonly #onSample: (delayMs: number) => void;
   #lastMs: number;
 
-  /** `told` receives each sample. */
-  constructor(now: () => number = () => exactMs(), told: (delayMs: number) => void = () => {}) {
+  /** `onSample` receives each sample. */
+  constructor(now: () => number = () => exactMs(), onSample: (delayMs: number) => void = () => {}) {
     this.#now = now;
-    this.#told = told;
+    this.#onSample = onSample;
     this.#lastMs = now();
     this.#timer = setInterval(() => this.sample(), intervalMs);
     this.#timer.unref();
@@ -45,7 +45,7 @@ export class EventLoopDelay {
     slice.count++;
     slice.sumMs += delayMs;
     slice.maxMs = Math.max(slice.maxMs, delayMs);
-    this.#told(delayMs);
+    this.#onSample(delayMs);
   }
 
   /** Returns figures of about the last minute in milliseconds. */

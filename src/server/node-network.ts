@@ -168,7 +168,7 @@ function uplinkFiles(dataDir: string) {
   return {
     mark: () => nodeIdentityMark(dataDir),
     identity: () => readNodeIdentity(dataDir),
-    tell: (report: Parameters<typeof writeNodeReport>[1] | undefined) =>
+    writeReport: (report: Parameters<typeof writeNodeReport>[1] | undefined) =>
       report ? writeNodeReport(dataDir, report) : deleteNodeReport(dataDir),
   };
 }

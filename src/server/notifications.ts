@@ -108,7 +108,7 @@ export function openNotifications(options: NotificationOptions) {
     keyWatch,
     deliverer,
     teller,
-    figures: () => ({ told: teller.figures, deliveries: deliverer.figures }),
+    figures: () => ({ notifications: teller.figures, deliveries: deliverer.figures }),
     routes: {
       webhooks: new Webhooks({ store: webhookStore, notices: store, sealFor: governance.contentSeal, rules, wake }),
       webhookDeliveries: deliveries,

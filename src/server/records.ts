@@ -49,7 +49,7 @@ export async function openRecords({ config, log, version, databaseBounds, opened
     ? openUpToDate({ config, log, version, nowSeconds: systemClock.nowSeconds() })
     : openPostgres(databaseUrl, { bounds: databaseBounds }));
   opened.add(db);
-  await tellOfNewerSchema(db, log);
+  await warnOfNewerSchema(db, log);
   const checkpoints = await startCheckpoints(db);
   if (checkpoints) opened.add(checkpoints);
   let feed: ChangeFeed = noChangeFeed;
@@ -70,7 +70,7 @@ export async function openRecords({ config, log, version, databaseBounds, opened
 }
 
 /** This is normal during a rolling upgrade and after going back. */
-async function tellOfNewerSchema(db: Database, log: Log): Promise<void> {
+async function warnOfNewerSchema(db: Database, log: Log): Promise<void> {
   const { version, known, madeBy } = await schemaState(db, dialectOf(db));
   if (version <= known) return;
   log.warn("schema_is_newer", {

@@ -332,7 +332,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
   const shared = config.workers === 1 ? undefined : openShared(config, opened);
   const server: Http1Server = startHttpServer({
     ...(shared ? { unix: innerSocket(shared.directory) } : { hostname: config.host, port: config.port }),
-    beforeAnswer: shared && (() => workers?.tellModels()),
+    beforeAnswer: shared && (() => workers?.sendModels()),
     routes,
     otherRoutes: others,
     authenticator: governance.authenticator,
@@ -390,7 +390,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
   }
   const setupLink = await people.setupLink();
   await waitBriefly(db);
-  void governance.secretRotation.tell();
+  void governance.secretRotation.report();
 
   const look = async () => {
     if (!config.discoverLocal) return [];
@@ -402,7 +402,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
   const vainPolicies = new PoliciesWithoutEffect({ catalog, guardrails: () => sources.config.guardrails, log });
   const refresh = async () => {
     await catalog.refresh();
-    vainPolicies.tell();
+    vainPolicies.report();
   };
   void localServers.then(refresh);
   // In production found servers are only logged, once, and not served.
@@ -441,7 +441,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
       workers?.configure(changed);
       configure();
       // Workers learn of guardrails before they serve further requests.
-      workers?.tellModels();
+      workers?.sendModels();
       network.reconfigured();
       // Connections to changed or removed MCP servers end at once, and subscribers are notified.
       toolParts.mcpServers.all();

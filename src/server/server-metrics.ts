@@ -63,7 +63,7 @@ export interface ServerMetricsOptions {
   shadows(): Iterable<ShadowCount>;
   /** Writes the metrics of features. */
   features(out: Exposition): void;
-  notices(): { told: Notifications["figures"]; deliveries: DeliveryFigures };
+  notices(): { notifications: Notifications["figures"]; deliveries: DeliveryFigures };
 }
 
 const loopDelays = new Buckets([0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]);
@@ -271,14 +271,18 @@ export class ServerMetrics {
   }
 
   #writeNotifications(out: Exposition): void {
-    const { told, deliveries } = this.#options.notices();
+    const { notifications, deliveries } = this.#options.notices();
     out.counter(
       "headrace_notices_total",
       "Events for which notifications are sent to accounts or operators.",
-      told.told,
+      notifications.stored,
     );
     const notKept = "headrace_notices_write_failures_total";
-    out.counter(notKept, "Notifications that could not be written to the database. They are retried.", told.failures);
+    out.counter(
+      notKept,
+      "Notifications that could not be written to the database. They are retried.",
+      notifications.failures,
+    );
     const { waiting, overdueSeconds, underWay, attempts } = deliveries;
     const waits = "headrace_notice_deliveries_waiting";
     out.gauge(waits, "Deliveries that wait in the database, including retries. 10000 means 10000 or more.", waiting);

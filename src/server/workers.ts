@@ -85,7 +85,7 @@ export class Workers {
     routing.catalog.onChange = () => {
       this.#mayDiffer = true;
     };
-    this.#timer = setInterval(() => this.tellModels(), pollMs);
+    this.#timer = setInterval(() => this.sendModels(), pollMs);
     this.#timer.unref();
   }
 
@@ -105,7 +105,7 @@ export class Workers {
   }
 
   /** Notifies workers of changed models. Afterwards none serves the former ones. */
-  tellModels(): void {
+  sendModels(): void {
     const { drained } = this.#options.routing.router;
     if (!this.#mayDiffer && drained === this.#drained) return;
     this.#mayDiffer = false;
@@ -122,13 +122,13 @@ export class Workers {
    * a restart.
    */
   async metrics(): Promise<string[]> {
-    const told = await this.#processes.figures();
+    const current = await this.#processes.figures();
     for (const [pid, text] of this.#figures) {
-      if (told.has(pid)) continue;
+      if (current.has(pid)) continue;
       this.#past = summed(this.#past, [countersOf(text)]);
       this.#figures.delete(pid);
     }
-    for (const [pid, text] of told) if (text !== undefined) this.#figures.set(pid, text);
+    for (const [pid, text] of current) if (text !== undefined) this.#figures.set(pid, text);
     return [...this.#figures.values(), ...(this.#past === "" ? [] : [this.#past])];
   }
 

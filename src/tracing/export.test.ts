@@ -42,7 +42,7 @@ test("what finds no room is dropped, counted, and told of once a minute at most"
 });
 
 test("a batch that is refused is dropped; so is one that has no answer in time, and the next goes out", async () => {
-  const { spans, batches, told, add } = exporting({ batchSize: 10, deadlineMs: 5, tellEveryMs: 0 });
+  const { spans, batches, told, add } = exporting({ batchSize: 10, deadlineMs: 5, reportEveryMs: 0 });
   add(10);
   batches[0]?.done({ code: 1, error: new Error("no such tenant") });
   await settled();

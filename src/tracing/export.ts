@@ -16,7 +16,7 @@ export interface ExportBounds {
   /** The time that it has for what is left at the end of the server. */
   farewellMs: number;
   /** The interval at which dropped spans are reported. */
-  tellEveryMs: number;
+  reportEveryMs: number;
 }
 
 export const defaultBounds: ExportBounds = {
@@ -25,7 +25,7 @@ export const defaultBounds: ExportBounds = {
   delayMs: 1_000,
   deadlineMs: 10_000,
   farewellMs: 2_000,
-  tellEveryMs: 60_000,
+  reportEveryMs: 60_000,
 };
 
 type ExportResult = Parameters<Parameters<SpanExporter["export"]>[1]>[0];
@@ -43,9 +43,9 @@ export class SpanExport implements SpanProcessor {
   /** Spans of the batch that is on its way. */
   #underWay = 0;
   #dropped = 0;
-  #untold = 0;
+  #unreported = 0;
   #reason = "";
-  #toldAtMs = Number.NEGATIVE_INFINITY;
+  #reportedAtMs = Number.NEGATIVE_INFINITY;
   #closed = false;
 
   constructor(exporter: SpanExporter, log: Log, bounds: ExportBounds = defaultBounds) {
@@ -91,7 +91,7 @@ export class SpanExport implements SpanProcessor {
     const left = this.#waiting.splice(0).length + this.#underWay;
     this.#underWay = 0;
     if (left > 0) this.#drop(left, "the collector took too long at the end");
-    this.#tell(true);
+    this.#report(true);
   }
 
   #send(): void {
@@ -133,16 +133,16 @@ export class SpanExport implements SpanProcessor {
   #drop(count: number, reason: string): void {
     if (count === 0) return;
     this.#dropped += count;
-    this.#untold += count;
+    this.#unreported += count;
     this.#reason = reason.slice(0, maxReasonLength);
-    this.#tell(false);
+    this.#report(false);
   }
 
-  #tell(atOnce: boolean): void {
+  #report(atOnce: boolean): void {
     const now = exactMs();
-    if (this.#untold === 0 || (!atOnce && now - this.#toldAtMs < this.#bounds.tellEveryMs)) return;
-    this.#toldAtMs = now;
-    this.#log.warn("spans_dropped", { spans: this.#untold, detail: this.#reason });
-    this.#untold = 0;
+    if (this.#unreported === 0 || (!atOnce && now - this.#reportedAtMs < this.#bounds.reportEveryMs)) return;
+    this.#reportedAtMs = now;
+    this.#log.warn("spans_dropped", { spans: this.#unreported, detail: this.#reason });
+    this.#unreported = 0;
   }
 }

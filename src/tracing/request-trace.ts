@@ -19,7 +19,7 @@ import type { TraceHeaders } from "../domain/usage/trace-headers.ts";
 import type { UsageEnd } from "../domain/usage/usage.ts";
 import type { Dialect } from "../requests/dialects/dialect.ts";
 import { dialects } from "../requests/dialects/dialects.ts";
-import type { ToldAnswer } from "../requests/dialects/said.ts";
+import type { ReportedAnswer } from "../requests/dialects/said.ts";
 import { inputMessages, outputMessages, parsed, StreamedContent } from "./content.ts";
 import { genAi, providerOf, requestAttributes } from "./gen-ai.ts";
 import { traceparentOf } from "./trace-context.ts";
@@ -45,7 +45,7 @@ interface OpenAttempt {
   span: Span;
   engine: Engine;
   startedMs: number;
-  told: ToldAnswer;
+  reported: ReportedAnswer;
 }
 
 export class SpanTrace implements RequestTrace {
@@ -61,7 +61,7 @@ export class SpanTrace implements RequestTrace {
   #attempt: OpenAttempt | undefined;
   #attempts = 0;
   #firstByteMs: number | undefined;
-  #isFirstTokenTold = false;
+  #isFirstTokenReported = false;
   #dialect: Dialect | undefined;
   #streamed: StreamedContent | undefined;
   #isOver = false;
@@ -116,7 +116,7 @@ export class SpanTrace implements RequestTrace {
     const span = tracer.startSpan(`${attributes[genAi.operation]} ${model}`, options, this.#context);
     this.#attempts++;
     this.#firstByteMs = undefined;
-    this.#attempt = { span, engine, startedMs, told: { finishReasons: new Map() } };
+    this.#attempt = { span, engine, startedMs, reported: { finishReasons: new Map() } };
     const traceparent = traceparentOf(span.spanContext());
     return tracestate === undefined ? { traceparent } : { traceparent, tracestate };
   }
@@ -135,18 +135,18 @@ export class SpanTrace implements RequestTrace {
   }
 
   firstToken(): void {
-    if (!this.#isFirstTokenTold) this.#tellFirstToken(this.#now());
+    if (!this.#isFirstTokenReported) this.#reportFirstToken(this.#now());
   }
 
   chunk(chunk: Readonly<Record<string, unknown>>): void {
-    if (this.#attempt) this.#dialect?.readTold(this.#attempt.told, chunk);
+    if (this.#attempt) this.#dialect?.readReported(this.#attempt.reported, chunk);
   }
 
   answer(bytes: ByteSpan): void {
     if (!this.#attempt || bytes.length > maxAnswerLength) return;
     const answer = parsed(bytes.text);
     const dialect = this.#dialect;
-    dialect?.readTold(this.#attempt.told, answer);
+    dialect?.readReported(this.#attempt.reported, answer);
     if (this.takesContent && dialect?.generates) {
       this.#setOutput(outputMessages(dialect.answered(answer), redactorOf(this.#attempt.engine)));
     }
@@ -176,8 +176,8 @@ export class SpanTrace implements RequestTrace {
     if (end.parts?.details?.replayed !== undefined) this.#span.setAttribute("headrace.from_cache", true);
     if (this.#attempts > 0) this.#span.setAttribute("headrace.attempts", this.#attempts);
     // All of a short stream may come at once, with its end.
-    if (end.completionTokens > 0 && this.#firstByteMs !== undefined && !this.#isFirstTokenTold) {
-      this.#tellFirstToken(this.#firstByteMs);
+    if (end.completionTokens > 0 && this.#firstByteMs !== undefined && !this.#isFirstTokenReported) {
+      this.#reportFirstToken(this.#firstByteMs);
     }
     this.#endAttempt(end);
   }
@@ -214,8 +214,8 @@ export class SpanTrace implements RequestTrace {
     return attributes;
   }
 
-  #tellFirstToken(atMs: number): void {
-    this.#isFirstTokenTold = true;
+  #reportFirstToken(atMs: number): void {
+    this.#isFirstTokenReported = true;
     this.#attempt?.span.addEvent("headrace.first_token", undefined, atMs);
   }
 
@@ -227,20 +227,20 @@ export class SpanTrace implements RequestTrace {
   #endAttempt(end: UsageEnd | undefined): void {
     const attempt = this.#attempt;
     if (!attempt) return;
-    const { span, told, engine } = attempt;
+    const { span, reported, engine } = attempt;
     // The name that an engine gives itself may be anything.
     const safe = redactorOf(engine);
     if (this.#streamed) this.#setOutput(this.#streamed.messages(safe));
     this.#streamed = undefined;
     this.#attempt = undefined;
-    if (told.id !== undefined) span.setAttribute(genAi.responseId, safe(told.id));
-    if (told.model !== undefined) span.setAttribute(genAi.responseModel, safe(told.model));
-    if (told.finishReasons.size > 0) {
-      const reasons = [...told.finishReasons].sort(([a], [b]) => a - b).map(([, reason]) => safe(reason));
+    if (reported.id !== undefined) span.setAttribute(genAi.responseId, safe(reported.id));
+    if (reported.model !== undefined) span.setAttribute(genAi.responseModel, safe(reported.model));
+    if (reported.finishReasons.size > 0) {
+      const reasons = [...reported.finishReasons].sort(([a], [b]) => a - b).map(([, reason]) => safe(reason));
       span.setAttribute(genAi.finishReasons, reasons);
     }
-    if (told.cachedTokens !== undefined) span.setAttribute(genAi.cachedTokens, told.cachedTokens);
-    if (told.reasoningTokens !== undefined) span.setAttribute(genAi.reasoningTokens, told.reasoningTokens);
+    if (reported.cachedTokens !== undefined) span.setAttribute(genAi.cachedTokens, reported.cachedTokens);
+    if (reported.reasoningTokens !== undefined) span.setAttribute(genAi.reasoningTokens, reported.reasoningTokens);
     if (end) setEnd(span, end);
     span.end(this.#now());
   }

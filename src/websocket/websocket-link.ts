@@ -35,7 +35,7 @@ export class WebSocketLink implements PausableLink, ByteChannelListener, FrameLi
   /** Our close frame, once sent. */
   #closing: { code: number; reason: string } | undefined;
   #closeTimer: ReturnType<typeof setTimeout> | undefined;
-  #told = false;
+  #isReported = false;
 
   constructor(channel: PausableChannel, options: WebSocketLinkOptions) {
     this.#channel = channel;
@@ -98,7 +98,7 @@ export class WebSocketLink implements PausableLink, ByteChannelListener, FrameLi
   closed(): void {
     clearTimeout(this.#closeTimer);
     this.#reader.stop();
-    this.#tell(this.#closing?.code ?? closeCodes.abnormal, this.#closing?.reason ?? "the connection broke off");
+    this.#reportClosed(this.#closing?.code ?? closeCodes.abnormal, this.#closing?.reason ?? "the connection broke off");
   }
 
   message(bytes: Buffer): void {
@@ -120,14 +120,14 @@ export class WebSocketLink implements PausableLink, ByteChannelListener, FrameLi
     // The server closes the connection, so that the client's side does not linger (RFC 6455, 7.1.1).
     if (this.#isServer) this.#channel.end();
     else this.#awaitEnd();
-    this.#tell(own?.code ?? code, own?.reason ?? reason);
+    this.#reportClosed(own?.code ?? code, own?.reason ?? reason);
   }
 
   #fail(error: FrameError): void {
     if (!this.#closing) this.#sendClose(error.closeCode, error.message);
     this.#writer.flush();
     this.#channel.end();
-    this.#tell(error.closeCode, error.message);
+    this.#reportClosed(error.closeCode, error.message);
   }
 
   #sendClose(code: number, reason: string): void {
@@ -147,9 +147,9 @@ export class WebSocketLink implements PausableLink, ByteChannelListener, FrameLi
     this.#closeTimer ??= setTimeout(() => this.#channel.terminate(), closeMs);
   }
 
-  #tell(code: number, reason: string): void {
-    if (this.#told) return;
-    this.#told = true;
+  #reportClosed(code: number, reason: string): void {
+    if (this.#isReported) return;
+    this.#isReported = true;
     this.#listener.closed(code, reason);
   }
 }

@@ -23,7 +23,7 @@ class SplicedConnection implements BodySource, ByteChannelListener {
     this.#channel = channel;
     this.#primary = primary;
     this.toClient = {
-      data: (bytes) => this.#tell(bytes.view),
+      data: (bytes) => this.#write(bytes.view),
       end: () => channel.end(),
       fail: () => channel.end(),
     };
@@ -58,7 +58,7 @@ class SplicedConnection implements BodySource, ByteChannelListener {
     this.#toPrimary?.end();
   }
 
-  #tell(bytes: Buffer): void {
+  #write(bytes: Buffer): void {
     this.#channel.write(bytes);
     if (this.#channel.unsentBytes > 0) this.#primary.pause();
   }

@@ -114,7 +114,7 @@ function connect(connectionId: string): FakeEnd {
       return state.draining;
     },
     send: () => Promise.reject(new GatewayError("upstream_error", connectionId)),
-    tell: (standing) => void end.told.push(standing),
+    sendStatus: (standing) => void end.told.push(standing),
     drain() {
       state.draining = true;
       return Promise.resolve();

@@ -77,7 +77,7 @@ test("twenty receivers that hang and a storm of notices for them make requests n
     for (let nth = 0; nth < count; nth++) {
       const data = { key_id: "k", name: "k", environment: "dev", created_at: 1, last_used_at: null, days: 90 } as const;
       const about = { accountId, environment: "dev", once: `storm ${told++}`, data } as const;
-      await stormy.notices.teller.tell({ type: "key.unused", ...about });
+      await stormy.notices.teller.notify({ type: "key.unused", ...about });
       await new Promise(setImmediate);
     }
   };

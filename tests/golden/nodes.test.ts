@@ -220,7 +220,7 @@ test("a whole session over a tunnel is as committed, at both ends", async () => 
   tunnel.announce(announcement);
   await tape.play();
   const gateway = end as GatewayEnd;
-  gateway.tell(standing);
+  gateway.sendStatus(standing);
   await tape.play();
   const exchange = async (request: TunnelRequest) => {
     const response = gateway.send(request, new Cancellation());

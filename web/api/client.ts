@@ -22,12 +22,18 @@ export class ApiFailure extends Error {
   readonly requestId: string | null;
   readonly retryAfterSeconds: number | null;
 
-  constructor(told: { status: number; code: string; message: string; requestId?: string | null; retryAfter?: number }) {
-    super(told.message);
-    this.status = told.status;
-    this.code = told.code;
-    this.requestId = told.requestId ?? null;
-    this.retryAfterSeconds = told.retryAfter ?? null;
+  constructor(failure: {
+    status: number;
+    code: string;
+    message: string;
+    requestId?: string | null;
+    retryAfter?: number;
+  }) {
+    super(failure.message);
+    this.status = failure.status;
+    this.code = failure.code;
+    this.requestId = failure.requestId ?? null;
+    this.retryAfterSeconds = failure.retryAfter ?? null;
   }
 }
 
@@ -140,14 +146,14 @@ function jsonOf(body: unknown): string {
 }
 
 async function failureOf(response: Response): Promise<ApiFailure> {
-  const told = (await response.json().catch(() => undefined)) as
+  const answer = (await response.json().catch(() => undefined)) as
     | { error?: { message?: string; code?: string } }
     | undefined;
   const retryAfter = Number(response.headers.get("retry-after") ?? Number.NaN);
   return new ApiFailure({
     status: response.status,
-    code: told?.error?.code ?? "internal_error",
-    message: told?.error?.message ?? `The server answered with status ${response.status}.`,
+    code: answer?.error?.code ?? "internal_error",
+    message: answer?.error?.message ?? `The server answered with status ${response.status}.`,
     requestId: response.headers.get("x-request-id"),
     ...(Number.isFinite(retryAfter) ? { retryAfter } : {}),
   });

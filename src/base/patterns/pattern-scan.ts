@@ -61,7 +61,7 @@ export class PatternScan {
       this.#before = unit;
       this.#at++;
     }
-    return this.#told(this.#earliest());
+    return this.#segmentsBefore(this.#earliest());
   }
 
   /** Returns the rest at the end of a text. The scan can then read another text. */
@@ -70,7 +70,7 @@ export class PatternScan {
     for (const state of this.#live) this.#follow(state, none, holds);
     this.#live.length = 0;
     this.#before = none;
-    return this.#told(this.#at);
+    return this.#segmentsBefore(this.#at);
   }
 
   /** The number of characters held. */
@@ -140,7 +140,7 @@ export class PatternScan {
   }
 
   /** Everything before `until`, except matches that reach beyond it. */
-  #told(until: number): readonly Segment[] {
+  #segmentsBefore(until: number): readonly Segment[] {
     if (until === this.#heldFrom) return nothing;
     const segments: Segment[] = [];
     let from = this.#heldFrom;

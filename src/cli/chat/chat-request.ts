@@ -182,8 +182,8 @@ function retryDelayMs({ status, headers }: Response, retries: number): number | 
   if ((status !== 429 && status !== 503) || headers.get("x-should-retry") === "false") return undefined;
   const milliseconds = Number(headers.get("retry-after-ms") ?? Number.NaN);
   const seconds = Number(headers.get("retry-after") ?? Number.NaN);
-  const told = [milliseconds, seconds * 1000].find((value) => value >= 0);
-  const waitMs = told ?? firstRetryMs * 2 ** retries;
+  const askedMs = [milliseconds, seconds * 1000].find((value) => value >= 0);
+  const waitMs = askedMs ?? firstRetryMs * 2 ** retries;
   return waitMs <= maxWaitMs ? waitMs : undefined;
 }
 

@@ -12,7 +12,7 @@ import { pathOf } from "./client-file.ts";
 import { type Client, clients, keyVariable, type Target, type ToolsTarget } from "./clients.ts";
 import { configurationOf } from "./configuration.ts";
 import { ConnectedFiles } from "./connected.ts";
-import { type ToldFile, undo, write } from "./connected-client.ts";
+import { type ClientConfigFile, undo, write } from "./connected-client.ts";
 
 interface ConnectOptions extends ConnectionOptions {
   model?: string;
@@ -75,34 +75,34 @@ async function connectClient(call: ConnectCall, id: string | undefined): Promise
       exitCodes.usage,
     );
   }
-  if (options.undo) return undo(call, client, toldFile(call, client));
+  if (options.undo) return undo(call, client, configFileOf(call, client));
   return options.tools ? connectTools(call, client) : connectModel(call, client);
 }
 
 async function connectModel(call: ConnectCall, client: Client): Promise<MaybeOutcome> {
   const target = await targetOf(call);
   const { file } = client;
-  if (!call.options.write) return tell(call, client, target);
-  const told = toldFile(call, client);
-  if (!file || !told) {
+  if (!call.options.write) return outcomeOf(call, client, target);
+  const configFile = configFileOf(call, client);
+  if (!file || !configFile) {
     throw new CliError(
       `${client.name} read variables alone, and no file. headrace connect ${client.id} shows them.`,
       exitCodes.usage,
     );
   }
-  return write(call, told, {
+  return write(call, configFile, {
     settings: file.settings(target),
     key: target.key,
     json: { client: client.id, model: target.model },
-    tellRest: () => tellVariables(call, client, target),
+    showRest: () => showVariables(call, client, target),
   });
 }
 
 async function connectTools(call: ConnectCall, client: Client): Promise<MaybeOutcome> {
   const { terminal, options } = call;
   const { tools } = client;
-  const told = toldFile(call, client);
-  if (!tools || !told) {
+  const configFile = configFileOf(call, client);
+  if (!tools || !configFile) {
     throw new CliError(
       `${client.name} are told of tools in code: the page of tools in the dashboard has it for some.`,
       exitCodes.usage,
@@ -113,7 +113,7 @@ async function connectTools(call: ConnectCall, client: Client): Promise<MaybeOut
   const { baseUrl, login } = await call.connect();
   const target: ToolsTarget = { url: `${baseUrl.replace(/\/v1$/, "")}/mcp`, sendsKey: login === undefined };
   const json = { client: client.id, url: target.url };
-  const tellRest = () => {
+  const showRest = () => {
     if (target.sendsKey) {
       terminal.note("In the shell that starts it:\n");
       terminal.print(`export ${keyVariable}="$(${keyCommand(call)})"\n`);
@@ -124,18 +124,18 @@ async function connectTools(call: ConnectCall, client: Client): Promise<MaybeOut
     const count = offered.length === 1 ? "one tool" : `${offered.length} tools`;
     terminal.note(`It may use ${count}: headrace tools mine`);
   };
-  if (options.write) return write(call, told, { settings: tools.file.settings(target), json, tellRest });
+  if (options.write) return write(call, configFile, { settings: tools.file.settings(target), json, showRest });
   const text = configurationOf(tools.file, target);
   const show = () => {
-    terminal.note(`Put this into ${told.path}, or have it put there with --write:\n`);
+    terminal.note(`Put this into ${configFile.path}, or have it put there with --write:\n`);
     terminal.print(text);
-    tellRest();
+    showRest();
   };
-  return { json: { ...json, file: told.path, text }, show };
+  return { json: { ...json, file: configFile.path, text }, show };
 }
 
 /** Chooses the file of the client, or undefined if it has none. */
-function toldFile({ context, options }: ConnectCall, { id, file, tools }: Client): ToldFile | undefined {
+function configFileOf({ context, options }: ConnectCall, { id, file, tools }: Client): ClientConfigFile | undefined {
   const main = file && pathOf(file, context.env);
   const command = `headrace connect ${id}`;
   if (!options.tools) return file && main ? { path: main, format: file.format, record: id, command } : undefined;
@@ -199,7 +199,7 @@ function onlyOf<Item>(items: readonly Item[]): Item | undefined {
   return items.length === 1 ? items[0] : undefined;
 }
 
-function tell(call: ConnectCall, client: Client, target: Target): MaybeOutcome {
+function outcomeOf(call: ConnectCall, client: Client, target: Target): MaybeOutcome {
   const { terminal, context } = call;
   const { file } = client;
   const path = file && pathOf(file, context.env);
@@ -213,7 +213,7 @@ function tell(call: ConnectCall, client: Client, target: Target): MaybeOutcome {
         terminal.note(`The key is not shown here: put in its place what this prints: ${keyCommand(call)}\n`);
       }
     }
-    tellVariables(call, client, target);
+    showVariables(call, client, target);
   };
   const masked = Object.fromEntries(
     Object.entries(client.environment(target)).map(([name, value]) => [name, maskKeys(value)]),
@@ -223,7 +223,7 @@ function tell(call: ConnectCall, client: Client, target: Target): MaybeOutcome {
 }
 
 /** Does not show the key itself: the shell command asks for it. */
-function tellVariables(call: ConnectCall, { environment, start, program }: Client, target: Target): void {
+function showVariables(call: ConnectCall, { environment, start, program }: Client, target: Target): void {
   const { terminal } = call;
   const variables = Object.entries(environment(target));
   if (variables.length > 0) {

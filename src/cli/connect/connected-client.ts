@@ -21,7 +21,7 @@ import { settingsFormats, withSettings } from "./settings-text.ts";
 type Call = Pick<ServerCall<unknown>, "terminal" | "context" | "confirm">;
 
 /** A configuration file of a client, and the settings to write into it. */
-export interface ToldFile extends Pick<ClientFile, "format"> {
+export interface ClientConfigFile extends Pick<ClientFile, "format"> {
   path: string;
   /** The name under which the written settings are remembered. */
   record: string;
@@ -29,29 +29,29 @@ export interface ToldFile extends Pick<ClientFile, "format"> {
   command: string;
 }
 
-export interface Telling {
+export interface Texts {
   settings: readonly Setting[];
   /** If one of the settings is the key, the file is only for its owner. */
   key?: string;
   /** Printed by `--json` beside the result. */
   json: Readonly<Record<string, unknown>>;
   /** Tells the person what remains to be done. */
-  tellRest(): void;
+  showRest(): void;
 }
 
-export async function write(call: Call, told: ToldFile, telling: Telling): Promise<MaybeOutcome> {
+export async function write(call: Call, configFile: ClientConfigFile, telling: Texts): Promise<MaybeOutcome> {
   const { terminal } = call;
-  const { path, command } = told;
-  const { settings, key, json, tellRest } = telling;
+  const { path, command } = configFile;
+  const { settings, key, json, showRest } = telling;
   const before = readClientFile(path);
-  const format = settingsFormats[told.format];
+  const format = settingsFormats[configFile.format];
   const after = understandingFile(path, () => withSettings(format, before ?? "", settings));
   const isDone = after === before;
   const hasKey = key !== undefined && after.includes(key);
-  if (!isDone) await change(call, told, { before, after, settings, hasKey });
+  if (!isDone) await change(call, configFile, { before, after, settings, hasKey });
   const show = () => {
     terminal.note(isDone ? `${path} says so already.\n` : `Written to ${path}. Undo: ${command} --undo\n`);
-    tellRest();
+    showRest();
   };
   return { json: { ...json, file: path, written: !isDone }, show };
 }
@@ -65,7 +65,7 @@ interface Change {
 
 async function change(
   call: Call,
-  { path, format: name, record }: ToldFile,
+  { path, format: name, record }: ClientConfigFile,
   { before, after, settings, hasKey }: Change,
 ): Promise<void> {
   const { context, confirm } = call;
@@ -90,17 +90,21 @@ async function change(
   }
 }
 
-/** `told` is undefined if the client has no such file. */
-export async function undo(call: Call, client: Client, told: ToldFile | undefined): Promise<MaybeOutcome> {
+/** `configFile` is undefined if the client has no such file. */
+export async function undo(
+  call: Call,
+  client: Client,
+  configFile: ClientConfigFile | undefined,
+): Promise<MaybeOutcome> {
   const { terminal, context } = call;
   const connected = new ConnectedFiles(context.configFolder);
-  const written = told && connected.read().get(told.record);
+  const written = configFile && connected.read().get(configFile.record);
   if (!written) {
     throw new CliError(`Nothing was written for ${client.name} by headrace connect --write.`);
   }
   const { file: path } = written;
   const before = readClientFile(path);
-  const { text, kept, isExact } = before === undefined ? gone : asBefore(written, told.format, before);
+  const { text, kept, isExact } = before === undefined ? gone : asBefore(written, configFile.format, before);
   if (before !== undefined && text !== before) {
     requireOwn(path);
     showChange(call, path, before, text ?? "");
@@ -113,7 +117,7 @@ export async function undo(call: Call, client: Client, told: ToldFile | undefine
     else writeClientFile(path, text, { mode: written.mode });
   }
   if (isExact && !written.isNew) removeClientFile(keptPathOf(path));
-  connected.put(told.record, undefined);
+  connected.put(configFile.record, undefined);
   const show = () => {
     for (const name of kept) terminal.note(`${printable(name)} was changed since, and stays.`);
     if (before === undefined) terminal.note(`${path} is gone already.`);

@@ -55,7 +55,7 @@ export const createCommand = serverCommand({
     const made = understood(newKey, answer, connection, "new key");
     const { baseUrl } = connection;
     const show = () =>
-      tellNewKey(terminal, made, { what: "is made", quiet: options.quiet, baseUrl, nowSeconds: nowSeconds() });
+      showNewKey(terminal, made, { what: "is made", quiet: options.quiet, baseUrl, nowSeconds: nowSeconds() });
     return { json: answer, show };
   },
 });
@@ -94,7 +94,7 @@ export const rotateCommand = serverCommand({
     const made = understood(newKey, answer, connection, "new key");
     const show = () => {
       const now = nowSeconds();
-      tellNewKey(terminal, made, { what: "has a new secret", quiet, baseUrl: connection.baseUrl, nowSeconds: now });
+      showNewKey(terminal, made, { what: "has a new secret", quiet, baseUrl: connection.baseUrl, nowSeconds: now });
       if (quiet) return;
       const until = formatTimeAndRelative(now + (overlap ?? defaultOverlapSeconds), now);
       terminal.note(`The old key (${shownKey(old)}) is ${overlap === 0 ? "revoked" : `valid until ${until}`}.`);
@@ -158,7 +158,7 @@ function keepOwnKey(connection: Connection, key: string): string {
   return `It was the key of ${keySource}, which has the new one now.`;
 }
 
-interface Telling {
+interface NewKeyView {
   what: string;
   quiet: boolean | undefined;
   baseUrl: string;
@@ -166,7 +166,7 @@ interface Telling {
 }
 
 /** Only the secret goes to standard output, so that a script can take it. People read the rest on standard error. */
-function tellNewKey(terminal: Terminal, made: NewKey, { what, quiet, baseUrl, nowSeconds }: Telling): void {
+function showNewKey(terminal: Terminal, made: NewKey, { what, quiet, baseUrl, nowSeconds }: NewKeyView): void {
   const { bold, dim } = terminal.err;
   const named = `Key "${printable(made.name)}" ${what} (${made.id})`;
   if (!quiet) terminal.note(`${named}: ${summary(made, nowSeconds)}.`);

@@ -77,18 +77,18 @@ const revokeCommand = serverCommand({
     const name = await readKeyArgument(wanted, context.input, options);
     const connection = await connect();
     const { raw, key } = await ask((_, signal) => findKey(connection, name, signal));
-    const told = (json: unknown, { name, ...shown }: ListedKey, what: string) => ({
+    const outcome = (json: unknown, { name, ...shown }: ListedKey, what: string) => ({
       json,
       show: () => terminal.print(`Key "${printable(name)}" (${shownKey(shown)}) ${what}.`),
     });
-    if (key.status === "revoked") return told(raw, key, "was revoked already");
+    if (key.status === "revoked") return outcome(raw, key, "was revoked already");
     const own = isOwnKey(connection, key) ? " It is the key that this command itself uses." : "";
     await confirm({
       question: `Revoke key "${key.name}" (${shownKey(key)})`,
       consequence: `The keys that were made with it end too.${own}`,
     });
     const answer = await request(keyPath(key.id), { method: "DELETE" });
-    return told(answer, keyRecord.safeParse(answer).data ?? key, "is revoked");
+    return outcome(answer, keyRecord.safeParse(answer).data ?? key, "is revoked");
   },
 });
 

@@ -24,11 +24,11 @@ export class ApiError extends CliError {
   /** The API's own message. Undefined together with `code`. */
   readonly reason: string | undefined;
 
-  constructor(message: string, status: number, told?: { code?: string | undefined; message: string }) {
+  constructor(message: string, status: number, refused?: { code?: string | undefined; message: string }) {
     super(message);
     this.status = status;
-    this.code = told?.code;
-    this.reason = told?.message;
+    this.code = refused?.code;
+    this.reason = refused?.message;
   }
 }
 
@@ -177,23 +177,23 @@ export async function failure(response: Response, connection: Connection, signal
 const apiError = z.object({ error: z.object({ message: z.string(), code: z.string().optional().catch(undefined) }) });
 
 function refusal(status: number, body: string, { baseUrl, keySource, login }: Connection): ApiError {
-  const told = apiError.safeParse(parseJson(body)).data?.error;
+  const refused = apiError.safeParse(parseJson(body)).data?.error;
   if (status === 401) {
     const message = login
       ? `${baseUrl} refused ${keySource} (401). Sign in again: headrace login --base-url ${baseUrl}`
       : `${baseUrl} refused the API key from ${keySource} (401). Is it of this server, and neither expired nor revoked?`;
-    return new ApiError(message, status, told);
+    return new ApiError(message, status, refused);
   }
   if (status >= 300 && status < 400) {
     const message = `${baseUrl} redirects elsewhere (${status}). Give the final address: redirects are not followed.`;
-    return new ApiError(message, status, told);
+    return new ApiError(message, status, refused);
   }
-  if (told) {
+  if (refused) {
     // Newcomers use the first key, which does not operate.
-    const hint = told.message.endsWith(": admin:manage")
+    const hint = refused.message.endsWith(": admin:manage")
       ? ". It takes an operator's key: on the server's machine, HEADRACE_API_KEY=$(headrace operator-key --quiet)"
       : "";
-    return new ApiError(`${baseUrl}: ${printable(told.message)} (${status})${hint}`, status, told);
+    return new ApiError(`${baseUrl}: ${printable(refused.message)} (${status})${hint}`, status, refused);
   }
   return notThisApi(status, baseUrl);
 }

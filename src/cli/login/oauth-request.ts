@@ -78,9 +78,9 @@ export async function postForm(
   const response = await send({ baseUrl: origin }, pathname + search, signal, request);
   const text = await bodyText(response, origin, signal);
   if (response.ok) return text;
-  const told = refusal.safeParse(parseJson(text)).data;
-  const reason = told?.error_description ?? told?.error ?? "with something that is no answer of a sign-in";
-  throw new OAuthRefusal(`${origin}: ${printable(reason)} (${response.status})`, response.status, told?.error);
+  const refused = refusal.safeParse(parseJson(text)).data;
+  const reason = refused?.error_description ?? refused?.error ?? "with something that is no answer of a sign-in";
+  throw new OAuthRefusal(`${origin}: ${printable(reason)} (${response.status})`, response.status, refused?.error);
 }
 
 const refusal = z.object({ error: z.string(), error_description: z.string().optional().catch(undefined) });

@@ -59,7 +59,7 @@ async function backup(context: CliContext, path: string | undefined, flags: Back
   const secrets = flags.includeSecret ? secretsOf(context, dataDir) : undefined;
   const startedMs = performance.now();
   let progress: Progress | undefined;
-  const isTold = !flags.json && !flags.quiet;
+  const isShown = !flags.json && !flags.quiet;
   let made: Backup;
   try {
     made = await interruptible((signal) =>
@@ -67,7 +67,7 @@ async function backup(context: CliContext, path: string | undefined, flags: Back
         ...{ dataDir, target, kind: "backup", version: packageJson.version, nowSeconds, secrets, signal },
         force: flags.force ?? false,
         onProgress(state) {
-          if (!isTold) return;
+          if (!isShown) return;
           if (state.phase === "checking") {
             progress?.stop(true);
             if (terminal.interactive) terminal.note("Copied; checking the copy.");
@@ -93,7 +93,7 @@ async function backup(context: CliContext, path: string | undefined, flags: Back
       JSON.stringify({ path: made.path, bytes, seconds: rounded(seconds), manifest, deleted }, undefined, 2),
     );
   } else if (flags.quiet) terminal.print(made.path);
-  else tell(context, made, { seconds, deleted, hasSecret: secrets !== undefined });
+  else show(context, made, { seconds, deleted, hasSecret: secrets !== undefined });
 }
 
 function requireEmbedded({ env }: CliContext): void {
@@ -142,7 +142,7 @@ interface Outcome {
   hasSecret: boolean;
 }
 
-function tell(
+function show(
   { terminal }: CliContext,
   { path, bytes, manifest }: Backup,
   { seconds, deleted, hasSecret }: Outcome,

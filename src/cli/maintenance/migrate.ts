@@ -65,7 +65,7 @@ async function migrate(context: CliContext, flags: { dataDir?: string; json?: bo
   }
   const seconds = (performance.now() - startedMs) / 1000;
   if (flags.json) terminal.print(JSON.stringify({ event: moved.isSame ? "done" : "different", ...wireOf(moved) }));
-  else tell(terminal, moved, seconds);
+  else show(terminal, moved, seconds);
   if (moved.isSame) return;
   const names = moved.tables.filter(({ differences }) => differences.length > 0).map(({ table }) => table);
   throw new CliError(
@@ -130,7 +130,7 @@ function wireOf({ tables, secretFile }: Moved) {
   };
 }
 
-function tell(terminal: Terminal, { tables, isSame, secretFile }: Moved, seconds: number): void {
+function show(terminal: Terminal, { tables, isSame, secretFile }: Moved, seconds: number): void {
   const { out } = terminal;
   const count = (value: string | number) => formatCount(Number(value));
   const rows = tables

@@ -48,7 +48,7 @@ HEADRACE_SECRET, this command needs the same.`,
       request: requestOf(options),
       nowSeconds: nowSeconds(),
     });
-    const show = () => tell(terminal, made, { quiet: options.quiet, nowSeconds: nowSeconds() });
+    const show = () => printKey(terminal, made, { quiet: options.quiet, nowSeconds: nowSeconds() });
     return { json: { ...made.record, key: made.key }, show };
   },
 });
@@ -61,7 +61,7 @@ function requestOf({ name, expires }: { name: string } & Pick<KeySettings, "expi
 }
 
 /** Only the secret goes to standard output, so that a script can take it. People read the rest on standard error. */
-function tell(
+function printKey(
   terminal: Terminal,
   { record, key, account }: OperatorKey,
   { quiet, nowSeconds }: { quiet: boolean | undefined; nowSeconds: number },

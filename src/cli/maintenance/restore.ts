@@ -70,7 +70,7 @@ async function restore(context: CliContext, path: string, flags: OptionValues<ty
     progress?.stop(true);
   }
   if (flags.json) terminal.print(JSON.stringify(wireOf(restored, dataDir), undefined, 2));
-  else tell(terminal, restored, dataDir);
+  else show(terminal, restored, dataDir);
 }
 
 function announcement(manifest: BackupManifest, dataDir: string, nowSeconds: number): string {
@@ -83,7 +83,7 @@ function wireOf({ manifest, replaced, secret, validAgain }: Restored, dataDir: s
   return { data_dir: dataDir, replaced: replaced ?? null, secret, valid_again: validAgain ?? null, manifest };
 }
 
-function tell(terminal: Terminal, { replaced, secret, validAgain }: Restored, dataDir: string): void {
+function show(terminal: Terminal, { replaced, secret, validAgain }: Restored, dataDir: string): void {
   const { bold, yellow } = terminal.err;
   terminal.print(`Restored into ${dataDir}.`);
   if (replaced !== undefined) {
@@ -92,7 +92,7 @@ function tell(terminal: Terminal, { replaced, secret, validAgain }: Restored, da
     );
   }
   terminal.note(yellow(bold("Keys, logins and app grants that were revoked since the backup are VALID AGAIN.")));
-  tellCredentials(terminal, validAgain);
+  showCredentials(terminal, validAgain);
   terminal.note(
     "Keys, people and settings made since the backup are gone; credentials.json may hold such a key. Usage since then counts against no quota, and rate limits start at zero.",
   );
@@ -106,7 +106,7 @@ function tell(terminal: Terminal, { replaced, secret, validAgain }: Restored, da
   terminal.note("Start the server. It adds the usage that was not yet in the database when the backup was made.");
 }
 
-function tellCredentials(terminal: Terminal, validAgain: Restored["validAgain"]): void {
+function showCredentials(terminal: Terminal, validAgain: Restored["validAgain"]): void {
   if (validAgain === undefined) {
     terminal.note("It is unknown which ones. Revoke them again from your own notes, with headrace keys revoke.");
     return;

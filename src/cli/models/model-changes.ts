@@ -19,7 +19,7 @@ export const showCommand = serverCommand({
   options: { json },
   examples: ["headrace models show gpt-4o-mini"],
   async run(call, id) {
-    const { json, show } = await tell(call, await call.request(modelPath(id)));
+    const { json, show } = await outcomeOf(call, await call.request(modelPath(id)));
     const file = await findFile(call, id);
     const both = () => {
       show();
@@ -42,7 +42,7 @@ export const addCommand = serverCommand({
   help: [settingsHelp],
   async run(call, id) {
     const body = { id, ...modelFields(call.options), ...(await policyFields(call)) };
-    return tell(call, await call.request("/admin/models", { method: "POST", body }));
+    return outcomeOf(call, await call.request("/admin/models", { method: "POST", body }));
   },
 });
 
@@ -63,7 +63,7 @@ export const setCommand = serverCommand({
   async run(call, id) {
     const body = { ...modelFields(call.options), ...(await policyFields(call)) };
     refuseNoChange(body, "--price input=0.15,output=0.60");
-    return tell(call, await call.request(modelPath(id), { method: "PATCH", body }));
+    return outcomeOf(call, await call.request(modelPath(id), { method: "PATCH", body }));
   },
 });
 
@@ -109,7 +109,7 @@ async function removeDeclared(
   return { json: answer, show: () => terminal.print(`What was declared of ${printable(id)} is removed.`) };
 }
 
-async function tell({ connect, terminal }: ServerCall<unknown>, answer: unknown): Promise<Outcome> {
+async function outcomeOf({ connect, terminal }: ServerCall<unknown>, answer: unknown): Promise<Outcome> {
   const connection = await connect();
   return { json: answer, show: () => printModel(terminal, understoodModel(answer, connection)) };
 }

@@ -64,7 +64,7 @@ function changeCommand(name: string, body: { loaded?: boolean; pinned?: boolean 
     options: { json },
     examples: [`headrace models ${name} qwen3`],
     async run(call, which) {
-      return tell(call, await call.request(processPath(which), { method: "PATCH", body }));
+      return outcomeOf(call, await call.request(processPath(which), { method: "PATCH", body }));
     },
   });
 }
@@ -125,7 +125,7 @@ function processPath(which: string): string {
   return `${path}/${encodeURIComponent(which)}`;
 }
 
-async function tell({ connect, terminal }: ServerCall<unknown>, answer: unknown): Promise<Outcome> {
+async function outcomeOf({ connect, terminal }: ServerCall<unknown>, answer: unknown): Promise<Outcome> {
   const process = understood(modelProcessShape, answer, await connect(), "model process");
   return { json: answer, show: () => terminal.print(`${printable(process.name)}: ${stateText(process)}`) };
 }

@@ -64,9 +64,9 @@ async function pull(context: CliContext, source: string, options: PullOptions): 
     );
     view.done(manifest, alreadyThere);
   } catch (error) {
-    const told = explain(error, view.keptBytes, commandLine(source, options));
-    view.failed(told);
-    throw told;
+    const explanation = explain(error, view.keptBytes, commandLine(source, options));
+    view.failed(explanation);
+    throw explanation;
   }
 }
 

@@ -129,7 +129,7 @@ const drainCommand = drainingCommand(true, {
   name: "drain",
   summary: "stop sending new requests to a node",
   description: "Stop sending new requests to a node. Running requests finish. Undo it with headrace nodes undrain.",
-  told: ({ running }) =>
+  outcome: ({ running }) =>
     `gets nothing new. ${running === 0 ? "It has no requests from here." : `It still has ${running} from here.`}`,
 });
 
@@ -137,23 +137,23 @@ const undrainCommand = drainingCommand(false, {
   name: "undrain",
   summary: "send requests to a drained node again",
   description: "Send requests to a drained node again.",
-  told: () => "gets requests again.",
+  outcome: () => "gets requests again.",
 });
 
 interface DrainingFields {
   name: string;
   summary: string;
   description: string;
-  told(node: NodeWire): string;
+  outcome(node: NodeWire): string;
 }
 
-function drainingCommand(draining: boolean, { told, ...fields }: DrainingFields): CommandEntry {
+function drainingCommand(draining: boolean, { outcome, ...fields }: DrainingFields): CommandEntry {
   return serverCommand({
     ...fields,
     arguments: [whichArgument],
     options: { json: ["--json", "print the node as the API gives it"] },
     examples: [`headrace nodes ${fields.name} gpu-1`],
-    run: (call, which) => change(call, which, { draining }, (node) => `${printable(node.name)} ${told(node)}`),
+    run: (call, which) => change(call, which, { draining }, (node) => `${printable(node.name)} ${outcome(node)}`),
   });
 }
 
@@ -162,30 +162,30 @@ const markCommand = markingCommand(true, {
   summary: "mark a node as local",
   description:
     "Mark a node as local: requests of keys with never_leaves may go there. Do this only if none of its models sends requests further.",
-  told: "is marked as local.",
+  outcome: "is marked as local.",
 });
 
 const unmarkCommand = markingCommand(false, {
   name: "unmark-local",
   summary: "mark a node as not local",
   description: "Mark a node as not local: requests of keys with never_leaves do not go there.",
-  told: "is not marked as local.",
+  outcome: "is not marked as local.",
 });
 
 interface MarkingFields {
   name: string;
   summary: string;
   description: string;
-  told: string;
+  outcome: string;
 }
 
-function markingCommand(local: boolean, { told, ...fields }: MarkingFields): CommandEntry {
+function markingCommand(local: boolean, { outcome, ...fields }: MarkingFields): CommandEntry {
   return serverCommand({
     ...fields,
     arguments: [whichArgument],
     options: { json: ["--json", "print the node as the API gives it"] },
     examples: [`headrace nodes ${fields.name} gpu-1`],
-    run: (call, which) => change(call, which, { local }, (node) => `${printable(node.name)} ${told}`),
+    run: (call, which) => change(call, which, { local }, (node) => `${printable(node.name)} ${outcome}`),
   });
 }
 
@@ -239,14 +239,14 @@ async function change(
   { connect, ask, terminal }: ServerCall<unknown>,
   which: string,
   body: Readonly<Record<string, unknown>>,
-  told: (node: NodeWire) => string,
+  outcome: (node: NodeWire) => string,
 ): Promise<Outcome> {
   const connection = await connect();
   const answer = await ask(async (_, signal) => {
     const { id } = await findNode(connection, which, signal);
     return await requestJson(connection, `${nodesPath}/${encodeURIComponent(id)}`, signal, { method: "PATCH", body });
   });
-  return { json: answer, show: () => terminal.print(told(understood(nodeShape, answer, connection, "node"))) };
+  return { json: answer, show: () => terminal.print(outcome(understood(nodeShape, answer, connection, "node"))) };
 }
 
 async function findNode(connection: Connection, which: string, signal: AbortSignal): Promise<NodeWire> {

@@ -59,7 +59,7 @@ export const serveCommand = command({
       await startServer(options, context);
     } catch (error) {
       if (!wantsJson(options, context)) throw error;
-      process.exitCode = tellAsJson(error, context);
+      process.exitCode = failAsJson(error, context);
     }
   },
 });
@@ -127,7 +127,7 @@ function wantsJson(flags: Record<string, unknown>, context: CliContext): boolean
 }
 
 /** Logs a failed start as a JSON line too, for programs that read the log. Returns the exit code. */
-function tellAsJson(error: unknown, context: CliContext): number {
+function failAsJson(error: unknown, context: CliContext): number {
   const lines: string[] = [];
   const code = reportError(error, { ...context.terminal, note: (line) => void lines.push(Bun.stripANSI(line)) });
   const log = new StreamLog("json");

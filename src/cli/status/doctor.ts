@@ -75,12 +75,12 @@ async function doctor(context: CliContext, flags: DoctorFlags): Promise<void> {
   const namedUrl = givenBaseUrl(flags, env);
   const subject = await findSubject({ flags: ofServe as Record<string, unknown>, env, namedUrl });
   const waiting = new WaitingLine(terminal);
-  if (!json) tellHead(context, `data directory ${printable(subject.dataDir ?? "unknown")}`);
+  if (!json) printHead(context, `data directory ${printable(subject.dataDir ?? "unknown")}`);
   try {
     const reports = await interruptible((signal) =>
       diagnose(subject, {
         signal,
-        onGroup: (report) => !json && tellGroup(context, waiting, report),
+        onGroup: (report) => !json && printGroup(context, waiting, report),
         onWaiting: (names) => waiting.show(names),
       }),
     );
@@ -99,14 +99,14 @@ async function clients(context: CliContext, flags: DoctorFlags): Promise<void> {
   const { testClients } = await import("../../doctor/clients/test-clients.ts");
   const { baseUrl, apiKey, login } = connection;
   const waiting = new WaitingLine(terminal);
-  if (!flags.json) tellHead(context, `client test of ${printable(baseUrl)}`);
+  if (!flags.json) printHead(context, `client test of ${printable(baseUrl)}`);
   try {
     const { model, reports, requests, tokens } = await interruptible((signal) =>
       testClients({
         ...{ baseUrl, apiKey, signal },
         isKey: login === undefined,
         model: flags.model?.at(-1),
-        onGroup: (report) => !flags.json && tellGroup(context, waiting, report),
+        onGroup: (report) => !flags.json && printGroup(context, waiting, report),
         onWaiting: (names) => waiting.show(names),
       }),
     );
@@ -119,11 +119,11 @@ async function clients(context: CliContext, flags: DoctorFlags): Promise<void> {
   }
 }
 
-function tellHead({ terminal }: CliContext, what: string): void {
+function printHead({ terminal }: CliContext, what: string): void {
   terminal.print(`${terminal.out.bold(`Headrace ${packageJson.version}`)}, ${what}\n`);
 }
 
-function tellGroup({ terminal }: CliContext, waiting: WaitingLine, report: GroupReport): void {
+function printGroup({ terminal }: CliContext, waiting: WaitingLine, report: GroupReport): void {
   waiting.clear();
   terminal.print(`${groupLines(report, terminal).join("\n")}\n`);
 }

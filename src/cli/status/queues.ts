@@ -56,6 +56,6 @@ function queueText({ model, upstream, waiting, waiting_by_priority: counts, expe
     const expected = wait == null ? "" : `, about ${Math.max(1, Math.round(wait / 1000))} s`;
     return count > 0 ? [`${formatCount(count)} ${priority}${expected}`] : [];
   });
-  const told = lines.length > 0 ? ` (${lines.join("; ")})` : "";
-  return `${printable(model)} at ${printable(upstream)}: ${formatCount(waiting)}${told}`;
+  const details = lines.length > 0 ? ` (${lines.join("; ")})` : "";
+  return `${printable(model)} at ${printable(upstream)}: ${formatCount(waiting)}${details}`;
 }

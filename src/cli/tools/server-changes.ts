@@ -32,7 +32,7 @@ export const addCommand = serverCommand({
       );
     }
     const body = { name, ...(await serverFields(call.options, call)) };
-    const outcome = await tell(call, await call.request(serversPath, { method: "POST", body }));
+    const outcome = await outcomeOf(call, await call.request(serversPath, { method: "POST", body }));
     const show = () => {
       outcome.show();
       call.terminal.note(call.terminal.err.dim(`Test it with: headrace tools test ${printable(name)}`));
@@ -58,7 +58,7 @@ export const setCommand = serverCommand({
     refuseSecret(name);
     const body = await serverFields(call.options, call);
     refuseNoChange(body, "--timeout 2m");
-    return tell(call, await call.request(serverPath(name), { method: "PATCH", body }));
+    return outcomeOf(call, await call.request(serverPath(name), { method: "PATCH", body }));
   },
 });
 
@@ -81,7 +81,7 @@ export const removeCommand = serverCommand({
   },
 });
 
-async function tell({ connect, terminal }: ServerCall<unknown>, answer: unknown): Promise<Outcome> {
+async function outcomeOf({ connect, terminal }: ServerCall<unknown>, answer: unknown): Promise<Outcome> {
   const connection = await connect();
   return { json: answer, show: () => printServer(terminal, understoodServer(answer, connection)) };
 }

@@ -131,7 +131,7 @@ function detailsOf({ usage_details: details }: RequestDetail): [string, string][
     [details.output_audio_tokens, "audio out"],
     [details.output_image_tokens, "images out"],
   ] as const;
-  const told = among.flatMap(([tokens, name]) => (tokens ? [`${formatCount(tokens)} ${name}`] : []));
+  const parts = among.flatMap(([tokens, name]) => (tokens ? [`${formatCount(tokens)} ${name}`] : []));
   const beside = [
     ["Searches", details.searches],
     ["Documents", details.documents],
@@ -144,7 +144,7 @@ function detailsOf({ usage_details: details }: RequestDetail): [string, string][
     ["Failed results", details.tool_errors],
   ] as const;
   return [
-    ...(told.length > 0 ? [["Among them", told.join(", ")] as [string, string]] : []),
+    ...(parts.length > 0 ? [["Among them", parts.join(", ")] as [string, string]] : []),
     ...beside.flatMap(([name, value]): [string, string][] => (value ? [[name, formatCount(value)]] : [])),
     ...(served?.length ? [["Served as", served.join(", ")] as [string, string]] : []),
     ...(billed == null ? [] : [["Vendor's bill", formatUsd(billed)] as [string, string]]),

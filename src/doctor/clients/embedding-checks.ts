@@ -11,21 +11,21 @@ const tolerance = 1e-3;
 export function embeddingChecks({ wire, embeddings }: Surroundings): ClientCheck[] {
   if (!embeddings) return [];
   const body = { model: embeddings.id, input: ["Good morning", "Good evening"] };
-  const told = (more: Record<string, string>) => `POST /embeddings ${JSON.stringify({ ...body, ...more })}`;
+  const requestText = (more: Record<string, string>) => `POST /embeddings ${JSON.stringify({ ...body, ...more })}`;
   return [
     {
       name: "float",
-      sent: told({ encoding_format: "float" }),
+      sent: requestText({ encoding_format: "float" }),
       run: async (signal) => (await floats(wire, { ...body, encoding_format: "float" }, signal)).verdict,
     },
     {
       name: "without encoding_format",
-      sent: told({}),
+      sent: requestText({}),
       run: async (signal) => (await floats(wire, body, signal)).verdict,
     },
     {
       name: "base64",
-      sent: told({ encoding_format: "base64" }),
+      sent: requestText({ encoding_format: "base64" }),
       run: (signal) => sameInBoth(wire, body, signal),
     },
   ];

@@ -118,8 +118,8 @@ function usageFaults(chunks: readonly Chunk[], isCounted: boolean): string[] {
   const last = chunks.at(-1);
   const others = chunks.slice(0, -1);
   if (!isCounted) {
-    const told = chunks.some(({ usage, choices }) => usage != null || choices?.length === 0);
-    return told ? ["usage comes without being asked for: SDKs stumble over a chunk without choices"] : [];
+    const hasUsage = chunks.some(({ usage, choices }) => usage != null || choices?.length === 0);
+    return hasUsage ? ["usage comes without being asked for: SDKs stumble over a chunk without choices"] : [];
   }
   if (!last?.usage || last.choices?.length !== 0)
     return ["the last chunk before [DONE] has no usage with empty choices"];

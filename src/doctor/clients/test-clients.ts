@@ -40,7 +40,7 @@ export async function testClients(options: ClientTestOptions): Promise<ClientTes
   const wire = new Wire({ baseUrl, apiKey });
   const clean = withoutSecrets([apiKey]);
   const reports: GroupReport[] = [];
-  const tell = (title: string, findings: readonly Finding[]) => {
+  const report = (title: string, findings: readonly Finding[]) => {
     if (findings.length === 0) return;
     const report = { title, findings: findings.map((finding) => cleaned(finding, clean)) };
     reports.push(report);
@@ -50,12 +50,12 @@ export async function testClients(options: ClientTestOptions): Promise<ClientTes
 
   const found = await modelsOf(wire, signal);
   if ("fault" in found) {
-    tell("Models", [found.fault]);
+    report("Models", [found.fault]);
     return end(undefined);
   }
   const chosen = choose(found.models, options.model);
   if ("fault" in chosen) {
-    tell("Model", [chosen.fault]);
+    report("Model", [chosen.fault]);
     if (options.model !== undefined) return end(undefined);
   }
   const surroundings: Surroundings = { wire, isKey, ...("fault" in chosen ? none : chosen) };
@@ -65,7 +65,7 @@ export async function testClients(options: ClientTestOptions): Promise<ClientTes
       onWaiting?.([`${title}: ${check.name}`]);
       findings.push(...(await runCheck(asCheck(check), { signal })));
     }
-    tell(title, findings);
+    report(title, findings);
   }
   onWaiting?.([]);
   return end(surroundings.chat?.id ?? surroundings.embeddings?.id);

@@ -14,8 +14,8 @@ export class ChatTextSearch {
   /** Searches JSON texts as `JSON.stringify` writes them: the messages of the request and the completion. */
   isIn(messages: string, completion: string): boolean {
     return (
-      (this.#mayBeIn(messages) && this.#saysAny(JSON.parse(messages))) ||
-      (this.#mayBeIn(completion) && this.#saysAny(answersOf(JSON.parse(completion))))
+      (this.#mayBeIn(messages) && this.#hasText(JSON.parse(messages))) ||
+      (this.#mayBeIn(completion) && this.#hasText(answersOf(JSON.parse(completion))))
     );
   }
 
@@ -24,7 +24,7 @@ export class ChatTextSearch {
     return json.toLowerCase().includes(this.#json);
   }
 
-  #saysAny(messages: unknown): boolean {
+  #hasText(messages: unknown): boolean {
     if (!Array.isArray(messages)) return false;
     return messages.some((message) => textsOf(message).some((text) => text.toLowerCase().includes(this.#text)));
   }

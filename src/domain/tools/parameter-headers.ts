@@ -79,9 +79,12 @@ export function parameterFault(
     if (text === undefined) continue;
     const sent = headers.get(header);
     if (sent === null) return `${header} is missing: arguments.${path.join(".")} goes as that header, too.`;
-    const told = decoded(sent);
-    if (told === undefined) return `${header} has to be text, or =?base64?…?= around the Base64 of UTF-8.`;
-    const isSame = isNumber && typeof value === "number" && decimal.test(told) ? Number(told) === value : told === text;
+    const headerText = decoded(sent);
+    if (headerText === undefined) return `${header} has to be text, or =?base64?…?= around the Base64 of UTF-8.`;
+    const isSame =
+      isNumber && typeof value === "number" && decimal.test(headerText)
+        ? Number(headerText) === value
+        : headerText === text;
     if (!isSame) return `${header} says something else than arguments.${path.join(".")}.`;
   }
   return undefined;

@@ -144,8 +144,8 @@ async function unpackedBytes(
         signal,
       );
       try {
-        const told = npmSize.parse(JSON.parse(output));
-        return typeof told === "number" ? told : (Object.values(told)[0] ?? approximateBytes);
+        const size = npmSize.parse(JSON.parse(output));
+        return typeof size === "number" ? size : (Object.values(size)[0] ?? approximateBytes);
       } catch {
         // Mirrors omit the size.
         return approximateBytes;

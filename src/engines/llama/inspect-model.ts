@@ -43,8 +43,8 @@ export async function inspectModel(path: string, signal: AbortSignal): Promise<M
   signal.throwIfAborted();
   if (limit.aborted) throw new SetupError(`The engine did not finish reading ${path} in ${inspectTimeoutMs / 1000} s.`);
   const answer = lastJson(output);
-  const told = inspection.safeParse(answer);
-  if (told.success) return told.data;
+  const inspected = inspection.safeParse(answer);
+  if (inspected.success) return inspected.data;
   const refused = refusal.safeParse(answer);
   const reason = refused.success ? refused.data.error : lastLine(complaint) || `it ended with code ${child.exitCode}`;
   throw new SetupError(`The engine cannot use the file: ${reason}`);

@@ -11,7 +11,7 @@ import { bodyFault } from "../content/body.ts";
 import { codingOf } from "../content/content-encoding.ts";
 import { HandedOver } from "../exchange/handed-over.ts";
 import type { Answer, Exchange } from "../exchange/route.ts";
-import { type InferenceRouteDeps, runFor, tellLimits } from "./inference-answer.ts";
+import { addLimitHeaders, type InferenceRouteDeps, runFor } from "./inference-answer.ts";
 
 /** Rejects with a GatewayError, with nothing kept. */
 export async function answerForm(
@@ -24,7 +24,7 @@ export async function answerForm(
   // Where forms are kept on disk by another process, it gets all of this one as it comes.
   if (!deps.forms) throw new HandedOver();
   const spent = deps.admitter.refuseSpent(principal, {
-    onLimits: (status) => tellLimits(operation, status, exchange, deps),
+    onLimits: (status) => addLimitHeaders(operation, status, exchange, deps),
   });
   if (spent) await spent;
   const read = await formOf(exchange, principal, deps.forms);

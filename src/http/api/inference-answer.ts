@@ -19,7 +19,7 @@ import { cacheHeader } from "../../inference/cache/answer-cache.ts";
 import type { InferenceAnswer, InferenceCall, InferenceDeps } from "../../inference/call.ts";
 import { countTokens, type TokenCount } from "../../inference/count-tokens.ts";
 import type { Guarding } from "../../inference/guarding.ts";
-import { tellEnd } from "../../inference/log-usage.ts";
+import { logEnd } from "../../inference/log-usage.ts";
 import type { QueuePosition } from "../../inference/routing/capacity.ts";
 import { run } from "../../inference/run.ts";
 import type { FormSettings } from "../../multipart/form-settings.ts";
@@ -110,9 +110,9 @@ async function runWithKept<Deps extends InferenceRouteDeps>(
   deps: Deps,
   runs: Runs<Deps>,
 ): Promise<Answer> {
-  tellAsked(exchange, request);
+  logAsked(exchange, request);
   await deps.admitter.refuseSpent(principal, {
-    onLimits: (status) => tellLimits(request.operation, status, exchange, deps),
+    onLimits: (status) => addLimitHeaders(request.operation, status, exchange, deps),
   });
   const limits = deps.requestLimits();
   const options = { owner: responseOwnerOf(principal), limits, hold: (bytes: number) => exchange.req.hold(bytes) };
@@ -128,7 +128,7 @@ async function answerOnceHere<Deps extends InferenceRouteDeps>(
   runs: Runs<Deps>,
 ): Promise<Answer> {
   const spent = deps.admitter.refuseSpent(principal, {
-    onLimits: (status) => tellLimits(operation, status, exchange, deps),
+    onLimits: (status) => addLimitHeaders(operation, status, exchange, deps),
   });
   if (spent) await spent;
   const body = readJsonBytes(exchange.req, deps.requestLimits());
@@ -181,7 +181,7 @@ export async function countFor(
 }
 
 /** Anthropic's clients read them in its own form as well. */
-export function tellLimits(
+export function addLimitHeaders(
   operation: Operation,
   status: LimitStatus,
   { answerHeaders }: Exchange,
@@ -200,12 +200,12 @@ export function runFor(
   deps: InferenceDeps,
   runs: typeof run = run,
 ): MaybePromise<Answer> {
-  tellAsked(exchange, request);
+  logAsked(exchange, request);
   exchange.trace?.asked(request);
   return runs(new HttpCall(exchange, principal, request, deps), deps);
 }
 
-export function tellAsked({ line }: Exchange, request: DecodedRequest): void {
+export function logAsked({ line }: Exchange, request: DecodedRequest): void {
   line["model"] = maskKeys(request.model);
   line["stream"] = request.stream;
 }
@@ -300,7 +300,7 @@ class HttpCall implements InferenceCall<Answer> {
   }
 
   onLimits(status: LimitStatus): void {
-    tellLimits(this.request.operation, status, this.#exchange, this.#deps);
+    addLimitHeaders(this.request.operation, status, this.#exchange, this.#deps);
   }
 
   onServedBy(model: string): void {
@@ -340,7 +340,7 @@ class HttpCall implements InferenceCall<Answer> {
   }
 
   onEnd(outcome: UsageOutcome, usage: UsageEnd, error: unknown): void {
-    tellEnd(this.#exchange.line, outcome, usage);
+    logEnd(this.#exchange.line, outcome, usage);
     // The head of a stream has gone by now.
     if (outcome === "completed" && !this.#log) this.#exchange.answerHeaders["x-headrace-usage"] = usageHeader(usage);
     this.#log?.finish(outcome === "failed" ? toGatewayError(error) : undefined);

@@ -76,12 +76,16 @@ function handlerOf(operation: Operation, deps: InferenceRouteDeps): ScopedRoute[
 
 /** A further path of the same task has a name of its own in the OpenAPI document. */
 function docOf({ paths, doc, answer, form, events, answersBytes }: Task, path: string) {
-  const { operationId, told, ...others } = doc;
+  const { operationId, answerDescription, ...others } = doc;
   const version = /^\/v(\d)/.exec(path)?.[1];
   const name = path === paths[0] ? operationId : `${operationId}V${version}`;
   // Bytes are sound; a page or a script in their place goes out as application/octet-stream.
   const isBytes = answersBytes({}) && { contentTypes: ["audio/*", "application/octet-stream"] };
-  const response = { description: told, ...(isBytes || { json: answer }), ...(events && { stream: events.shape }) };
+  const response = {
+    description: answerDescription,
+    ...(isBytes || { json: answer }),
+    ...(events && { stream: events.shape }),
+  };
   const sent = form && { requestType: "multipart/form-data" as const, orJson: form.orJson };
   return { ...others, ...sent, operationId: name, response };
 }

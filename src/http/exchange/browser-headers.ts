@@ -23,7 +23,7 @@ export const pageHeaders: Readonly<Record<string, string>> = {
 const strictTransport = "max-age=31536000";
 
 /** Adds the headers for browsers to everything that needs no credential, since a browser may come there first. */
-export function tellBrowsers(headers: AnswerHeaders, isPage: boolean, publicUrl: string | undefined): void {
+export function addBrowserHeaders(headers: AnswerHeaders, isPage: boolean, publicUrl: string | undefined): void {
   if (isPage) for (const name in pageHeaders) headers[name] ??= pageHeaders[name] ?? "";
   if (publicUrl?.startsWith("https:")) headers["strict-transport-security"] = strictTransport;
   // With plain http, browsers accept it only from this machine and complain elsewhere.

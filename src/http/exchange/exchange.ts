@@ -22,7 +22,7 @@ import { errorPage, noSuchPage } from "../pages/error-page.ts";
 import { beginStream, firstHeaders, plainAnswerOf, upgradeTo } from "./answers.ts";
 import { inAnthropicForm, isAnthropicClient, isAskedAsAnthropic } from "./anthropic-errors.ts";
 import { apiKeyOf, authorizationOf } from "./api-key-header.ts";
-import { tellBrowsers } from "./browser-headers.ts";
+import { addBrowserHeaders } from "./browser-headers.ts";
 import { clientAddress } from "./client-address.ts";
 import { corsHeaders, preflight } from "./cors.ts";
 import { clientClosedRequest, errorAnswer } from "./errors.ts";
@@ -355,7 +355,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     if (route && isAuthenticated(route)) {
       headers["openai-processing-ms"] = Math.round(this.#options.clock.monotonicMs() - this.#startedMs);
     } else {
-      tellBrowsers(headers, this.#isPage, this.#options.publicUrl);
+      addBrowserHeaders(headers, this.#isPage, this.#options.publicUrl);
     }
     return headers;
   }
@@ -376,10 +376,10 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     if (status === 401 || status === 403) this.#nameAuthorizationServer(status);
     // RFC 9111, 4.2.2: caches would store some errors, such as 404, without this.
     this.answerHeaders["cache-control"] ??= "no-store";
-    tellBrowsers(this.answerHeaders, this.#isPage, this.#options.publicUrl);
+    addBrowserHeaders(this.answerHeaders, this.#isPage, this.#options.publicUrl);
     if (!this.#reply.begun) this.#reply.send(status, this.answerHeaders, body);
     if (!this.#deferred) this.#write(error);
-    this.#tellRefused(error);
+    this.#reportRefused(error);
   }
 
   #errorAnswer(error: GatewayError): PlainAnswer {
@@ -392,7 +392,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     return isAnthropic ? inAnthropicForm(answer, error, this.requestId) : answer;
   }
 
-  #tellRefused(error: GatewayError): void {
+  #reportRefused(error: GatewayError): void {
     const route = this.#found?.route;
     if (!this.#principal || this.isOnLedger || !route || !("refused" in route)) return;
     route.refused?.(this, this.#principal, error, elapsedMs(this.#options.clock, this.#startedMs));

@@ -307,7 +307,7 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
   #complete(exchange: ClientExchange): void {
     const { answer, overrun } = this.#reader;
     const { trailers } = this.#reader;
-    const told = exchange.faultTrailer === undefined ? null : (trailers?.get(exchange.faultTrailer) ?? null);
+    const faultText = exchange.faultTrailer === undefined ? null : (trailers?.get(exchange.faultTrailer) ?? null);
     if (trailers) exchange.trailers = trailers;
     const isClean = !overrun && this.#bulk?.waits !== true && this.#upload?.ended !== false;
     if (answer?.keepsConnection && isClean && !this.#unsent && !this.#paused && this.usable) {
@@ -319,8 +319,8 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
     } else {
       this.#destroy();
     }
-    if (told === null) exchange.end();
-    else exchange.fail(new ClientError("told", told, { answerBegan: true }));
+    if (faultText === null) exchange.end();
+    else exchange.fail(new ClientError("told", faultText, { answerBegan: true }));
   }
 
   /** Whether the request may be sent again: none of it reached the server, or sending it twice is harmless. */

@@ -48,7 +48,7 @@ function bodyLengthOf(framing: ResponseFraming): number {
 }
 
 /** Whether the body is as its head says, whatever the request was (RFC 9112, 6.3). */
-export function tellsItsBody({ head }: ReadResponse): boolean {
+export function hasKnownEnd({ head }: ReadResponse): boolean {
   return head.status !== 204 && head.status !== 304;
 }
 

@@ -2,7 +2,7 @@
 import { ChunkedDecoder, type ChunkTaker, wholeChunkStart } from "../chunked.ts";
 import { checkPartialResponse, type FieldLines, HeadError, parseResponseHead, type ResponseHead } from "../head.ts";
 import { HeadMemory, SharedHeads } from "../server/known-head.ts";
-import { inChunks, ReadResponse, readResponse, tellsItsBody, untilClosed } from "./read-response.ts";
+import { hasKnownEnd, inChunks, ReadResponse, readResponse, untilClosed } from "./read-response.ts";
 
 export interface ResponseTaker {
   /** Method of the request that is answered. */
@@ -93,7 +93,7 @@ export class ResponseReader implements ChunkTaker {
       const head = parseResponseHead(text);
       if (head.status >= 200) {
         const answer = readResponse(head, taker.method);
-        if (taker.method !== "HEAD" && tellsItsBody(answer)) this.#heads.keep(text, answer);
+        if (taker.method !== "HEAD" && hasKnownEnd(answer)) this.#heads.keep(text, answer);
         return this.#begin(answer, bytes, end + 4, taker);
       }
       if (head.status === 101) {

@@ -16,7 +16,7 @@ export class ConnectionInput {
   /** The peer from the line before the next request, if there is such a line and it has arrived. */
   peer: string | undefined;
   readonly #limits: Http1Limits;
-  readonly #tellsPeers: boolean;
+  readonly #reportsPeers: boolean;
   #bytes: Buffer | undefined;
   /** Our own buffer, in which several pieces were joined. */
   #own: Buffer | undefined;
@@ -24,10 +24,10 @@ export class ConnectionInput {
   #searchedBytes = 0;
   readonly #heads: HeadMemory<ReadRequest>;
 
-  /** `tellsPeers`: a line before each request names its peer. */
-  constructor(limits: Http1Limits, tellsPeers = false) {
+  /** `reportsPeers`: a line before each request names its peer. */
+  constructor(limits: Http1Limits, reportsPeers = false) {
     this.#limits = limits;
-    this.#tellsPeers = tellsPeers;
+    this.#reportsPeers = reportsPeers;
     this.#heads = new HeadMemory(sharedHeads, limits.headBytes);
   }
 
@@ -80,9 +80,9 @@ export class ConnectionInput {
 
   /** Returns the head of the next request and sets `body`. Undefined while it is incomplete. Throws a HeadError. */
   take(): ReadRequest | undefined {
-    if (this.#tellsPeers) this.peer ??= this.#takePeer();
+    if (this.#reportsPeers) this.peer ??= this.#takePeer();
     const bytes = this.#bytes;
-    if (!bytes || (this.#tellsPeers && this.peer === undefined)) return undefined;
+    if (!bytes || (this.#reportsPeers && this.peer === undefined)) return undefined;
     const known = this.#searchedBytes === 0 ? this.#heads.find(bytes) : undefined;
     if (known) {
       this.#takeBody(bytes, this.#heads.bodyStart, known.bodyLength);

@@ -33,7 +33,7 @@ export interface ConnectionServer {
   /** No further request is accepted. */
   readonly stopping: boolean;
   /** Whether a line before each request names its peer. */
-  readonly tellsPeers: boolean;
+  readonly reportsPeers: boolean;
   onRequest(request: PassableRequest, reply: Reply): void;
   onMalformed(fault: { status: number; reason: string; peer: string }): { headers: HeaderFields; body: string };
   onFault(error: unknown): void;
@@ -113,7 +113,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     this.#socket = socket;
     // Read now: after a reset the connection has no address, while earlier bytes are still to be read.
     this.peer = socket.remoteAddress ?? "";
-    this.#input = new ConnectionInput(server.limits, server.tellsPeers);
+    this.#input = new ConnectionInput(server.limits, server.reportsPeers);
     this.#deadlineMs = this.#clock.exactMs() + server.limits.idleMs;
   }
 
@@ -445,7 +445,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
     const { head } = read;
     const { body } = this.#input;
     this.#input.body = undefined;
-    if (this.#server.tellsPeers) this.#takePeer();
+    if (this.#server.reportsPeers) this.#takePeer();
     this.#keepsAlive = read.keepsAlive;
     if (body instanceof ConnectionBody && !body.complete) this.#body = body;
     this.#dispatch(new ConnectionRequest(this, head, body, read.expectsContinue), head);
@@ -459,7 +459,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, I
 
   #dispatch(request: ConnectionRequest, head: RequestHead): void {
     // A worker speaks HTTP/1.1 whatever its client does, since it must see where an answer breaks off.
-    const reply = new OutgoingReply(this, head.method, this.#server.tellsPeers ? "1.1" : head.version);
+    const reply = new OutgoingReply(this, head.method, this.#server.reportsPeers ? "1.1" : head.version);
     this.#request = request;
     this.#reply = reply;
     this.#deadlineMs = never;

@@ -147,7 +147,7 @@ class OutgoingStream implements ClientStream {
   /** Whether a flush is scheduled for the end of this task. */
   #scheduled = false;
   /** Whether `write` returned false since the last `onDrain`. */
-  #toldBehind = false;
+  #isBehind = false;
 
   constructor(
     connection: ReplyConnection | undefined,
@@ -214,8 +214,8 @@ class OutgoingStream implements ClientStream {
   drained(): void {
     this.#connection?.waits(0);
     this.#flush();
-    if (!this.#toldBehind || this.#ended || this.#connection?.behind !== false) return;
-    this.#toldBehind = false;
+    if (!this.#isBehind || this.#ended || this.#connection?.behind !== false) return;
+    this.#isBehind = false;
     this.onDrain?.();
   }
 
@@ -228,7 +228,7 @@ class OutgoingStream implements ClientStream {
 
   #keepsUp(connection: ReplyConnection): boolean {
     if (!connection.behind) return true;
-    this.#toldBehind = true;
+    this.#isBehind = true;
     return false;
   }
 

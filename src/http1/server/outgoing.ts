@@ -90,7 +90,7 @@ const ownFields = new Set(["connection", "content-length", "date", "keep-alive",
 
 let dateSecond = 0;
 let dateLine = "";
-let lengthTold = -1;
+let lastLength = -1;
 let lengthLine = "";
 
 /**
@@ -234,8 +234,8 @@ function currentDateLine(): string {
 }
 
 function currentLengthLine(length: number): string {
-  if (length !== lengthTold) {
-    lengthTold = length;
+  if (length !== lastLength) {
+    lastLength = length;
     lengthLine = `content-length: ${length}\r\n`;
   }
   return lengthLine;

@@ -82,7 +82,7 @@ class ListeningServer implements Http1Server, ConnectionServer {
   readonly port: number;
   readonly hostname: string;
   readonly limits: Http1Limits;
-  readonly tellsPeers: boolean;
+  readonly reportsPeers: boolean;
   readonly clock: ExactClock = systemClock;
   readonly #options: Http1ServerHandlers;
   readonly #listener: Bun.SocketListener<ServerConnection>;
@@ -100,7 +100,7 @@ class ListeningServer implements Http1Server, ConnectionServer {
     this.#options = options;
     const limits = { ...defaultLimits(), ...options.limits };
     this.limits = limits;
-    this.tellsPeers = "unix" in options;
+    this.reportsPeers = "unix" in options;
     const minMs = Math.min(limits.headMs, limits.idleMs, limits.bodyIdleMs, limits.unsentMs, limits.lingerMs);
     this.#sweepMs = Math.min(maxSweepMs, Math.max(1, minMs / 4));
     const socket: Bun.SocketHandler<ServerConnection> = {
@@ -207,7 +207,7 @@ class ListeningServer implements Http1Server, ConnectionServer {
     socket.data = connection;
     const { size } = this.#connections;
     const limit = this.limits.connections;
-    const hasLeft = connection.peer === "" && !this.tellsPeers;
+    const hasLeft = connection.peer === "" && !this.reportsPeers;
     if (this.#stopping || hasLeft || size >= limit + Math.min(maxRefused, limit)) {
       connection.destroy();
       return;

@@ -34,7 +34,7 @@ export class TurnOutput {
   /** The senders whose bytes the kernel has, and the end of these; and how many of them were told. */
   #sent = 0;
   #sentTo = 0;
-  #told = 0;
+  #notified = 0;
   /** Requests that are being answered. */
   #open = 0;
 
@@ -97,14 +97,14 @@ export class TurnOutput {
   /** Writes everything and tells the senders. What they send then is written too. */
   readonly flush = (): void => {
     try {
-      while (this.#told < this.#count) {
+      while (this.#notified < this.#count) {
         // Repeated, since a sender that is told may send more, and must not be told of unsent bytes.
         this.send();
-        this.#tellNext();
+        this.#notifyNext();
       }
       this.#count = 0;
       this.#sent = 0;
-      this.#told = 0;
+      this.#notified = 0;
     } catch (error) {
       // If one fails, the others must not wait for ever.
       sendAtTurnEnd(this.flush);
@@ -112,8 +112,8 @@ export class TurnOutput {
     }
   };
 
-  #tellNext(): void {
-    const nth = this.#told++;
+  #notifyNext(): void {
+    const nth = this.#notified++;
     const sender = this.#senders[nth];
     this.#senders[nth] = undefined;
     sender?.gatheredSent();

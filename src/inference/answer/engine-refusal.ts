@@ -10,8 +10,8 @@ import {
   missingIn,
   type PublicFault,
   publicFault,
+  saysUnpaid,
   tellsFlagged,
-  tellsUnpaid,
   unpaidReason,
 } from "../../requests/dialects/engine-fault.ts";
 import { retryAfterOf } from "../routing/retry-after.ts";
@@ -74,9 +74,9 @@ export async function refusalOf(
 ): Promise<Verdict & { said: string | undefined }> {
   const text = await readStart(response.body);
   const fault = withFileHint(publicFault(text, deployment.engine));
-  const told = asked === request.operation ? fault : ofAnotherFormat(fault, asked);
+  const publicised = asked === request.operation ? fault : ofAnotherFormat(fault, asked);
   const detail = `${deployment.engine.name} answered ${response.status} for ${deployment.model} at ${operationPaths[asked]}`;
-  if (response.status === 402 || (response.status >= 400 && response.status < 500 && tellsUnpaid(text))) {
+  if (response.status === 402 || (response.status >= 400 && response.status < 500 && saysUnpaid(text))) {
     const unpaid = `${detail}: its account there has no credit or quota left`;
     const error = new GatewayError("upstream_error", unpaidReason, { detail: unpaid });
     return { error, final: false, said: fault.message };
@@ -89,9 +89,9 @@ export async function refusalOf(
   if (response.status === 404) {
     const isNamed = (id: string) =>
       ![request.model, deployment.model].some((model) => model.includes(id)) && request.bytes.view.includes(id);
-    return { ...missing(missingIn(text, isNamed), told, request, asked, detail), said: fault.message };
+    return { ...missing(missingIn(text, isNamed), publicised, request, asked, detail), said: fault.message };
   }
-  return { ...verdictOn(response, told, request, detail), said: fault.message };
+  return { ...verdictOn(response, publicised, request, detail), said: fault.message };
 }
 
 /** The verdict on a 404: of an object it is the client's, of a model or an endpoint the server's. */

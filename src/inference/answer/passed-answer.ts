@@ -9,7 +9,7 @@ import { BlamelessError, GatewayError } from "../../base/errors.ts";
 import { noIndex } from "../../base/indexed-set.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import type { DecodedRequest } from "../../requests/decoded-request.ts";
-import { publicFault, toldFault } from "../../requests/dialects/engine-fault.ts";
+import { publicFault, reportedFault } from "../../requests/dialects/engine-fault.ts";
 import type { LongAnswer } from "../../requests/dialects/long-answer.ts";
 import { usageOfTask } from "../../requests/dialects/task/task-usage.ts";
 import type { PassedBytes } from "../call.ts";
@@ -74,8 +74,8 @@ class Passing implements BodySink, CancelListener, Stoppable, PassedBytes {
   /** `long`: the answer, if it is JSON. */
   constructor(dispatched: Dispatched, open: RelayedRequest, long?: LongAnswer) {
     const said = dispatched.response.headers.get("content-type") ?? unknownType;
-    const isTold = passedTypes.test(said) && (open.request.answersText || !doubtfulSound.test(said));
-    this.contentType = long ? "application/json" : isTold ? said : unknownType;
+    const isTrusted = passedTypes.test(said) && (open.request.answersText || !doubtfulSound.test(said));
+    this.contentType = long ? "application/json" : isTrusted ? said : unknownType;
     this.#dispatched = dispatched;
     this.#open = open;
     this.#source = long ?? dispatched.response.body;
@@ -141,7 +141,7 @@ class Passing implements BodySink, CancelListener, Stoppable, PassedBytes {
     const what = `bytes of the type ${type.slice(0, 64)}`;
     if (jsonText.test(text)) {
       const { message, detail } = noAnswer(what);
-      return toldFault(text, engine, message, detail);
+      return reportedFault(text, engine, message, detail);
     }
     const said = publicFault(text, engine).message;
     return noAnswer(said === undefined ? what : `${what}: ${said}`);

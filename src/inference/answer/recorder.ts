@@ -9,11 +9,11 @@ import { ResponseRecorder } from "./response-recorder.ts";
 /** What the request says stands; where it says nothing, a chat is kept if the account wants that, and a response is. */
 export function wantsStoring(
   account: Pick<Account, "storeChats">,
-  { store, dialect }: { store: DecodedRequest["store"]; dialect: Pick<DecodedRequest["dialect"], "isKeptUnlessTold"> },
+  { store, dialect }: { store: DecodedRequest["store"]; dialect: Pick<DecodedRequest["dialect"], "isStoredByDefault"> },
   retentionDays: number,
 ): boolean {
   if (retentionDays === 0) return false;
-  return store ?? (dialect.isKeptUnlessTold || account.storeChats);
+  return store ?? (dialect.isStoredByDefault || account.storeChats);
 }
 
 /** `model`: id of the model that is asked. Undefined where nothing is to be kept. Throws `invalid_request` for metadata beyond the limits. */

@@ -11,7 +11,7 @@ import { BlamelessError, GatewayError } from "../../base/errors.ts";
 import { noIndex } from "../../base/indexed-set.ts";
 import { SseReader } from "../../base/text/sse.ts";
 import type { AnswerStream, Serving } from "../../requests/dialects/answer.ts";
-import { toldFault } from "../../requests/dialects/engine-fault.ts";
+import { reportedFault } from "../../requests/dialects/engine-fault.ts";
 import { comment, isHeartbeat, queuedComment } from "../../requests/dialects/keep-alive.ts";
 import { ChunkTranslator } from "../../requests/dialects/openai/chunks.ts";
 import { GuardedStream } from "../../requests/dialects/texts/guarded-stream.ts";
@@ -119,11 +119,11 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#stop = options.stop;
     this.#client = client;
     this.#isAskedFor = client !== undefined;
-    this.#chunks = this.#toldBy(options.request.dialect.stream(options.request, options.completion));
+    this.#chunks = this.#reporting(options.request.dialect.stream(options.request, options.completion));
   }
 
   /** What makes of it what the client gets. */
-  #toldBy(stream: AnswerStream): AnswerStream {
+  #reporting(stream: AnswerStream): AnswerStream {
     const { guard } = this.#options;
     if (guard === undefined) return stream;
     this.#guarded = new GuardedStream(stream, guard);
@@ -409,10 +409,10 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
       this.#goOnBy(serving, translation);
     } else if (translation) {
       const { request, completion } = this.#options;
-      this.#chunks = this.#toldBy(new TranslatedStream(request, completion, serving, translation));
+      this.#chunks = this.#reporting(new TranslatedStream(request, completion, serving, translation));
     } else {
       const { request, completion } = this.#options;
-      if (this.#broken !== undefined) this.#chunks = this.#toldBy(request.dialect.stream(request, completion));
+      if (this.#broken !== undefined) this.#chunks = this.#reporting(request.dialect.stream(request, completion));
       this.#chunks.servedBy(serving);
     }
     // Some servers ignore `stream: true`, and some report errors with status 200.
@@ -511,7 +511,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   /** An event that is named `error` tells of nothing else, whatever the form of its data. */
   #faultIn(data: string): GatewayError {
     const engine = this.#dispatched?.deployment.engine;
-    return toldFault(decodeByteText(data), engine, "The model server failed in the middle of the answer.");
+    return reportedFault(decodeByteText(data), engine, "The model server failed in the middle of the answer.");
   }
 
   #record(events: string): void {
@@ -781,7 +781,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     dispatched?.done(isFault, reported?.completionTokens ?? deliveredPieces);
     if (error !== undefined || isStopped) dispatched?.response.body.cancel();
     else if (dispatched) this.#drain(dispatched);
-    const recorded = this.#tellEnd(error);
+    const recorded = this.#reportEnd(error);
     if (last === undefined && this.#isAskedFor) return;
     this.#last = last;
     this.#fault = error;
@@ -789,7 +789,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   }
 
   /** Where that fails, the client must get its end all the same, and the engine's connection, which tells it, go on. */
-  #tellEnd(error: unknown): MaybePromise<void> {
+  #reportEnd(error: unknown): MaybePromise<void> {
     try {
       return this.#options.onEnd(this.#chunks, error);
     } catch (fault) {

@@ -53,7 +53,7 @@ export interface RelayedRequest extends AnswerNames, CancelListener, Stoppable {
   unbegun(error: unknown): void;
   another(dispatched: Dispatched, error: unknown, isCut: boolean): MaybePromise<Dispatched>;
   ended(usage: TokenUsage, error: unknown, code?: string): MaybePromise<void>;
-  endedWithoutAnswer(error: unknown, told?: StreamObservation["toldPrompt"]): MaybePromise<void>;
+  endedWithoutAnswer(error: unknown, reportedPrompt?: StreamObservation["reportedPrompt"]): MaybePromise<void>;
   /** There is no answer, and nothing was begun: the request goes on from there. */
   noAnswer(error: unknown, isCut: boolean): void;
 }
@@ -210,7 +210,7 @@ class RelayedAnswer implements RelayOptions, StreamStop {
       return open.ended(streamUsage(open.request, observed, error === undefined), undefined, blockedCode);
     }
     if (error !== undefined && observed.deliveredBytes === 0 && !observed.reported) {
-      return open.endedWithoutAnswer(error, observed.toldPrompt);
+      return open.endedWithoutAnswer(error, observed.reportedPrompt);
     }
     const isWhole = error === undefined && !this.#isStopped && !open.continuation?.isAtLimit;
     if (observed.finishSeen !== true) open.cached?.release(open.call.memoryAccount);

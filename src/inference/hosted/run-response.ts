@@ -169,7 +169,7 @@ class HostedRun<Result> implements Stoppable {
     this.#offered = offered;
     const recorder = recorderFor(this.#call, model, this.#deps);
     const response = this.#response(model, offered, recorder !== undefined);
-    for (const [{ label }, { tools, isNew }] of listed) if (isNew) response.tellList(listItem(label, tools));
+    for (const [{ label }, { tools, isNew }] of listed) if (isNew) response.addList(listItem(label, tools));
     this.#items = [...items];
     try {
       for (const one of decided) await this.#decide(one, offered, response);
@@ -227,7 +227,7 @@ class HostedRun<Result> implements Stoppable {
       ? await this.#taken(one, String(item["id"]))
       : notCalled("The tool is not there any more.");
     const result = instead ?? (await this.#run(label, name, args));
-    response.tellApproved(item, result);
+    response.addApproved(item, result);
     this.#hold(result);
     const call = { callId: requestId, name: functionName(label, name), arguments: args };
     this.#items.push(...calledFunction({ ...call, output: result.output }));
@@ -358,8 +358,8 @@ class HostedRun<Result> implements Stoppable {
     return isObject(choice) ? offered.asChoice(choice) : (choice ?? "auto");
   }
 
-  /** Runs what the model wants to be called. Whether it has another turn; `tell` gets the events of that. */
-  async #goesOn(response: HostedResponse, tell: (events: string) => void): Promise<boolean> {
+  /** Runs what the model wants to be called. Whether it has another turn; `send` gets the events of that. */
+  async #goesOn(response: HostedResponse, send: (events: string) => void): Promise<boolean> {
     const { calls } = response;
     if (!response.isCompleted || calls.length === 0) return false;
     const outputs: Json[] = [];
@@ -368,7 +368,7 @@ class HostedRun<Result> implements Stoppable {
     for (let at = 0; at < calls.length; at += atOnce) {
       const some = calls.slice(at, at + atOnce).map(async (one) => {
         const result = await this.#runWithin(one);
-        tell(response.endCall(one, result));
+        send(response.endCall(one, result));
         this.#hold(result);
         return { type: "function_call_output", call_id: one.callId, output: result.output };
       });
@@ -428,13 +428,13 @@ class HostedRun<Result> implements Stoppable {
     response: HostedResponse,
     recorder: AnswerRecorder | undefined,
   ): Promise<void> {
-    const tell = (events: string) => void client.write(encodeByteText(events));
+    const send = (events: string) => void client.write(encodeByteText(events));
     const beat = setInterval(() => client.write(comment), this.#deps.heartbeatMs);
     let last: string;
     try {
       let answer: InferenceAnswer = first;
       while (await this.#streamTurn(client, answer as (client: ClientStream) => void, response)) {
-        if (!(await this.#goesOn(response, tell))) break;
+        if (!(await this.#goesOn(response, send))) break;
         answer = await this.#turn(response);
       }
       last = await this.#end(response, recorder);
@@ -468,7 +468,7 @@ class HostedRun<Result> implements Stoppable {
 
   #endBroken(error: unknown, response: HostedResponse, recorder: AnswerRecorder | undefined): Promise<string> {
     this.#ended = { outcome: this.#call.left.cancelled ? "cancelled" : "failed", error };
-    response.fail(...told(error));
+    response.fail(...publicFailure(error));
     return this.#end(response, recorder);
   }
 
@@ -528,7 +528,7 @@ function ownInput({ goesOn, body }: DecodedRequest): GoesOn["input"] {
   return goesOn?.input ?? ownItems(body["input"]);
 }
 
-function told(error: unknown): [code: string, message: string] {
+function publicFailure(error: unknown): [code: string, message: string] {
   if (!(error instanceof GatewayError)) return ["server_error", "The response could not go on."];
   const { engineCode = error.code, message } = error;
   return [failureCode(engineCode), message];

@@ -12,25 +12,25 @@ export interface PoliciesWithoutEffectOptions {
 
 export class PoliciesWithoutEffect {
   readonly #options: PoliciesWithoutEffectOptions;
-  #told: ReadonlySet<string> = new Set();
+  #reported: ReadonlySet<string> = new Set();
 
   constructor(options: PoliciesWithoutEffectOptions) {
     this.#options = options;
   }
 
   /** To be called when models, or guardrails, may have changed. */
-  tell(): void {
+  report(): void {
     const { catalog, log } = this.#options;
     // Until every server was asked, any of them may have the model.
     if (!catalog.complete) return;
     const now = new Map(
-      catalog.list().flatMap((model) => this.#vainOf(model).map((one) => [JSON.stringify(one), one])),
+      catalog.list().flatMap((model) => this.#withoutEffect(model).map((one) => [JSON.stringify(one), one])),
     );
-    for (const [text, one] of now) if (!this.#told.has(text)) log.warn("policy_in_vain", one);
-    this.#told = new Set(now.keys());
+    for (const [text, one] of now) if (!this.#reported.has(text)) log.warn("policy_in_vain", one);
+    this.#reported = new Set(now.keys());
   }
 
-  #vainOf({ id, policies }: Model): Record<string, string>[] {
+  #withoutEffect({ id, policies }: Model): Record<string, string>[] {
     if (!policies) return [];
     const { cache, guardrails = [], shadow, split = [] } = policies;
     const { catalog } = this.#options;

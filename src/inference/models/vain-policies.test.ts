@@ -37,19 +37,19 @@ test("warns once about policies that name missing guardrails or models, or a mod
       warn: (event, fields) => void told.push([event, fields?.["policy"], fields?.["names"], fields?.["detail"]]),
     },
   });
-  vain.tell();
+  vain.report();
   expect(told).toEqual([]);
   catalog.complete = true;
-  vain.tell();
-  vain.tell();
+  vain.report();
+  vain.report();
   expect(told.splice(0)).toEqual([
     ["policy_in_vain", "guardrails", "gone", "no guardrail of headrace.yaml: the model's requests are refused"],
     ["policy_in_vain", "shadow", "second", "an alias: name n itself; it gets none of the requests"],
     ["policy_in_vain", "cache", "embedder", "no model that is on offer: nothing is compared by meaning"],
   ]);
   models = [...models, modelOf("second"), modelOf("embedder")];
-  vain.tell();
+  vain.report();
   models = models.filter(({ id }) => id !== "n" && id !== "second");
-  vain.tell();
+  vain.report();
   expect(told.map((one) => (one as unknown[])[1])).toEqual(["shadow", "split"]);
 });

@@ -55,13 +55,13 @@ export class OverflowSpending {
   }
 
   /** Whether the store failed a moment ago: then nothing is set aside, and nothing goes where that would be needed. */
-  get isUntold(): boolean {
+  get isUnknown(): boolean {
     return this.#options.clock.monotonicMs() < this.#failedUntilMs;
   }
 
   /** Nano-USD that are left in this span; undefined where that is not known well enough to refuse anything by it. */
   left(model: string, spend: OverflowSpend): number | undefined {
-    if (this.isUntold) return 0;
+    if (this.isUnknown) return 0;
     const known = this.#known.get(model);
     const { per, start } = this.placeOf(model, spend);
     if (!known || known.place.start !== start || known.place.per !== per) return undefined;

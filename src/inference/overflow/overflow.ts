@@ -132,7 +132,7 @@ export class Overflow {
     if (spend !== null) {
       const left = this.spending.left(model.id, spend);
       const needed = this.#mostNanoUsd(model, price, request);
-      if (this.spending.isUntold) return "untold";
+      if (this.spending.isUnknown) return "untold";
       if (needed > (left ?? spend.nanoUsd)) return needed > spend.nanoUsd ? "request" : "spend";
     }
     return { deployment, expected };

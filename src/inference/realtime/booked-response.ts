@@ -75,7 +75,7 @@ export async function bookResponse(booking: Booking, line: RequestLine, deps: Bo
  * Books what was used already. Resolves with the refusal where its limits do not admit it; it is on the ledger all the same.
  * Rejects where that cannot be written.
  */
-export async function bookTold(
+export async function bookReported(
   booking: Booking,
   usage: TokenUsage,
   line: RequestLine,
@@ -178,7 +178,7 @@ export class BookedResponse {
   }
 
   /** An event of it that the client gets. Whether a quota lets it go on: a promise where that is to be asked again. */
-  says(event: Json): "goes_on" | "spent" | Promise<void> {
+  heard(event: Json): "goes_on" | "spent" | Promise<void> {
     if (this.#isOver || !addSpoken(this.#spoken, event)) return "goes_on";
     const { all } = spokenTokens(this.#spoken);
     this.#meter.delivered(this.#booking.promptTokens + all, this.#usageSoFar);
@@ -201,7 +201,7 @@ export class BookedResponse {
     const { end, kept } = this.#meter.settle({ outcome, usage, errorCode, upstream, queueMs: 0 });
     observer?.inferenceEnded(this.#begin, end, courseOf(error, usage.understated));
     quotaWatch?.used(principal);
-    tell(this.#line.line, outcome, end);
+    logLine(this.#line.line, outcome, end);
     await kept;
     this.#line.finish(outcome === "failed" ? error : undefined);
   }
@@ -211,7 +211,7 @@ function courseOf(error: GatewayError | undefined, understated = false): Inferen
   return { attempts: 1, standIn: undefined, understated, refusal: error?.refusal };
 }
 
-function tell(
+function logLine(
   line: RequestLine["line"],
   outcome: UsageOutcome,
   { promptTokens, completionTokens, estimated }: UsageEnd,

@@ -46,10 +46,10 @@ export function forServer(
   // vLLM has the model beside the type.
   let sent = withOwnModel(event, [], models);
   for (const part of ["session", "response"]) {
-    const told = sent[part];
-    if (told === undefined || told === null) continue;
-    if (!isJson(told)) throw fieldError(part, "must be an object.");
-    sent = { ...sent, [part]: withOwnModel(told, [part], models) };
+    const settings = sent[part];
+    if (settings === undefined || settings === null) continue;
+    if (!isJson(settings)) throw fieldError(part, "must be an object.");
+    sent = { ...sent, [part]: withOwnModel(settings, [part], models) };
   }
   let transcriber: Model | undefined;
   let leftOut: GatewayError | undefined;

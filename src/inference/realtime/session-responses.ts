@@ -6,11 +6,17 @@ import type { Principal } from "../../domain/principal.ts";
 import type { TokenUsage, UsageOutcome } from "../../domain/usage/usage.ts";
 import { requireModel } from "../../policy/authorize.ts";
 import type { InferenceDeps } from "../call.ts";
-import { type BookedResponse, type BookingDeps, bookResponse, bookTold, type RequestLine } from "./booked-response.ts";
+import {
+  type BookedResponse,
+  type BookingDeps,
+  bookReported,
+  bookResponse,
+  type RequestLine,
+} from "./booked-response.ts";
 import { responseIdOf, serverFault } from "./events.ts";
 import type { SessionModels } from "./realtime-models.ts";
 import { SaidSoFar } from "./said-so-far.ts";
-import { atLeastSaid, type Json, memberOf, toldUsage } from "./told-usage.ts";
+import { atLeastSaid, type Json, memberOf, reportedUsage } from "./told-usage.ts";
 
 export interface SessionResponsesOptions {
   deps: BookingDeps & Pick<InferenceDeps, "catalog">;
@@ -104,12 +110,12 @@ export class SessionResponses {
     const soFar = booked.usageSoFar;
     // A user who interrupts a response before its first token has it cancelled, with a usage of zeros.
     const isUndeclared = (isFailed || status === "cancelled") && soFar.completionTokens === 0;
-    const reported = toldUsage(usage);
-    const untold = isFailed ? nothingUsed : soFar;
-    const told = isUndeclared ? (reported ?? untold) : reported ? atLeastSaid(reported, soFar) : soFar;
-    this.said.answered(told);
-    if (isFailed) await booked.settle("failed", told, serverFault("The model server failed."));
-    else await booked.settle(end?.outcome ?? "completed", told, end?.error);
+    const reported = reportedUsage(usage);
+    const unreportedUsage = isFailed ? nothingUsed : soFar;
+    const bookedUsage = isUndeclared ? (reported ?? unreportedUsage) : reported ? atLeastSaid(reported, soFar) : soFar;
+    this.said.answered(bookedUsage);
+    if (isFailed) await booked.settle("failed", bookedUsage, serverFault("The model server failed."));
+    else await booked.settle(end?.outcome ?? "completed", bookedUsage, end?.error);
   }
 
   /** The server refused what the client asked for by this event, before it began: that costs nothing. */
@@ -125,8 +131,8 @@ export class SessionResponses {
    */
   async transcribed(usage: unknown, text: unknown): Promise<unknown> {
     const estimate = this.said.transcribed(text);
-    const told = toldUsage(usage);
-    return await this.#bookTranscript(told ? atLeastSaid(told, estimate) : estimate);
+    const reported = reportedUsage(usage);
+    return await this.#bookTranscript(reported ? atLeastSaid(reported, estimate) : estimate);
   }
 
   /** Resolves where the credential still opens the session and its model; rejects where it does not. */
@@ -148,7 +154,7 @@ export class SessionResponses {
       const upstream = models.deployment.engine.name;
       const { promptTokens, completionTokens } = usage;
       const booking = { principal, model, upstream, tagHeader, promptTokens, maxTokens: completionTokens };
-      return await bookTold(booking, usage, this.#options.line(), deps);
+      return await bookReported(booking, usage, this.#options.line(), deps);
     } catch (error) {
       return error;
     }

@@ -140,7 +140,7 @@ export class RealtimeSession implements Stoppable {
     try {
       event = readClientEvent(bytes);
     } catch (error) {
-      this.#tell(this.#options.toGatewayError(error), null);
+      this.#sendError(this.#options.toGatewayError(error), null);
       return;
     }
     if (namesModel(event)) return this.#named(event);
@@ -164,16 +164,16 @@ export class RealtimeSession implements Stoppable {
       this.#responses.maxTokens = tokenLimitIn(memberOf(event, "session"), this.#responses.maxTokens);
       if (event["type"] === "response.create") await this.#create(sent.event, own);
       else this.#pass(sent.event);
-      if (sent.leftOut) this.#tell(sent.leftOut, own);
+      if (sent.leftOut) this.#sendError(sent.leftOut, own);
     } catch (error) {
-      this.#tell(this.#options.toGatewayError(error), own);
+      this.#sendError(this.#options.toGatewayError(error), own);
     }
   }
 
   async #create(event: Json, own: string | null): Promise<void> {
     if (this.#responses.count >= maxResponses) {
       const message = `${maxResponses} responses of this session are under way. Wait for one to end.`;
-      this.#tell(new GatewayError("rate_limit_exceeded", message, { shouldRetry: true }), own);
+      this.#sendError(new GatewayError("rate_limit_exceeded", message, { shouldRetry: true }), own);
       return;
     }
     const eventId = own ?? `${ownIds}${++this.#ids}`;
@@ -272,7 +272,7 @@ export class RealtimeSession implements Stoppable {
   #goesOn(event: Json, bytes: Uint8Array): void | Promise<void> {
     const booked = this.#responses.of(event);
     this.#client?.send(bytes);
-    const goesOn = booked?.says(event) ?? "goes_on";
+    const goesOn = booked?.heard(event) ?? "goes_on";
     if (goesOn === "goes_on" || !booked) return;
     if (goesOn === "spent") this.#spent(event);
     else return this.#whenKnown(booked, goesOn, event);
@@ -298,13 +298,13 @@ export class RealtimeSession implements Stoppable {
     const id = error["event_id"];
     this.#responses.refusedAtServer(id);
     const isOurs = typeof id === "string" && id.startsWith(ownIds);
-    const told = isOurs ? { ...event, error: { ...error, event_id: null } } : event;
+    const clientEvent = isOurs ? { ...event, error: { ...error, event_id: null } } : event;
     const { engine } = this.#options.models.deployment;
-    this.#client?.send(Buffer.from(engine.redact(JSON.stringify(told))));
+    this.#client?.send(Buffer.from(engine.redact(JSON.stringify(clientEvent))));
     this.#endIfAlone();
   }
 
-  #tell(error: GatewayError, eventId: string | null): void {
+  #sendError(error: GatewayError, eventId: string | null): void {
     this.#giveError({ ...this.#options.errorOf(error), event_id: eventId });
   }
 
@@ -322,7 +322,7 @@ export class RealtimeSession implements Stoppable {
 
   #fail(error: GatewayError, code: number, eventId: string | null = null): void {
     if (this.#over) return;
-    this.#tell(error, eventId);
+    this.#sendError(error, eventId);
     this.#client?.close(code, error.code);
     this.#leave("failed", error);
   }

@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
-import { toldUsage } from "./told-usage.ts";
+import { reportedUsage } from "./told-usage.ts";
 
 test("counts text, audio, image and cached tokens apart, each once", () => {
   expect(
-    toldUsage({
+    reportedUsage({
       ...{ total_tokens: 253, input_tokens: 132, output_tokens: 121 },
       input_token_details: {
         ...{ text_tokens: 119, audio_tokens: 13, image_tokens: 0, cached_tokens: 64 },
@@ -21,7 +21,7 @@ test("counts text, audio, image and cached tokens apart, each once", () => {
 });
 
 test("estimates the tokens of a transcript from its reported duration as OpenAI counts them", () => {
-  expect(toldUsage({ type: "duration", seconds: 4.25 })).toEqual({
+  expect(reportedUsage({ type: "duration", seconds: 4.25 })).toEqual({
     ...{ promptTokens: 43, completionTokens: 0, estimated: true },
     parts: { cachedTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0, details: { inputAudioTokens: 43 } },
   });
@@ -32,6 +32,6 @@ test("reads no usage from missing or invalid reports", () => {
     return { type: "duration", seconds };
   });
   for (const usage of [undefined, null, [], {}, { input_tokens: -1 }, ...lengths]) {
-    expect(toldUsage(usage)).toBeUndefined();
+    expect(reportedUsage(usage)).toBeUndefined();
   }
 });

@@ -10,7 +10,7 @@ export type Json = Readonly<Record<string, unknown>>;
 const tokensOfSecond = 10;
 
 /** Undefined where nothing is told. */
-export function toldUsage(usage: unknown): TokenUsage | undefined {
+export function reportedUsage(usage: unknown): TokenUsage | undefined {
   if (!isJson(usage)) return undefined;
   if (usage["type"] === "duration") return ofDuration(usage["seconds"]);
   const promptTokens = countOf(usage["input_tokens"] ?? usage["prompt_tokens"]);
@@ -39,18 +39,18 @@ export function toldUsage(usage: unknown): TokenUsage | undefined {
  * Returns the usage that a server told, with an estimate in place of a figure that cannot be: a server may tell nothing of
  * a prompt that was heard, or far less than it said.
  */
-export function atLeastSaid(told: TokenUsage, estimate: TokenUsage): TokenUsage {
-  const { promptTokens, completionTokens } = told;
+export function atLeastSaid(reported: TokenUsage, estimate: TokenUsage): TokenUsage {
+  const { promptTokens, completionTokens } = reported;
   const isUnheard = promptTokens === 0 && estimate.promptTokens > 0;
   // A usage in seconds has no tokens of what was written.
-  const isUndeclared = !told.estimated && isFarBelow(completionTokens, estimate.completionTokens);
-  if (!isUnheard && !isUndeclared) return told;
+  const isUndeclared = !reported.estimated && isFarBelow(completionTokens, estimate.completionTokens);
+  if (!isUnheard && !isUndeclared) return reported;
   return {
     promptTokens: isUnheard ? estimate.promptTokens : promptTokens,
     completionTokens: isUndeclared ? estimate.completionTokens : completionTokens,
     estimated: true,
     understated: true,
-    parts: isUnheard ? estimate.parts : told.parts,
+    parts: isUnheard ? estimate.parts : reported.parts,
   };
 }
 

@@ -215,7 +215,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     if (request.answersBytes) sent.takesBytes = true;
     // A translated request is ours: what its client says of its own is about another one.
     if (!translation && request.messageHeaders) sent.messageHeaders = request.messageHeaders;
-    if (translation && stream && request.dialect.tellsPromptFirst) this.#count(sent, translation);
+    if (translation && stream && request.dialect.reportsPromptFirst) this.#count(sent, translation);
     if (this.trace) sent.trace = this.trace.attempt(engine, model, this.model.id);
     if (continuing?.asksRest) return continuing.sendRest(this.deployment, sent);
     // A whole answer begins when it is complete: nobody knows how long that takes.
@@ -384,11 +384,11 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
 
   done(failed: boolean, completionTokens?: number): void {
     // An answer that nobody waited for says nothing of how long it takes.
-    const says = !failed && !this.#sender.cancellation.cancelled;
-    if (says) this.#began();
+    const isMeasured = !failed && !this.#sender.cancellation.cancelled;
+    if (isMeasured) this.#began();
     if (failed) this.#fail("deployment");
     else if (!this.#isProven) this.#endUnproven();
-    this.#end(says ? completionTokens : undefined);
+    this.#end(isMeasured ? completionTokens : undefined);
   }
 
   /** Its client left before it was known what the body is, or the fault is the request's own. */

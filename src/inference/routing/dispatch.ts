@@ -157,7 +157,7 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     const models = [this.#wanted, ...this.#sender.standIns()];
     const working = models.filter((model) => router.works(model));
     const [first = this.#wanted, ...others] = [...working, ...models.filter((model) => !working.includes(model))];
-    if (first !== this.#wanted) this.#tellIdle(this.#wanted);
+    if (first !== this.#wanted) this.#reportIdle(this.#wanted);
     this.#way.standIns = others;
     this.#tryOnceAfforded(first);
   }
@@ -203,7 +203,7 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     const candidates = offered.policies?.overflow ? this.#overflowing(untried, offered) : untried;
     const refused = detour?.refused;
     if (candidates.length === 0) {
-      if (!refused) this.#tellIdle(offered);
+      if (!refused) this.#reportIdle(offered);
       this.#moveOn(this.#detour?.choice?.refusal ?? refused?.failure ?? notDeployed(offered));
       return;
     }
@@ -397,7 +397,7 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     way.refused = refused;
     way.isBudgeted = false;
     way.mayReturn = false;
-    if (!way.attempts) this.#tellIdle(way.offered, deployment);
+    if (!way.attempts) this.#reportIdle(way.offered, deployment);
     way.attempts ??= new Map();
     way.attempts.set(deployment, refused.again ? (way.attempts.get(deployment) ?? 0) + 1 : maxAttempts);
     this.#next();
@@ -480,7 +480,7 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
   }
 
   /** Which of the model's deployments nobody counts on now, but for the one that was just asked. */
-  #tellIdle({ id, deployments }: Model, asked?: Deployment): void {
+  #reportIdle({ id, deployments }: Model, asked?: Deployment): void {
     const { router } = this.#deps;
     for (const deployment of deployments) {
       if (deployment === asked) continue;

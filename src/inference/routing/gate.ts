@@ -227,7 +227,7 @@ export class Gate {
     this.#refused.delete(waiter);
   }
 
-  #tellRoom(hasAnswered: boolean): void {
+  #reportRoom(hasAnswered: boolean): void {
     const isIdle = this.#inFlight === 0;
     if (!hasAnswered && !isIdle) return;
     for (const waiter of [...this.#refused]) {
@@ -244,7 +244,7 @@ export class Gate {
     this.#inFlight += weight;
     const round = (onWanted ? this.idleQueue : this.queue).took(request, weight);
     if (request.priority === "high" && !onWanted) this.#headroom.wanted(this.#wantedByHigh);
-    this.#tellDemand();
+    this.#reportDemand();
     const kinds = this.#kinds.get(deployment.model) ?? this.#kindsOf(deployment.model);
     const kind = kinds[kindIndex[operation] + (stream ? 1 : 0)] as AnswerKind;
     const place = new Slot(this, deployment, request, weight, kind, this.#measured.sent(), this.#inFlight);
@@ -262,9 +262,9 @@ export class Gate {
     if (place.onWanted) this.#idleGaveBack(place, weight);
     else if (place.round === 0) this.queue.gaveBack(place, weight);
     else this.queue.gaveBack(place, weight, place.round, this.#moreTurns(place, weight));
-    if (this.#refused.size > 0) this.#tellRoom(heldMs !== undefined);
+    if (this.#refused.size > 0) this.#reportRoom(heldMs !== undefined);
     if (heldMs !== undefined) this.#holdMs = (this.#holdMs ?? heldMs) * (1 - holdWeight) + heldMs * holdWeight;
-    this.#tellDemand();
+    this.#reportDemand();
   }
 
   answered(answer: Answer): void {
@@ -288,12 +288,12 @@ export class Gate {
     (isIdle ? this.idleQueue : this.queue).add(waiting);
     if (this.#declared === undefined && !isIdle) this.#beImpatient();
     if (waiting.priority === "high" && !isIdle) this.#headroom.wanted(this.#wantedByHigh);
-    this.#tellDemand();
+    this.#reportDemand();
   }
 
   delist(waiting: Waiting): void {
     (waiting.request.onWanted ? this.idleQueue : this.queue).remove(waiting);
-    this.#tellDemand();
+    this.#reportDemand();
   }
 
   /** Lets those go on who wait for what became free. */
@@ -323,7 +323,7 @@ export class Gate {
     this.#later.unref();
   }
 
-  #tellDemand(): void {
+  #reportDemand(): void {
     this.#onDemand?.demand(this.#inFlight, this.queue.waiting + this.idleQueue.waiting);
   }
 

@@ -54,7 +54,7 @@ import { LimitsLink, type ServerTime } from "./limits-link.ts";
 import { OutageUse } from "./outage-use.ts";
 import { SharedLease, type SharedLeaseFacts, type SharedLeaseListener } from "./shared-lease.ts";
 import { type Growing, type Grown, SharedStop } from "./shared-stop.ts";
-import { UntoldQuotas } from "./untold-quotas.ts";
+import { UnsentQuotas } from "./untold-quotas.ts";
 
 export interface SharedLimitsOptions {
   /** Has a password; never shown. */
@@ -106,13 +106,13 @@ export class SharedLimits implements LimitStore {
   readonly #leases = new IndexedSet<SharedLease>();
   readonly #leaseListener: SharedLeaseListener = {
     extended: (lease) => {
-      if (!this.#outage && lease.plan.holds) this.#tell("extend", lease);
+      if (!this.#outage && lease.plan.holds) this.#send("extend", lease);
     },
     settled: (lease, tokens, nanoUsd) => this.#settled(lease, tokens, nanoUsd),
   };
   readonly #reading = new Map<string, Promise<void>>();
   readonly #seen: SeenLimits;
-  readonly #untold: UntoldQuotas;
+  readonly #unsentQuotas: UnsentQuotas;
   #outage: Outage | undefined;
 
   /** Resolves after the first connection attempt. If that fails, it continues without the server and keeps trying. */
@@ -128,7 +128,7 @@ export class SharedLimits implements LimitStore {
     this.#prefix = prefix;
     this.#plans = new LimitPlans(prefix);
     this.#seen = new SeenLimits(clock);
-    this.#untold = new UntoldQuotas(directory, quotaKeys(prefix), log, clock);
+    this.#unsentQuotas = new UnsentQuotas(directory, quotaKeys(prefix), log, clock);
     this.#link = new LimitsLink({
       url,
       prefix,
@@ -143,7 +143,7 @@ export class SharedLimits implements LimitStore {
         new Set([...this.#leases].flatMap(({ number, stop }) => (stop ? [number, stop.number] : [number]))),
     });
     this.#away();
-    this.#forget([...this.#untold.keys]);
+    this.#forget([...this.#unsentQuotas.keys]);
   }
 
   state(): SharedLimitsState {
@@ -163,7 +163,7 @@ export class SharedLimits implements LimitStore {
    */
   async close(): Promise<boolean> {
     await this.#link.close();
-    return this.#untold.keys.size === 0;
+    return this.#unsentQuotas.keys.size === 0;
   }
 
   admit(limits: LimitSet, reservation: Reservation): Admission | Promise<Admission> {
@@ -204,14 +204,14 @@ export class SharedLimits implements LimitStore {
   }
 
   #forget(keys: readonly string[]): void {
-    this.#untold.add(keys);
+    this.#unsentQuotas.add(keys);
     for (const key of keys) this.#link.operations.add("forget", key);
-    this.#clearOnceTold();
+    this.#clearOnceSent();
   }
 
-  #clearOnceTold(): void {
-    this.#link.operations.onceTold(() => {
-      if (!this.#outage) this.#untold.clear();
+  #clearOnceSent(): void {
+    this.#link.operations.onceDone(() => {
+      if (!this.#outage) this.#unsentQuotas.clear();
     });
   }
 
@@ -293,26 +293,26 @@ export class SharedLimits implements LimitStore {
     const { plan, quotaKeys: keys, own } = lease;
     const outage = this.#outage;
     if (!outage) {
-      if (keys.length > 0 || plan.holds) this.#tell("settle", lease, tokens, nanoUsd);
-      if (lease.stop) this.#tellStop("release", lease.stop);
+      if (keys.length > 0 || plan.holds) this.#send("settle", lease, tokens, nanoUsd);
+      if (lease.stop) this.#sendStop("release", lease.stop);
       return;
     }
     // Noted before its record can be in the database.
-    this.#untold.add(keys);
-    if (!own && plan.holds) this.#tell("release", lease, tokens, nanoUsd);
-    if (lease.stop) this.#tellStop("release", lease.stop);
+    this.#unsentQuotas.add(keys);
+    if (!own && plan.holds) this.#send("release", lease, tokens, nanoUsd);
+    if (lease.stop) this.#sendStop("release", lease.stop);
     const nowMs = this.#options.clock.monotonicMs();
     for (const key of keys) outage.used.add(key, nowMs, { requests: 1, tokens, nanoUsd });
   }
 
-  #tell(what: "extend" | "settle" | "release", lease: SharedLease, tokens = lease.tokens, nanoUsd = lease.nanoUsd) {
+  #send(what: "extend" | "settle" | "release", lease: SharedLease, tokens = lease.tokens, nanoUsd = lease.nanoUsd) {
     const { number, plan, quotaKeys: keys, stop } = lease;
     // Reservations in quotas that end answers belong to another lease; their usage counts there as well.
     const later = [...plan.lease, ...quotaArguments(plan, keys, what === "extend" && stop !== undefined)];
     this.#link.operations.add(what, String(number), String(tokens), String(nanoUsd), ...later);
   }
 
-  #tellStop(what: "extend" | "release", { number, keys, heldTokens, heldNanoUsd }: SharedStop): void {
+  #sendStop(what: "extend" | "release", { number, keys, heldTokens, heldNanoUsd }: SharedStop): void {
     const later = ["0", String(keys.length), ...keys.flatMap((key) => [key, "1"])];
     this.#link.operations.add(what, String(number), amountText(heldTokens), amountText(heldNanoUsd), ...later);
   }
@@ -485,7 +485,7 @@ export class SharedLimits implements LimitStore {
 
   #loadPeriod(quota: Quota, key: string, { period }: AnsweredQuota): Promise<void> {
     const { start: since, end: until } = period ?? { start: 0, end: 0 };
-    return this.#load(quota, { since, until }, (used) => this.#tellLoad(key, used));
+    return this.#load(quota, { since, until }, (used) => this.#sendLoad(key, used));
   }
 
   /** If the window's beginning is unknown, it is determined first. */
@@ -494,17 +494,17 @@ export class SharedLimits implements LimitStore {
     const { since, until } = rollingSpan(now, quota.window?.seconds ?? 0);
     if (start > 0) {
       const counter = rollingCounterKey(this.#prefix, quota, name);
-      return this.#load(quota, { since: period?.start ?? since, until }, (used) => this.#tellLoad(counter, used));
+      return this.#load(quota, { since: period?.start ?? since, until }, (used) => this.#sendLoad(counter, used));
     }
     return this.#load(quota, { since, until }, (used, firstAt) => {
       const from = firstAt === undefined ? 0 : firstAt - aheadSeconds;
       const { operations } = this.#link;
       if (!this.#outage) operations.add("begin", key, String(from), String(quota.window?.seconds));
-      if (from !== 0) this.#tellLoad(rollingCounterKey(this.#prefix, quota, from * 1e6), used);
+      if (from !== 0) this.#sendLoad(rollingCounterKey(this.#prefix, quota, from * 1e6), used);
     });
   }
 
-  #tellLoad(key: string, { tokens, nanoUsd, requests, readFrom }: LoadedUse): void {
+  #sendLoad(key: string, { tokens, nanoUsd, requests, readFrom }: LoadedUse): void {
     if (this.#outage) return;
     const { session, operations } = this.#link;
     operations.add("load", key, String(tokens), String(nanoUsd), session, String(requests), String(readFrom));
@@ -516,7 +516,7 @@ export class SharedLimits implements LimitStore {
   async #load(
     { owner, ownerId, environment, filter }: Quota,
     span: { since: number; until: number },
-    tell: (used: LoadedUse, firstAt: number | undefined) => void,
+    add: (used: LoadedUse, firstAt: number | undefined) => void,
   ): Promise<void> {
     const { ledger } = this.#options;
     const asked = { type: owner, id: ownerId, environment, ...span, ...filter };
@@ -524,7 +524,7 @@ export class SharedLimits implements LimitStore {
     const readFrom = Math.floor(this.#link.nowMicros());
     try {
       await ledger.readTotals(asked, ({ firstAt, ...used }) => {
-        tell({ ...used, readFrom }, firstAt);
+        add({ ...used, readFrom }, firstAt);
         isRead = true;
       });
     } catch (error) {
@@ -553,7 +553,9 @@ export class SharedLimits implements LimitStore {
     };
     // Each operation has the keys of its quotas among its arguments.
     const before = quotaKeys(this.#prefix);
-    this.#untold.add(this.#link.operations.open.flatMap((told) => told.filter((arg) => arg.startsWith(before))));
+    this.#unsentQuotas.add(
+      this.#link.operations.open.flatMap((operation) => operation.filter((arg) => arg.startsWith(before))),
+    );
   }
 
   /** The server decides from here on. First it receives the usage and reservations since the outage. */
@@ -564,24 +566,24 @@ export class SharedLimits implements LimitStore {
     if (doubted.length > 0) this.#forget(doubted);
     for (const lease of this.#leases) {
       lease.own = undefined;
-      this.#tell("extend", lease);
+      this.#send("extend", lease);
       if (!lease.stop) continue;
       lease.stop.own = undefined;
-      this.#tellStop("extend", lease.stop);
+      this.#sendStop("extend", lease.stop);
     }
     if (!outage) return;
     for (const [key, slots] of outage.used) {
-      const told = slots.flatMap(({ endMs, tokens, nanoUsd, requests }) => [
+      const figures = slots.flatMap(({ endMs, tokens, nanoUsd, requests }) => [
         Math.round(this.#link.microsAt(endMs)),
         ...[tokens, nanoUsd, requests],
       ]);
-      operations.add("use", key, ...told.map(String));
+      operations.add("use", key, ...figures.map(String));
     }
     for (const { kind, rule, count } of outage.share.charges(isEmptied)) {
       const isOfTokens = kind === "tokens" ? "1" : "0";
       operations.add("charge", bucketKey(this.#prefix, kind, rule.id), ...figuresOf(rule), String(count), isOfTokens);
     }
-    this.#clearOnceTold();
+    this.#clearOnceSent();
   }
 }
 

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { manualClock } from "../../../tests/support/manual-clock.ts";
-import { UntoldQuotas } from "./untold-quotas.ts";
+import { UnsentQuotas } from "./untold-quotas.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "headrace-untold-"));
 
@@ -12,7 +12,7 @@ afterAll(() => rmSync(directory, { recursive: true, force: true }));
 test("logs that the disk keeps a list of quotas that the store knows", () => {
   const spool = mkdtempSync(join(directory, "stuck-"));
   const logged: string[] = [];
-  const untold = new UntoldQuotas(spool, "q:", { error: (event) => void logged.push(event) }, manualClock());
+  const untold = new UnsentQuotas(spool, "q:", { error: (event) => void logged.push(event) }, manualClock());
   untold.add(["q:1"]);
   rmSync(join(spool, "untold-quotas"));
   mkdirSync(join(spool, "untold-quotas"));
@@ -25,7 +25,7 @@ test("what the disk did not take is written once it takes something again, and t
   const logged: string[] = [];
   const log = { error: (event: string) => void logged.push(event) };
   const clock = manualClock();
-  const untold = new UntoldQuotas(spool, "q:", log, clock);
+  const untold = new UnsentQuotas(spool, "q:", log, clock);
   untold.add(["q:1"]);
   untold.add(["q:2"]);
   mkdirSync(spool);
@@ -34,7 +34,7 @@ test("what the disk did not take is written once it takes something again, and t
   clock.advance(1_000);
   // One that was added before is enough to try again.
   untold.add(["q:1"]);
-  expect([...new UntoldQuotas(spool, "q:", log, clock).keys]).toEqual(["q:1", "q:2", "q:3"]);
+  expect([...new UnsentQuotas(spool, "q:", log, clock).keys]).toEqual(["q:1", "q:2", "q:3"]);
   untold.clear();
   expect(() => readFileSync(join(spool, "untold-quotas"))).toThrow("ENOENT");
   expect(logged).toHaveLength(1);

@@ -8,7 +8,7 @@ import type { Log } from "../../base/log.ts";
 /** Milliseconds between two attempts while the disk takes no writes. */
 const againMs = 1_000;
 
-export class UntoldQuotas {
+export class UnsentQuotas {
   readonly #path: string;
   readonly #log: Pick<Log, "error">;
   readonly #clock: Pick<Clock, "monotonicMs">;

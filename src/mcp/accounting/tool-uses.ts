@@ -17,7 +17,7 @@ import { type Stopping, stoppingError } from "../../inference/stopping.ts";
 import type { Admitter } from "../../policy/admit.ts";
 import type { RefusalCounts } from "../../policy/records/refusal-counts.ts";
 import type { Throttle } from "../../policy/throttle.ts";
-import { bookedName, isBooked, toldName } from "./use-name.ts";
+import { bookedName, isBooked, shownName } from "./use-name.ts";
 
 export interface MeteredUsesOptions {
   admitter: Pick<Admitter, "admit" | "refuseSpent">;
@@ -42,7 +42,7 @@ const nothingUsed: TokenUsage = { promptTokens: 0, completionTokens: 0, estimate
 /** Maximum characters of stored content, which is for people to inspect. */
 const maxKeptLength = 65_536;
 const daySeconds = 86_400;
-const noLimitsTold = { onLimits: () => {} };
+const withoutLimits = { onLimits: () => {} };
 
 export class MeteredUses implements ToolUses {
   readonly #options: MeteredUsesOptions;
@@ -58,7 +58,7 @@ export class MeteredUses implements ToolUses {
     const { principal, method, server } = asked;
     const startedMs = clock.monotonicMs();
     try {
-      await admitter.refuseSpent(principal, noLimitsTold);
+      await admitter.refuseSpent(principal, withoutLimits);
       if (!isBooked(method)) await throttle.require("tools", principal);
     } catch (error) {
       if (server) this.#refused({ content: () => "", ...asked, server }, startedMs, error);
@@ -81,12 +81,12 @@ export class MeteredUses implements ToolUses {
   /** Runs a free request, such as a list. A separate rate limit has been checked before. */
   async #ask(use: ToolUse, startedMs: number): Promise<OpenToolUse> {
     const release = await this.#place(use);
-    const told = this.#traced(use, startedMs);
+    const endTrace = this.#traced(use, startedMs);
     return {
       rest: release,
       ended: async (end) => {
         release();
-        told(end);
+        endTrace(end);
       },
     };
   }
@@ -97,7 +97,7 @@ export class MeteredUses implements ToolUses {
     const nanoUsd = server.nanoUsdPerCall ?? 0;
     const model = { id: bookedName(use), context: undefined, price: this.#priceOf(server) };
     const size = { model, promptTokens: 0, maxCompletionTokens: 0, width: 1, tags: principal.tags, requestId };
-    const { lease } = await admitter.admit(principal, size, noLimitsTold);
+    const { lease } = await admitter.admit(principal, size, withoutLimits);
     let release = () => {};
     try {
       release = await this.#place(use);
@@ -105,9 +105,9 @@ export class MeteredUses implements ToolUses {
       const entry = await this.#onLedger(use, model.id, startedMs);
       // Charges the call from here on even if the process crashes, because the server may be asked.
       if (nanoUsd > 0) entry.progress(nothingUsed, nanoUsd);
-      const told = this.#traced(use, startedMs);
+      const endTrace = this.#traced(use, startedMs);
       const booked = { use, entry, lease, nanoUsd, startedMs, queueMs };
-      return { rest: release, ended: (end) => this.#settle(booked, end, [release, () => told(end)]) };
+      return { rest: release, ended: (end) => this.#settle(booked, end, [release, () => endTrace(end)]) };
     } catch (error) {
       release();
       lease.settle(0, 0);
@@ -160,7 +160,7 @@ export class MeteredUses implements ToolUses {
   #traced(use: ToolUse, startedMs: number): (end: End) => void {
     const { observer, clock } = this.#options;
     const { server, method, trace } = use;
-    const traced = trace?.calls({ server: server.name, method, name: toldName(use) });
+    const traced = trace?.calls({ server: server.name, method, name: shownName(use) });
     return (end) => {
       const durationMs = clock.monotonicMs() - startedMs;
       observer.toolEnded({ server: server.name, method, outcome: outcomeOf(end), durationMs });
@@ -171,7 +171,7 @@ export class MeteredUses implements ToolUses {
   #settle(booked: BookedUse, end: End, others: readonly (() => void)[]): MaybePromise<void> {
     const { use, entry, lease, startedMs, queueMs } = booked;
     const { clock, quotaWatch } = this.#options;
-    for (const tell of others) tell();
+    for (const notify of others) notify();
     // Failed calls cost nothing. Calls that the client cancelled while the server worked are charged.
     const nanoUsd = end.outcome === "failed" ? 0 : booked.nanoUsd;
     lease.settle(0, nanoUsd);

@@ -19,7 +19,7 @@ export function isBooked(method: string): boolean {
 }
 
 /** Returns the reported name of the tool or prompt; null if there is none. */
-export function toldName({ method, name }: Pick<ToolUse, "method" | "name">): string | null {
+export function shownName({ method, name }: Pick<ToolUse, "method" | "name">): string | null {
   if (name === null || typeof prefixes[method] !== "string") return null;
   const whole = name.length <= maxNameLength ? name : `${name.slice(0, maxNameLength - 1)}…`;
   // Invisible characters, and those that change the text direction, could make one tool look like another.
@@ -28,6 +28,6 @@ export function toldName({ method, name }: Pick<ToolUse, "method" | "name">): st
 
 /** Returns the name in place of a model's id: `github/search`, `github/prompts/get/review`, `github/resources/read`. */
 export function bookedName(use: Pick<ToolUse, "server" | "method" | "name">): string {
-  const name = toldName(use);
+  const name = shownName(use);
   return `${use.server.name}/${name === null ? use.method : `${prefixes[use.method] ?? ""}${name}`}`;
 }

@@ -263,11 +263,11 @@ export class Connection {
   #cancel(requestId: string): void {
     if (this.#hasEnded || (!this.isLegacy && this.#line.transport.hasPerRequestStream)) return;
     const params = { requestId, reason: "The caller left, or waited for too long." };
-    this.#tell({ jsonrpc: "2.0", method: "notifications/cancelled", params });
+    this.#notify({ jsonrpc: "2.0", method: "notifications/cancelled", params });
   }
 
   /** Sends a message without waiting for it. */
-  #tell(message: JSONRPCMessage): void {
+  #notify(message: JSONRPCMessage): void {
     // A broken transport fails the waiting calls by itself.
     currentCall.exit(() => void this.#line.transport.send(message).catch(() => {}));
   }
@@ -285,7 +285,7 @@ export class Connection {
     if (!isJSONRPCNotification(message)) return true;
     const { method } = message;
     if (method === "notifications/progress") this.#progressed(params);
-    else if (method === "notifications/message") this.#tellCaller(this.#callOfMessage(), method, params);
+    else if (method === "notifications/message") this.#notifyCaller(this.#callOfMessage(), method, params);
     else {
       if (!own.has(method)) this.#options.onNews(method, params);
       return false;
@@ -305,10 +305,10 @@ export class Connection {
     if (!call) return;
     call.prolong();
     const { progressToken } = call;
-    if (progressToken !== undefined) this.#tellCaller(call, "notifications/progress", { ...params, progressToken });
+    if (progressToken !== undefined) this.#notifyCaller(call, "notifications/progress", { ...params, progressToken });
   }
 
-  #tellCaller(call: Call | undefined, method: string, params: JsonObject): void {
+  #notifyCaller(call: Call | undefined, method: string, params: JsonObject): void {
     if (!call) return;
     // Over HTTP the bytes of the stream are counted on arrival.
     const isCounted = this.#line.transport.hasPerRequestStream === true;
@@ -330,7 +330,7 @@ export class Connection {
     const ask = call?.exchange.asked;
     if (!call || !ask || call.asking >= maxAsking) {
       const message = call ? "The client cannot be asked that." : "It cannot be told by which call this is asked.";
-      this.#tell({ jsonrpc: "2.0", id, error: { code: methodNotFound, message } });
+      this.#notify({ jsonrpc: "2.0", id, error: { code: methodNotFound, message } });
       return;
     }
     if (++call.asked > maxAskedBack) {
@@ -340,9 +340,9 @@ export class Connection {
     call.asking++;
     call.prolong();
     try {
-      this.#tell({ jsonrpc: "2.0", id, result: { ...(await ask(method, params)) } });
+      this.#notify({ jsonrpc: "2.0", id, result: { ...(await ask(method, params)) } });
     } catch (error) {
-      this.#tell({ jsonrpc: "2.0", id, error: rpcErrorOf(error) });
+      this.#notify({ jsonrpc: "2.0", id, error: rpcErrorOf(error) });
     } finally {
       call.asking--;
       call.prolong();
@@ -388,17 +388,17 @@ function revisionFault(error: unknown, refusal: unknown, options: ConnectionOpti
   const isFailed = error instanceof SdkError && error.code === SdkErrorCode.EraNegotiationFailed;
   // The client sets a status of 5xx or a cause. For all other responses it reports that the revision was not offered.
   const isNotOffered = isFailed && !(error instanceof SdkHttpError) && error.cause === undefined;
-  if (isNotOffered && saysNothingOfRevision(refusal)) return faultOf(refusal, server);
+  if (isNotOffered && concernsNoRevision(refusal)) return faultOf(refusal, server);
   return isNotOffered || deniesRevision(error) ? refusesRevision(options, { error }) : faultOf(error, server);
 }
 
 function deniesRevision(error: unknown): boolean {
-  const told = error instanceof SdkHttpError ? errorIn(refusalIn(error).text)?.error : error;
-  return isObject(told) && (told["code"] === unsupportedRevision || told["code"] === methodNotFound);
+  const fault = error instanceof SdkHttpError ? errorIn(refusalIn(error).text)?.error : error;
+  return isObject(fault) && (fault["code"] === unsupportedRevision || fault["code"] === methodNotFound);
 }
 
 /** Reports whether the refusal concerns any request: temporarily, or because no MCP server is at the address. */
-function saysNothingOfRevision(refusal: unknown): boolean {
+function concernsNoRevision(refusal: unknown): boolean {
   if (!(refusal instanceof SdkHttpError)) return false;
   const { status, text } = refusalIn(refusal);
   return status === 408 || status === 425 || status === 429 || (status === 404 && errorIn(text) === undefined);

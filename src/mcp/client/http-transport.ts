@@ -144,18 +144,18 @@ export class HttpTransport implements Line {
         coding === "identity" ? `answered with status ${status}` : "compressed its answer, which was not asked for",
       );
     }
-    const told = new Headers();
+    const keptHeaders = new Headers();
     for (const name of ["content-type", "location", "mcp-session-id", "www-authenticate"]) {
       const value = headers.get(name);
-      if (value != null) told.set(name, value);
+      if (value != null) keptHeaders.set(name, value);
     }
-    const isStreamed = /^\s*text\/event-stream\b/i.test(told.get("content-type") ?? "");
+    const isStreamed = /^\s*text\/event-stream\b/i.test(keptHeaders.get("content-type") ?? "");
     if (call) call.isStreamed = isStreamed;
     if (withoutBody.has(status)) {
       body.cancel();
-      return new Response(null, { status, headers: told });
+      return new Response(null, { status, headers: keptHeaders });
     }
-    return new Response(this.#streamOf(body, isStreamed, call), { status, headers: told });
+    return new Response(this.#streamOf(body, isStreamed, call), { status, headers: keptHeaders });
   }
 
   /** Counts received bytes: of each event, and of all bytes of a call. */

@@ -220,7 +220,7 @@ class OfferedProcess implements BodySource {
       const message = `The process of the MCP server "${this.server.name}" has said what nobody takes.`;
       throw new GatewayError("service_unavailable", message, { retryAfterSeconds: 1 });
     }
-    this.#tell(text);
+    this.#sendLine(text);
   }
 
   /** Ends the process, and resolves when its directory is removed. */
@@ -231,7 +231,7 @@ class OfferedProcess implements BodySource {
   flow(sink: BodySink): void {
     this.#sink = sink;
     const line = this.#line;
-    line.onmessage = (message) => this.#tell(JSON.stringify(message));
+    line.onmessage = (message) => this.#sendLine(JSON.stringify(message));
     line.onclose = () => {
       this.#sink = undefined;
       clearInterval(this.#timer);
@@ -239,7 +239,7 @@ class OfferedProcess implements BodySource {
       else sink.fail(line.fault() ?? notOffered(this.server.name));
     };
     this.#timer = setInterval(() => {
-      if (!this.#isPaused) this.#tell("");
+      if (!this.#isPaused) this.#sendLine("");
     }, aliveMs);
     // A failed start closes the transport with the reason.
     line.start().catch(() => {});
@@ -262,7 +262,7 @@ class OfferedProcess implements BodySource {
     void this.#line.close();
   }
 
-  #tell(text: string): void {
+  #sendLine(text: string): void {
     this.#sink?.data(ByteSpan.of(`${text}\n`));
   }
 }

@@ -52,14 +52,14 @@ export class ServerNotifications {
   }
 
   get #filter(): Parameters<Client["listen"]>[0] | undefined {
-    const tells = (what: string) => {
+    const isNotified = (what: string) => {
       const capability = this.#capabilities[what];
       return typeof capability === "object" && capability !== null && "listChanged" in capability;
     };
     const filter = {
-      ...(tells("tools") && { toolsListChanged: true }),
-      ...(tells("prompts") && { promptsListChanged: true }),
-      ...(tells("resources") && { resourcesListChanged: true }),
+      ...(isNotified("tools") && { toolsListChanged: true }),
+      ...(isNotified("prompts") && { promptsListChanged: true }),
+      ...(isNotified("resources") && { resourcesListChanged: true }),
       ...(this.#uris.size > 0 && { resourceSubscriptions: [...this.#uris] }),
     };
     return this.#isClosed || !this.#wanted || Object.keys(filter).length === 0 ? undefined : filter;

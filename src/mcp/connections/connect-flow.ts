@@ -222,8 +222,8 @@ export class ConnectFlow {
 
 /** Requires that the response comes from the authorization server that was asked, even if it is an error (RFC 9207). */
 function requireIssuer(iss: string | undefined, metadata: AuthorizationServerMetadata): void {
-  const says = metadata.authorization_response_iss_parameter_supported === true;
-  if (iss === metadata.issuer || (iss === undefined && !says)) return;
+  const isRequired = metadata.authorization_response_iss_parameter_supported === true;
+  if (iss === metadata.issuer || (iss === undefined && !isRequired)) return;
   throw new GatewayError(
     "upstream_error",
     "The answer came from another authorization server than the one that was asked, so nothing was connected. Try again; if it stays so, tell whoever runs this server.",

@@ -195,7 +195,7 @@ export class Definitions implements DefinitionGuard {
     const event = auditEvent("tool.decided", principal, origin, aboutInstallation(server.name, detail));
     if (!(await this.#options.store.decide(definition, found.seen, event))) throw changedMeanwhile();
     this.#read.delete(server.name);
-    this.#tell();
+    this.#notify();
     this.#options.announce();
     return definition;
   }
@@ -214,10 +214,10 @@ export class Definitions implements DefinitionGuard {
       const again = this.#keepRead(server, known);
       if ((await again) !== (await known.catch(() => undefined))) isChanged = true;
     }
-    if (isChanged) this.#tell();
+    if (isChanged) this.#notify();
   }
 
-  #tell(): void {
+  #notify(): void {
     for (const listener of this.#listeners) listener();
   }
 
@@ -310,11 +310,11 @@ function isPersonalServer({ credentials }: Pick<McpServer, "credentials">): bool
 
 function hasWords({ name, seen }: ToolDefinition, words: readonly string[]): boolean {
   const { title, description } = JSON.parse(seen) as Json;
-  const told = [name, title, description]
+  const searchedText = [name, title, description]
     .filter((text) => typeof text === "string")
     .join("\n")
     .toLowerCase();
-  return words.every((word) => told.includes(word));
+  return words.every((word) => searchedText.includes(word));
 }
 
 function unseen(server: string, kind: Kind, name: string): GatewayError {

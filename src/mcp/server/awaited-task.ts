@@ -9,7 +9,7 @@ import type { ToolSampler } from "../../domain/tools/tool-use.ts";
 import type { ClientCall } from "./client-call.ts";
 import { isObject } from "./server-lists.ts";
 import { exchangeOf, resultOf } from "./server-requests.ts";
-import { isTellable, relatedTask, taskIn } from "./tasks.ts";
+import { hasId, relatedTask, taskIn } from "./tasks.ts";
 
 /** Intervals between polls of a task. Servers may suggest an interval within these bounds. */
 const [defaultPollMs, minPollMs, maxPollMs] = [1_000, 100, 5_000];
@@ -72,7 +72,7 @@ class AwaitedTask {
     if (this.#isAskedForResult) return undefined;
     const said = this.#id === undefined ? taskIn(result) : result;
     // The server returned its result without creating a task.
-    if (!said || (this.#id === undefined && !isTellable(said))) return undefined;
+    if (!said || (this.#id === undefined && !hasId(said))) return undefined;
     this.#id ??= said["taskId"];
     const params = { taskId: this.#id };
     if (said["status"] !== "working") {

@@ -79,8 +79,8 @@ export class Endpoint {
     this.#modern = createMcpHandler(
       async () => {
         const { from, body } = current();
-        const isTold = isObject(body) && introduced.has(body["method"]);
-        const introduction = isTold ? await handler.introduction(from, false) : unintroduced;
+        const isIntroduced = isObject(body) && introduced.has(body["method"]);
+        const introduction = isIntroduced ? await handler.introduction(from, false) : unintroduced;
         return protocolServer(handler, false, introduction, () => from);
       },
       { legacy: "reject", bus, maxSubscriptions: maxOfAll },
@@ -100,7 +100,7 @@ export class Endpoint {
     if (this.#isClosed) return rpcFault(503, -32_000, "The gateway is about to stop.", body);
     // A wrong address fails here at once, rather than in each list.
     if (from.only !== undefined) this.#handler.requireServer(from.only, from);
-    const isLegacy = !saysRevision(body) && (await isLegacyRequest(request, body));
+    const isLegacy = !namesRevision(body) && (await isLegacyRequest(request, body));
     if (isLegacy) {
       const answer = await this.#sessions.answer(request, from, body);
       return request.method === "GET" ? this.#watched(answer, from, () => {}) : answer;
@@ -170,7 +170,7 @@ export class Endpoint {
  * Reports whether the request states its revision itself, as requests of sessions never do. This cheap check spares the
  * SDK's full validation, which would run twice.
  */
-function saysRevision(body: unknown): boolean {
+function namesRevision(body: unknown): boolean {
   if (!isObject(body) || body["method"] === "initialize") return false;
   const { params } = body;
   const _meta = isObject(params) ? params["_meta"] : undefined;

@@ -7,7 +7,7 @@ import { publicUri } from "./names.ts";
 import { isObject } from "./server-lists.ts";
 import { relatedTask } from "./tasks.ts";
 
-export function toldResult(
+export function passedResult(
   result: JsonObject,
   server: McpServer,
   call: Pick<ClientCall, "only" | "isAskable">,
@@ -15,19 +15,19 @@ export function toldResult(
   const { only, isAskable } = call;
   const { resultType, ttlMs: _, cacheScope: __, ...plain } = result;
   // The members `resultType`, `ttlMs` and `cacheScope` do not exist in earlier revisions.
-  const told = isAskable && resultType !== "input_required" ? plain : result;
-  if (only !== undefined) return told;
+  const adapted = isAskable && resultType !== "input_required" ? plain : result;
+  if (only !== undefined) return adapted;
   const { name } = server;
-  const { content, contents, messages, taskId, task, result: ofTask, _meta } = told;
+  const { content, contents, messages, taskId, task, result: ofTask, _meta } = adapted;
   const publicTask = (one: JsonObject) => ({ ...one, taskId: publicTaskId(name, String(one["taskId"])) });
   const related = isObject(_meta) ? _meta[relatedTask] : undefined;
   return {
-    ...told,
+    ...adapted,
     ...(Array.isArray(content) && { content: content.map((block) => withPublicUri(block, name)) }),
     ...(Array.isArray(contents) && { contents: contents.map((one) => publicResource(one, name)) }),
     ...(Array.isArray(messages) && { messages: messages.map((one) => withPublicMessage(one, name)) }),
     ...(typeof taskId === "string" && { taskId: publicTaskId(name, taskId) }),
-    ...(typeof taskId === "string" && isObject(ofTask) && { result: toldResult(ofTask, server, call) }),
+    ...(typeof taskId === "string" && isObject(ofTask) && { result: passedResult(ofTask, server, call) }),
     ...(isObject(task) && typeof task["taskId"] === "string" && { task: publicTask(task) }),
     ...(isObject(related) && { _meta: { ...(isObject(_meta) && _meta), [relatedTask]: publicTask(related) } }),
   };

@@ -102,10 +102,10 @@ function callOf(server: Server, isLegacy: boolean, request: ClientRequest, conte
   if (signal.aborted) cancellation.cancel(signal.reason);
   else signal.addEventListener("abort", () => cancellation.cancel(signal.reason), { once: true });
   const envelope: JsonObject = { ...mcpReq.envelope };
-  const told: unknown = isLegacy ? server.getClientCapabilities() : envelope[CLIENT_CAPABILITIES_META_KEY];
+  const declared: unknown = isLegacy ? server.getClientCapabilities() : envelope[CLIENT_CAPABILITIES_META_KEY];
   return {
     ...request,
-    capabilities: isObject(told) ? told : {},
+    capabilities: isObject(declared) ? declared : {},
     isAskable: isLegacy,
     cancellation,
     notify(method, params) {

@@ -11,11 +11,11 @@ import { askByTask, isTaskAlone } from "./awaited-task.ts";
 import type { ServerCatalog } from "./catalog.ts";
 import { type ClientCall, keepAsked } from "./client-call.ts";
 import { publicName, publicUri } from "./names.ts";
-import { toldResult } from "./passed-result.ts";
+import { passedResult } from "./passed-result.ts";
 import { invalidParams, missingCapability, RpcError } from "./rpc-error.ts";
 import { askServer } from "./server-requests.ts";
 import { SuspendedCalls } from "./suspended-calls.ts";
-import { hasTasksExtension, isTellable, Tasks, taskIn, tasksExtension } from "./tasks.ts";
+import { hasId, hasTasksExtension, Tasks, taskIn, tasksExtension } from "./tasks.ts";
 import { mayUseResources, mayUseTool } from "./view.ts";
 
 export interface ServerCallsDeps {
@@ -101,9 +101,9 @@ export class ServerCalls {
     const task = server && mayUseServer(server, principal) ? this.#tasks.find(call, server, own) : undefined;
     if (!server || !task || !mayUseTool(server, task.tool, principal))
       throw new RpcError(invalidParams, "Unknown task.");
-    const told = await this.use(method, server, null, { ...params, taskId: own }, call);
-    await task.heard(method, { ...told, taskId: own });
-    return told;
+    const answer = await this.use(method, server, null, { ...params, taskId: own }, call);
+    await task.heard(method, { ...answer, taskId: own });
+    return answer;
   }
 
   /** Cancels suspended calls and tasks, as their clients cannot return. */
@@ -133,13 +133,13 @@ export class ServerCalls {
       if (made) {
         const letGo = this.#takeTask(made, asked, one);
         this.#tasks.add(one, { server, tool: name ?? "", link, use, made, letGo });
-        return toldResult(result, server, one);
+        return passedResult(result, server, one);
       }
       const isError = result["isError"] === true;
       // The server may answer although the client has disconnected.
       const outcome = one.cancellation.cancelled ? "cancelled" : "completed";
       await use.ended({ outcome, code: null, isError, content: () => JSON.stringify(result) });
-      return toldResult(result, server, one);
+      return passedResult(result, server, one);
     } catch (error) {
       const isLeft = one.cancellation.cancelled;
       const code = error instanceof GatewayError ? error.code : "upstream_error";
@@ -167,7 +167,7 @@ export class ServerCalls {
 
   #requireTask(made: JsonObject, link: ClientSession, { task }: JsonObject, call: ClientCall): void {
     const isAsked = link.isLegacy ? task !== undefined : !call.isAskable && hasTasksExtension(call.capabilities);
-    if (!isAsked || !isTellable(made)) {
+    if (!isAsked || !hasId(made)) {
       const message = "The server made a task that nobody asked for, or that cannot be asked for.";
       throw new GatewayError("upstream_error", message);
     }

@@ -32,7 +32,7 @@ export interface Listening {
 
 export class Subscriber {
   readonly #from: Listening;
-  readonly #tell: (method: string, params: JsonObject) => void;
+  readonly #notify: (method: string, params: JsonObject) => void;
   readonly #followed = new Map<string, Followed>();
   /** Notifications to send next, without repetitions. */
   readonly #waiting = new Map<string, { method: string; params: JsonObject }>();
@@ -44,10 +44,10 @@ export class Subscriber {
   constructor(
     from: Listening,
     onChange: (listener: () => void) => () => void,
-    tell: (method: string, params: JsonObject) => void,
+    notify: (method: string, params: JsonObject) => void,
   ) {
     this.#from = from;
-    this.#tell = tell;
+    this.#notify = notify;
     this.#unlisten = onChange(() => {
       for (const method of listChanges) this.#gather(method, method, {});
     });
@@ -113,9 +113,10 @@ export class Subscriber {
     if (method !== updated || typeof uri !== "string" || uri.length > maxUriLength) return;
     // An update may concern a part of a resource that the client subscribes to.
     const isWanted = [...(this.#followed.get(server)?.uris ?? [])].some((one) => uri.startsWith(one));
-    const told = this.#from.only === undefined ? publicUri(server, uri) : uri;
+    const clientUri = this.#from.only === undefined ? publicUri(server, uri) : uri;
     // The bound keeps a server from filling memory with notifications.
-    if (isWanted && this.#waiting.size < maxResources) this.#gather(`${method} ${told}`, method, { uri: told });
+    if (isWanted && this.#waiting.size < maxResources)
+      this.#gather(`${method} ${clientUri}`, method, { uri: clientUri });
   }
 
   #gather(key: string, method: string, params: JsonObject): void {
@@ -125,7 +126,7 @@ export class Subscriber {
       this.#timer = undefined;
       const all = [...this.#waiting.values()];
       this.#waiting.clear();
-      for (const one of all) this.#tell(one.method, one.params);
+      for (const one of all) this.#notify(one.method, one.params);
     }, gatherMs);
   }
 }

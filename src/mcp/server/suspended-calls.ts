@@ -39,7 +39,7 @@ class Held {
   timer: ReturnType<typeof setTimeout> | undefined;
   letGo = () => {};
   #asks = 0;
-  #told: PromiseWithResolvers<void> | undefined;
+  #asked: PromiseWithResolvers<void> | undefined;
 
   constructor(client: ClientCall, subject: SuspendedSubject) {
     this.client = client;
@@ -59,8 +59,8 @@ class Held {
     };
     cancellation.onCancel(end);
     this.asked.set(`ask_${++this.#asks}`, { method, params, answered });
-    this.#told?.resolve();
-    this.#told = undefined;
+    this.#asked?.resolve();
+    this.#asked = undefined;
     return promise;
   }
 
@@ -78,8 +78,8 @@ class Held {
   /** Resolves when the server has sent a request. */
   whenAsked(): Promise<void> {
     if (this.asked.size > 0) return Promise.resolve();
-    this.#told ??= Promise.withResolvers();
-    return this.#told.promise;
+    this.#asked ??= Promise.withResolvers();
+    return this.#asked.promise;
   }
 }
 
@@ -100,7 +100,7 @@ export class SuspendedCalls {
       ...client,
       isAskable: true,
       cancellation: held.cancellation,
-      notify: (method, told) => held.client.notify(method, told),
+      notify: (method, members) => held.client.notify(method, members),
       ask: (method, asked) => {
         try {
           held.id ??= this.#keep(held, params);

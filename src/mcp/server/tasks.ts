@@ -138,7 +138,7 @@ export function taskIn({ resultType, task, ...rest }: JsonObject): JsonObject | 
 }
 
 /** Reports whether the task id can be passed to a client. */
-export function isTellable({ taskId }: JsonObject): boolean {
+export function hasId({ taskId }: JsonObject): boolean {
   return typeof taskId === "string" && taskId !== "" && taskId.length <= maxIdLength && /^[\x21-\x7e]+$/.test(taskId);
 }
 

@@ -8,7 +8,7 @@ export const searchToolNames = { search: "search_tools", call: "call_tool" } as 
 const [defaultFound, maxFound] = [10, 50];
 const maxQueryLength = 1_000;
 /** Characters of a description that are searched. Each search reads the descriptions of all tools. */
-const maxToldLength = 4_000;
+const maxSearchedLength = 4_000;
 /** Minimum length of a word that also matches as a prefix. A shorter word would match too much. */
 const shortestBeginning = 3;
 
@@ -88,8 +88,8 @@ export function callTool(args: unknown): { name: string; arguments: JsonObject }
 /** Scores a tool. A word in the name counts more than a word in the description. */
 function scoreOf({ name, title, description }: JsonObject, words: ReadonlySet<string>): number {
   const named = `${String(name)} ${typeof title === "string" ? title : ""}`;
-  const told = typeof description === "string" ? description : "";
-  return 3 * countIn(named.slice(0, maxToldLength), words) + countIn(told.slice(0, maxToldLength), words);
+  const text = typeof description === "string" ? description : "";
+  return 3 * countIn(named.slice(0, maxSearchedLength), words) + countIn(text.slice(0, maxSearchedLength), words);
 }
 
 /** Counts the words that the text contains, whole or as a prefix. */

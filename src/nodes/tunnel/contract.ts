@@ -92,7 +92,7 @@ export interface GatewayEnd {
   /** Milliseconds that the last answer to a heartbeat took. Undefined before the first. */
   readonly roundTripMs: number | undefined;
   /** Tells the node its standing. */
-  tell(standing: NodeStatus): void;
+  sendStatus(status: NodeStatus): void;
   /** Sends a request like `Engine.send`. */
   send(request: TunnelRequest, cancellation: Cancellation): Promise<EngineResponse>;
   /** Accepts nothing new. Resolves once open requests have ended and the connection is closed. */

@@ -106,7 +106,7 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
     return this.#connection.roundTripMs;
   }
 
-  tell({ name, approvedModels }: NodeStatus): void {
+  sendStatus({ name, approvedModels }: NodeStatus): void {
     this.#connection.sendText(standing, 0, JSON.stringify({ name, approvedModels }));
   }
 

@@ -330,7 +330,7 @@ test("a node hears how it stands with its gateway", async () => {
   const heard: unknown[] = [];
   using node = startNode(gateway, { onStanding: (standing) => void heard.push(standing) });
   const end = await endOf(gateway, node);
-  end.tell({ name: "attic", approvedModels: ["a", "b"] });
+  end.sendStatus({ name: "attic", approvedModels: ["a", "b"] });
   await until(() => heard.length === 1, "the standing");
   expect(heard).toEqual([{ name: "attic", approvedModels: ["a", "b"] }]);
 });

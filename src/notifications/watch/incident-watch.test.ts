@@ -46,7 +46,7 @@ function start(replicaId: string) {
   const watch = new IncidentWatch({
     ...{ store, replicaId, clock, log: silent, everyMs: 1e9, live: () => live.map((id) => ({ id })) },
     teller: {
-      async tell(tidings) {
+      async notify(tidings) {
         if (!told.some(({ once }) => once === tidings.once)) told.push(tidings);
         return true;
       },

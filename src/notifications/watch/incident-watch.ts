@@ -4,7 +4,7 @@ import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { Incident, IncidentStore } from "../../domain/notifications/incident.ts";
 import type { Tidings } from "../../domain/notifications/notification.ts";
-import type { Teller } from "../notifications.ts";
+import type { Notifier } from "../notifications.ts";
 import { PeriodicJob } from "./periodic-job.ts";
 
 /** State of an incident, as this process sees it. */
@@ -22,7 +22,7 @@ type Source = () => readonly IncidentState[] | Promise<readonly IncidentState[]>
 
 export interface IncidentWatchOptions {
   store: IncidentStore;
-  teller: Teller;
+  teller: Notifier;
   /** Sources of incident states. Each returns its subjects, whether in order or not. */
   sources: readonly Source[];
   /** The id of this process, and the live processes. */
@@ -92,7 +92,7 @@ export class IncidentWatch {
     const { store, teller, replicaId, clock } = this.#options;
     const since = clock.nowSeconds();
     if (!(await store.begin({ subject: standing.subject, replicaId, since }))) return;
-    await teller.tell(standing.began(since));
+    await teller.notify(standing.began(since));
   }
 
   /** Follows an incident. The end of a subject that was removed from the configuration is not reported. */
@@ -101,12 +101,12 @@ export class IncidentWatch {
     if (standing?.isOut) {
       if (replicaId !== own) await store.adopt(subject, replicaId, own);
       // A crash or a database outage may have prevented the first report, so it is repeated.
-      await teller.tell(standing.began(since));
+      await teller.notify(standing.began(since));
       return;
     }
     if (clock.monotonicMs() - this.#startedMs < learningMs) return;
     const over = standing?.ended(since, clock.nowSeconds());
-    if (over && !(await teller.tell(over))) return;
+    if (over && !(await teller.notify(over))) return;
     await store.end(subject, replicaId);
   }
 }

@@ -3,12 +3,12 @@ import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { KeySurvey, SurveyedKey } from "../../domain/notifications/key-survey.ts";
 import type { Tidings } from "../../domain/notifications/notification.ts";
-import type { Teller } from "../notifications.ts";
+import type { Notifier } from "../notifications.ts";
 import { PeriodicJob } from "./periodic-job.ts";
 
 export interface KeyWatchOptions {
   survey: KeySurvey;
-  teller: Teller;
+  teller: Notifier;
   /** True in the one process that checks, because all processes would report the same. */
   isFirst(): boolean;
   clock: Clock;
@@ -53,7 +53,7 @@ export class KeyWatch {
       const now = clock.nowSeconds();
       const page: Awaited<ReturnType<KeySurvey["page"]>> = await survey.page(after, now);
       for (const key of page.keys) {
-        for (const tidings of [expiring(key, now), unused(key, now)]) if (tidings) await teller.tell(tidings);
+        for (const tidings of [expiring(key, now), unused(key, now)]) if (tidings) await teller.notify(tidings);
       }
       after = page.next;
       await new Promise(setImmediate);

@@ -23,7 +23,7 @@ function start() {
       },
     },
     teller: {
-      async tell(tidings) {
+      async notify(tidings) {
         if (state.isKept) told.push(tidings);
         return state.isKept;
       },

@@ -5,12 +5,12 @@ import type { LimitSet, LimitStore, Quota, QuotaUse } from "../../domain/limits/
 import type { Period } from "../../domain/limits/quota-rules.ts";
 import type { NotificationData, Tidings } from "../../domain/notifications/notification.ts";
 import type { Principal } from "../../domain/principal.ts";
-import type { Teller } from "../notifications.ts";
+import type { Notifier } from "../notifications.ts";
 import { PeriodicJob } from "./periodic-job.ts";
 
 export interface QuotaWatchOptions {
   limits: Pick<LimitStore, "usedInWindow">;
-  teller: Teller;
+  teller: Notifier;
   log: Log;
   /** Interval of the check. Default five seconds. */
   everyMs?: number;
@@ -51,7 +51,7 @@ export class QuotaWatch {
    * their own key.
    */
   #touched = new Map<string | LimitSet, Touched>();
-  readonly #told = new Map<string, { period: Period; threshold: number }>();
+  readonly #notified = new Map<string, { period: Period; threshold: number }>();
 
   constructor(options: QuotaWatchOptions) {
     this.#options = options;
@@ -107,10 +107,10 @@ export class QuotaWatch {
     for (const measure of await this.#measuresOf(quota)) {
       const threshold = quotaThresholds.findLast((percent) => measure.isAt(percent));
       // Only the highest threshold is reported.
-      if (threshold === undefined || this.#toldIn(measure) >= threshold) continue;
-      if (!(await teller.tell(tidingsOf(measure, threshold, accountId)))) throw new Error("it could not be kept");
-      if (this.#told.size >= maxRemembered) this.#told.clear();
-      this.#told.set(measure.series, { period: measure.period, threshold });
+      if (threshold === undefined || this.#notifiedIn(measure) >= threshold) continue;
+      if (!(await teller.notify(tidingsOf(measure, threshold, accountId)))) throw new Error("it could not be kept");
+      if (this.#notified.size >= maxRemembered) this.#notified.clear();
+      this.#notified.set(measure.series, { period: measure.period, threshold });
     }
   }
 
@@ -118,10 +118,10 @@ export class QuotaWatch {
    * Returns the threshold that was reported in this window. Rolling windows that overlap count as the same window,
    * because their start can shift slightly between Redis and the ledger.
    */
-  #toldIn({ series, period }: Measure): number {
-    const told = this.#told.get(series);
-    if (told === undefined) return 0;
-    return period.start < told.period.end && told.period.start < period.end ? told.threshold : 0;
+  #notifiedIn({ series, period }: Measure): number {
+    const notified = this.#notified.get(series);
+    if (notified === undefined) return 0;
+    return period.start < notified.period.end && notified.period.start < period.end ? notified.threshold : 0;
   }
 
   /** Returns nothing if no window is in use. The store determines the window, not the clock of this process. */

@@ -89,7 +89,7 @@ const canonicalToken = new RegExp(`^${canonicalPart}\\.${canonicalPart}\\.${cano
 const maxLength = 4_096;
 const capacity = 50_000;
 /** So long an expired token is told so for sure, also where its signing key is gone. */
-const toldExpiredSeconds = 7_200;
+const rememberedSeconds = 7_200;
 const maxChecks = 16;
 const maxWaiting = 4_000;
 
@@ -256,7 +256,7 @@ export class AccessTokens {
   #remember(digest: string, verification: { token: VerifiedToken }, nowSeconds: number): void {
     for (let i = 0; i < 2; i++) {
       const { oldest } = this.#verified;
-      if (oldest && oldest.value.token.expiresAt + toldExpiredSeconds < nowSeconds) this.#verified.delete(oldest.key);
+      if (oldest && oldest.value.token.expiresAt + rememberedSeconds < nowSeconds) this.#verified.delete(oldest.key);
     }
     this.#verified.set(digest, verification);
   }

@@ -304,17 +304,17 @@ export class Authenticator {
     throw error;
   }
 
-  /** `told` is the reason for the client, where it may learn it. */
+  /** `clientReason` is the reason for the client, where it may learn it. */
   #refuse(
     reason: string,
     { clientAddress, requestId }: PresentedCredentials,
     entry?: CachedChain,
-    told?: string,
+    clientReason?: string,
   ): GatewayError {
     const keyId = entry?.keyId ?? null;
     const accountId = entry?.principal.account.id ?? null;
     this.#options.refusals.record({ reason, keyId, accountId, clientAddress, requestId });
-    return invalidApiKey(reason, told);
+    return invalidApiKey(reason, clientReason);
   }
 }
 

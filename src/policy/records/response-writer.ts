@@ -69,8 +69,8 @@ export class ResponseWriter implements ResponseKeeper {
     const { promise: isLate, resolve: late } = Promise.withResolvers<boolean>();
     const timer = setTimeout(late, maxRoomMs, true);
     // Items of a conversation are stored in the conversation as well.
-    const isTold = room.take(accountId, conversationId === null ? size : 2 * size).catch(() => true);
-    return await Promise.race([isTold, isLate]).finally(() => clearTimeout(timer));
+    const hasRoom = room.take(accountId, conversationId === null ? size : 2 * size).catch(() => true);
+    return await Promise.race([hasRoom, isLate]).finally(() => clearTimeout(timer));
   }
 
   #keep(response: StoredResponse): Promise<boolean> {

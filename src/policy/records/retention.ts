@@ -48,7 +48,7 @@ export class Retention {
   #rows = 100;
   /** Up to when this process has seen to it that nothing older is there. */
   readonly #cleared = new Map<RetainedKind, number>();
-  #wasTold = false;
+  #isReported = false;
   #isNotificationOver = false;
   #sweeping: Promise<void> | undefined;
   #closed = false;
@@ -125,7 +125,7 @@ export class Retention {
     if (from === undefined || from > now) {
       const concerned = await this.#isConcerned(settings, now);
       from ??= await store.beginDefaults(concerned ? now + notificationSeconds : now);
-      if (concerned && from > now) this.#tell(settings, from);
+      if (concerned && from > now) this.#report(settings, from);
     }
     this.#isNotificationOver = from <= now;
     return this.#isNotificationOver;
@@ -140,9 +140,9 @@ export class Retention {
     return false;
   }
 
-  #tell(settings: RetentionSettings, from: number): void {
-    if (this.#wasTold) return;
-    this.#wasTold = true;
+  #report(settings: RetentionSettings, from: number): void {
+    if (this.#isReported) return;
+    this.#isReported = true;
     this.#options.log.warn("retention_begins", {
       at: new Date(from * 1000).toISOString(),
       requests_days: settings.requests.days,

@@ -33,7 +33,7 @@ export interface MemberUse {
   /** Texts that the byte scan accepts; any other text requires a full parse. */
   readonly only?: readonly string[];
   /** True if the member identifies the kind of its object. An object without such a member requires a full parse. */
-  readonly isTelling?: boolean;
+  readonly identifies?: boolean;
 }
 export type MemberUses = Readonly<Record<string, MemberUse>>;
 
@@ -219,7 +219,7 @@ function nameRule(node: Node): ValueRule | undefined {
 }
 
 function memberRule(name: string, value: ValueRule, use: MemberUse = {}, isRequired = false): MemberRule {
-  const { as, note = -1, isTelling = false } = use;
+  const { as, note = -1, identifies = false } = use;
   const bytes = Buffer.from(name);
   return {
     name,
@@ -229,7 +229,7 @@ function memberRule(name: string, value: ValueRule, use: MemberUse = {}, isRequi
     isRequired,
     isJson: as === "json",
     isShown: false,
-    isTelling,
+    identifies,
     note,
   };
 }

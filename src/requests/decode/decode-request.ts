@@ -124,7 +124,7 @@ const itemTypes = [
 /** Uses of the objects inside counted members. */
 const shownWithin: Readonly<Record<string, MemberUse>> = {
   tools: { members: { type: { only: toolTypes } } },
-  input: { members: { type: { only: itemTypes, isTelling: true }, role: { isTelling: true } } },
+  input: { members: { type: { only: itemTypes, identifies: true }, role: { identifies: true } } },
 };
 /** Members without a use but with a known name; every other name sets `BodyNotes.hasOthers`. */
 const neutralUses: MemberUses = Object.fromEntries([...neutralMembers].map((name) => [name, {}]));

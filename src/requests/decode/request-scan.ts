@@ -170,7 +170,7 @@ function afterObject({ object, tag }: ValueRule, start: number, depth: number): 
   }
   const firstName = open;
   let missing = rule.required.length;
-  let isTold = !rule.isTold;
+  let isIdentified = !rule.isIdentified;
   let at = afterSpace(start + 1);
   if (bytes[at] !== closeBrace) {
     for (; ; at = afterSpace(at + 1)) {
@@ -187,7 +187,7 @@ function afterObject({ object, tag }: ValueRule, start: number, depth: number): 
         const isCounted = other.isJson || other.isShown;
         at = isCounted ? afterMember(other, value, depth + 1) : afterValue(other.value, value, depth + 1);
       } else {
-        if (member.isTelling) isTold ||= kindAt(value) !== nullKind;
+        if (member.identifies) isIdentified ||= kindAt(value) !== nullKind;
         at = afterMember(member, value, depth + 1);
         if (member.isRequired) missing--;
       }
@@ -198,7 +198,7 @@ function afterObject({ object, tag }: ValueRule, start: number, depth: number): 
     if (bytes[at] !== closeBrace) return fault;
   }
   open = firstName;
-  return missing === 0 && isTold ? at + 1 : fault;
+  return missing === 0 && isIdentified ? at + 1 : fault;
 }
 
 /** Reports whether no parser reads an unknown name as a known one. */

@@ -107,7 +107,7 @@ export interface MemberRule {
   /** True if the tokens of the name are counted as well. */
   readonly isShown: boolean;
   /** True if the member identifies the kind of its object; see `ObjectRule.isTold`. */
-  readonly isTelling: boolean;
+  readonly identifies: boolean;
   /** Index in `BodyNotes`; -1 if the member is not noted. */
   readonly note: number;
 }
@@ -158,8 +158,8 @@ export class ObjectRule {
    * True if the object has known names. A name that another parser may confuse with one of them requires a full parse.
    */
   readonly isNamed: boolean;
-  /** True if the byte scan requires a member with `isTelling` that is not null. */
-  readonly isTold: boolean;
+  /** True if the byte scan requires a member with `identifies` that is not null. */
+  readonly isIdentified: boolean;
   /** True if the object is a message part whose token count does not follow from its text. */
   readonly isMedia: boolean;
   /** True if some names are decisive. A name that a parser may confuse with one of them requires a full parse. */
@@ -177,7 +177,7 @@ export class ObjectRule {
     this.looksAtAll = looksAtAll;
     this.isReadable = isReadable;
     this.isNamed = parts.isNamed ?? members.length + beside.length > 0;
-    this.isTold = members.some(({ isTelling }) => isTelling);
+    this.isIdentified = members.some(({ identifies }) => identifies);
     this.isMedia = isMedia;
     this.isDecisive = decisiveHashes.length > 0;
     this.#decisiveHashes = decisiveHashes;

@@ -150,7 +150,7 @@ export interface StreamObservation {
   /**
    * Prompt tokens and their parts that the server reported at the beginning of the stream; absent if it reported none.
    */
-  readonly toldPrompt?: Pick<TokenUsage, "promptTokens" | "parts"> | undefined;
+  readonly reportedPrompt?: Pick<TokenUsage, "promptTokens" | "parts"> | undefined;
   /** UTF-8 bytes of delivered text, and the number of pieces. */
   deliveredBytes: number;
   deliveredPieces: number;

@@ -7,7 +7,7 @@ import type { Seal } from "../../domain/seal.ts";
 import type { Answer, AnswerFormat, AnswerNames, AnswerStream, AskedRequest, KeptAnswers, Serving } from "./answer.ts";
 import type { ConversationFormat } from "./conversation/format.ts";
 import type { LongFormat } from "./long-answer.ts";
-import type { Said, SaidPiece, ToldAnswer } from "./said.ts";
+import type { ReportedAnswer, Said, SaidPiece } from "./said.ts";
 import type { Task } from "./task/task.ts";
 
 /**
@@ -39,7 +39,7 @@ export interface Dialect extends AnswerFormat {
   readonly task:
     | Pick<
         Task,
-        "check" | "added" | "readings" | "answerTokens" | "units" | "form" | "events" | "answersBytes" | "saysText"
+        "check" | "added" | "readings" | "answerTokens" | "units" | "form" | "events" | "answersBytes" | "answersText"
       >
     | undefined;
 
@@ -76,7 +76,7 @@ export interface Dialect extends AnswerFormat {
   /** True if `user_id` of `metadata` names the end user to servers. */
   readonly namesUserInMetadata?: true;
   /** True if servers store answers by default. */
-  readonly isKeptUnlessTold: boolean;
+  readonly isStoredByDefault: boolean;
   /** True if a stream reports usage only if `stream_options` asks for it. */
   readonly asksForUsage: boolean;
   /** The member that limits the tokens of an answer, and its older name if it has one. */
@@ -107,7 +107,7 @@ export interface Dialect extends AnswerFormat {
   /** Reports whether a request refers to stored items, such as the preceding response; undefined if none can. */
   readonly namesKept: ((body: Readonly<Record<string, unknown>>) => boolean) | undefined;
   /** True if a stream begins with the token count of the prompt. */
-  readonly tellsPromptFirst: boolean;
+  readonly reportsPromptFirst: boolean;
   /** The keep-alive for a client that waits in the middle of a stream. */
   readonly keepAlive: string;
   /**
@@ -123,5 +123,5 @@ export interface Dialect extends AnswerFormat {
   readonly answered: (answer: unknown) => readonly Said[];
   readonly streamed: (chunk: unknown) => readonly SaidPiece[];
   /** Adds the id, model, finish reasons and token details that a chunk or a whole answer reports. */
-  readTold(told: ToldAnswer, value: unknown): void;
+  readReported(reported: ReportedAnswer, value: unknown): void;
 }

@@ -1,10 +1,10 @@
 // Tests who is blamed for an error in an answer of status 200.
 import { describe, expect, test } from "bun:test";
 import { BlamelessError } from "../../base/errors.ts";
-import { missingIn, tellsFault, toldCode, toldFault, unpaidReason } from "./engine-fault.ts";
+import { hasFault, missingIn, reportedCode, reportedFault, unpaidReason } from "./engine-fault.ts";
 
 const engine = { redact: (text: string) => text.replace("KEY", "[key]") };
-const told = (error: unknown) => toldFault(JSON.stringify({ error }), engine, "It failed.");
+const told = (error: unknown) => reportedFault(JSON.stringify({ error }), engine, "It failed.");
 
 describe("an error that a model server tells", () => {
   test.each([
@@ -16,7 +16,7 @@ describe("an error that a model server tells", () => {
     const fault = told(error);
     expect(fault).toBeInstanceOf(BlamelessError);
     expect(fault).toMatchObject({ code: "invalid_request", message: error.message });
-    expect(toldCode(fault)).toBe(fault.engineCode ?? "none");
+    expect(reportedCode(fault)).toBe(fault.engineCode ?? "none");
   });
 
   test.each<[unknown, string]>([
@@ -29,20 +29,20 @@ describe("an error that a model server tells", () => {
   ])("reports overload as a temporary error: %j", (error, code) => {
     const fault = told(error);
     expect(fault).toMatchObject({ code: "service_unavailable", message: "Wait." });
-    expect(toldCode(fault)).toBe(code);
+    expect(reportedCode(fault)).toBe(code);
   });
 
   test("blames the server for a used-up account, and reports no rate limit", () => {
     const fault = told({ code: "insufficient_quota", type: "insufficient_quota", message: "Check your plan." });
     expect(fault).toMatchObject({ code: "upstream_error", message: unpaidReason });
-    expect(toldCode(fault)).toBe("upstream_error");
+    expect(reportedCode(fault)).toBe("upstream_error");
   });
 
   test("blames the server for any other error, in its own words without secrets", () => {
     expect(told({ message: "KEY is wrong" })).toMatchObject({ code: "upstream_error", message: "[key] is wrong" });
     expect(told("KEY")).toMatchObject({ code: "upstream_error", message: "[key]" });
     expect(told({})).toMatchObject({ code: "upstream_error", message: "It failed." });
-    const { code, message } = toldFault('{"error":"KEY"}', undefined, "It failed.");
+    const { code, message } = reportedFault('{"error":"KEY"}', undefined, "It failed.");
     expect({ code, message }).toEqual({ code: "upstream_error", message: "It failed." });
   });
 });
@@ -112,10 +112,10 @@ describe("an object in the place of an answer", () => {
   ];
 
   test.each(told)("finds an error beside a filled list, whatever else the object holds: %j", (more) => {
-    expect(tellsFault({ object: "list", data: [{ embedding: [1] }], ...more }, "data")).toBe(false);
-    expect(tellsFault({ object: "response", output: [{ type: "message" }], ...more })).toBe(false);
-    expect(tellsFault({ content: [{ type: "text" }], ...more })).toBe(false);
-    expect(tellsFault({ choices: [{ index: 0 }], ...more })).toBe(false);
+    expect(hasFault({ object: "list", data: [{ embedding: [1] }], ...more }, "data")).toBe(false);
+    expect(hasFault({ object: "response", output: [{ type: "message" }], ...more })).toBe(false);
+    expect(hasFault({ content: [{ type: "text" }], ...more })).toBe(false);
+    expect(hasFault({ choices: [{ index: 0 }], ...more })).toBe(false);
   });
 
   test.each([
@@ -127,15 +127,15 @@ describe("an object in the place of an answer", () => {
     { code: null, message: "no" },
     { code: 200, status: "failed", message: "no" },
   ])("finds an error without a list, or beside an empty one: %j", (fault) => {
-    expect(tellsFault(fault)).toBe(true);
-    expect(tellsFault({ data: [], ...fault }, "data")).toBe(true);
-    expect(tellsFault({ data: ["a trace"], ...fault })).toBe(true);
+    expect(hasFault(fault)).toBe(true);
+    expect(hasFault({ data: [], ...fault }, "data")).toBe(true);
+    expect(hasFault({ data: ["a trace"], ...fault })).toBe(true);
   });
 
   test.each([{ error: "no" }, { object: "error", message: "no" }, { type: "error" }])(
     "finds an error beside any list: %j",
     (fault) => {
-      expect(tellsFault({ data: [1], ...fault }, "data")).toBe(true);
+      expect(hasFault({ data: [1], ...fault }, "data")).toBe(true);
     },
   );
 
@@ -145,6 +145,6 @@ describe("an object in the place of an answer", () => {
     { code: "0", status: "SUCCESS", message: "" },
     { errors: [], message: "Hello" },
   ])("finds no error in a message with a success code: %j", (said) => {
-    expect(tellsFault(said)).toBe(false);
+    expect(hasFault(said)).toBe(false);
   });
 });

@@ -1,7 +1,7 @@
 // Reads the error that a model server reports, in any format.
 import { BlamelessError, type EngineErrorCode, engineErrorCodes, GatewayError } from "../../base/errors.ts";
 import type { Engine } from "../../domain/models/engine.ts";
-import { toldReason } from "./told-reason.ts";
+import { reportedReason } from "./told-reason.ts";
 
 /** Maximum length of a message in characters; longer messages are cut before any search in them. */
 const maxMessageLength = 1_000;
@@ -56,15 +56,15 @@ const busySeconds = 5;
  * and the codes that clients act upon.
  */
 export function publicFault(text: string, engine: Pick<Engine, "redact">): PublicFault {
-  const { message, place, code, type } = toldReason(text);
+  const { message, place, code, type } = reportedReason(text);
   const shown = message === undefined ? undefined : withoutSecrets(message, engine);
   const isPublic = place !== undefined && withoutSecrets(place, engine) === place;
   return { message: shown, engineCode: engineCodeOf(code, type, shown), param: isPublic ? place : undefined };
 }
 
 /** Reports whether the error says that the account of the gateway at its provider has no credit or quota left. */
-export function tellsUnpaid(text: string): boolean {
-  const { code, type, message = "" } = toldReason(text);
+export function saysUnpaid(text: string): boolean {
+  const { code, type, message = "" } = reportedReason(text);
   return unpaidKinds.has(code) || unpaidKinds.has(type) || unpaidWords.test(message);
 }
 
@@ -80,7 +80,7 @@ export function tellsFlagged(text: string): boolean {
  */
 export function missingIn(text: string, isNamed: (id: string) => boolean): "model" | "object" | "endpoint" | "unknown" {
   if (!text.trimStart().startsWith("{")) return "unknown";
-  const { code, type, place, message } = toldReason(text);
+  const { code, type, place, message } = reportedReason(text);
   if (message === undefined) return "unknown";
   // First: the message quotes an id that the client chose, which may say anything.
   if (type === "invalid_request_error" && place !== undefined && place !== "model") return "object";
@@ -96,7 +96,7 @@ export function missingIn(text: string, isNamed: (id: string) => boolean): "mode
  * `object`, Anthropic's `type`, FastAPI's `detail`, or a bare message with a code or a status. Beside an answer, only
  * the first three count. `list` is the member that holds the answer, if that is not a conversation's.
  */
-export function tellsFault(data: Readonly<Record<string, unknown>>, list = "choices"): boolean {
+export function hasFault(data: Readonly<Record<string, unknown>>, list = "choices"): boolean {
   const { error, object, type } = data;
   if (object === "error" || type === "error") return true;
   // A response has an `error` of its own.
@@ -106,7 +106,7 @@ export function tellsFault(data: Readonly<Record<string, unknown>>, list = "choi
   if (typeof type === "string" && !/error|fail/i.test(type)) return false;
   const { detail, errors, message, success } = data;
   if (typeof detail === "string" || Array.isArray(detail) || isFilledList(errors) || success === false) return true;
-  return typeof message === "string" && codeMembers.some((name) => tellsFailure(data[name]));
+  return typeof message === "string" && codeMembers.some((name) => isFailure(data[name]));
 }
 
 const codeMembers = ["code", "status", "status_code", "statusCode", "error_code", "errorCode"] as const;
@@ -115,7 +115,7 @@ function isFilledList(value: unknown): boolean {
   return Array.isArray(value) && value.length > 0;
 }
 
-function tellsFailure(code: unknown): boolean {
+function isFailure(code: unknown): boolean {
   return code !== undefined && !/^(?:0|200|ok|success)$/i.test(String(code));
 }
 
@@ -124,7 +124,7 @@ function tellsFailure(code: unknown): boolean {
  * error; an overloaded server may be asked again. `otherwise` is the message for an error without one. Without an
  * engine, secrets cannot be redacted, so the server's words are left out.
  */
-export function toldFault(
+export function reportedFault(
   text: string,
   engine: Pick<Engine, "redact"> | undefined,
   otherwise: string,
@@ -135,8 +135,8 @@ export function toldFault(
   const { message = otherwise, engineCode, param } = publicFault(text, engine);
   if (engineCode !== undefined)
     return new BlamelessError("invalid_request", message, { ...options, engineCode, param });
-  if (tellsUnpaid(text)) return new GatewayError("upstream_error", unpaidReason, options);
-  const { code, type } = toldReason(text);
+  if (saysUnpaid(text)) return new GatewayError("upstream_error", unpaidReason, options);
+  const { code, type } = reportedReason(text);
   const engineLimited = limitKinds.has(code) || limitKinds.has(type);
   if (engineLimited || busyKinds.has(code) || busyKinds.has(type)) {
     const retryAfterSeconds = busySeconds;
@@ -146,7 +146,7 @@ export function toldFault(
 }
 
 /** Returns the error code that clients of OpenAI's formats read in a stream. */
-export function toldCode({ code, engineCode, engineLimited }: GatewayError): string {
+export function reportedCode({ code, engineCode, engineLimited }: GatewayError): string {
   return engineLimited ? "rate_limit_exceeded" : (engineCode ?? code);
 }
 

@@ -36,7 +36,7 @@ export interface SaidPiece {
 }
 
 /** Facts that a model server reports about its answer, in one chunk or in the whole answer. */
-export interface ToldAnswer {
+export interface ReportedAnswer {
   id?: string;
   model?: string;
   /** The finish reason of each choice by its index. */

@@ -20,7 +20,7 @@ export function streamUsage(request: AskedRequest, observed: StreamObservation, 
 /** Returns the usage of the current server only. `ended` is true if the stream completed. */
 export function lastPartUsage(request: AskedRequest, observed: StreamObservation, ended = false): TokenUsage {
   const { cut, context } = observed;
-  const own = ownUsage(request, { ...lastPart(observed), toldPrompt: observed.toldPrompt, context }, ended);
+  const own = ownUsage(request, { ...lastPart(observed), reportedPrompt: observed.reportedPrompt, context }, ended);
   if (!cut || observed.reported) return own;
   const before = continuedUsage(request, observed, cut, ended).completionTokens - own.completionTokens;
   return { ...own, promptTokens: observed.countedPrompts?.[cut.length] ?? own.promptTokens + before };
@@ -42,12 +42,12 @@ function ownUsage(request: AskedRequest, observed: StreamObservation, ended: boo
   const isEarlier = !ended && reported !== undefined && reported.completionTokens < tokens;
   const usage = isEarlier ? { ...reported, completionTokens: tokens, estimated: true } : reported;
   const compared = comparedUsage(usage, request, { bytes, tokens }, context);
-  return usage === undefined && observed.toldPrompt ? withTold(compared, observed.toldPrompt) : compared;
+  return usage === undefined && observed.reportedPrompt ? withReported(compared, observed.reportedPrompt) : compared;
 }
 
 /** Drops a reported prompt below the estimate, because servers may begin with zero figures. */
-function withTold(estimate: TokenUsage, told: NonNullable<StreamObservation["toldPrompt"]>): TokenUsage {
-  return told.promptTokens < estimate.promptTokens ? estimate : { ...estimate, ...told };
+function withReported(estimate: TokenUsage, reported: NonNullable<StreamObservation["reportedPrompt"]>): TokenUsage {
+  return reported.promptTokens < estimate.promptTokens ? estimate : { ...estimate, ...reported };
 }
 
 /**
@@ -87,9 +87,9 @@ function continuedUsage(
     before = (prompt ?? before) + (written[index] ?? 0);
   }
   const completionTokens = written.reduce((sum, tokens) => sum + tokens, 0);
-  const told = parts.flatMap(({ reported }) => (reported?.parts ? [reported.parts] : []));
+  const reportedParts = parts.flatMap(({ reported }) => (reported?.parts ? [reported.parts] : []));
   const understated = last.understated === true;
-  const sum = { promptTokens, completionTokens, estimated, understated, parts: partsTogether(told) };
+  const sum = { promptTokens, completionTokens, estimated, understated, parts: partsTogether(reportedParts) };
   const tokens = parts.reduce((all, part) => all + estimateDelivered(part.deliveredBytes, part.deliveredPieces), 0);
   return provenUsage(sum, request, { bytes: observed.deliveredBytes, tokens }, observed.context);
 }

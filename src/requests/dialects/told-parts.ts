@@ -22,15 +22,15 @@ export function countOf(value: unknown): number | undefined {
 
 /** Returns the names of the served tier, speed and region, without ordinary ones. */
 export function servedOf(...said: readonly unknown[]): readonly string[] | undefined {
-  let told: string[] | undefined;
+  let names: string[] | undefined;
   for (const word of said) {
     if (typeof word !== "string" || word === "" || word.length > maxNameLength) continue;
     const name = word.toLowerCase();
     if (usual.has(name)) continue;
-    told ??= [];
-    told.push(name);
+    names ??= [];
+    names.push(name);
   }
-  return told;
+  return names;
 }
 
 /**
@@ -44,28 +44,28 @@ export function billedOf({ cost, cost_in_usd_ticks: ticks }: Json): number | und
 
 /** Returns the details that are set and not zero; undefined if there are none. */
 export function detailsOf(said: UsageDetails): UsageDetails | undefined {
-  let told: Record<string, unknown> | undefined;
+  let details: Record<string, unknown> | undefined;
   for (const name of Object.keys(said) as (keyof UsageDetails)[]) {
     if (said[name] === undefined || said[name] === 0) continue;
-    told ??= {};
-    told[name] = said[name];
+    details ??= {};
+    details[name] = said[name];
   }
-  return told;
+  return details;
 }
 
 /** Returns the reported parts; undefined if none was reported. */
-export function partsOf(told: {
+export function partsOf(reported: {
   cachedTokens?: number | undefined;
   cacheWriteTokens?: number | undefined;
   reasoningTokens?: number | undefined;
   details?: UsageDetails | undefined;
 }): UsageParts | undefined {
-  const { cachedTokens = 0, cacheWriteTokens = 0, reasoningTokens = 0, details } = told;
+  const { cachedTokens = 0, cacheWriteTokens = 0, reasoningTokens = 0, details } = reported;
   if (cachedTokens + cacheWriteTokens + reasoningTokens === 0 && !details) return undefined;
   return { cachedTokens, cacheWriteTokens, reasoningTokens, details };
 }
 
-interface ToldOutput {
+interface ReportedOutput {
   readonly completionTokens?: number | undefined;
   readonly reasoningTokens?: number | undefined;
 }
@@ -76,9 +76,9 @@ interface ToldOutput {
  */
 export function outputOf(
   promptTokens: number | undefined,
-  { completionTokens, reasoningTokens }: ToldOutput,
+  { completionTokens, reasoningTokens }: ReportedOutput,
   totalTokens: number | undefined,
-): ToldOutput {
+): ReportedOutput {
   const visible = completionTokens ?? 0;
   const beside = totalTokens === undefined || promptTokens === undefined ? 0 : totalTokens - promptTokens - visible;
   const isThought = beside > 0 && (!reasoningTokens || reasoningTokens === beside);

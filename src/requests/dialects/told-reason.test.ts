@@ -1,6 +1,6 @@
 // Places of reasons in the errors of model servers and of gateways before them.
 import { expect, test } from "bun:test";
-import { toldReason } from "./told-reason.ts";
+import { reportedReason } from "./told-reason.ts";
 
 const loc = ["body", "messages", 0, "content"];
 const placed = { message: "messages[0].content: Field required", place: "messages[0].content" };
@@ -61,20 +61,20 @@ test.each<[string, unknown, { message?: string; place?: string }]>([
     `\ufeff ${JSON.stringify(body, null, 2)}\n`,
     `event: error\ndata: ${JSON.stringify(body)}\n\n`,
   ]) {
-    const { message, place } = toldReason(text);
+    const { message, place } = reportedReason(text);
     expect({ message, place }).toEqual({ message: undefined, place: undefined, ...expected });
   }
 });
 
 test("reads plain text as the reason, and none from markup", () => {
-  expect(toldReason("messages[0]: missing field `role`\n").message).toBe("messages[0]: missing field `role`");
-  for (const text of ["", " ", "<html>no</html>", '{"error":', "["]) expect(toldReason(text)).toEqual({});
+  expect(reportedReason("messages[0]: missing field `role`\n").message).toBe("messages[0]: missing field `role`");
+  for (const text of ["", " ", "<html>no</html>", '{"error":', "["]) expect(reportedReason(text)).toEqual({});
 });
 
 test("reads the first of many reasons, and none that is wrapped endlessly", () => {
   const detail = Array.from({ length: 20 }, (_, n) => ({ loc: ["body", "n", n], msg: "bad" }));
-  expect(toldReason(JSON.stringify({ detail })).message).toBe("n[0]: bad; n[1]: bad; n[2]: bad");
+  expect(reportedReason(JSON.stringify({ detail })).message).toBe("n[0]: bad; n[1]: bad; n[2]: bad");
   let body: unknown = "deep";
   for (let depth = 0; depth < 2_000; depth++) body = { error: body };
-  expect(toldReason(JSON.stringify(body)).message).toBeUndefined();
+  expect(reportedReason(JSON.stringify(body)).message).toBeUndefined();
 });

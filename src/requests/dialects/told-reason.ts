@@ -1,6 +1,6 @@
 // Finds the reason in an error of a model server, whatever the shape of its body.
 
-export interface ToldReason {
+export interface ReportedReason {
   readonly message?: string | undefined;
   /** The faulty place in the request, such as `messages[0].content`. */
   readonly place?: string | undefined;
@@ -27,7 +27,7 @@ const placePattern = /^[\w.[\]-]{1,128}$/;
 const eventData = /^data: ?(.+)$/m;
 
 /** `text` is JSON, an event of a stream, or plain text. Markup has no reason. */
-export function toldReason(text: string): ToldReason {
+export function reportedReason(text: string): ReportedReason {
   const body = text.trim();
   const data = /^(?:data|event):/.test(body) ? (eventData.exec(body)?.[1] ?? "").trim() : body;
   const value = parsed(data);
@@ -35,7 +35,7 @@ export function toldReason(text: string): ToldReason {
   return data === "" || /^[<{[]/.test(data) ? {} : { message: data };
 }
 
-function reasonIn(value: unknown, depth: number): ToldReason {
+function reasonIn(value: unknown, depth: number): ReportedReason {
   if (depth > maxDepth) return {};
   if (typeof value === "string") return reasonInText(value, depth);
   if (Array.isArray(value)) return joined(value.slice(0, maxReasons).map((item) => reasonIn(item, depth + 1)));
@@ -43,14 +43,14 @@ function reasonIn(value: unknown, depth: number): ToldReason {
 }
 
 /** Reads an error inside a text: some gateways send the body of the server behind them as a text. */
-function reasonInText(text: string, depth: number): ToldReason {
+function reasonInText(text: string, depth: number): ReportedReason {
   const inner = parsed(text);
   const reason = typeof inner === "object" ? reasonIn(inner, depth + 1) : {};
   if (reason.message !== undefined) return reason;
   return { message: text.trim() === "" ? undefined : text };
 }
 
-function reasonInObject(object: Json, depth: number): ToldReason {
+function reasonInObject(object: Json, depth: number): ReportedReason {
   const read = (value: unknown) => reasonIn(value, depth + 1);
   const { error, errors, fault, metadata, details, fieldViolations } = object;
   const candidates = [
@@ -65,23 +65,23 @@ function reasonInObject(object: Json, depth: number): ToldReason {
     () => read(details),
     () => read(fieldViolations),
   ];
-  let told: ToldReason = {};
+  let found: ReportedReason = {};
   for (const candidate of candidates) {
-    told = candidate();
-    if (told.message !== undefined) break;
+    found = candidate();
+    if (found.message !== undefined) break;
   }
   const place = placeOf(object);
-  const beside = place ?? told.place ?? read(details).place ?? read(fieldViolations).place;
+  const beside = place ?? found.place ?? read(details).place ?? read(fieldViolations).place;
   return {
-    message: object["param"] === undefined ? withPlace(told.message, place) : told.message,
+    message: object["param"] === undefined ? withPlace(found.message, place) : found.message,
     place: beside,
-    code: told.code ?? object["code"],
-    type: told.type ?? object["type"],
+    code: found.code ?? object["code"],
+    type: found.type ?? object["type"],
   };
 }
 
 /** Joins faults that are grouped by member, as ASP.NET and Rails send them. */
-function ofFields(fields: Json, depth: number): ToldReason {
+function ofFields(fields: Json, depth: number): ReportedReason {
   const whole = reasonInObject(fields, depth + 1);
   if (whole.message !== undefined) return whole;
   const faults = Object.entries(fields).slice(0, maxReasons);
@@ -93,7 +93,7 @@ function ofFields(fields: Json, depth: number): ToldReason {
   );
 }
 
-function joined(reasons: readonly ToldReason[]): ToldReason {
+function joined(reasons: readonly ReportedReason[]): ReportedReason {
   const messages = reasons.map(({ message }) => message).filter((message) => message !== undefined);
   const { code, type } = reasons.find((reason) => reason.message !== undefined) ?? {};
   const place = reasons.find((reason) => reason.place !== undefined)?.place;
@@ -107,8 +107,8 @@ function withPlace(message: string | undefined, place: string | undefined): stri
 /** Writes the place as this API does: names with dots between them, indices in brackets. */
 function placeOf(object: Json): string | undefined {
   const { source } = object;
-  const told = placeMembers.map((name) => object[name] ?? (isObject(source) ? source[name] : undefined));
-  for (const value of told) {
+  const paths = placeMembers.map((name) => object[name] ?? (isObject(source) ? source[name] : undefined));
+  for (const value of paths) {
     const steps = Array.isArray(value) ? value : typeof value === "string" ? value.split(/[/]/) : [];
     const rest = placeRoots.has(steps[0]) ? steps.slice(1) : steps;
     const place = rest.reduce<string>((before, step) => {

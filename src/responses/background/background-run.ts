@@ -19,7 +19,7 @@ import type { Principal } from "../../domain/principal.ts";
 import type { RequestTrace } from "../../domain/usage/trace.ts";
 import type { TokenUsage, UsageOutcome } from "../../domain/usage/usage.ts";
 import type { InferenceAnswer, InferenceCall } from "../../inference/call.ts";
-import { tellEnd } from "../../inference/log-usage.ts";
+import { logEnd } from "../../inference/log-usage.ts";
 import type { MessageRequest } from "../../inference/message-request.ts";
 import type { DecodedRequest } from "../../requests/decoded-request.ts";
 import { ownItems } from "../../requests/dialects/response/kept-items.ts";
@@ -79,7 +79,7 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
   /** Characters of events that count against the key's memory. */
   #held = 0;
   /** Number of events that listeners have received. */
-  #told = 0;
+  #delivered = 0;
   /** True after the row was created. */
   #isBegun = false;
   /** Resolves with true when the row exists, and with false if it cannot be created. */
@@ -174,7 +174,7 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
     this.#begun.resolve(true);
     this.#writer.start();
     this.#hold();
-    this.#tell();
+    this.#deliver();
     // The response may have ended meanwhile.
     if (this.events.isOver) this.#end();
   }
@@ -204,7 +204,7 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
   listen(listener: EventListener, first: number): boolean {
     const { unstored } = this.events;
     if (this.#isOver || first < unstored.first) return false;
-    const known = unstored.events.slice(first - unstored.first, this.#told - unstored.first);
+    const known = unstored.events.slice(first - unstored.first, this.#delivered - unstored.first);
     this.#listeners.add(listener);
     for (const [index, event] of known.entries()) {
       if (this.#listeners.has(listener)) listener.event(first + index, event);
@@ -247,7 +247,7 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
   }
 
   onEnd(outcome: UsageOutcome, usage: TokenUsage, error: unknown): void {
-    tellEnd(this.#options.message.line, outcome, usage);
+    logEnd(this.#options.message.line, outcome, usage);
     if (outcome === "failed") this.#fault = toGatewayError(error);
   }
 
@@ -263,7 +263,7 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
       if (start >= 0) this.events.take(decodeByteText(event.slice(start + "data: ".length)));
     }
     this.#hold();
-    this.#tell();
+    this.#deliver();
     return this.events.size <= maxUnstored;
   }
 
@@ -326,13 +326,13 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
    * Sends new events to the listeners. The last event waits until it is stored, because the client may continue at
    * another replica at once.
    */
-  #tell(): void {
+  #deliver(): void {
     const { first, events } = this.events.unstored;
     const end = first + events.length - (this.events.isOver && !this.#isStored ? 1 : 0);
-    for (; this.#told < end; this.#told++) {
-      const event = events[this.#told - first];
+    for (; this.#delivered < end; this.#delivered++) {
+      const event = events[this.#delivered - first];
       if (event === undefined) continue;
-      for (const listener of this.#listeners) listener.event(this.#told, event);
+      for (const listener of this.#listeners) listener.event(this.#delivered, event);
     }
   }
 
@@ -354,7 +354,7 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
     // The end in the store was written by another process, and is read from there.
     if (written !== "elsewhere") {
       this.#isStored = true;
-      this.#tell();
+      this.#deliver();
     }
     if (written === "given_up") onNotStored();
     this.memoryAccount.release("chats", this.#held);

@@ -34,8 +34,8 @@ export class RunEvents {
     const { id, created_at } = response;
     this.#own = { id, created_at, background: true };
     this.#response = { ...response, ...this.#own, status: "queued" };
-    this.#tell("response.created", { response: this.#response });
-    this.#tell("response.queued", { response: this.#response });
+    this.#add("response.created", { response: this.#response });
+    this.#add("response.queued", { response: this.#response });
   }
 
   /** The current response, with its finished items. */
@@ -85,10 +85,10 @@ export class RunEvents {
       this.#status = ends.get(type) ?? "in_progress";
       this.#response = { status: this.#status, ...response, ...this.#own };
       this.#isOver = ends.has(type);
-      this.#tell(type, { ...members, response: this.#response });
+      this.#add(type, { ...members, response: this.#response });
       return;
     }
-    const size = this.#tell(type, members);
+    const size = this.#add(type, members);
     const kept = typeof index === "number" && this.#keptOf(type, item, members, index);
     if (!kept) return;
     this.#items.set(index, kept);
@@ -128,7 +128,7 @@ export class RunEvents {
     this.#isOver = true;
     this.#status = status;
     this.#response = { ...this.#response, status, ...members, output: stopped(this.#output()) };
-    this.#tell(type, { response: this.#response });
+    this.#add(type, { response: this.#response });
   }
 
   #output(): readonly Json[] {
@@ -136,7 +136,7 @@ export class RunEvents {
   }
 
   /** Adds an event. Returns its characters. */
-  #tell(type: string, members: Json): number {
+  #add(type: string, members: Json): number {
     const event = JSON.stringify({ type, sequence_number: this.#first + this.#events.length, ...members });
     this.#events.push(event);
     this.#size += event.length;

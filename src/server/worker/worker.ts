@@ -105,9 +105,9 @@ export async function serveRequests([path = "", number = ""]: readonly string[])
     configure: (config) => worker?.configure(unpacked<ReloadableConfig>(config)),
     drop: () => void worker?.drop(),
     changed: () => worker?.changed(),
-    confirm: (question) => primary.tell("answer", question, null),
-    figures: (question) => primary.tell("answer", question, worker?.figures()),
-    flush: (question) => void worker?.flush().then((isWritten) => primary.tell("answer", question, isWritten)),
+    confirm: (question) => primary.send("answer", question, null),
+    figures: (question) => primary.send("answer", question, worker?.figures()),
+    flush: (question) => void worker?.flush().then((isWritten) => primary.send("answer", question, isWritten)),
     hold: (question, owner) => worker?.hold(question, owner),
     release: (question) => worker?.release(question),
     leave: () => worker?.leave(),
@@ -134,7 +134,7 @@ export async function serveRequests([path = "", number = ""]: readonly string[])
   });
   socket.data.link = link;
   const primary = new PrimaryLink(link);
-  primary.tell("hello", Number(number));
+  primary.send("hello", Number(number));
   const fault = await closed;
   // Without the primary process nothing can be admitted or recorded.
   if (fault !== undefined) worker?.log.error("primary_lost", { detail: fault });
@@ -250,11 +250,11 @@ class Worker {
       resolve();
     });
     const none: SpanTotals = { requests: 0, tokens: 0, nanoUsd: 0, firstAt: undefined };
-    if (!this.#ledger) this.#primary.tell("answer", question, none);
+    if (!this.#ledger) this.#primary.send("answer", question, none);
     else
       void this.#ledger
-        .hold(owner, (waiting) => this.#primary.tell("answer", question, waiting), promise)
-        .catch(() => this.#primary.tell("answer", question, null));
+        .hold(owner, (waiting) => this.#primary.send("answer", question, waiting), promise)
+        .catch(() => this.#primary.send("answer", question, null));
   }
 
   release(question: number): void {
@@ -310,7 +310,7 @@ class Worker {
       tracer: this.#tracing?.tracer,
       requestLog: () => this.#config.logs,
     });
-    this.#primary.tell("listening");
+    this.#primary.send("listening");
   }
 
   async #openLedger(): Promise<SpoolLedger> {
@@ -323,7 +323,7 @@ class Worker {
         ...{ writer: number, installation },
         // Reported before the spool is deleted, because this process may die as well, and the next one would find
         // nothing.
-        onRecords: (records) => this.#primary.tell("recovered", records.map(usedOf)),
+        onRecords: (records) => this.#primary.send("recovered", records.map(usedOf)),
       },
     });
   }
@@ -337,7 +337,7 @@ class Worker {
       admitter: new Admitter({ limits: new RemoteLimits(primary), lengths: new LearnedLengths(), clock: this.#clock }),
       requestTags: new RequestTags({ settings: () => this.#config.tags, clock: this.#clock }),
       refusalCounts: { count: (principal, model, error) => this.#refused(principal, model, error) },
-      refusedRequests: { admits: () => true, note: (refused) => primary.tell("refused", refused) },
+      refusedRequests: { admits: () => true, note: (refused) => primary.send("refused", refused) },
       usageDoubts: new UsageDoubts({ clock: this.#clock, log: this.log }),
       sealFor: replySeals(ringOf(this.#setup.replySealKeys), Buffer.from(this.#setup.pseudonymKey, "hex")),
       heartbeatMs: this.#setup.heartbeatMs,
@@ -371,7 +371,7 @@ class Worker {
   ): void {
     if (!(error instanceof GatewayError) || error.refusal === undefined) return;
     const keyId = keys[0].id;
-    this.#primary.tell("refusal", { accountId: account.id, environment, keyId, appId, model, reason: error.refusal });
+    this.#primary.send("refusal", { accountId: account.id, environment, keyId, appId, model, reason: error.refusal });
   }
 
   #limitsOf({ keys, account }: Chain) {

@@ -3,7 +3,7 @@
 import type { Log } from "../../base/log.ts";
 import type { ChangeFeed, ChangeTopic } from "../../domain/change-feed.ts";
 import { RedisAwayError, RedisConnection } from "./redis-connection.ts";
-import { maxToldIds, UntoldChanges } from "./untold-changes.ts";
+import { maxAnnouncedIds, UnannouncedChanges } from "./untold-changes.ts";
 
 export interface RedisChangeFeedOptions {
   /** Has a password; never shown. */
@@ -29,7 +29,7 @@ export class RedisChangeFeed implements ChangeFeed {
   readonly #speaker: RedisConnection;
   /** A separate connection, because a subscribed one cannot send commands. */
   readonly #listener: RedisConnection;
-  readonly #untold = new UntoldChanges();
+  readonly #unannounced = new UnannouncedChanges();
   #retry: ReturnType<typeof setTimeout> | undefined;
   #isRefused = false;
 
@@ -45,7 +45,7 @@ export class RedisChangeFeed implements ChangeFeed {
     this.#channel = `${prefix}changes`;
     this.#speaker = new RedisConnection({
       ...{ url, log: silent, purpose: "changes", ...patience },
-      onConnect: async () => this.#tellUntold(),
+      onConnect: async () => this.#announceMissed(),
       onAway() {},
     });
     this.#listener = new RedisConnection({
@@ -62,10 +62,10 @@ export class RedisChangeFeed implements ChangeFeed {
         this.#isRefused = false;
       },
       (error: unknown) => {
-        this.#untold.add(topic, ids);
+        this.#unannounced.add(topic, ids);
         if (!(error instanceof RedisAwayError)) this.#refused(error);
         // The connection may be back already.
-        else if (this.#speaker.isUp) this.#tellUntold();
+        else if (this.#speaker.isUp) this.#announceMissed();
       },
     );
   }
@@ -75,7 +75,7 @@ export class RedisChangeFeed implements ChangeFeed {
     this.#isRefused = true;
     this.#retry ??= setTimeout(() => {
       this.#retry = undefined;
-      this.#tellUntold();
+      this.#announceMissed();
     }, retryMs);
     this.#retry.unref();
   }
@@ -101,8 +101,8 @@ export class RedisChangeFeed implements ChangeFeed {
     for (const topic of this.#listeners.keys()) this.#changed(topic);
   }
 
-  #tellUntold(): void {
-    for (const [topic, ids] of this.#untold.take()) this.announce(topic, ids);
+  #announceMissed(): void {
+    for (const [topic, ids] of this.#unannounced.take()) this.announce(topic, ids);
   }
 
   #changed(topic: ChangeTopic, ids?: readonly string[]): void {
@@ -118,5 +118,5 @@ export class RedisChangeFeed implements ChangeFeed {
 
 /** Ids have no blanks or commas. */
 function isSayable(ids: readonly string[] | undefined): ids is readonly string[] {
-  return ids !== undefined && ids.length <= maxToldIds && ids.every((id) => /^[\w-]+$/.test(id));
+  return ids !== undefined && ids.length <= maxAnnouncedIds && ids.every((id) => /^[\w-]+$/.test(id));
 }

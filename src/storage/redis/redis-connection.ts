@@ -60,7 +60,7 @@ export class RedisConnection {
   #isUp = false;
   #isClosed = false;
   #upSinceMs = 0;
-  #told: "up" | "away" | undefined;
+  #reportedState: "up" | "away" | undefined;
   #retry: ReturnType<typeof setTimeout> | undefined;
   #watch: ReturnType<typeof setTimeout> | undefined;
   #pings: ReturnType<typeof setInterval> | undefined;
@@ -140,8 +140,8 @@ export class RedisConnection {
       this.#pings = setInterval(() => this.#inOrder(client.ping()).catch(() => {}), pingMs);
       this.#pings.unref();
     }
-    if (this.#told !== "up") this.#options.log.info("redis_connected", { purpose: this.#options.purpose });
-    this.#told = "up";
+    if (this.#reportedState !== "up") this.#options.log.info("redis_connected", { purpose: this.#options.purpose });
+    this.#reportedState = "up";
   }
 
   #lose(client: RedisClient | undefined, reason: string): void {
@@ -166,8 +166,8 @@ export class RedisConnection {
       client.close();
     }
     if (this.#isClosed) return;
-    if (this.#told !== "away") log.warn("redis_away", { purpose, reason });
-    this.#told = "away";
+    if (this.#reportedState !== "away") log.warn("redis_away", { purpose, reason });
+    this.#reportedState = "away";
     const isSteady = wasUp && exactMs() - this.#upSinceMs > steadyMs;
     clearTimeout(this.#retry);
     this.#retry = setTimeout(() => void this.#connect(), isSteady ? 0 : this.#retryMs);

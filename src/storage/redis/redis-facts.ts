@@ -72,8 +72,8 @@ async function connected(client: RedisClient, url: string, timeoutMs: number): P
   try {
     await client.connect();
   } catch (error) {
-    const told = await refusalOf(new URL(url), timeoutMs).catch(() => undefined);
-    throw told === undefined ? error : new Error(told);
+    const refused = await refusalOf(new URL(url), timeoutMs).catch(() => undefined);
+    throw refused === undefined ? error : new Error(refused);
   }
 }
 

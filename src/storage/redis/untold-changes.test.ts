@@ -1,9 +1,9 @@
 // However long nobody can be told, what waits to be told stays small, and nothing of it is lost.
 import { expect, test } from "bun:test";
-import { maxToldIds, UntoldChanges } from "./untold-changes.ts";
+import { maxAnnouncedIds, UnannouncedChanges } from "./untold-changes.ts";
 
 test("what changes are about is kept together by topic, and forgotten once it is taken", () => {
-  const untold = new UntoldChanges();
+  const untold = new UnannouncedChanges();
   untold.add("credentials", ["key_1", "acct_1"]);
   untold.add("routing", undefined);
   untold.add("credentials", ["key_2"]);
@@ -15,16 +15,16 @@ test("what changes are about is kept together by topic, and forgotten once it is
 });
 
 test("where one message cannot name all, nothing is kept but that something changed: others look at everything", () => {
-  const untold = new UntoldChanges();
-  for (let n = 0; n < maxToldIds; n++) untold.add("credentials", [`key_${n}`]);
-  expect(untold.take()[0]?.[1]).toHaveLength(maxToldIds);
-  for (let n = 0; n <= maxToldIds; n++) untold.add("credentials", [`key_${n}`]);
+  const untold = new UnannouncedChanges();
+  for (let n = 0; n < maxAnnouncedIds; n++) untold.add("credentials", [`key_${n}`]);
+  expect(untold.take()[0]?.[1]).toHaveLength(maxAnnouncedIds);
+  for (let n = 0; n <= maxAnnouncedIds; n++) untold.add("credentials", [`key_${n}`]);
   untold.add("credentials", ["key_later"]);
   expect(untold.take()).toEqual([["credentials", undefined]]);
 });
 
 test("a change that may be about anything is told as that, whatever else is said with it", () => {
-  const untold = new UntoldChanges();
+  const untold = new UnannouncedChanges();
   untold.add("credentials", ["key_1"]);
   untold.add("credentials", undefined);
   untold.add("credentials", ["key_2"]);

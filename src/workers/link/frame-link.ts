@@ -171,13 +171,13 @@ export class FrameLink {
       }
       const end = at + headBytes + whole(length);
       if (space.filled < end) break;
-      this.#tell(space, space.heads[at / 4 + 1] as number, at + headBytes, length);
+      this.#deliver(space, space.heads[at / 4 + 1] as number, at + headBytes, length);
       at = end;
     }
     return at;
   }
 
-  #tell(space: Space, kind: number, at: number, length: number): void {
+  #deliver(space: Space, kind: number, at: number, length: number): void {
     try {
       if (kind !== text) this.#listener.figures(kind, space, at / wordBytes);
       else this.#listener.received(JSON.parse(space.bytes.toString("utf8", at, at + length)) as Message);

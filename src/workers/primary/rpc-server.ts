@@ -250,7 +250,7 @@ export class RpcServer implements Handlers {
     if (value instanceof Promise || "whenSettled" in value) {
       whenSettled(
         value as Parameters<typeof whenSettled<unknown>>[0],
-        (told) => this.#answers.answer(question, told ?? null),
+        (settled) => this.#answers.answer(question, settled ?? null),
         (error) => this.#answers.refuse(question, error),
       );
     } else this.#answers.answer(question, value);

@@ -13,14 +13,14 @@ export interface SummedLedgerOptions {
    * write nothing there until the returned function is called, which is available once all have answered. Rejects if
    * one of them cannot answer in time.
    */
-  hold(owner: TotalsOwner, told: (worker: object, waiting: SpanTotals) => void): Promise<() => void>;
+  hold(owner: TotalsOwner, report: (worker: object, waiting: SpanTotals) => void): Promise<() => void>;
 }
 
 /** An owner whose totals are being read. */
 interface Reading {
   readonly owner: TotalsOwner;
   /** Workers that have answered, whose later settlements are reported one by one. */
-  readonly told: Set<object>;
+  readonly reported: Set<object>;
   /** All settlements of workers that the database lacks. */
   readonly waiting: SpanTotals;
 }
@@ -41,12 +41,12 @@ export class SummedLedger implements Pick<Ledger, "readTotals" | "flush"> {
 
   async readTotals(owner: TotalsOwner, use: (totals: SpanTotals) => void): Promise<void> {
     const waiting: SpanTotals = { requests: 0, tokens: 0, nanoUsd: 0, firstAt: undefined };
-    const reading: Reading = { owner, told: new Set(), waiting };
+    const reading: Reading = { owner, reported: new Set(), waiting };
     this.#readings.add(reading);
     let release = () => {};
     try {
       release = await this.#options.hold(owner, (worker, more) => {
-        reading.told.add(worker);
+        reading.reported.add(worker);
         add(waiting, more);
       });
       await this.#options.ledger.readTotals(owner, (totals) => {
@@ -61,8 +61,8 @@ export class SummedLedger implements Pick<Ledger, "readTotals" | "flush"> {
 
   /** A worker's request was settled in the limits. If its owner is being read, the worker's answer lacks it. */
   settled(worker: object, { limits, reservation, tokens, nanoUsd }: SettledLease): void {
-    for (const { owner, told, waiting } of this.#readings) {
-      if (!told.has(worker)) continue;
+    for (const { owner, reported, waiting } of this.#readings) {
+      if (!reported.has(worker)) continue;
       const quotas = [...limits.quotas, ...(limits.windows ?? [])];
       const isOwners = quotas.some((quota) => isQuotaOf(quota, owner) && isCounted(quota, reservation));
       if (isOwners) add(waiting, { requests: 1, tokens, nanoUsd, firstAt: undefined });

@@ -31,7 +31,7 @@ export interface WorkerProcessesOptions {
   refused(request: ToPrimary["refused"][0]): void;
   refusal(counted: ToPrimary["refusal"][0]): void;
   /** `took`: names of the upstreams that took a request. */
-  outcomes(...told: ToPrimary["outcomes"]): void;
+  outcomes(...counts: ToPrimary["outcomes"]): void;
   /** Everything that a worker needs to serve, as plain data, like all later messages. */
   setup(number: number): unknown;
   /** The models that workers currently serve by themselves. */
@@ -140,7 +140,7 @@ export class WorkerProcesses {
   /** From now on no worker relies on what it knew of credentials and limits. */
   drop(): void {
     this.#changes.raise();
-    for (const worker of this.#live()) this.#tell(worker, "drop");
+    for (const worker of this.#live()) this.#send(worker, "drop");
   }
 
   /** Tells them which models they serve, if that has changed. */
@@ -162,9 +162,9 @@ export class WorkerProcesses {
   #change(name: "models" | "configure", packedText: string): void {
     this.#changes.raise();
     for (const worker of this.#live()) {
-      this.#tell(worker, name, packedText);
+      this.#send(worker, name, packedText);
       // Links keep the order, so a worker that reads this has the other message.
-      this.#tell(worker, "changed");
+      this.#send(worker, "changed");
     }
   }
 
@@ -189,13 +189,13 @@ export class WorkerProcesses {
   }
 
   /** See `SummedLedgerOptions.hold`. */
-  async hold(owner: TotalsOwner, told: (worker: object, waiting: SpanTotals) => void): Promise<() => void> {
+  async hold(owner: TotalsOwner, report: (worker: object, waiting: SpanTotals) => void): Promise<() => void> {
     const releases: (() => void)[] = [];
     const release = () => {
       for (const one of releases) one();
     };
     try {
-      await Promise.all(this.#workers.map((worker) => this.#holdOf(worker, owner, told, releases)));
+      await Promise.all(this.#workers.map((worker) => this.#holdOf(worker, owner, report, releases)));
       return release;
     } catch (error) {
       release();
@@ -207,7 +207,7 @@ export class WorkerProcesses {
   async #holdOf(
     worker: Worker,
     owner: TotalsOwner,
-    told: (worker: object, waiting: SpanTotals) => void,
+    report: (worker: object, waiting: SpanTotals) => void,
     releases: (() => void)[],
   ): Promise<void> {
     const giveUpMs = exactMs() + holdMs;
@@ -217,9 +217,9 @@ export class WorkerProcesses {
       let waiting: unknown;
       if (rpcServer && isListening) {
         const question = this.#questions + 1;
-        releases.push(() => this.#tell(worker, "release", question));
+        releases.push(() => this.#send(worker, "release", question));
         const heard = (value: unknown) => {
-          if (value !== undefined && value !== null) told(rpcServer, value as SpanTotals);
+          if (value !== undefined && value !== null) report(rpcServer, value as SpanTotals);
         };
         waiting = await this.#ask(worker, "hold", { withinMs, heard }, owner);
       } else await Bun.sleep(lookAgainMs);
@@ -230,11 +230,11 @@ export class WorkerProcesses {
   }
 
   leave(): void {
-    for (const worker of this.#live()) this.#tell(worker, "leave");
+    for (const worker of this.#live()) this.#send(worker, "leave");
   }
 
   turnAway(): void {
-    for (const worker of this.#live()) this.#tell(worker, "turnAway");
+    for (const worker of this.#live()) this.#send(worker, "turnAway");
   }
 
   /** Resolves once all have ended. Only the first call counts. */
@@ -248,7 +248,7 @@ export class WorkerProcesses {
     clearInterval(this.#watch);
     for (const worker of this.#workers) {
       clearTimeout(worker.restart);
-      if (worker.link) this.#tell(worker, "stop", drainMs);
+      if (worker.link) this.#send(worker, "stop", drainMs);
       // Just started, so it serves nothing yet.
       else worker.process?.kill("SIGKILL");
     }
@@ -339,10 +339,10 @@ export class WorkerProcesses {
   readonly #handlers: Readonly<Partial<Record<keyof ToPrimary, (worker: Worker, values: readonly unknown[]) => void>>> =
     {
       listening: (worker) => this.#listens(worker),
-      tiers: (worker, [question]) => this.#tell(worker, "answer", Number(question), this.#options.tiers()),
+      tiers: (worker, [question]) => this.#send(worker, "answer", Number(question), this.#options.tiers()),
       refused: (_worker, [request]) => this.#options.refused(request as ToPrimary["refused"][0]),
       refusal: (_worker, [counted]) => this.#options.refusal(counted as ToPrimary["refusal"][0]),
-      outcomes: (_worker, told) => this.#options.outcomes(...(told as ToPrimary["outcomes"])),
+      outcomes: (_worker, counts) => this.#options.outcomes(...(counts as ToPrimary["outcomes"])),
       answer: (worker, [question, value]) => {
         worker.questions.get(Number(question))?.(value);
         worker.questions.delete(Number(question));
@@ -360,9 +360,9 @@ export class WorkerProcesses {
       grant: (question, reservedTokens, status) => putGrant(connected.link, question, reservedTokens, status),
     };
     worker.rpcServer = new RpcServer(this.#options.rpcServer, answers, worker.orphans);
-    this.#tell(worker, "setup", packed(this.#options.setup(number)), this.#changes.count);
-    if (this.#configured !== undefined) this.#tell(worker, "configure", this.#configured);
-    this.#tell(worker, "models", packed(this.#options.models()));
+    this.#send(worker, "setup", packed(this.#options.setup(number)), this.#changes.count);
+    if (this.#configured !== undefined) this.#send(worker, "configure", this.#configured);
+    this.#send(worker, "models", packed(this.#options.models()));
   }
 
   #listens(worker: Worker): void {
@@ -381,7 +381,7 @@ export class WorkerProcesses {
     if (fault !== undefined) this.#kill(worker, fault);
   }
 
-  #tell<Name extends keyof ToWorker>({ link }: Worker, name: Name, ...values: ToWorker[Name]): void {
+  #send<Name extends keyof ToWorker>({ link }: Worker, name: Name, ...values: ToWorker[Name]): void {
     link?.send(name, ...values);
   }
 

@@ -49,7 +49,7 @@ export class OutcomeCounts implements Observer {
     }
     count.requests++;
     if (this.#isFailure(end)) count.failed++;
-    this.#tellSoon();
+    this.#sendSoon();
     this.#next.inferenceEnded(begin, end, course);
   }
 
@@ -60,22 +60,22 @@ export class OutcomeCounts implements Observer {
   attempted(requestId: string, model: string, upstream: string, error: unknown): void {
     if (error === undefined) {
       this.#took.add(upstream);
-      this.#tellSoon();
+      this.#sendSoon();
     }
     this.#next.attempted(requestId, model, upstream, error);
   }
 
-  #tellSoon(): void {
-    this.#timer ??= setTimeout(() => this.#tell(), everyMs);
+  #sendSoon(): void {
+    this.#timer ??= setTimeout(() => this.#send(), everyMs);
   }
 
-  #tell(): void {
+  #send(): void {
     this.#timer = undefined;
     const counts = [...this.#counts.values()].map(
       ({ accountId, environment, requests, failed }) => [accountId, environment, requests, failed] as const,
     );
     this.#counts = new Map();
-    this.#link.tell("outcomes", counts, [...this.#took]);
+    this.#link.send("outcomes", counts, [...this.#took]);
     this.#took = new Set();
   }
 }

@@ -19,7 +19,7 @@ export class PrimaryLink {
     this.#link = link;
   }
 
-  tell<Name extends Exclude<keyof ToPrimary, Question>>(name: Name, ...values: ToPrimary[Name]): void {
+  send<Name extends Exclude<keyof ToPrimary, Question>>(name: Name, ...values: ToPrimary[Name]): void {
     this.#link.send(name, ...values);
   }
 

@@ -76,7 +76,7 @@ export class RemoteLimits implements Pick<LimitStore, "admit" | "peek"> {
     const number = ++this.#named;
     const { requests, tokens, quotas, windows } = limits;
     const plain = <One extends { counted?: object | undefined }>({ counted: _, ...one }: One) => one;
-    this.#link.tell("limits", number, {
+    this.#link.send("limits", number, {
       ...{ requests, tokens, quotas: quotas.map(plain) },
       ...(windows && { windows: windows.map(plain) }),
     });
@@ -89,7 +89,7 @@ export class RemoteLimits implements Pick<LimitStore, "admit" | "peek"> {
   #forget(number: number): void {
     if (this.#gone.push(number) > 1) return;
     setImmediate(() => {
-      this.#link.tell("forget", this.#gone);
+      this.#link.send("forget", this.#gone);
       this.#gone = [];
     });
   }

@@ -10,7 +10,7 @@ export function connectionServer(changes: Partial<ConnectionServer>): Connection
     clock: systemClock,
     leaving: false,
     stopping: false,
-    tellsPeers: false,
+    reportsPeers: false,
     onRequest() {},
     onMalformed: () => ({ headers: {}, body: "" }),
     onFault(error) {

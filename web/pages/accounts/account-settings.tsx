@@ -8,7 +8,7 @@ import { AmountFields, amountOfOverride, overrideOf } from "../../parts/editing/
 import { changedMembers } from "../../parts/editing/changed-members.ts";
 import { problemOf } from "../../parts/editing/field-problem.ts";
 import { Form } from "../../parts/editing/form.tsx";
-import { useToldChange } from "../../parts/editing/told-change.ts";
+import { useNotifiedChange } from "../../parts/editing/told-change.ts";
 import { useFirstProblem } from "../../parts/editing/use-first-problem.ts";
 import { quotaDraftsOf, quotasError, quotasProblemOf, rulesOf } from "../../parts/quotas/quota-draft.ts";
 import { type ToolList, toolListError } from "../../parts/tools/tool-entries.ts";
@@ -51,7 +51,7 @@ function SettingsForm({ account, saved }: { account: AccountDetails; saved(chang
   const [found, setFound] = useState<string>();
   const [tools, setTools] = useState<ToolList>(account.tools);
   const [storeChats, setStoreChats] = useState(account.store_chats);
-  const save = useToldChange(
+  const save = useNotifiedChange(
     (body: UpdateAccountRequest) => call<Account>("PATCH", `/v1/admin/accounts/${account.id}`, { body }),
     {
       stale: ["/v1/admin/accounts", "/v1/admin/tiers", "/v1/account"],

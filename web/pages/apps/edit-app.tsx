@@ -4,7 +4,7 @@ import { useState } from "react";
 import { call } from "../../api/client.ts";
 import type { App, UpdateAppRequest } from "../../api/types.ts";
 import { Form } from "../../parts/editing/form.tsx";
-import { useToldChange } from "../../parts/editing/told-change.ts";
+import { useNotifiedChange } from "../../parts/editing/told-change.ts";
 import { useDraft } from "../../parts/editing/use-draft.ts";
 import { Note } from "../../parts/words/note.tsx";
 import { appKind, changesOf, draftOf } from "./app-draft.ts";
@@ -15,7 +15,7 @@ export function EditApp({ app, close }: { app: App; close(): void }) {
   const path = `/v1/apps/${app.id}`;
   // What the fields began with, even where the app is read again meanwhile.
   const [before] = useState(() => draftOf(app));
-  const edit = useToldChange((body: UpdateAppRequest) => call<App>("PATCH", path, { body }), {
+  const edit = useNotifiedChange((body: UpdateAppRequest) => call<App>("PATCH", path, { body }), {
     stale: ["/v1/authorizations"],
     said: ({ name }) => `The app “${name}” was changed.`,
     done(changed) {

@@ -17,7 +17,7 @@ interface EventText {
 
 type Detail = AuditEvent["detail"];
 
-interface Told {
+interface EventFacts {
   names: AuditNames;
   /** Empty where unknown. */
   target: string;
@@ -26,12 +26,12 @@ interface Told {
 }
 
 export function textOf(event: AuditEvent, names: AuditNames): EventText {
-  const told: Told = { names, target: event.target_id ?? "", detail: event.detail, event };
+  const facts: EventFacts = { names, target: event.target_id ?? "", detail: event.detail, event };
   // A server that is newer than this page may know others.
   const phrase = (phrases as Partial<Record<string, Phrase>>)[event.action];
   const who = actorName(event.actor, names);
   if (!phrase) return { who, did: `did this: ${actionName(event.action)}`, more: "" };
-  return { who, more: "", ...phrase(told) };
+  return { who, more: "", ...phrase(facts) };
 }
 
 function actorName({ type, id = "" }: AuditEvent["actor"], names: AuditNames): string {
@@ -42,40 +42,41 @@ function actorName({ type, id = "" }: AuditEvent["actor"], names: AuditNames): s
   return type === "system" ? "The server" : "An unknown person";
 }
 
-type Phrase = (told: Told) => Omit<EventText, "who" | "more"> & Partial<EventText>;
+type Phrase = (facts: EventFacts) => Omit<EventText, "who" | "more"> & Partial<EventText>;
 
 const text = (value: unknown) => (typeof value === "string" ? value : "");
 const listed = (value: unknown) => (Array.isArray(value) ? value.map(String).join(", ") : "");
 
 /** The name that it had then, or has now. */
-const keyOf = ({ names, target, detail }: Told) =>
+const keyOf = ({ names, target, detail }: EventFacts) =>
   target === "" ? "a key" : `the key ${text(detail["name"]) || names.key(target)}`;
-const appOf = ({ names, target, detail }: Told) =>
+const appOf = ({ names, target, detail }: EventFacts) =>
   `the app ${text(detail["app_name"]) || text(detail["name"]) || names.app(text(detail["app_id"]) || target)}`;
 /** The name where they are known now, else the address of then. */
-const memberOf = ({ names, detail }: Told) => {
+const memberOf = ({ names, detail }: EventFacts) => {
   const id = text(detail["person_id"]);
   const name = names.person(id);
   return id !== "" && name !== shortened(id) ? name : text(detail["email"]) || name;
 };
 /** Likewise. */
-const nodeOf = ({ names, target, detail }: Told) => text(detail["name"]) || names.node(target);
-const serves = ({ detail }: Told) => {
+const nodeOf = ({ names, target, detail }: EventFacts) => text(detail["name"]) || names.node(target);
+const serves = ({ detail }: EventFacts) => {
   const models = listed(detail["approved_models"]);
   return models === "" ? "" : `May serve: ${models === "*" ? "all models that it announces" : models}`;
 };
-const inEnvironment = ({ detail }: Told) => {
+const inEnvironment = ({ detail }: EventFacts) => {
   const environment = text(detail["environment"]);
   const names: Record<string, string> = environmentNames;
   return environment === "" ? "" : ` in ${names[environment] ?? environment}`;
 };
-const scopesOf = ({ detail }: Told) => {
+const scopesOf = ({ detail }: EventFacts) => {
   const scopes = listed(detail["scopes"]);
   return scopes === "" ? "" : `May: ${scopes}`;
 };
-const reasonOf = ({ detail }: Told) => reasons[text(detail["reason"])] ?? text(detail["reason"]).replaceAll("_", " ");
+const reasonOf = ({ detail }: EventFacts) =>
+  reasons[text(detail["reason"])] ?? text(detail["reason"]).replaceAll("_", " ");
 /** Many at once are counted instead of listed. */
-const unlisted = ({ detail }: Told) => {
+const unlisted = ({ detail }: EventFacts) => {
   const byReason = Object.entries((detail["reasons"] ?? {}) as Record<string, unknown>);
   return byReason
     .map(([reason, times]) => `${reasons[reason] ?? reason.replaceAll("_", " ")}: ${String(times)}`)
@@ -89,16 +90,17 @@ const priceIn = ({ price }: Detail) => {
 };
 
 const phrases: Record<AuditAction, Phrase> = {
-  "key.created": (told) => ({ did: `created ${keyOf(told)}${inEnvironment(told)}`, more: scopesOf(told) }),
-  "key.updated": (told) => ({ did: `changed ${keyOf({ ...told, detail: {} })}`, more: changesOf(told.detail) }),
-  "key.revoked": (told) => ({ did: `revoked ${keyOf(told)}` }),
-  "key.rotated": (told) => ({
-    did: `rotated ${keyOf(told)}`,
-    more: typeof told.detail["revoked_at"] === "number" ? `The old key ends ${at(told.detail["revoked_at"])}` : "",
+  "key.created": (facts) => ({ did: `created ${keyOf(facts)}${inEnvironment(facts)}`, more: scopesOf(facts) }),
+  "key.updated": (facts) => ({ did: `changed ${keyOf({ ...facts, detail: {} })}`, more: changesOf(facts.detail) }),
+  "key.revoked": (facts) => ({ did: `revoked ${keyOf(facts)}` }),
+  "key.rotated": (facts) => ({
+    did: `rotated ${keyOf(facts)}`,
+    more: typeof facts.detail["revoked_at"] === "number" ? `The old key ends ${at(facts.detail["revoked_at"])}` : "",
   }),
-  "token.issued": (told) => ({
-    did: told.event.actor.id === told.target ? "got an access token" : `got an access token made from ${keyOf(told)}`,
-    more: scopesOf(told),
+  "token.issued": (facts) => ({
+    did:
+      facts.event.actor.id === facts.target ? "got an access token" : `got an access token made from ${keyOf(facts)}`,
+    more: scopesOf(facts),
   }),
   "credential.refused": refusal,
   "account.created": ({ names, target, detail }) => ({
@@ -147,72 +149,73 @@ const phrases: Record<AuditAction, Phrase> = {
       ...(detail["pinned"] === undefined ? [] : [detail["pinned"] === true ? "pinned" : "not pinned"]),
     ].join(", "),
   }),
-  "node.joined": (told) => ({
-    who: `The machine ${text(told.detail["name"])}`,
+  "node.joined": (facts) => ({
+    who: `The machine ${text(facts.detail["name"])}`,
     did: "joined as a node",
-    more: serves(told),
+    more: serves(facts),
   }),
-  "node.updated": (told) => ({ did: `changed the node ${nodeOf(told)}`, more: changesOf(told.detail) }),
-  "node.deleted": (told) => ({ did: `removed the node ${nodeOf(told)}` }),
+  "node.updated": (facts) => ({ did: `changed the node ${nodeOf(facts)}`, more: changesOf(facts.detail) }),
+  "node.deleted": (facts) => ({ did: `removed the node ${nodeOf(facts)}` }),
   "node.connected": connection,
   "node.disconnected": connection,
-  "node_token.created": (told) => ({ did: "created a join token for a node", more: serves(told) }),
+  "node_token.created": (facts) => ({ did: "created a join token for a node", more: serves(facts) }),
   "node_token.deleted": ({ target }) => ({ did: `revoked the join token ${shortened(target)}` }),
   "cache.cleared": ({ detail }) => ({
     did: "cleared the response cache",
     more: typeof detail["model"] === "string" ? `Only the model ${detail["model"]}` : "",
   }),
   "signing_key.created": () => ({ did: "created a signing key" }),
-  "signing_key.retired": (told) => ({
-    did: told.detail["revoked"] === true ? "revoked a signing key" : "retired a signing key",
+  "signing_key.retired": (facts) => ({
+    did: facts.detail["revoked"] === true ? "revoked a signing key" : "retired a signing key",
   }),
-  "audit.purged": (told) => ({
+  "audit.purged": (facts) => ({
     did: "deleted old events of this log",
-    more: typeof told.detail["before"] === "number" ? `Events before ${at(told.detail["before"])}` : "",
+    more: typeof facts.detail["before"] === "number" ? `Events before ${at(facts.detail["before"])}` : "",
   }),
-  "person.created": (told) => ({
-    who: memberOf(told),
+  "person.created": (facts) => ({
+    who: memberOf(facts),
     did: "signed up",
-    more: text(told.detail["by"]) === "setup_link" ? "By the setup link, as an operator" : "",
+    more: text(facts.detail["by"]) === "setup_link" ? "By the setup link, as an operator" : "",
   }),
   "person.updated": ({ names, target, detail }) => ({
     did: `changed the person ${names.person(target)}`,
     more: changesOf(detail),
   }),
-  "person.deleted": (told) => ({ did: `deleted the person ${memberOf(told)}` }),
-  "member.added": (told) => ({
-    who: memberOf(told),
-    did: `joined ${told.names.account(told.event.account_id ?? "")} as ${text(told.detail["role"])}`,
-    more: text(told.detail["invited_by"]) === "" ? "" : `Invited by ${inviter(told)}`,
+  "person.deleted": (facts) => ({ did: `deleted the person ${memberOf(facts)}` }),
+  "member.added": (facts) => ({
+    who: memberOf(facts),
+    did: `joined ${facts.names.account(facts.event.account_id ?? "")} as ${text(facts.detail["role"])}`,
+    more: text(facts.detail["invited_by"]) === "" ? "" : `Invited by ${inviter(facts)}`,
   }),
-  "member.updated": (told) => ({
-    did: "quotas" in told.detail ? `changed the quotas of ${memberOf(told)}` : `changed the role of ${memberOf(told)}`,
-    more: changesOf(told.detail),
+  "member.updated": (facts) => ({
+    did:
+      "quotas" in facts.detail ? `changed the quotas of ${memberOf(facts)}` : `changed the role of ${memberOf(facts)}`,
+    more: changesOf(facts.detail),
   }),
-  "member.removed": (told) =>
-    told.detail["left"] === true
+  "member.removed": (facts) =>
+    facts.detail["left"] === true
       ? { did: "left the account" }
-      : { did: `removed ${memberOf(told)} from the account`, more: `Was ${text(told.detail["role"])}` },
-  "invitation.created": (told) => ({ did: `invited ${memberOf(told)} as ${text(told.detail["role"])}` }),
-  "invitation.deleted": (told) => ({ did: `revoked the invitation for ${memberOf(told)}` }),
+      : { did: `removed ${memberOf(facts)} from the account`, more: `Was ${text(facts.detail["role"])}` },
+  "invitation.created": (facts) => ({ did: `invited ${memberOf(facts)} as ${text(facts.detail["role"])}` }),
+  "invitation.deleted": (facts) => ({ did: `revoked the invitation for ${memberOf(facts)}` }),
   "setup_link.created": () => ({ did: "created a setup link for an operator" }),
   "password_reset.created": ({ names, target }) => ({ did: `requested a new password for ${names.person(target)}` }),
-  "password.changed": (told) => ({
+  "password.changed": (facts) => ({
     did: "changed the password",
-    more: text(told.detail["by"]) === "link" ? `For ${told.names.person(told.target)}, through a link` : "",
+    more: text(facts.detail["by"]) === "link" ? `For ${facts.names.person(facts.target)}, through a link` : "",
   }),
   "session.started": ({ detail }) => ({ did: "signed in", more: method(detail) }),
-  "session.ended": (told) => ({
-    did: told.detail["all_but"] === undefined ? "ended a sign-in" : "signed out everywhere else",
-    more: reasonOf(told),
+  "session.ended": (facts) => ({
+    did: facts.detail["all_but"] === undefined ? "ended a sign-in" : "signed out everywhere else",
+    more: reasonOf(facts),
   }),
   "sign_in.failed": failedSignIn,
   "passkey.added": ({ detail }) => ({ did: `added the passkey ${text(detail["name"])}` }),
   "passkey.removed": ({ detail }) => ({ did: `removed the passkey ${text(detail["name"])}` }),
   "identity.linked": ({ detail }) => ({ did: "linked a single sign-on", more: text(detail["issuer"]) }),
-  "app.created": (told) => ({ did: `created ${appOf(told)}${inEnvironment(told)}` }),
-  "app.updated": (told) => ({ did: `changed ${appOf({ ...told, detail: {} })}`, more: changesOf(told.detail) }),
-  "app.secret_rotated": (told) => ({ did: `rotated the secret of ${appOf(told)}` }),
+  "app.created": (facts) => ({ did: `created ${appOf(facts)}${inEnvironment(facts)}` }),
+  "app.updated": (facts) => ({ did: `changed ${appOf({ ...facts, detail: {} })}`, more: changesOf(facts.detail) }),
+  "app.secret_rotated": (facts) => ({ did: `rotated the secret of ${appOf(facts)}` }),
   "webhook.created": ({ detail }) => ({ did: "created a webhook", more: text(detail["url"]) }),
   "webhook.updated": ({ target, detail }) => ({ did: `changed the webhook ${target}`, more: changesOf(detail) }),
   "webhook.secret_rotated": ({ target }) => ({ did: `replaced the secret of the webhook ${target}` }),
@@ -230,38 +233,38 @@ const phrases: Record<AuditAction, Phrase> = {
   "tool_connection.deleted": ({ detail }) => ({
     did: `disconnected their account at the MCP server ${text(detail["server"])}`,
   }),
-  "app.deleted": (told) => ({ did: `deleted ${appOf(told)}` }),
-  "grant.created": (told) => ({
-    who: allower(told),
-    did: `allowed ${appOf(told)}${inEnvironment(told)}`,
-    more: scopesOf(told),
+  "app.deleted": (facts) => ({ did: `deleted ${appOf(facts)}` }),
+  "grant.created": (facts) => ({
+    who: allower(facts),
+    did: `allowed ${appOf(facts)}${inEnvironment(facts)}`,
+    more: scopesOf(facts),
   }),
   "grant.refreshed": () => ({ did: "renewed its access" }),
-  "grant.replayed": (told) => ({
+  "grant.replayed": (facts) => ({
     did: "sent a token that was already used, so its access was revoked",
-    more: reasonOf(told),
+    more: reasonOf(facts),
   }),
-  "grant.limited": (told) => ({ did: `changed the quotas of ${appOf(told)}`, more: changesOf(told.detail) }),
-  "grant.revoked": (told) => ({ did: `revoked the access of ${appOf(told)}`, more: reasonOf(told) }),
-  "device.approved": (told) => ({ did: `approved a device for ${appOf(told)}${inEnvironment(told)}` }),
-  "device.denied": (told) => ({ did: `denied a device for ${appOf(told)}${inEnvironment(told)}` }),
+  "grant.limited": (facts) => ({ did: `changed the quotas of ${appOf(facts)}`, more: changesOf(facts.detail) }),
+  "grant.revoked": (facts) => ({ did: `revoked the access of ${appOf(facts)}`, more: reasonOf(facts) }),
+  "device.approved": (facts) => ({ did: `approved a device for ${appOf(facts)}${inEnvironment(facts)}` }),
+  "device.denied": (facts) => ({ did: `denied a device for ${appOf(facts)}${inEnvironment(facts)}` }),
 };
 
-function refusal(told: Told) {
-  const { target, detail, names } = told;
+function refusal(facts: EventFacts) {
+  const { target, detail, names } = facts;
   if (detail["reason"] === "suppressed") {
     return {
       did: `refused ${count(Number(detail["suppressed"]))} more credentials, not listed individually`,
-      more: unlisted(told),
+      more: unlisted(facts),
     };
   }
   const who =
     target === "" ? "A credential" : target.startsWith("key_") ? `The key ${names.key(target)}` : names.key(target);
-  return { who, did: "was refused", more: reasonOf(told) };
+  return { who, did: "was refused", more: reasonOf(facts) };
 }
 
-function connection(told: Told) {
-  const { event, detail } = told;
+function connection(facts: EventFacts) {
+  const { event, detail } = facts;
   if (detail["reason"] === "suppressed") {
     return {
       did: `counted ${count(Number(detail["suppressed"]))} more connection changes of nodes, not listed individually`,
@@ -269,7 +272,7 @@ function connection(told: Told) {
     };
   }
   const did = event.action === "node.connected" ? "connected" : "lost its connection";
-  return { who: `The node ${nodeOf(told)}`, did, more: endings[Number(detail["code"])] ?? "" };
+  return { who: `The node ${nodeOf(facts)}`, did, more: endings[Number(detail["code"])] ?? "" };
 }
 
 /** Why a tunnel ended, by the code with which it closed. */
@@ -280,23 +283,23 @@ const endings: Record<number, string> = {
   4409: "The node connected again",
 };
 
-function failedSignIn(told: Told) {
-  const { target, detail, names } = told;
+function failedSignIn(facts: EventFacts) {
+  const { target, detail, names } = facts;
   if (detail["reason"] === "suppressed") {
     return {
       did: `counted ${count(Number(detail["suppressed"]))} more failed sign-ins, not listed individually`,
-      more: unlisted(told),
+      more: unlisted(facts),
     };
   }
-  return { did: `failed to sign in${target === "" ? "" : ` as ${names.person(target)}`}`, more: reasonOf(told) };
+  return { did: `failed to sign in${target === "" ? "" : ` as ${names.person(target)}`}`, more: reasonOf(facts) };
 }
 
-function inviter({ names, detail }: Told): string {
+function inviter({ names, detail }: EventFacts): string {
   const id = text(detail["invited_by"]);
   return id.startsWith("key_") ? `the key ${names.key(id)}` : names.person(id);
 }
 
-function allower({ names, detail }: Told): string {
+function allower({ names, detail }: EventFacts): string {
   const id = text(detail["person_id"]);
   return id === "" ? "A person" : names.person(id);
 }

@@ -2,12 +2,12 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { call } from "../../api/client.ts";
 import type { ApiKey, ApiKeyDetails } from "../../api/types.ts";
-import { useToldChange } from "../../parts/editing/told-change.ts";
+import { useNotifiedChange } from "../../parts/editing/told-change.ts";
 
 export function useKeyChange(method: "PATCH" | "DELETE", { id, name }: ApiKey, did: string, done: () => void) {
   const client = useQueryClient();
   const path = `/v1/keys/${id}`;
-  return useToldChange((body: unknown) => call<ApiKey>(method, path, { body }), {
+  return useNotifiedChange((body: unknown) => call<ApiKey>(method, path, { body }), {
     said: () => `The key “${name}” is ${did}.`,
     done(key) {
       const before = client.getQueryData<ApiKeyDetails>([path, {}]);

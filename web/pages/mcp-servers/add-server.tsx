@@ -1,7 +1,7 @@
 // Adds an MCP server.
 import { call } from "../../api/client.ts";
 import type { CreateMcpServerRequest, McpServer } from "../../api/types.ts";
-import { useToldChange } from "../../parts/editing/told-change.ts";
+import { useNotifiedChange } from "../../parts/editing/told-change.ts";
 import { mcpServersPath, staleWithMcpServers } from "./mcp-server-paths.ts";
 import { creationOf } from "./server-draft.ts";
 import { ServerForm } from "./server-form.tsx";
@@ -14,7 +14,7 @@ interface AddServerProps {
 }
 
 export function AddServer({ taken, close, done }: AddServerProps) {
-  const add = useToldChange((body: CreateMcpServerRequest) => call<McpServer>("POST", mcpServersPath, { body }), {
+  const add = useNotifiedChange((body: CreateMcpServerRequest) => call<McpServer>("POST", mcpServersPath, { body }), {
     stale: staleWithMcpServers,
     leave: done,
     said: ({ name }) => `${name} was added.`,

@@ -9,7 +9,7 @@ import { PlainLink } from "../../parts/page/links.tsx";
 import { Ago } from "../../parts/words/ago.tsx";
 import { counted } from "../../parts/words/figures.ts";
 import { SmallNote } from "../../parts/words/note.tsx";
-import { hidesSomething, Told } from "../../parts/words/told.tsx";
+import { hidesSomething, VisibleText } from "../../parts/words/told.tsx";
 import { type DefinitionPart, hostsIn, partsOf } from "./definition-parts.ts";
 import { Difference } from "./difference.tsx";
 import { wordsFor } from "./mcp-server-words.tsx";
@@ -77,7 +77,7 @@ function Warnings({ name, parts }: { name: string; parts: readonly DefinitionPar
         <div style={{ overflowWrap: "anywhere" }}>
           The text contains addresses at{" "}
           <bdi>
-            <Told>{hosts.join(", ")}</Told>
+            <VisibleText>{hosts.join(", ")}</VisibleText>
           </bdi>
           .
         </div>
@@ -92,11 +92,11 @@ function Parts({ parts }: { parts: readonly DefinitionPart[] }) {
     <Part key={label} label={label}>
       {isCode ? (
         <Code block tabIndex={0} aria-label={label} mah="20rem" className="told">
-          <Told>{now}</Told>
+          <VisibleText>{now}</VisibleText>
         </Code>
       ) : (
         <Text size="sm" className="told" dir="auto">
-          <Told>{now}</Told>
+          <VisibleText>{now}</VisibleText>
         </Text>
       )}
     </Part>

@@ -5,7 +5,7 @@ import { useEffect, useMemo, useRef, useState } from "react";
 import { type Listing, useRead } from "../../api/queries.ts";
 import { readOffer } from "../../api/tools.ts";
 import type { McpServer, ToolDefinition, ToolDefinitionList } from "../../api/types.ts";
-import { useToldChange } from "../../parts/editing/told-change.ts";
+import { useNotifiedChange } from "../../parts/editing/told-change.ts";
 import { SearchField } from "../../parts/filters/search-field.tsx";
 import { PlainButton, SmallButton } from "../../parts/page/buttons.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
@@ -15,7 +15,7 @@ import type { Column } from "../../parts/table/column.ts";
 import { LongTable } from "../../parts/table/long-table.tsx";
 import { count, counted } from "../../parts/words/figures.ts";
 import { Note } from "../../parts/words/note.tsx";
-import { Told } from "../../parts/words/told.tsx";
+import { VisibleText } from "../../parts/words/told.tsx";
 import { DefinitionView } from "./definition-view.tsx";
 import { definitionsPath, mcpServersPath } from "./mcp-server-paths.ts";
 import { DefinitionState, wordsFor } from "./mcp-server-words.tsx";
@@ -137,7 +137,7 @@ function columnsOf(choose: (definition: ToolDefinition) => void): Column<ToolDef
       cell: (definition) => (
         <NameButton show={() => choose(definition)}>
           <bdi>
-            <Told>{wordsFor(definition)}</Told>
+            <VisibleText>{wordsFor(definition)}</VisibleText>
           </bdi>
         </NameButton>
       ),
@@ -172,7 +172,7 @@ export function OneDefinition({ definition, back }: { definition: ToolDefinition
 /** Nothing is on record of a test: what is asked for as clients do it is. */
 export function AskForThem({ server, isFirst }: { server: string; isFirst: boolean }) {
   const path = `/mcp/${encodeURIComponent(server)}`;
-  const ask = useToldChange(() => readOffer(AbortSignal.timeout(maxMs), path), {
+  const ask = useNotifiedChange(() => readOffer(AbortSignal.timeout(maxMs), path), {
     stale: [mcpServersPath],
     said: ({ tools, prompts }) =>
       `Loaded ${counted(tools.length, "tool")} and ${counted(prompts.length, "prompt")} of ${server}.`,
@@ -204,7 +204,7 @@ function Named({ definition, heading }: NamedProps) {
         {...(heading ? { ref: heading } : {})}
       >
         <bdi>
-          <Told>{wordsFor(definition)}</Told>
+          <VisibleText>{wordsFor(definition)}</VisibleText>
         </bdi>
       </Text>
       <DefinitionState state={definition.state} />

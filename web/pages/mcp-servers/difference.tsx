@@ -2,7 +2,7 @@
 import { VisuallyHidden } from "@mantine/core";
 import { ScrollRegion } from "../../parts/page/scroll-region.tsx";
 import { counted } from "../../parts/words/figures.ts";
-import { Told } from "../../parts/words/told.tsx";
+import { VisibleText } from "../../parts/words/told.tsx";
 import { differences, type Line } from "./differences.ts";
 
 interface DifferenceProps {
@@ -53,11 +53,11 @@ function DifferenceLine({ line: { kind, pieces } }: { line: Line }) {
           isChanged ? (
             // biome-ignore lint/suspicious/noArrayIndexKey: the same texts have the same pieces
             <mark key={at}>
-              <Told>{text}</Told>
+              <VisibleText>{text}</VisibleText>
             </mark>
           ) : (
             // biome-ignore lint/suspicious/noArrayIndexKey: the same texts have the same pieces
-            <Told key={at}>{text}</Told>
+            <VisibleText key={at}>{text}</VisibleText>
           ),
         )}
       </span>

@@ -3,7 +3,7 @@ import { useState } from "react";
 import { call } from "../../api/client.ts";
 import type { McpServer, UpdateMcpServerRequest } from "../../api/types.ts";
 import { changedMembers } from "../../parts/editing/changed-members.ts";
-import { useToldChange } from "../../parts/editing/told-change.ts";
+import { useNotifiedChange } from "../../parts/editing/told-change.ts";
 import { RecordTitle } from "../../parts/page/section.tsx";
 import { mcpServerPath, staleWithMcpServers } from "./mcp-server-paths.ts";
 import { draftOf, movedOf, settingsOf } from "./server-draft.ts";
@@ -12,7 +12,7 @@ import { ServerForm } from "./server-form.tsx";
 export function EditServer({ server, done }: { server: McpServer; done(): void }) {
   // Others may change it while the form is open, which then changes no more than was changed in it.
   const [before] = useState(server);
-  const save = useToldChange(
+  const save = useNotifiedChange(
     (body: UpdateMcpServerRequest) => call<McpServer>("PATCH", mcpServerPath(server.name), { body }),
     { stale: staleWithMcpServers, said: ({ name }) => `${name} was saved.`, done },
   );

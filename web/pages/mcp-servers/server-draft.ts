@@ -207,8 +207,8 @@ export function testOf(draft: ServerDraft, before?: ServerDraft): McpServerTestR
 }
 
 /** A name as the server takes it, from what one calls itself or from its host, and none of those that are taken. */
-export function suggestedName(told: string, taken: readonly string[]): string {
-  const name = told
+export function suggestedName(text: string, taken: readonly string[]): string {
+  const name = text
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, "-")
     .replace(/^-|-$/g, "")

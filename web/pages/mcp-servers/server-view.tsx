@@ -6,7 +6,7 @@ import { call } from "../../api/client.ts";
 import { useChange, useList, useRead } from "../../api/queries.ts";
 import type { McpServer, McpServerTest, Node, ToolDefinition, UpdateMcpServerRequest } from "../../api/types.ts";
 import { Removal } from "../../parts/editing/removal.tsx";
-import { useToldChange } from "../../parts/editing/told-change.ts";
+import { useNotifiedChange } from "../../parts/editing/told-change.ts";
 import { PlainButton } from "../../parts/page/buttons.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
 import { DrawerPart } from "../../parts/page/section.tsx";
@@ -33,7 +33,7 @@ export function ServerView({ server, close }: { server: McpServer; close(): void
   const test = useChange(() => call<McpServerTest>("POST", testsPath, { body: { name } }), {
     stale: [mcpServersPath],
   });
-  const turn = useToldChange(
+  const turn = useNotifiedChange(
     (body: UpdateMcpServerRequest) => call<McpServer>("PATCH", mcpServerPath(name), { body }),
     {
       stale: staleWithMcpServers,

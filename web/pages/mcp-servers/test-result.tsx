@@ -6,7 +6,7 @@ import { MoreSettings } from "../../parts/editing/more-settings.tsx";
 import { Some } from "../../parts/page/some.tsx";
 import { counted, duration } from "../../parts/words/figures.ts";
 import { SmallNote } from "../../parts/words/note.tsx";
-import { Told } from "../../parts/words/told.tsx";
+import { VisibleText } from "../../parts/words/told.tsx";
 import { DefinitionState } from "./mcp-server-words.tsx";
 
 export function TestResult({ result }: { result: McpServerTest }) {
@@ -21,7 +21,7 @@ function Worked({ result }: { result: McpServerTest }) {
     <Alert icon={<CheckCircleIcon />} color="green" title={`It works: ${found.join(", ")}`} role="status">
       <Text size="sm" style={{ overflowWrap: "anywhere" }}>
         <bdi>
-          <Told>{`${name} ${server?.version ?? ""}`.trim()}</Told>
+          <VisibleText>{`${name} ${server?.version ?? ""}`.trim()}</VisibleText>
         </bdi>{" "}
         answered in {duration(ms)} with protocol revision {revision ?? "unknown"}.
       </Text>
@@ -31,11 +31,11 @@ function Worked({ result }: { result: McpServerTest }) {
             {({ name: tool, title, description, state }) => (
               <>
                 <Code className="told">
-                  <Told>{tool}</Told>
+                  <VisibleText>{tool}</VisibleText>
                 </Code>{" "}
                 {state !== "new" && state !== "approved" && <DefinitionState state={state} />}
                 <SmallNote className="told" dir="auto">
-                  <Told>{description ?? title ?? "No description"}</Told>
+                  <VisibleText>{description ?? title ?? "No description"}</VisibleText>
                 </SmallNote>
               </>
             )}
@@ -45,7 +45,7 @@ function Worked({ result }: { result: McpServerTest }) {
       {instructions && (
         <MoreSettings label="Instructions for models" shown={false} hasProblem={false}>
           <Text size="sm" className="told" dir="auto">
-            <Told>{instructions}</Told>
+            <VisibleText>{instructions}</VisibleText>
           </Text>
         </MoreSettings>
       )}
@@ -64,7 +64,7 @@ function Failed({ result: { error, output } }: { result: McpServerTest }) {
         {error?.detail && <SmallNote className="told">{error.detail}</SmallNote>}
         {output.length > 0 && (
           <Code block tabIndex={0} aria-label="Last output of its process" mah="12rem" className="told">
-            <Told>{output.join("\n")}</Told>
+            <VisibleText>{output.join("\n")}</VisibleText>
           </Code>
         )}
       </Stack>

@@ -2,7 +2,7 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { call } from "../../api/client.ts";
 import type { DecideToolDefinition, ToolDefinition } from "../../api/types.ts";
-import { useToldChange } from "../../parts/editing/told-change.ts";
+import { useNotifiedChange } from "../../parts/editing/told-change.ts";
 import { counted } from "../../parts/words/figures.ts";
 import { definitionsPath, staleWithMcpServers } from "./mcp-server-paths.ts";
 import { wordsFor } from "./mcp-server-words.tsx";
@@ -18,7 +18,7 @@ interface Decided {
 export function useDecision(server: string) {
   const client = useQueryClient();
   const path = definitionsPath(server);
-  return useToldChange(
+  return useNotifiedChange(
     async ({ definitions, decision }: Decided) => {
       try {
         for (const { kind, name, digest } of definitions) {

@@ -4,7 +4,7 @@ import { useState } from "react";
 import { call } from "../../api/client.ts";
 import type { Member } from "../../api/types.ts";
 import { FormDialog } from "../../parts/editing/form-dialog.tsx";
-import { useToldChange } from "../../parts/editing/told-change.ts";
+import { useNotifiedChange } from "../../parts/editing/told-change.ts";
 import { RoleChoice } from "../../parts/membership/role-choice.tsx";
 import { type Role, roleNames } from "../../parts/membership/roles.ts";
 import { PlainButton } from "../../parts/page/buttons.tsx";
@@ -42,7 +42,7 @@ export function ManageMember({ opened, member, close, ...props }: ManageMemberPr
 function Content(props: Omit<ManageMemberProps, "opened">) {
   const { member, isSelf, whyNoRole, whyNoSight, whyNoQuotas, whyNoTools, whyNoRemoval, remove, close } = props;
   const [role, setRole] = useState<Role>(member.role);
-  const change = useToldChange(
+  const change = useNotifiedChange(
     (wanted: Role) => call<Member>("PATCH", `/v1/members/${member.id}`, { body: { role: wanted } }),
     {
       stale: ["/v1/members"],

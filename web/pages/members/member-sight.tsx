@@ -2,7 +2,7 @@
 import { Switch } from "@mantine/core";
 import { call } from "../../api/client.ts";
 import type { Member } from "../../api/types.ts";
-import { useToldChange } from "../../parts/editing/told-change.ts";
+import { useNotifiedChange } from "../../parts/editing/told-change.ts";
 import { Failure } from "../../parts/page/failure.tsx";
 
 interface MemberSightProps {
@@ -12,7 +12,7 @@ interface MemberSightProps {
 }
 
 export function MemberSight({ member, why }: MemberSightProps) {
-  const change = useToldChange(
+  const change = useNotifiedChange(
     (sees: boolean) => call<Member>("PATCH", `/v1/members/${member.id}`, { body: { sees_all_usage: sees } }),
     {
       stale: ["/v1/members"],

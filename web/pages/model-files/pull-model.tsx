@@ -7,7 +7,7 @@ import { useChange } from "../../api/queries.ts";
 import type { PullOffer, PullRequest } from "../../api/types.ts";
 import { problemOf } from "../../parts/editing/field-problem.ts";
 import { Form } from "../../parts/editing/form.tsx";
-import { useToldChange } from "../../parts/editing/told-change.ts";
+import { useNotifiedChange } from "../../parts/editing/told-change.ts";
 import { bytes } from "../../parts/words/figures.ts";
 import { filesPath, fitWords } from "./file-words.ts";
 
@@ -19,7 +19,7 @@ export function PullModel({ close }: { close(): void }) {
     (body: PullRequest) => call<PullOffer>("POST", filesPath, { body: { ...body, dry_run: true } }),
     {},
   );
-  const pull = useToldChange((body: PullRequest) => call<PullOffer>("POST", filesPath, { body }), {
+  const pull = useNotifiedChange((body: PullRequest) => call<PullOffer>("POST", filesPath, { body }), {
     stale: [filesPath],
     leave: close,
     said: ({ id }) => `${id} is being pulled.`,

@@ -2,7 +2,7 @@
 import { Group, Progress, Stack, Text } from "@mantine/core";
 import { call } from "../../api/client.ts";
 import type { PulledModelList } from "../../api/types.ts";
-import { useToldChange } from "../../parts/editing/told-change.ts";
+import { useNotifiedChange } from "../../parts/editing/told-change.ts";
 import { SmallButton } from "../../parts/page/buttons.tsx";
 import { Section } from "../../parts/page/section.tsx";
 import { bytes, percent } from "../../parts/words/figures.ts";
@@ -24,11 +24,11 @@ export function Pulls({ pulls }: { pulls: readonly Pull[] }) {
 }
 
 function PullRow({ pull: { id, source, bytes: done, total_bytes: total, failure } }: { pull: Pull }) {
-  const stop = useToldChange(() => call("DELETE", `${filesPath}/${encodeURIComponent(id)}`), {
+  const stop = useNotifiedChange(() => call("DELETE", `${filesPath}/${encodeURIComponent(id)}`), {
     stale: [filesPath],
     said: () => `The download of ${id} was stopped and deleted.`,
   });
-  const again = useToldChange(() => call("POST", filesPath, { body: { source, name: id } }), {
+  const again = useNotifiedChange(() => call("POST", filesPath, { body: { source, name: id } }), {
     stale: [filesPath],
     said: () => `${id} is being pulled again.`,
   });

@@ -6,7 +6,7 @@ import type { CreateManagedModelRequest, ManagedModel } from "../../api/types.ts
 import { changedMembers } from "../../parts/editing/changed-members.ts";
 import { problemOf } from "../../parts/editing/field-problem.ts";
 import { Form } from "../../parts/editing/form.tsx";
-import { useToldChange } from "../../parts/editing/told-change.ts";
+import { useNotifiedChange } from "../../parts/editing/told-change.ts";
 import { useFirstProblem } from "../../parts/editing/use-first-problem.ts";
 import { RecordTitle } from "../../parts/page/section.tsx";
 import { comparisonsPath } from "./comparisons.tsx";
@@ -33,7 +33,7 @@ export function EditModel({ model, ids, done }: EditModelProps) {
   const [form, setForm] = useState(before);
   const [tried, setTried] = useState(false);
   const change = (changed: Partial<ModelForm>) => setForm({ ...form, ...changed });
-  const save = useToldChange(
+  const save = useNotifiedChange(
     (body: CreateManagedModelRequest) => {
       const { id: _, ...settings } = body;
       return model

@@ -4,7 +4,7 @@ import { useState } from "react";
 import { call } from "../../api/client.ts";
 import { useRead } from "../../api/queries.ts";
 import type { ModelProcess, ModelProcessList } from "../../api/types.ts";
-import { useToldChange } from "../../parts/editing/told-change.ts";
+import { useNotifiedChange } from "../../parts/editing/told-change.ts";
 import { SmallButton } from "../../parts/page/buttons.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
 import { Section } from "../../parts/page/section.tsx";
@@ -26,7 +26,7 @@ interface Change {
 
 export function ModelProcesses() {
   const read = useRead<ModelProcessList>(path, {}, { everyMs });
-  const { mutate } = useToldChange(
+  const { mutate } = useNotifiedChange(
     ({ name, body }: Change) => call("PATCH", `${path}/${encodeURIComponent(name)}`, { body }),
     { stale: [path, ...staleWithModels], said: (_answer, { said }) => said },
   );

@@ -65,7 +65,7 @@ function Overview({ node, replicaName, isBack, edit, close }: OverviewProps) {
         </div>
         <NodeState node={node} />
       </Group>
-      <Told node={node} />
+      <NodeNotice node={node} />
       <Facts facts={factsOf(node, replicaName)} />
       <Group gap="xs">
         <PlainButton ref={editing} leftSection={<PencilIcon />} onClick={edit}>
@@ -86,7 +86,7 @@ function Overview({ node, replicaName, isBack, edit, close }: OverviewProps) {
 }
 
 /** What wants somebody, or explains why nothing goes there. */
-function Told({ node }: { node: Node }) {
+function NodeNotice({ node }: { node: Node }) {
   const { status, draining, last_seen_at: seen } = node;
   if (waitsForApproval(node)) {
     return (

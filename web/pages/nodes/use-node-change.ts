@@ -1,7 +1,7 @@
 // Changes a node, and shows what the server answers at once wherever the node is shown.
 import { call } from "../../api/client.ts";
 import type { Node, UpdateNodeRequest } from "../../api/types.ts";
-import { useToldChange } from "../../parts/editing/told-change.ts";
+import { useNotifiedChange } from "../../parts/editing/told-change.ts";
 
 export const nodesPath = "/v1/admin/nodes";
 export const tokensPath = "/v1/admin/node-tokens";
@@ -13,7 +13,7 @@ export function nodePath(id: string): string {
 }
 
 export function useNodeChange(id: string, said: (node: Node) => string, done: () => void) {
-  return useToldChange((body: UpdateNodeRequest) => call<Node>("PATCH", nodePath(id), { body }), {
+  return useNotifiedChange((body: UpdateNodeRequest) => call<Node>("PATCH", nodePath(id), { body }), {
     stale: touchedPaths,
     ...{ said, done },
   });

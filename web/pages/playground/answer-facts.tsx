@@ -32,7 +32,7 @@ export function AnswerFacts({ answer, price }: { answer: Answer; price: ModelSta
 function factsOf(answer: Answer, price: ModelStatus["price"]) {
   const { state, usage, firstTokenMs, durationMs, tokensPerSecond, finishReason } = answer;
   const facts: string[] = [];
-  if (usage) facts.push(`${told(usage.prompt_tokens, usage)} in`, `${about(usage.completion_tokens, usage)} out`);
+  if (usage) facts.push(`${tokensText(usage.prompt_tokens, usage)} in`, `${about(usage.completion_tokens, usage)} out`);
   if (firstTokenMs !== null) facts.push(`first token in ${duration(firstTokenMs)}`);
   if (durationMs !== null) facts.push(`${duration(durationMs)} in total`);
   if (tokensPerSecond !== null) facts.push(`${perSecond(tokensPerSecond)} tokens/s`);
@@ -52,6 +52,6 @@ function about(tokens: number, { estimated }: Counted): string {
   return estimated && tokens > 0 ? `about ${count(tokens)}` : count(tokens);
 }
 
-function told(tokens: number, usage: Counted): string {
+function tokensText(tokens: number, usage: Counted): string {
   return `${about(tokens, usage)} ${tokens === 1 ? "token" : "tokens"}`;
 }

@@ -46,12 +46,12 @@ export function useRequestLog(filter: Query, isLive: boolean): RequestLog {
     ...{ refetchInterval: everyMs, staleTime: 0, gcTime: 0 },
   });
   const { items, known } = useMemo(() => unique(back.data?.pages ?? []), [back.data]);
-  const [arrived, tell] = useReducer(change, nothingArrived);
+  const [arrived, dispatch] = useReducer(change, nothingArrived);
   useEffect(() => {
-    if (newest.data) tell({ page: newest.data, known });
+    if (newest.data) dispatch({ page: newest.data, known });
   }, [newest.data, known]);
   const anew = () => {
-    tell("anew");
+    dispatch("anew");
     void client.resetQueries({ queryKey: backKey, exact: true });
   };
   const { shown, waiting, hasGap } = arrived;
@@ -64,7 +64,7 @@ export function useRequestLog(filter: Query, isLive: boolean): RequestLog {
     ...{ isFetchingNextPage: back.isFetchingNextPage, fetchNextPage: back.fetchNextPage, refetch: back.refetch },
     newer: {
       count: waiting.length,
-      show: () => (hasGap || shown.length > maxArrived ? anew() : tell("show")),
+      show: () => (hasGap || shown.length > maxArrived ? anew() : dispatch("show")),
     },
     searchedTo: back.data?.pages.at(-1)?.searched_to ?? null,
     ...{ isPaused, goOn },
@@ -83,11 +83,11 @@ type Change = { page: RequestList; known: ReadonlySet<string> } | "show" | "anew
 
 const nothingArrived: Arrived = { shown: [], waiting: [], hasGap: false };
 
-function change(before: Arrived, told: Change): Arrived {
-  if (told === "anew") return nothingArrived;
+function change(before: Arrived, action: Change): Arrived {
+  if (action === "anew") return nothingArrived;
   const { shown, waiting, hasGap } = before;
-  if (told === "show") return { shown: [...waiting, ...shown].sort(newestFirst), waiting: [], hasGap };
-  const { page, known } = told;
+  if (action === "show") return { shown: [...waiting, ...shown].sort(newestFirst), waiting: [], hasGap };
+  const { page, known } = action;
   const here = new Set([...shown, ...waiting].map(({ id }) => id));
   const isKnown = ({ id }: Request) => known.has(id) || here.has(id);
   const fresh = page.data.filter((request) => !isKnown(request));

@@ -6,7 +6,7 @@ import { call } from "../../api/client.ts";
 import type { Passkey, PasskeyCreationOptions } from "../../api/types.ts";
 import { problemOf } from "../../parts/editing/field-problem.ts";
 import { Form } from "../../parts/editing/form.tsx";
-import { useToldChange } from "../../parts/editing/told-change.ts";
+import { useNotifiedChange } from "../../parts/editing/told-change.ts";
 import { useFirstProblem } from "../../parts/editing/use-first-problem.ts";
 import { Note } from "../../parts/words/note.tsx";
 import { browserWords } from "./browser-words.ts";
@@ -14,7 +14,7 @@ import { maxPasskeyNameLength, passkeyFailure, passkeysPath } from "./passkey-su
 
 export function AddPasskey({ known, close }: { known: readonly Passkey[]; close(): void }) {
   const [name, setName] = useState(() => freeName(browserWords(navigator.userAgent).name, known));
-  const addition = useToldChange(addPasskey, {
+  const addition = useNotifiedChange(addPasskey, {
     stale: [passkeysPath],
     said: (passkey) => `The passkey “${passkey.name}” was added. You can now sign in with it.`,
     done: close,

@@ -3,7 +3,7 @@ import { Switch } from "@mantine/core";
 import { call } from "../../api/client.ts";
 import { useRead } from "../../api/queries.ts";
 import type { NoticeSettings } from "../../api/types.ts";
-import { useToldChange } from "../../parts/editing/told-change.ts";
+import { useNotifiedChange } from "../../parts/editing/told-change.ts";
 import { Failure } from "../../parts/page/failure.tsx";
 import { Section } from "../../parts/page/section.tsx";
 
@@ -11,7 +11,7 @@ const path = "/v1/session/notices";
 
 export function NoticeMail() {
   const { data, error } = useRead<NoticeSettings>(path);
-  const change = useToldChange((mail: boolean) => call<NoticeSettings>("PUT", path, { body: { mail } }), {
+  const change = useNotifiedChange((mail: boolean) => call<NoticeSettings>("PUT", path, { body: { mail } }), {
     stale: [path],
     said: ({ mail }) => (mail ? "Notifications by mail are on." : "Notifications by mail are off."),
   });

@@ -119,6 +119,6 @@ function count(password: string): string {
   return short > 0 ? `${short} more ${short === 1 ? "character" : "characters"}` : "Long enough";
 }
 
-function inWords(told: string | undefined): string | undefined {
-  return told === "Is not your password." ? "This is not your password." : told;
+function inWords(reason: string | undefined): string | undefined {
+  return reason === "Is not your password." ? "This is not your password." : reason;
 }

@@ -5,7 +5,7 @@ import { call } from "../../api/client.ts";
 import { useSession } from "../../api/session.tsx";
 import type { Session } from "../../api/types.ts";
 import { problemBeside, problemOf } from "../../parts/editing/field-problem.ts";
-import { useToldChange } from "../../parts/editing/told-change.ts";
+import { useNotifiedChange } from "../../parts/editing/told-change.ts";
 import { useFirstProblem } from "../../parts/editing/use-first-problem.ts";
 import { roleNames } from "../../parts/membership/roles.ts";
 import { PlainButton } from "../../parts/page/buttons.tsx";
@@ -17,15 +17,18 @@ export function Profile() {
   const { session, isOperator, refresh } = useSession();
   const { person, account, role } = session;
   const [name, setName] = useState(person.name);
-  const rename = useToldChange((wanted: string) => call<Session>("PATCH", "/v1/session", { body: { name: wanted } }), {
-    stale: ["/v1/members"],
-    said: () => "Your name was changed.",
-    done(changed) {
-      // The server keeps it without blanks around it.
-      setName(changed.person.name);
-      void refresh();
+  const rename = useNotifiedChange(
+    (wanted: string) => call<Session>("PATCH", "/v1/session", { body: { name: wanted } }),
+    {
+      stale: ["/v1/members"],
+      said: () => "Your name was changed.",
+      done(changed) {
+        // The server keeps it without blanks around it.
+        setName(changed.person.name);
+        void refresh();
+      },
     },
-  });
+  );
   const isSame = name.trim() === person.name;
   const form = useFirstProblem(problemOf(rename.error, "name"));
   const problem = problemBeside(rename.error, ["name"]);

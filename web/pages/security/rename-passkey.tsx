@@ -5,13 +5,13 @@ import { call } from "../../api/client.ts";
 import type { Passkey } from "../../api/types.ts";
 import { problemOf } from "../../parts/editing/field-problem.ts";
 import { Form } from "../../parts/editing/form.tsx";
-import { useToldChange } from "../../parts/editing/told-change.ts";
+import { useNotifiedChange } from "../../parts/editing/told-change.ts";
 import { useFirstProblem } from "../../parts/editing/use-first-problem.ts";
 import { maxPasskeyNameLength, passkeysPath } from "./passkey-support.ts";
 
 export function RenamePasskey({ passkey, close }: { passkey: Passkey; close(): void }) {
   const [name, setName] = useState(passkey.name);
-  const rename = useToldChange(
+  const rename = useNotifiedChange(
     (wanted: string) =>
       call<Passkey>("PATCH", `${passkeysPath}/${encodeURIComponent(passkey.id)}`, { body: { name: wanted } }),
     {

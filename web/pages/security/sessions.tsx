@@ -6,7 +6,7 @@ import { useList } from "../../api/queries.ts";
 import type { BrowserSession, EndedBrowserSessions } from "../../api/types.ts";
 import { Confirm } from "../../parts/editing/confirm.tsx";
 import { useQuestion } from "../../parts/editing/question.ts";
-import { useToldChange } from "../../parts/editing/told-change.ts";
+import { useNotifiedChange } from "../../parts/editing/told-change.ts";
 import { PlainButton, ShowMore, SmallButton } from "../../parts/page/buttons.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
 import { TextLink } from "../../parts/page/links.tsx";
@@ -61,7 +61,7 @@ function SessionLine({ session }: { session: BrowserSession }) {
   const { id, current, method, user_agent: userAgent, client_address: address } = session;
   const { name, isHeld } = browserWords(userAgent);
   const Device = isHeld ? DeviceMobileIcon : DeviceDesktopIcon;
-  const end = useToldChange(() => call("DELETE", `/v1/sessions/${id}`), {
+  const end = useNotifiedChange(() => call("DELETE", `/v1/sessions/${id}`), {
     stale: ["/v1/sessions"],
     said: () => `${name} was signed out.`,
   });

@@ -45,13 +45,13 @@ export function TierDrawer({ tier, names, close }: TierDrawerProps) {
 }
 
 function Known({ tier, names, close }: { tier: Tier; names: readonly string[]; close(): void }) {
-  const told = about[tier.source];
+  const note = about[tier.source];
   return (
     <Stack>
       <Title order={2}>{tier.name}</Title>
-      {told && (
+      {note && (
         <Alert icon={<InfoIcon />} color="gray" variant="light">
-          {told}
+          {note}
         </Alert>
       )}
       {tier.source === "file" ? (

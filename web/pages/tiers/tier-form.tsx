@@ -9,7 +9,7 @@ import { EnvironmentBoxes } from "../../parts/editing/environment-boxes.tsx";
 import { problemOf } from "../../parts/editing/field-problem.ts";
 import { Form } from "../../parts/editing/form.tsx";
 import { PrioritySelect } from "../../parts/editing/priority-select.tsx";
-import { useToldChange } from "../../parts/editing/told-change.ts";
+import { useNotifiedChange } from "../../parts/editing/told-change.ts";
 import { useFirstProblem } from "../../parts/editing/use-first-problem.ts";
 import { quotaDraftsOf, quotasError, quotasProblemOf, rulesOf } from "../../parts/quotas/quota-draft.ts";
 import { QuotaFields } from "../../parts/quotas/quota-fields.tsx";
@@ -37,7 +37,7 @@ export function TierForm({ tier, names, close }: TierFormProps) {
   const [found, setFound] = useState<string>();
   const [priority, setPriority] = useState<Tier["priority"]>(tier?.priority ?? "normal");
   const [where, setWhere] = useState<Environment[]>(tier?.environments ?? ["live", "test"]);
-  const save = useToldChange(
+  const save = useNotifiedChange(
     (body: TierRequest) => call<Tier>("PUT", `/v1/admin/tiers/${encodeURIComponent(name)}`, { body }),
     {
       stale: ["/v1/admin/tiers", "/v1/admin/accounts", "/v1/account", "/v1/tiers"],

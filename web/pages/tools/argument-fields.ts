@@ -36,11 +36,11 @@ export function fieldsOf(schema: unknown): readonly ArgumentField[] | undefined 
 }
 
 function fieldOf(name: string, schema: unknown, isRequired: boolean): ArgumentField {
-  const told = isObject(schema) ? schema : {};
-  const { description, default: usual, enum: values } = told;
-  const kind = kindOf(told);
+  const members = isObject(schema) ? schema : {};
+  const { description, default: usual, enum: values } = members;
+  const kind = kindOf(members);
   return {
-    ...{ name, kind, isRequired, isWhole: told["type"] === "integer" },
+    ...{ name, kind, isRequired, isWhole: members["type"] === "integer" },
     description: typeof description === "string" ? shortened(description) : undefined,
     choices: kind === "choice" && Array.isArray(values) ? values.map(String) : [],
     initial: usual === undefined ? "" : typeof usual === "string" && kind !== "json" ? usual : JSON.stringify(usual),

@@ -29,14 +29,14 @@ function serverOfResource(uri: unknown): string {
 
 /** Whether any of the words is in what its server says of it. */
 export function isFound({ name, title, description }: Listed, search: string): boolean {
-  const told = `${name} ${text(title)} ${text(description)}`.toLowerCase();
+  const searchedText = `${name} ${text(title)} ${text(description)}`.toLowerCase();
   return search
     .toLowerCase()
     .split(/\s+/)
-    .every((word) => told.includes(word));
+    .every((word) => searchedText.includes(word));
 }
 
 /** Undefined or empty where it is no text. */
-export function text(told: unknown): string {
-  return typeof told === "string" ? told : "";
+export function text(value: unknown): string {
+  return typeof value === "string" ? value : "";
 }

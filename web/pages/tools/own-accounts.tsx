@@ -96,7 +96,7 @@ function Account({ connection, isConnecting, connect, end }: AccountProps) {
             <State kind={kind}>{words}</State>
           </Group>
           <SmallNote style={{ overflowWrap: "anywhere" }}>
-            {state === "none" ? "To use this server, connect your account." : <Told of={connection} />}
+            {state === "none" ? "To use this server, connect your account." : <ConnectionFacts of={connection} />}
           </SmallNote>
           {state === "unused" && (
             <Text size="sm">
@@ -139,7 +139,7 @@ const states: Record<ToolConnection["state"], [kind: StateKind, words: string]> 
   unused: ["plain", "Not used"],
 };
 
-function Told({ of: { issuer, scopes, connected_at: since, last_used_at: used } }: { of: ToolConnection }) {
+function ConnectionFacts({ of: { issuer, scopes, connected_at: since, last_used_at: used } }: { of: ToolConnection }) {
   return (
     <>
       By {issuer}

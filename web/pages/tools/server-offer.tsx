@@ -6,7 +6,7 @@ import { Section } from "../../parts/page/section.tsx";
 import { Some } from "../../parts/page/some.tsx";
 import { counted } from "../../parts/words/figures.ts";
 import { SmallNote } from "../../parts/words/note.tsx";
-import { Told } from "../../parts/words/told.tsx";
+import { VisibleText } from "../../parts/words/told.tsx";
 import { type OfferOfServer, text } from "./offered.ts";
 import { Hints } from "./tool-view.tsx";
 
@@ -34,7 +34,7 @@ export function ServerOffer({ offer: { server, tools, prompts, resources }, choo
                 <Hints annotations={tool.annotations} />
               </Group>
               <SmallNote lineClamp={2} style={{ overflowWrap: "anywhere" }} dir="auto">
-                <Told>{text(tool.description) || text(tool.title) || "No description"}</Told>
+                <VisibleText>{text(tool.description) || text(tool.title) || "No description"}</VisibleText>
               </SmallNote>
             </>
           )}
@@ -72,11 +72,11 @@ function Named({ title, server, items, children }: NamedProps) {
         {(item) => (
           <>
             <Code style={{ overflowWrap: "anywhere" }}>
-              <Told>{children(item)}</Told>
+              <VisibleText>{children(item)}</VisibleText>
             </Code>
             {text(item.description) !== "" && (
               <SmallNote lineClamp={2} style={{ overflowWrap: "anywhere" }} dir="auto">
-                <Told>{text(item.description)}</Told>
+                <VisibleText>{text(item.description)}</VisibleText>
               </SmallNote>
             )}
           </>

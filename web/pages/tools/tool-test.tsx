@@ -6,7 +6,7 @@ import { callTool, type JsonObject, type Listed } from "../../api/tools.ts";
 import { Form } from "../../parts/editing/form.tsx";
 import { DrawerPart } from "../../parts/page/section.tsx";
 import { SmallNote } from "../../parts/words/note.tsx";
-import { Told } from "../../parts/words/told.tsx";
+import { VisibleText } from "../../parts/words/told.tsx";
 import { type ArgumentField, argumentsOf, fieldsOf, initialOf, objectOf } from "./argument-fields.ts";
 import { ToolResult } from "./tool-result.tsx";
 
@@ -81,8 +81,8 @@ interface ArgumentProps {
 
 function Argument({ field, value, error, change }: ArgumentProps) {
   const { kind, isRequired, choices } = field;
-  const label = <Told>{field.name}</Told>;
-  const description = field.description && <Told>{field.description}</Told>;
+  const label = <VisibleText>{field.name}</VisibleText>;
+  const description = field.description && <VisibleText>{field.description}</VisibleText>;
   const shared = { label, description, error, required: isRequired, styles: breaking };
   if (kind === "switch") {
     return (

@@ -7,7 +7,7 @@ import { DrawerPart, RecordTitle } from "../../parts/page/section.tsx";
 import { CopyAction, CopyBlock } from "../../parts/secrets/copy.tsx";
 import { Note } from "../../parts/words/note.tsx";
 import { Tag } from "../../parts/words/tag.tsx";
-import { Told } from "../../parts/words/told.tsx";
+import { VisibleText } from "../../parts/words/told.tsx";
 import { text } from "./offered.ts";
 import { ToolTest } from "./tool-test.tsx";
 
@@ -24,7 +24,7 @@ export function ToolView({ tool }: { tool: Listed }) {
           {text(title) !== "" && (
             <>
               <bdi>
-                <Told>{text(title)}</Told>
+                <VisibleText>{text(title)}</VisibleText>
               </bdi>
               ,{" "}
             </>
@@ -35,7 +35,7 @@ export function ToolView({ tool }: { tool: Listed }) {
       <Hints annotations={annotations} />
       <DrawerPart title="Description">
         <Text size="sm" className="told" dir="auto">
-          <Told>{text(description) || "No description"}</Told>
+          <VisibleText>{text(description) || "No description"}</VisibleText>
         </Text>
       </DrawerPart>
       <MoreSettings label="Schemas" shown={false} hasProblem={false}>
@@ -56,11 +56,11 @@ export function ToolView({ tool }: { tool: Listed }) {
 
 /** Hints are what the server claims: nothing here depends on them. */
 export function Hints({ annotations }: Pick<Listed, "annotations">) {
-  const told = hintsOf(annotations);
-  if (told.length === 0) return null;
+  const hints = hintsOf(annotations);
+  if (hints.length === 0) return null;
   return (
     <Group gap={6}>
-      {told.map((hint) => (
+      {hints.map((hint) => (
         <Tag key={hint}>{hint}</Tag>
       ))}
     </Group>

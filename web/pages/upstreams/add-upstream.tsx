@@ -7,7 +7,7 @@ import { useChange } from "../../api/queries.ts";
 import type { CreateUpstreamRequest, Upstream, UpstreamTest } from "../../api/types.ts";
 import { problemOf } from "../../parts/editing/field-problem.ts";
 import { Form } from "../../parts/editing/form.tsx";
-import { useToldChange } from "../../parts/editing/told-change.ts";
+import { useNotifiedChange } from "../../parts/editing/told-change.ts";
 import { counted } from "../../parts/words/figures.ts";
 import { suggestedName } from "./suggested-name.ts";
 import { TestResult } from "./test-result.tsx";
@@ -45,7 +45,7 @@ export function AddUpstream({ taken, close, done }: AddUpstreamProps) {
       if (name === "" || name === suggested) setName(next);
     },
   });
-  const add = useToldChange((body: CreateUpstreamRequest) => call<Upstream>("POST", upstreamsPath, { body }), {
+  const add = useNotifiedChange((body: CreateUpstreamRequest) => call<Upstream>("POST", upstreamsPath, { body }), {
     stale: staleWithUpstreams,
     leave: done,
     said: (upstream) => `${upstream.name} was added with ${counted(upstream.models, "model")}.`,

@@ -6,7 +6,7 @@ import type { UpdateUpstreamRequest, Upstream } from "../../api/types.ts";
 import { changedMembers } from "../../parts/editing/changed-members.ts";
 import { problemOf } from "../../parts/editing/field-problem.ts";
 import { Form } from "../../parts/editing/form.tsx";
-import { useToldChange } from "../../parts/editing/told-change.ts";
+import { useNotifiedChange } from "../../parts/editing/told-change.ts";
 import { RecordTitle } from "../../parts/page/section.tsx";
 import { ApiField, ApiKeyField, fieldNames, MoreFields, settingsOf, settingsToWire } from "./upstream-fields.tsx";
 import { staleWithUpstreams, upstreamPath } from "./upstream-paths.ts";
@@ -18,12 +18,15 @@ export function EditUpstream({ upstream, done }: { upstream: Upstream; done(): v
   const [apiKey, setApiKey] = useState("");
   const [removesKey, setRemovesKey] = useState(false);
   const [settings, setSettings] = useState(before.settings);
-  const save = useToldChange((body: UpdateUpstreamRequest) => call<Upstream>("PATCH", upstreamPath(name), { body }), {
-    stale: staleWithUpstreams,
-    said: ({ state }) =>
-      `${name} was saved.${state === "unreachable" ? " The server cannot be reached at the moment." : ""}`,
-    done,
-  });
+  const save = useNotifiedChange(
+    (body: UpdateUpstreamRequest) => call<Upstream>("PATCH", upstreamPath(name), { body }),
+    {
+      stale: staleWithUpstreams,
+      said: ({ state }) =>
+        `${name} was saved.${state === "unreachable" ? " The server cannot be reached at the moment." : ""}`,
+      done,
+    },
+  );
   const submit = () =>
     save.mutate({
       ...(url.trim() === before.url ? {} : { url: url.trim() }),

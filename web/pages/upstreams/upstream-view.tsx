@@ -28,7 +28,7 @@ export function UpstreamView({ upstream, close }: { upstream: Upstream; close():
     stale: [upstreamsPath],
   });
   if (editing) return <EditUpstream upstream={upstream} done={() => setEditing(false)} />;
-  const told = readOnlyText[source];
+  const note = readOnlyText[source];
   return (
     <Stack gap="lg">
       <Group justify="space-between">
@@ -43,9 +43,9 @@ export function UpstreamView({ upstream, close }: { upstream: Upstream; close():
           {error} Requests go to other upstreams with the same model. The connection is checked every 30 seconds.
         </Alert>
       )}
-      {told && (
+      {note && (
         <Alert icon={<InfoIcon />} color="gray">
-          {told}
+          {note}
           {hidesOne &&
             " An upstream with the same name was added in the dashboard. It has no effect while the file has this name."}
         </Alert>

@@ -4,7 +4,7 @@ import { AlertIcon, PaperAirplaneIcon } from "@primer/octicons-react";
 import { call } from "../../api/client.ts";
 import type { UpdateWebhookRequest, Webhook, WebhookTest } from "../../api/types.ts";
 import { Removal } from "../../parts/editing/removal.tsx";
-import { useToldChange } from "../../parts/editing/told-change.ts";
+import { useNotifiedChange } from "../../parts/editing/told-change.ts";
 import { PlainButton } from "../../parts/page/buttons.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
 import { DrawerPart, RecordTitle } from "../../parts/page/section.tsx";
@@ -24,11 +24,11 @@ interface ViewProps {
 export function WebhookView({ kind, webhook, close }: ViewProps) {
   const { id, url, description, events, enabled, disabled_reason: reason, created_at: made } = webhook;
   const path = webhookPath(kind, id);
-  const change = useToldChange((body: UpdateWebhookRequest) => call<Webhook>("PATCH", path, { body }), {
+  const change = useNotifiedChange((body: UpdateWebhookRequest) => call<Webhook>("PATCH", path, { body }), {
     stale: [kind.path],
     said: (changed) => (changed.enabled ? "The webhook is enabled." : "The webhook is disabled."),
   });
-  const test = useToldChange(() => call<WebhookTest>("POST", `${path}/test`), {
+  const test = useNotifiedChange(() => call<WebhookTest>("POST", `${path}/test`), {
     stale: [`${path}/deliveries`],
     said: () => "A test was sent. The result appears below.",
   });

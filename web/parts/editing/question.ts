@@ -1,6 +1,6 @@
 // A change that is made once somebody has said yes to it: what is asked about, and what its dialog has to know.
 import { useState } from "react";
-import { type ToldChangeOptions, useToldChange } from "./told-change.ts";
+import { type NotifiedChangeOptions, useNotifiedChange } from "./told-change.ts";
 
 /**
  * `ask` opens the question, whose dialog is `<Confirm {...dialog} …>`. `about` is what was asked about last, also while the
@@ -8,11 +8,11 @@ import { type ToldChangeOptions, useToldChange } from "./told-change.ts";
  */
 export function useQuestion<About = void, Answer = unknown>(
   change: (about: About) => Promise<Answer>,
-  { done, ...options }: ToldChangeOptions<About, Answer>,
+  { done, ...options }: NotifiedChangeOptions<About, Answer>,
 ) {
   const [asked, setAsked] = useState<{ about: About; isOpen: boolean }>();
   const close = () => setAsked((now) => now && { ...now, isOpen: false });
-  const { mutate, isPending, error, reset } = useToldChange(change, {
+  const { mutate, isPending, error, reset } = useNotifiedChange(change, {
     ...options,
     done(answer, about) {
       close();

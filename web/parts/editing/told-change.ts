@@ -2,14 +2,14 @@
 import { notifications } from "@mantine/notifications";
 import { type ChangeOptions, useChange } from "../../api/queries.ts";
 
-export interface ToldChangeOptions<Given, Answer> extends ChangeOptions<Given, Answer> {
+export interface NotifiedChangeOptions<Given, Answer> extends ChangeOptions<Given, Answer> {
   /** A whole sentence for who asked for the change; left out where what follows tells enough. */
   said?(answer: Answer, given: Given): string;
 }
 
-export function useToldChange<Given, Answer = unknown>(
+export function useNotifiedChange<Given, Answer = unknown>(
   change: (given: Given) => Promise<Answer>,
-  { said, done, ...options }: ToldChangeOptions<Given, Answer>,
+  { said, done, ...options }: NotifiedChangeOptions<Given, Answer>,
 ) {
   return useChange(change, {
     ...options,

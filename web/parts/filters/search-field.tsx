@@ -16,14 +16,14 @@ interface SearchFieldProps
 export function SearchField({ value, change, cleaned, ...props }: SearchFieldProps) {
   const [text, setText] = useState(value);
   // What was told last: another value came from elsewhere, such as the menu.
-  const told = useRef(value);
-  const tell = useDebouncedCallback((wanted: string) => {
-    told.current = wanted;
+  const sent = useRef(value);
+  const send = useDebouncedCallback((wanted: string) => {
+    sent.current = wanted;
     change(wanted);
   }, pauseMs);
   useEffect(() => {
-    if (value === told.current) return;
-    told.current = value;
+    if (value === sent.current) return;
+    sent.current = value;
     setText(value);
   }, [value]);
   return (
@@ -34,7 +34,7 @@ export function SearchField({ value, change, cleaned, ...props }: SearchFieldPro
       onChange={({ currentTarget: { value: typed } }) => {
         const written = cleaned ? cleaned(typed) : typed;
         setText(written);
-        tell(written.trim());
+        send(written.trim());
       }}
     />
   );

@@ -6,7 +6,7 @@ import { Note } from "../words/note.tsx";
 import { announce } from "./announce.tsx";
 
 /** The first page is told by the browser itself. */
-let told: string | undefined;
+let announcedTitle: string | undefined;
 /** Titles of what is still being read are passed over. */
 const settledMs = 150;
 
@@ -23,10 +23,10 @@ export function Page({ title, about, actions, children }: PageProps) {
   useDocumentTitle(`${title} · Headrace`);
   useEffect(() => {
     // Also where somebody goes on at once.
-    told ??= title;
+    announcedTitle ??= title;
     const timer = setTimeout(() => {
-      if (told !== title) announce(title);
-      told = title;
+      if (announcedTitle !== title) announce(title);
+      announcedTitle = title;
     }, settledMs);
     return () => clearTimeout(timer);
   }, [title]);

@@ -3,7 +3,7 @@ import { type ReactNode, useState } from "react";
 import { call } from "../../api/client.ts";
 import { useRead } from "../../api/queries.ts";
 import { Form } from "../editing/form.tsx";
-import { useToldChange } from "../editing/told-change.ts";
+import { useNotifiedChange } from "../editing/told-change.ts";
 import { useDraft } from "../editing/use-draft.ts";
 import {
   type QuotaDraft,
@@ -44,7 +44,7 @@ const kind = {
 
 export function QuotaForm({ path, quotas, about, stale, said, close }: QuotaFormProps) {
   const { data } = useRead<{ quotas_used: UsedQuota[] }>(path, {}, { enabled: quotas.length > 0, everyMs: 10_000 });
-  const save = useToldChange((body: Bounded) => call<Bounded>("PATCH", path, { body }), {
+  const save = useNotifiedChange((body: Bounded) => call<Bounded>("PATCH", path, { body }), {
     stale,
     said: () => said,
     done: close,

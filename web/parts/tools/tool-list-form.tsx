@@ -1,7 +1,7 @@
 // A form for nothing but the list of tools of a member or of an app that somebody allowed.
 import { call } from "../../api/client.ts";
 import { Form } from "../editing/form.tsx";
-import { useToldChange } from "../editing/told-change.ts";
+import { useNotifiedChange } from "../editing/told-change.ts";
 import { useDraft } from "../editing/use-draft.ts";
 import { type ToolList, toolListError } from "./tool-entries.ts";
 import { ToolListField } from "./tool-list-field.tsx";
@@ -28,7 +28,7 @@ const kind = {
 };
 
 export function ToolListForm({ path, tools, about, stale, said, close }: ToolListFormProps) {
-  const save = useToldChange((body: { tools: ToolList }) => call("PATCH", path, { body }), {
+  const save = useNotifiedChange((body: { tools: ToolList }) => call("PATCH", path, { body }), {
     stale,
     said: () => said,
     ...(close && { done: close }),

@@ -23,7 +23,7 @@ function subscribe(listener: () => void): () => void {
   listeners.add(listener);
   timer ??= setInterval(() => {
     passed += 1;
-    for (const tell of listeners) tell();
+    for (const notify of listeners) notify();
   }, everyMs);
   return () => {
     listeners.delete(listener);

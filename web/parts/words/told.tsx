@@ -1,7 +1,7 @@
 // A text as its server tells it, with the characters that nobody would see named in it.
 import { seenOf } from "./hidden-characters.ts";
 
-export function Told({ children }: { children: string }) {
+export function VisibleText({ children }: { children: string }) {
   return seenOf(children).map(({ text, isHidden }, at) =>
     isHidden ? (
       // biome-ignore lint/suspicious/noArrayIndexKey: the same text has the same pieces

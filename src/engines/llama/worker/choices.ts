@@ -1,10 +1,10 @@
 // Runs the generations of one request in parallel, as far as sequences are free.
-import { type Generation, generate, type Outcome, type Tell } from "./generate.ts";
+import { type Generation, generate, type Outcome, type Report } from "./generate.ts";
 import type { Runtime } from "./runtime.ts";
 
 /** Receives the events of each choice, and how it ended. */
 export interface ChoiceListener {
-  told: (choice: number, ...told: Parameters<Tell>) => ReturnType<Tell>;
+  report: (choice: number, ...values: Parameters<Report>) => ReturnType<Report>;
   ended: (choice: number, outcome: Outcome) => void;
 }
 
@@ -13,7 +13,7 @@ export async function runChoices(
   runtime: Runtime,
   choices: readonly Generation[],
   signal: AbortSignal,
-  { told, ended }: ChoiceListener,
+  { report, ended }: ChoiceListener,
 ): Promise<void> {
   const stop = new AbortController();
   const either = AbortSignal.any([signal, stop.signal]);
@@ -22,7 +22,7 @@ export async function runChoices(
     choices.map(async (generation) => {
       const { choice } = generation;
       try {
-        ended(choice, await generate(runtime, generation, either, (events) => told(choice, events)));
+        ended(choice, await generate(runtime, generation, either, (events) => report(choice, events)));
       } catch (error) {
         failure ??= { error };
         stop.abort();

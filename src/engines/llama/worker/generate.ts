@@ -34,7 +34,7 @@ const smallestPortion = 32;
  * Receives the events of a reply immediately. If it returns a promise, for example because a client does not read, at
  * most one more token is generated before it resolves; then the signal is checked. It must not reject.
  */
-export type Tell = (events: readonly ReplyEvent[]) => Promise<void> | undefined;
+export type Report = (events: readonly ReplyEvent[]) => Promise<void> | undefined;
 
 /**
  * Reports the reply as it is generated and resolves with how it ended. Rejects with the signal's reason at most one
@@ -44,13 +44,13 @@ export async function generate(
   runtime: Runtime,
   generation: Generation,
   signal: AbortSignal,
-  tell: Tell,
+  report: Report,
 ): Promise<Outcome> {
   if (generation.maxTokens === 0) return { finishReason: "length", completionTokens: 0 };
   const lease = await runtime.pool.acquire(generation.prompt, signal);
   let broken = false;
   try {
-    return await generateOn(lease.sequence, runtime, generation, signal, tell);
+    return await generateOn(lease.sequence, runtime, generation, signal, report);
   } catch (error) {
     // After an abort the state of the sequence is correct, so it can be used again.
     broken = !signal.aborted;
@@ -65,14 +65,14 @@ async function generateOn(
   runtime: Runtime,
   { prompt, maxTokens, sampling, choice, startReader }: Generation,
   signal: AbortSignal,
-  tell: Tell,
+  report: Report,
 ): Promise<Outcome> {
   const { model, batching } = runtime;
   const reader = startReader();
   const limit = Math.min(maxTokens, runtime.context.contextSize - prompt.length);
   const last = await evaluatePrompt(sequence, runtime, prompt, signal);
   const generated: Token[] = [];
-  const reading = new Reading(reader, new TokenText(model, prompt), tell);
+  const reading = new Reading(reader, new TokenText(model, prompt), report);
   const options = evaluateOptions(sampling, choice, generated, runtime.context.contextSize, () => reader.grammar);
   const steps = sequence.evaluateWithMetadata(last, {}, options);
   const ended = (): Outcome => ({
@@ -107,14 +107,20 @@ async function generateOn(
       reading.take(token);
       const full = generated.length >= limit;
       // A client waits for the first text. Later text can be read while the model works on the next token.
-      if (reading.begun && !reader.steers && !full && reading.told === undefined && batching.pause === undefined) {
+      if (
+        reading.begun &&
+        !reader.steers &&
+        !full &&
+        reading.backpressure === undefined &&
+        batching.pause === undefined
+      ) {
         upcoming = steps.next();
         continue;
       }
       reading.read();
       if (reader.ended) return ended();
       if (full) break;
-      if (reading.told !== undefined || batching.pause !== undefined) await standBy(batching, reading, signal);
+      if (reading.backpressure !== undefined || batching.pause !== undefined) await standBy(batching, reading, signal);
       const injected = model.tokenize(reader.takeInjection(), true, "trimLeadingSpace");
       generated.push(...injected);
       if (generated.length >= limit) break;
@@ -132,17 +138,17 @@ async function generateOn(
 class Reading {
   readonly #reader: ReplyReader<LlamaGrammarEvaluationState>;
   readonly #text: TokenText;
-  readonly #tell: Tell;
+  readonly #report: Report;
   #unread: Token | undefined;
   /** Whether anything was reported. */
   begun = false;
   /** Set if the client must read before more is generated. The code that has waited for it clears it. */
-  told: Promise<void> | undefined;
+  backpressure: Promise<void> | undefined;
 
-  constructor(reader: ReplyReader<LlamaGrammarEvaluationState>, text: TokenText, tell: Tell) {
+  constructor(reader: ReplyReader<LlamaGrammarEvaluationState>, text: TokenText, report: Report) {
     this.#reader = reader;
     this.#text = text;
-    this.#tell = tell;
+    this.#report = report;
   }
 
   get hasUnread(): boolean {
@@ -161,12 +167,12 @@ class Reading {
     if (events.length === 0) return;
     this.begun = true;
     // A client that has room again has read the earlier text too.
-    this.told = this.#tell(events) ?? this.told;
+    this.backpressure = this.#report(events) ?? this.backpressure;
   }
 
   /** The reply is over: reports what was held back. */
   finish(): void {
-    this.#tell([...this.#reader.read(this.#text.flush()), ...this.#reader.finish()]);
+    this.#report([...this.#reader.read(this.#text.flush()), ...this.#reader.finish()]);
   }
 }
 
@@ -174,8 +180,8 @@ class Reading {
 async function standBy(batching: Batching, reading: Reading, signal: AbortSignal): Promise<void> {
   batching.leave();
   try {
-    await reading.told;
-    reading.told = undefined;
+    await reading.backpressure;
+    reading.backpressure = undefined;
     await batching.pause;
   } finally {
     batching.enter();

@@ -9,7 +9,7 @@ import { serve } from "./server.ts";
 import { workerSettings } from "./settings.ts";
 
 /** The one line on standard output. Everything else goes to standard error. */
-function tell(message: object): Promise<void> {
+function writeLine(message: object): Promise<void> {
   return new Promise((resolve) => {
     process.stdout.write(`${JSON.stringify(message)}\n`, () => resolve());
   });
@@ -35,10 +35,10 @@ function removeIfEmpty(directory: string): void {
 async function inspect(path: string): Promise<number> {
   try {
     const { chatTemplate: _, author: __, ...facts }: ModelFacts = await readModelFacts(await loadLibrary(), path);
-    await tell(facts);
+    await writeLine(facts);
     return 0;
   } catch (error) {
-    await tell({ error: reasonOf(error) });
+    await writeLine({ error: reasonOf(error) });
     return 1;
   }
 }
@@ -66,7 +66,7 @@ async function run(json: string): Promise<void> {
   const runtime = await load(settings, { log, giveUp });
   rmSync(settings.socket, { force: true });
   serve(settings.socket, runtime);
-  await tell({
+  await writeLine({
     ready: true,
     context: runtime.contextSize,
     parallel: runtime.parallel,
@@ -85,7 +85,7 @@ export async function runModel([first = "", second = ""]: readonly string[]): Pr
   try {
     await run(first);
   } catch (error) {
-    await tell({ ready: false, error: reasonOf(error) });
+    await writeLine({ ready: false, error: reasonOf(error) });
     process.exit(1);
   }
 }

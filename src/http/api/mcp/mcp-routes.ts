@@ -64,7 +64,7 @@ export function mcpRoutes(deps: McpRouteDeps): ScopedRoute[] {
 }
 
 function routeOf(method: keyof typeof words, path: string, deps: McpRouteDeps): ScopedRoute {
-  const [operationId, summary, told] = words[method];
+  const [operationId, summary, responseText] = words[method];
   const isOfOne = path !== "/mcp";
   const doc: RouteDoc = {
     operationId: isOfOne ? `${operationId}OfServer` : operationId,
@@ -72,7 +72,7 @@ function routeOf(method: keyof typeof words, path: string, deps: McpRouteDeps): 
     ...(method === "POST" && { description, requestBody: message, example: { jsonrpc: "2.0", id: 1, method: "ping" } }),
     ...(isOfOne && { parameters: [{ name: "server", in: "path" as const, description: "Name of the server." }] }),
     tag: "Tools",
-    response: { description: told, ...(method === "POST" && { json: message }) },
+    response: { description: responseText, ...(method === "POST" && { json: message }) },
     otherResponses: { ...faults, ...(method === "POST" && { 202: noted }) },
   };
   return { method, path, access: "tools:use", doc, handle: (exchange, principal) => answer(exchange, principal, deps) };

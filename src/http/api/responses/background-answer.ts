@@ -10,7 +10,7 @@ import type { DecodedRequest } from "../../../requests/decoded-request.ts";
 import type { BackgroundRequest, BackgroundRuns } from "../../../responses/background/background-runs.ts";
 import { EventFollower } from "../../../responses/background/event-follower.ts";
 import type { Answer, Exchange } from "../../exchange/route.ts";
-import { type InferenceRouteDeps, streamHeaders, tellAsked, tellLimits } from "../inference-answer.ts";
+import { addLimitHeaders, type InferenceRouteDeps, logAsked, streamHeaders } from "../inference-answer.ts";
 import { responseOwnerOf } from "../response-owner.ts";
 
 export interface FollowDeps extends Pick<InferenceRouteDeps, "clock" | "stopping" | "heartbeatMs"> {
@@ -31,7 +31,7 @@ export async function beginInBackground(
   request: DecodedRequest,
   deps: InferenceRouteDeps & FollowDeps,
 ): Promise<Answer> {
-  tellAsked(exchange, request);
+  logAsked(exchange, request);
   const { headers } = exchange.req;
   const message = exchange.message("background");
   message.line["model"] = exchange.line["model"];
@@ -39,7 +39,7 @@ export async function beginInBackground(
     ...{ message, principal, request, limits: deps.requestLimits() },
     tagHeader: headers.get(tagHeader),
     priority: priorityAsked(headers.get(priorityHeader), principal),
-    onLimits: (status) => tellLimits(request.operation, status, exchange, deps),
+    onLimits: (status) => addLimitHeaders(request.operation, status, exchange, deps),
   };
   const run = await deps.backgroundRuns.start(begin, deps).finally(() => {
     exchange.isOnLedger = message.isOnLedger;

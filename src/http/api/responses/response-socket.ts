@@ -179,7 +179,7 @@ class ResponseSocket implements MessageLinkListener, SlotLender, Stoppable {
       return;
     }
     const { message } = error;
-    this.#tell({ status: 400, error: { code: "websocket_connection_limit_reached", message } });
+    this.#send({ status: 400, error: { code: "websocket_connection_limit_reached", message } });
     this.#link.close(closeCodes.normal, reason === "idle" ? "no message came for too long" : "an hour is over");
   }
 
@@ -245,10 +245,10 @@ class ResponseSocket implements MessageLinkListener, SlotLender, Stoppable {
   #fail(error: GatewayError, streamId: string | undefined): void {
     const { status } = errorTable[error.code];
     const stream = streamId === undefined ? {} : { stream_id: streamId };
-    this.#tell({ ...stream, status, ...(JSON.parse(renderError(error)) as object) });
+    this.#send({ ...stream, status, ...(JSON.parse(renderError(error)) as object) });
   }
 
-  #tell(members: object): void {
+  #send(members: object): void {
     if (this.#link.unsentBytes > maxUnreadBytes) {
       this.#link.terminate();
       return;

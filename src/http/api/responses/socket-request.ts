@@ -13,7 +13,7 @@ import type { RequestTrace } from "../../../domain/usage/trace.ts";
 import type { TokenUsage, UsageOutcome } from "../../../domain/usage/usage.ts";
 import type { InferenceAnswer, InferenceCall } from "../../../inference/call.ts";
 import { runResponse } from "../../../inference/hosted/run-response.ts";
-import { tellEnd } from "../../../inference/log-usage.ts";
+import { logEnd } from "../../../inference/log-usage.ts";
 import type { MessageRequest } from "../../../inference/message-request.ts";
 import { requireServable } from "../../../inference/routing/servable.ts";
 import { requireModel } from "../../../policy/authorize.ts";
@@ -203,7 +203,7 @@ class SocketCall implements InferenceCall<void> {
   }
 
   onEnd(outcome: UsageOutcome, usage: TokenUsage, error: unknown): void {
-    tellEnd(this.#options.exchange.line, outcome, usage);
+    logEnd(this.#options.exchange.line, outcome, usage);
     if (outcome === "failed") this.fault = toGatewayError(error);
   }
 

@@ -6,7 +6,7 @@ import { chatIdOf } from "../../../wire/stored-chats.ts";
 import type { Dialect } from "../dialect.ts";
 import { comment } from "../keep-alive.ts";
 import { streamChunks } from "../openai/chunks.ts";
-import { choicesSaid, messagesSaid, piecesSaid, readTold } from "../openai/said.ts";
+import { choicesSaid, messagesSaid, piecesSaid, readReported } from "../openai/said.ts";
 import { readAnswer } from "../openai/whole-answer.ts";
 import { estimatePromptTokens, isMediaPart } from "../prompt-tokens.ts";
 import { isStream, streamedAnswer } from "../translation/translated-answer.ts";
@@ -30,7 +30,7 @@ export const chat: Dialect = {
   promptTokens: (body) => estimatePromptTokens("messages", body),
   isPlain: () => true,
   opened: undefined,
-  isKeptUnlessTold: false,
+  isStoredByDefault: false,
   asksForUsage: true,
   limitMembers: ["max_completion_tokens", "max_tokens"],
   minLimit: () => 1,
@@ -55,7 +55,7 @@ export const chat: Dialect = {
       : readAnswer(bytes, request, serving, names),
   long: undefined,
   stream: streamChunks,
-  tellsPromptFirst: false,
+  reportsPromptFirst: false,
   keepAlive: comment,
   errorEvent: (rendered) => `data: ${rendered}\n\n`,
   kept: {
@@ -70,7 +70,7 @@ export const chat: Dialect = {
   asked: messagesSaid,
   answered: choicesSaid,
   streamed: piecesSaid,
-  readTold,
+  readReported,
 };
 
 function hasMedia(messages: unknown): boolean {

@@ -15,7 +15,7 @@ import type {
   ResultTurn,
 } from "../conversation/conversation.ts";
 import { isObject, type Json, listOf, objectOf, textOf } from "./json-value.ts";
-import { tellReasoning, thinkingText, wholeReasoning } from "./reasoning.ts";
+import { sendReasoning, thinkingText, wholeReasoning } from "./reasoning.ts";
 
 const dataUrl = /^data:([^;,]*)(?:;[^;,]*)*;base64,/i;
 /** Types of parts that hold reasoning in an assistant's message, as Mistral and LiteLLM write them. */
@@ -67,7 +67,7 @@ class MessageReader {
     }
     const parts: AnswerPart[] = [];
     const thoughts = new CollectedReply();
-    for (const piece of wholeReasoning({ ...message, ...thoughtsOf(message) })) tellReasoning(piece, thoughts);
+    for (const piece of wholeReasoning({ ...message, ...thoughtsOf(message) })) sendReasoning(piece, thoughts);
     parts.push(...thoughts.parts);
     parts.push(...answerTexts(message, place));
     const refusal = textOf(message["refusal"]);

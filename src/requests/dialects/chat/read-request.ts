@@ -118,7 +118,7 @@ function readSampling(body: Json): Sampling {
   ) as string[];
   // The in some servers, `logprobs` itself is the number of alternatives, as in legacy completions.
   const shown = logprobs === true ? (numberOf(body["top_logprobs"]) ?? 0) : numberOf(logprobs);
-  const told: Sampling = {
+  const given: Sampling = {
     temperature: numberOf(body["temperature"]),
     topP: numberOf(body["top_p"]),
     topK: numberOf(body["top_k"]),
@@ -130,7 +130,7 @@ function readSampling(body: Json): Sampling {
     logprobs: shown,
     verbosity: textOf(body["verbosity"]),
   };
-  return saidOnly(told);
+  return saidOnly(given);
 }
 
 function readHints(body: Json): Hints {

@@ -16,15 +16,15 @@ export function readToolUse(body: Json): ToolUse {
   const parallelCalls = booleanOf(body["parallel_tool_calls"]);
   if (all.length === 0 && listOf(body["functions"]).length > 0) return readOlder(body);
   const choice = body["tool_choice"];
-  const told = parallelCalls === undefined ? {} : { parallelCalls };
+  const parallel = parallelCalls === undefined ? {} : { parallelCalls };
   if (isObject(choice) && choice["type"] === "allowed_tools") {
     const { mode, tools } = objectOf(choice["allowed_tools"]);
     const allowed = new Set(listOf(tools).map((tool) => keyOfAllowed(objectOf(tool))));
     const type = mode === "required" ? "required" : "auto";
-    return { tools: all.filter(({ kind, name }) => allowed.has(`${kind} ${name}`)), toolChoice: { type }, ...told };
+    return { tools: all.filter(({ kind, name }) => allowed.has(`${kind} ${name}`)), toolChoice: { type }, ...parallel };
   }
   const toolChoice = choice === undefined || choice === null ? undefined : readChoice(choice);
-  return { tools: all, ...(toolChoice ? { toolChoice } : {}), ...told };
+  return { tools: all, ...(toolChoice ? { toolChoice } : {}), ...parallel };
 }
 
 function readTool(tool: Json, place: string): Tool {

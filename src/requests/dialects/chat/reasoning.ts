@@ -51,7 +51,7 @@ export interface ReasoningSink {
   proof(proof: ReasoningProof): void;
 }
 
-export function tellReasoning({ text, isSummary, proof }: ReasoningPiece, sink: ReasoningSink): void {
+export function sendReasoning({ text, isSummary, proof }: ReasoningPiece, sink: ReasoningSink): void {
   if (text !== "") sink.reasoning(text, isSummary);
   // The redacted reasoning is a block of its own, not the proof of the previous block.
   if (proof?.kind === "redacted") sink.block();

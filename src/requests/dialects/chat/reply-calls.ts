@@ -7,7 +7,7 @@ interface Call {
   id: string | undefined;
   kind: "function" | "custom" | undefined;
   name: string | undefined;
-  told: boolean;
+  isSent: boolean;
   /** Arguments that arrived before the name. */
   readonly held: string[];
 }
@@ -50,17 +50,17 @@ export class ReplyCalls {
    * no call.
    */
   end(sink: ReplySink): void {
-    for (const call of this.#calls) if (!call.told && call.held.length > 0) this.#tell(call, sink);
+    for (const call of this.#calls) if (!call.isSent && call.held.length > 0) this.#send(call, sink);
   }
 
   #go(call: Call, id: string | undefined, name: string | undefined, called: Json, sink: ReplySink): void {
     call.id ??= id;
     if (call.id !== undefined) this.#byId.set(call.id, call);
     call.name ??= name;
-    if (!call.told && call.name !== undefined) this.#tell(call, sink);
+    if (!call.isSent && call.name !== undefined) this.#send(call, sink);
     const text = argumentText(called["arguments"] ?? called["input"]);
     if (text === "") return;
-    if (call.told) sink.arguments(call.index, text);
+    if (call.isSent) sink.arguments(call.index, text);
     else call.held.push(text);
   }
 
@@ -91,15 +91,15 @@ export class ReplyCalls {
       id: undefined,
       kind: undefined,
       name: undefined,
-      told: false,
+      isSent: false,
       held: [],
     };
     this.#calls.push(call);
     return call;
   }
 
-  #tell(call: Call, sink: ReplySink): void {
-    call.told = true;
+  #send(call: Call, sink: ReplySink): void {
+    call.isSent = true;
     this.count++;
     call.id ??= `call_${crypto.randomUUID().replaceAll("-", "")}`;
     sink.call(call.index, { callId: call.id, kind: call.kind ?? "function", name: call.name ?? "" });

@@ -3,10 +3,10 @@ import { ClientCalls } from "../conversation/call-names.ts";
 import type { CallNames } from "../conversation/conversation.ts";
 import type { EngineWords } from "../conversation/format.ts";
 import type { ReplyEnd, ReplyReader, ReplySink } from "../conversation/reply.ts";
-import { tellsFault, toldFault } from "../engine-fault.ts";
+import { hasFault, reportedFault } from "../engine-fault.ts";
 import { malformed } from "../malformed.ts";
 import { isObject, type Json, listOf, objectOf, textOf } from "./json-value.ts";
-import { plainReasoning, reasoningDetails, tellReasoning, thinkingText, wholeReasoning } from "./reasoning.ts";
+import { plainReasoning, reasoningDetails, sendReasoning, thinkingText, wholeReasoning } from "./reasoning.ts";
 import { ReplyCalls } from "./reply-calls.ts";
 import { readUsage } from "./reply-usage.ts";
 import { failedMidway, requireNoFailure } from "./strict-choices.ts";
@@ -79,13 +79,13 @@ export class ChatReplyReader implements ReplyReader {
   }
 
   plainText({ choices, usage, error, object, x_groq }: Json): string | undefined {
-    if (this.#ended || isTold(usage) || isTold(error) || isTold(x_groq) || object === "error") return undefined;
+    if (this.#ended || isSet(usage) || isSet(error) || isSet(x_groq) || object === "error") return undefined;
     if (!Array.isArray(choices) || choices.length !== 1 || !isObject(choices[0])) return undefined;
     const { index = 0, delta, finish_reason, ...others } = choices[0];
-    if (index !== 0 || isTold(finish_reason) || !isObject(delta)) return undefined;
+    if (index !== 0 || isSet(finish_reason) || !isObject(delta)) return undefined;
     const { content, role: _, ...beside } = delta;
     if (typeof content !== "string" || content === "") return undefined;
-    return [...Object.values(others), ...Object.values(beside)].some(isTold) ? undefined : content;
+    return [...Object.values(others), ...Object.values(beside)].some(isSet) ? undefined : content;
   }
 
   #client(given: ReplySink): ReplySink {
@@ -104,7 +104,7 @@ export class ChatReplyReader implements ReplyReader {
   }
 
   #message(message: Json, choice: Json, sink: ReplySink): void {
-    for (const piece of wholeReasoning(message)) tellReasoning(piece, sink);
+    for (const piece of wholeReasoning(message)) sendReasoning(piece, sink);
     this.#content(message, choice, sink);
     for (const call of listOf(message["tool_calls"])) if (isObject(call)) this.#calls.addWhole(call, sink);
     const older = message["function_call"];
@@ -123,16 +123,16 @@ export class ChatReplyReader implements ReplyReader {
       );
     }
     for (const piece of details) {
-      tellReasoning(this.#plainThought ? { ...piece, text: "" } : piece, sink);
+      sendReasoning(this.#plainThought ? { ...piece, text: "" } : piece, sink);
       if (piece.proof) this.#plainThought = false;
     }
   }
 
   #content({ content, refusal }: Json, choice: Json, sink: ReplySink): void {
     const { logprobs } = choice;
-    const told = isObject(logprobs) ? listOf(logprobs["content"]) : [];
+    const entries = isObject(logprobs) ? listOf(logprobs["content"]) : [];
     if (typeof content === "string") {
-      if (content !== "" || told.length > 0) sink.text(content, told.length > 0 ? told : undefined);
+      if (content !== "" || entries.length > 0) sink.text(content, entries.length > 0 ? entries : undefined);
     } else if (Array.isArray(content)) {
       for (const part of content) contentPart(objectOf(part), sink);
     }
@@ -142,12 +142,12 @@ export class ChatReplyReader implements ReplyReader {
     sink.refusal(refused);
   }
 
-  #end(told: string, choice: Json, sink: ReplySink): void {
+  #end(reason: string, choice: Json, sink: ReplySink): void {
     if (this.#ended) return;
     requireNoFailure(choice, this.#engine);
     this.#ended = true;
     this.#calls.end(sink);
-    sink.end(this.#endOf(reasons[told.toLowerCase()] ?? "stop", choice));
+    sink.end(this.#endOf(reasons[reason.toLowerCase()] ?? "stop", choice));
   }
 
   #endOf(reason: ReplyEnd["reason"], choice: Json): ReplyEnd {
@@ -160,12 +160,12 @@ export class ChatReplyReader implements ReplyReader {
   }
 
   #refuseFault(data: Json): void {
-    if (!tellsFault(data)) return;
-    throw toldFault(JSON.stringify(data), this.#engine, failedMidway);
+    if (!hasFault(data)) return;
+    throw reportedFault(JSON.stringify(data), this.#engine, failedMidway);
   }
 }
 
-function isTold(value: unknown): boolean {
+function isSet(value: unknown): boolean {
   return value !== undefined && value !== null && !(Array.isArray(value) && value.length === 0);
 }
 
@@ -183,7 +183,7 @@ function firstChoice({ choices }: Json): Json | undefined {
 /** Mistral sends reasoning as parts of the content. */
 function contentPart(part: Json, sink: ReplySink): void {
   const { type } = part;
-  if (type === "thinking") tellReasoning({ text: thinkingText(part["thinking"]), isSummary: false }, sink);
+  if (type === "thinking") sendReasoning({ text: thinkingText(part["thinking"]), isSummary: false }, sink);
   if (type !== "text" && type !== undefined) return;
   const text = textOf(part["text"]);
   if (text !== undefined) sink.text(text);

@@ -32,49 +32,49 @@ class ChatReplyWriter implements ReplyWriter {
   readonly #head: ReplyHead;
   readonly #chunks: ChunkWriter | undefined;
   readonly #collected: CollectedReply | undefined;
-  readonly #told: ReplySink;
+  readonly #sink: ReplySink;
 
   constructor(head: ReplyHead) {
     this.#head = head;
     if (head.request["stream"] === true) this.#chunks = new ChunkWriter(head);
     else this.#collected = new CollectedReply();
-    this.#told = this.#chunks ?? (this.#collected as CollectedReply);
+    this.#sink = this.#chunks ?? (this.#collected as CollectedReply);
   }
 
   block(): void {
-    this.#told.block();
+    this.#sink.block();
   }
 
   text(text: string, logprobs?: readonly unknown[]): void {
-    this.#told.text(text, logprobs);
+    this.#sink.text(text, logprobs);
   }
 
   refusal(text: string): void {
-    this.#told.refusal(text);
+    this.#sink.refusal(text);
   }
 
   reasoning(text: string, isSummary: boolean): void {
-    this.#told.reasoning(text, isSummary);
+    this.#sink.reasoning(text, isSummary);
   }
 
   proof(proof: ReasoningProof): void {
-    this.#told.proof(proof);
+    this.#sink.proof(proof);
   }
 
   call(index: number, call: ReplyCall): void {
-    this.#told.call(index, call);
+    this.#sink.call(index, call);
   }
 
   arguments(index: number, text: string): void {
-    this.#told.arguments(index, text);
+    this.#sink.arguments(index, text);
   }
 
   usage(usage: ReplyUsage): void {
-    this.#told.usage(usage);
+    this.#sink.usage(usage);
   }
 
   end(end: ReplyEnd): void {
-    this.#told.end(end);
+    this.#sink.end(end);
   }
 
   take(): string {

@@ -1,6 +1,6 @@
 // Makes the choices of a server's own chat completion strict: missing members are filled in, repeated ones dropped.
 import type { EngineWords } from "../conversation/format.ts";
-import { toldFault } from "../engine-fault.ts";
+import { reportedFault } from "../engine-fault.ts";
 import { textOf } from "./json-value.ts";
 import { thinkingText } from "./reasoning.ts";
 
@@ -9,7 +9,7 @@ type Json = Record<string, unknown>;
 interface Call {
   readonly index: number;
   /** The id that the server sent; the client gets a generated id if an earlier call had the same. */
-  readonly toldId: string | undefined;
+  readonly reportedId: string | undefined;
   readonly name: string | undefined;
   hasArguments: boolean;
 }
@@ -33,7 +33,7 @@ export type Mended = "not" | "alike" | "once";
 export function requireNoFailure(choice: unknown, engine: EngineWords | undefined): void {
   if (!isRecord(choice) || !failures.has(choice["finish_reason"])) return;
   const said = JSON.stringify({ error: choice["error"] });
-  throw toldFault(said, engine, failedMidway, `it ended by "${choice["finish_reason"]}"`);
+  throw reportedFault(said, engine, failedMidway, `it ended by "${choice["finish_reason"]}"`);
 }
 
 export const failedMidway = "The model server failed in the middle of the answer.";
@@ -86,7 +86,7 @@ export class StrictChoices {
         delete choice["message"];
         mended = more(mended, "once");
       }
-      if (choice && needsLook(choice)) mended = more(mended, this.#mend(choice, choice["index"] ?? position));
+      if (choice && needsRepair(choice)) mended = more(mended, this.#mend(choice, choice["index"] ?? position));
     }
     return mended;
   }
@@ -100,8 +100,8 @@ export class StrictChoices {
    * Returns the calls of a choice without arguments, with empty arguments, for its last delta; undefined if there are
    * none.
    */
-  unsaidArguments(index: unknown): Json | undefined {
-    return this.#calls?.get(index)?.unsaid();
+  undeclaredArguments(index: unknown): Json | undefined {
+    return this.#calls?.get(index)?.undeclared();
   }
 
   #mend(choice: Json, index: unknown): Mended {
@@ -146,7 +146,7 @@ export function mendWhole(choices: readonly unknown[], answerId: string): boolea
   return isMended;
 }
 
-function needsLook({ delta, finish_reason: end }: Json): boolean {
+function needsRepair({ delta, finish_reason: end }: Json): boolean {
   if (end !== undefined && end !== null) return true;
   return isRecord(delta) && (Array.isArray(delta["tool_calls"]) || Array.isArray(delta["content"]));
 }
@@ -156,9 +156,9 @@ function mendEnd(choice: Json): boolean {
   const end = choice["finish_reason"];
   if (typeof end !== "string") return false;
   const word = end.toLowerCase();
-  const told = end === "" ? null : (ends[word] ?? (isOpenAIs(word) ? word : end));
-  choice["finish_reason"] = told;
-  return told !== end;
+  const reason = end === "" ? null : (ends[word] ?? (isOpenAIs(word) ? word : end));
+  choice["finish_reason"] = reason;
+  return reason !== end;
 }
 
 function isOpenAIs(word: string): boolean {
@@ -197,10 +197,10 @@ function mendHead(call: Json, ids: CallIds): boolean {
 
 /** Converts arguments that some servers send as an object. `none` replaces missing or invalid arguments. */
 function mendArguments(called: Json, none: string): boolean {
-  const told = called["arguments"];
-  const text = isRecord(told) ? JSON.stringify(told) : (textOf(told) ?? none);
+  const given = called["arguments"];
+  const text = isRecord(given) ? JSON.stringify(given) : (textOf(given) ?? none);
   called["arguments"] = text;
-  return text !== told;
+  return text !== given;
 }
 
 /**
@@ -228,7 +228,7 @@ class StrictCalls {
     return this.#calls.some(({ hasArguments }) => !hasArguments);
   }
 
-  unsaid(): Json | undefined {
+  undeclared(): Json | undefined {
     const empty = this.#calls.filter(({ hasArguments }) => !hasArguments);
     for (const call of empty) call.hasArguments = true;
     if (empty.length === 0) return undefined;
@@ -259,13 +259,13 @@ class StrictCalls {
   }
 
   #begin(piece: Json, name: string | undefined): Call {
-    const { index: told } = piece;
-    const toldId = textOf(piece["id"]);
+    const { index: reportedIndex } = piece;
+    const reportedId = textOf(piece["id"]);
     mendHead(piece, this.#ids);
-    const call = { index: this.#calls.length, toldId, name, hasArguments: false };
+    const call = { index: this.#calls.length, reportedId, name, hasArguments: false };
     this.#calls.push(call);
-    if (told !== undefined && told !== null) this.#byIndex.set(told, call);
-    if (toldId !== undefined) this.#byId.set(toldId, call);
+    if (reportedIndex !== undefined && reportedIndex !== null) this.#byIndex.set(reportedIndex, call);
+    if (reportedId !== undefined) this.#byId.set(reportedId, call);
     return call;
   }
 
@@ -273,7 +273,7 @@ class StrictCalls {
     const isCounted = index !== undefined && index !== null;
     if (!isCounted) return id !== undefined ? this.#byId.get(id) : name !== undefined ? undefined : this.#calls.at(-1);
     const known = this.#byIndex.get(index);
-    return known && id !== undefined && known.toldId !== id && name !== undefined ? undefined : known;
+    return known && id !== undefined && known.reportedId !== id && name !== undefined ? undefined : known;
   }
 }
 

@@ -5,7 +5,7 @@ import { completionRequest } from "../../../wire/completion.ts";
 import type { Dialect } from "../dialect.ts";
 import { comment } from "../keep-alive.ts";
 import { streamChunks } from "../openai/chunks.ts";
-import { choicesSaid, piecesSaid, readTold, textsSaid } from "../openai/said.ts";
+import { choicesSaid, piecesSaid, readReported, textsSaid } from "../openai/said.ts";
 import { readAnswer } from "../openai/whole-answer.ts";
 import { estimatePromptTokens } from "../prompt-tokens.ts";
 
@@ -25,7 +25,7 @@ export const completion: Dialect = {
   promptTokens: (body) => estimatePromptTokens("prompt", body),
   isPlain: () => true,
   opened: undefined,
-  isKeptUnlessTold: false,
+  isStoredByDefault: false,
   asksForUsage: true,
   limitMembers: ["max_completion_tokens", "max_tokens"],
   minLimit: () => 1,
@@ -46,7 +46,7 @@ export const completion: Dialect = {
   readAnswer,
   long: undefined,
   stream: streamChunks,
-  tellsPromptFirst: false,
+  reportsPromptFirst: false,
   keepAlive: comment,
   errorEvent: (rendered) => `data: ${rendered}\n\n`,
   kept: undefined,
@@ -55,5 +55,5 @@ export const completion: Dialect = {
   asked: textsSaid,
   answered: choicesSaid,
   streamed: piecesSaid,
-  readTold,
+  readReported,
 };

@@ -82,8 +82,8 @@ export class CollectedReply implements ReplySink {
   }
 
   usage(usage: ReplyUsage): void {
-    const told = Object.entries(usage).filter(([, value]) => value !== undefined);
-    this.used = { ...this.used, ...Object.fromEntries(told) };
+    const reported = Object.entries(usage).filter(([, value]) => value !== undefined);
+    this.used = { ...this.used, ...Object.fromEntries(reported) };
   }
 
   end(end: ReplyEnd): void {

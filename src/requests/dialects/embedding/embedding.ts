@@ -8,7 +8,7 @@ import type { Dialect } from "../dialect.ts";
 import { comment } from "../keep-alive.ts";
 import { malformed } from "../malformed.ts";
 import { streamChunks } from "../openai/chunks.ts";
-import { choicesSaid, piecesSaid, readTold, textsSaid } from "../openai/said.ts";
+import { choicesSaid, piecesSaid, readReported, textsSaid } from "../openai/said.ts";
 import { reportedUsage } from "../openai/usage.ts";
 import { editedMember, readAnswer, usageOf } from "../openai/whole-answer.ts";
 import { estimatePromptTokens } from "../prompt-tokens.ts";
@@ -29,7 +29,7 @@ export const embedding: Dialect = {
   promptTokens: (body) => estimatePromptTokens("input", body),
   isPlain: () => true,
   opened: undefined,
-  isKeptUnlessTold: false,
+  isStoredByDefault: false,
   asksForUsage: true,
   limitMembers: ["max_completion_tokens", "max_tokens"],
   minLimit: () => 1,
@@ -56,7 +56,7 @@ export const embedding: Dialect = {
       usageOf(reportedUsage(usage, tier, false), request, [], context),
   },
   stream: streamChunks,
-  tellsPromptFirst: false,
+  reportsPromptFirst: false,
   keepAlive: comment,
   errorEvent: (rendered) => `data: ${rendered}\n\n`,
   kept: undefined,
@@ -65,7 +65,7 @@ export const embedding: Dialect = {
   asked: textsSaid,
   answered: choicesSaid,
   streamed: piecesSaid,
-  readTold,
+  readReported,
 };
 
 function hasObjects(input: unknown): boolean {

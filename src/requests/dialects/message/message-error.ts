@@ -26,6 +26,6 @@ export function messageError(fault: ReplyFault): Json {
 
 /** Claude Code shortens a conversation if an error contains exactly these words. */
 function messageOf({ code, message }: ReplyFault): string {
-  const saysSo = message.toLowerCase().includes(tooLong);
-  return code === "context_length_exceeded" && !saysSo ? `${tooLong}: ${message}` : message;
+  const isNamed = message.toLowerCase().includes(tooLong);
+  return code === "context_length_exceeded" && !isNamed ? `${tooLong}: ${message}` : message;
 }

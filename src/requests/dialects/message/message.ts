@@ -5,8 +5,8 @@ import type { AnswerStream } from "../answer.ts";
 import { isObject, itemsSaid, saidIn } from "../conversation/said.ts";
 import { hasMediaPart, shownTokens } from "../conversation/shown-tokens.ts";
 import type { Dialect } from "../dialect.ts";
-import { choicesSaid, piecesSaid, readTold as readToldOfChunk } from "../openai/said.ts";
-import type { Said, SaidPiece, ToldAnswer } from "../said.ts";
+import { choicesSaid, piecesSaid, readReported as readChunkReported } from "../openai/said.ts";
+import type { ReportedAnswer, Said, SaidPiece } from "../said.ts";
 import { type PassedWhole, passedAnswer } from "../translation/passed-answer.ts";
 import { type PassedEvents, PassedStream } from "../translation/passed-stream.ts";
 import { messageFormat } from "./format.ts";
@@ -66,7 +66,7 @@ export const message: Dialect = {
   isPlain,
   opened: openedMessages,
   namesUserInMetadata: true,
-  isKeptUnlessTold: false,
+  isStoredByDefault: false,
   asksForUsage: false,
   limitMembers: ["max_tokens"],
   minLimit,
@@ -87,7 +87,7 @@ export const message: Dialect = {
   readAnswer: (bytes, request, serving, names) => passedAnswer(whole, bytes, request, serving, names),
   long: undefined,
   stream: (request, names): AnswerStream => new PassedStream(events, request, names),
-  tellsPromptFirst: true,
+  reportsPromptFirst: true,
   keepAlive: ping,
   errorEvent,
   kept: undefined,
@@ -96,7 +96,7 @@ export const message: Dialect = {
   asked: itemsSaid,
   answered,
   streamed,
-  readTold,
+  readReported,
 };
 
 /** Anthropic counts thinking as a part of the answer and refuses a limit that leaves no token for the rest. */
@@ -134,18 +134,18 @@ function piece(text: unknown, calls: SaidPiece["calls"], reason?: unknown): Said
   return { index: 0, text, calls, reason };
 }
 
-function readTold(told: ToldAnswer, value: unknown): void {
+function readReported(reported: ReportedAnswer, value: unknown): void {
   if (!isObject(value) || value["choices"] !== undefined) {
-    readToldOfChunk(told, value);
+    readChunkReported(reported, value);
     return;
   }
   const held = isObject(value["message"]) ? value["message"] : value;
   const { id, model, usage } = held;
-  if (typeof id === "string") told.id = id;
-  if (typeof model === "string") told.model = model;
+  if (typeof id === "string") reported.id = id;
+  if (typeof model === "string") reported.model = model;
   const reason = isObject(value["delta"]) ? value["delta"]["stop_reason"] : held["stop_reason"];
-  if (typeof reason === "string") told.finishReasons.set(0, reason);
+  if (typeof reason === "string") reported.finishReasons.set(0, reason);
   if (isObject(usage) && typeof usage["cache_read_input_tokens"] === "number") {
-    told.cachedTokens = usage["cache_read_input_tokens"];
+    reported.cachedTokens = usage["cache_read_input_tokens"];
   }
 }

@@ -4,7 +4,7 @@ import { ClientCalls } from "../conversation/call-names.ts";
 import type { CallNames } from "../conversation/conversation.ts";
 import type { EngineWords } from "../conversation/format.ts";
 import type { ReplyReader, ReplySink } from "../conversation/reply.ts";
-import { toldFault } from "../engine-fault.ts";
+import { reportedFault } from "../engine-fault.ts";
 import { malformed } from "../malformed.ts";
 import { countOf } from "../told-parts.ts";
 import { isObject, type Json, objectOf, textOf } from "./json.ts";
@@ -33,7 +33,7 @@ export class MessageReader implements ReplyReader {
   readonly #engine: EngineWords | undefined;
   readonly #blocks = new Map<number, OpenBlock>();
   readonly #usage = new UsageReading();
-  #sink: { readonly told: ReplySink; readonly calls: ReplySink } | undefined;
+  #sink: { readonly given: ReplySink; readonly calls: ReplySink } | undefined;
   readonly #ids = new CallIds();
   #calls = 0;
   /** Content at the beginning of the message, used at its end unless blocks arrived. */
@@ -53,27 +53,27 @@ export class MessageReader implements ReplyReader {
   }
 
   event(data: Json, sink: ReplySink): void {
-    const told = this.#sinkFor(sink);
+    const given = this.#sinkFor(sink);
     switch (data["type"]) {
       case "message_start":
-        this.#begin(objectOf(data["message"]), told);
+        this.#begin(objectOf(data["message"]), given);
         this.#firstContent ??= objectOf(data["message"])["content"];
         break;
       case "content_block_start":
-        this.#start(indexOf(data), blockOf(data["content_block"]), told);
+        this.#start(indexOf(data), blockOf(data["content_block"]), given);
         break;
       case "content_block_delta":
-        this.#delta(this.#blockAt(indexOf(data), objectOf(data["delta"]), told), objectOf(data["delta"]), told);
+        this.#delta(this.#blockAt(indexOf(data), objectOf(data["delta"]), given), objectOf(data["delta"]), given);
         break;
       case "content_block_stop":
-        this.#stop(indexOf(data), told);
+        this.#stop(indexOf(data), given);
         break;
       case "message_delta":
-        if (isObject(data["usage"])) told.usage(this.#usage.add(data["usage"]));
-        this.#end(isObject(data["delta"]) ? data["delta"] : data, told);
+        if (isObject(data["usage"])) given.usage(this.#usage.add(data["usage"]));
+        this.#end(isObject(data["delta"]) ? data["delta"] : data, given);
         break;
       case "message_stop":
-        this.#close(told);
+        this.#close(given);
         this.isOver = true;
         break;
       case "error":
@@ -88,17 +88,17 @@ export class MessageReader implements ReplyReader {
   }
 
   whole(answer: Json, sink: ReplySink): void {
-    const told = this.#sinkFor(sink);
+    const given = this.#sinkFor(sink);
     if (answer["type"] === "error") throw this.#fault(answer);
     const content = blocksOf(answer["content"]);
     if (!content) throw malformed("a message without content");
-    this.#begin(answer, told);
-    this.#tellBlocks(content, told);
-    this.#end(answer, told);
-    this.#close(told);
+    this.#begin(answer, given);
+    this.#sendBlocks(content, given);
+    this.#end(answer, given);
+    this.#close(given);
   }
 
-  #tellBlocks(blocks: readonly unknown[], sink: ReplySink): void {
+  #sendBlocks(blocks: readonly unknown[], sink: ReplySink): void {
     for (const [index, block] of blocks.entries()) {
       this.#start(index, blockOf(block), sink);
       this.#stop(index, sink);
@@ -107,7 +107,7 @@ export class MessageReader implements ReplyReader {
 
   #sinkFor(sink: ReplySink): ReplySink {
     if (this.#names.size === 0) return sink;
-    if (this.#sink?.told !== sink) this.#sink = { told: sink, calls: new ClientCalls(sink, this.#names) };
+    if (this.#sink?.given !== sink) this.#sink = { given: sink, calls: new ClientCalls(sink, this.#names) };
     return this.#sink.calls;
   }
 
@@ -116,21 +116,21 @@ export class MessageReader implements ReplyReader {
     if (isObject(usage)) sink.usage(this.#usage.add(usage));
   }
 
-  #start(index: number, told: Json, sink: ReplySink): void {
-    const type = textOf(told["type"]) ?? "";
+  #start(index: number, begun: Json, sink: ReplySink): void {
+    const type = textOf(begun["type"]) ?? "";
     const before = this.#blocks.get(index);
-    if (before?.type === type && before.id === told["id"]) return;
+    if (before?.type === type && before.id === begun["id"]) return;
     this.#hasBlocks = true;
-    const block = strictBlock(told, this.#ids);
+    const block = strictBlock(begun, this.#ids);
     const signature = textOf(block["signature"]) ?? "";
-    const open = { type, id: told["id"], call: this.#calls, input: block["input"], hasArguments: false, signature };
+    const open = { type, id: begun["id"], call: this.#calls, input: block["input"], hasArguments: false, signature };
     this.#blocks.set(index, open);
     if (type === "text") {
       sink.block();
-      this.#tellText(textOf(block["text"]), sink);
+      this.#sendText(textOf(block["text"]), sink);
     } else if (type === "thinking") {
       sink.block();
-      this.#tellThinking(textOf(block["thinking"]), sink);
+      this.#sendThinking(textOf(block["thinking"]), sink);
     } else if (type === "redacted_thinking") {
       sink.block();
       sink.proof({ kind: "redacted", data: textOf(block["data"]) ?? "" });
@@ -143,14 +143,14 @@ export class MessageReader implements ReplyReader {
 
   #delta(block: OpenBlock, delta: Json, sink: ReplySink): void {
     if (block.type === "text") {
-      this.#tellText(textOf(delta["text"]), sink);
+      this.#sendText(textOf(delta["text"]), sink);
     } else if (block.type === "tool_use") {
       const piece = inputPiece(delta["partial_json"]);
       if (!piece) return;
       block.hasArguments = true;
       sink.arguments(block.call, piece);
     } else if (block.type === "thinking") {
-      this.#tellThinking(textOf(delta["thinking"]), sink);
+      this.#sendThinking(textOf(delta["thinking"]), sink);
       block.signature = textOf(delta["signature"]) ?? block.signature;
     }
   }
@@ -167,11 +167,11 @@ export class MessageReader implements ReplyReader {
     }
   }
 
-  #tellText(text: string | undefined, sink: ReplySink): void {
+  #sendText(text: string | undefined, sink: ReplySink): void {
     if (text) sink.text(text);
   }
 
-  #tellThinking(text: string | undefined, sink: ReplySink): void {
+  #sendThinking(text: string | undefined, sink: ReplySink): void {
     if (text) sink.reasoning(text, this.#isSummary);
   }
 
@@ -182,7 +182,7 @@ export class MessageReader implements ReplyReader {
     const reason = textOf(stop_reason);
     if (!reason || this.#hasEnded) return;
     this.#hasEnded = true;
-    if (!this.#hasBlocks) this.#tellBlocks(blocksOf(this.#firstContent) ?? [], sink);
+    if (!this.#hasBlocks) this.#sendBlocks(blocksOf(this.#firstContent) ?? [], sink);
     for (const index of this.#blocks.keys()) this.#stop(index, sink);
     const explanation = textOf(objectOf(stop_details)["explanation"]);
     if (reason === "refusal" && explanation) sink.refusal(explanation);
@@ -207,7 +207,7 @@ export class MessageReader implements ReplyReader {
   #fault(data: Json): GatewayError {
     const { type } = objectOf(data["error"]);
     const detail = `the model server told an error of the type ${textOf(type)?.slice(0, 64)}`;
-    return toldFault(
+    return reportedFault(
       JSON.stringify(data),
       this.#engine,
       "The model server failed in the middle of the answer.",

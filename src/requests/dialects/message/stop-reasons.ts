@@ -34,10 +34,10 @@ export function endOf(stopReason: string | undefined, sequence: string | undefin
 }
 
 /** Returns Anthropic's stop reason for the reported one, or the reported one if it is unknown. */
-export function strictReason(told: string | undefined, hasCalls: boolean): string {
-  const reason = told ? reasons.get(told) : "stop";
+export function strictReason(reported: string | undefined, hasCalls: boolean): string {
+  const reason = reported ? reasons.get(reported) : "stop";
   if (reason === "stop" && hasCalls) return names.calls;
-  return reason ? names[reason] : (told as string);
+  return reason ? names[reason] : (reported as string);
 }
 
 /**

@@ -21,7 +21,7 @@ export class FollowedMessage implements StreamFollower {
   stopped(_: unknown, usage: ReplyUsage, mark: StopMark): string {
     const closing = [...this.#open].map((index) => namedEvent({ type: "content_block_stop", index }));
     const delta = { stop_reason: "max_tokens", stop_sequence: null, stop_details: null, container: null };
-    const told = { type: "message_delta", delta, usage: deltaUsage(usage, 0), headrace: mark };
-    return closing.join("") + namedEvent(told) + namedEvent({ type: "message_stop" });
+    const deltaEvent = { type: "message_delta", delta, usage: deltaUsage(usage, 0), headrace: mark };
+    return closing.join("") + namedEvent(deltaEvent) + namedEvent({ type: "message_stop" });
   }
 }

@@ -5,10 +5,10 @@ import { inputObject, isObject, type Json, textOf } from "./json.ts";
 export class CallIds {
   readonly #given = new Set<string>();
 
-  /** Returns `told`, or a new id if `told` is empty or belongs to another call. */
-  take(told: unknown): string {
-    const isFree = typeof told === "string" && told !== "" && !this.#given.has(told);
-    const id = isFree ? told : `toolu_${crypto.randomUUID().replaceAll("-", "")}`;
+  /** Returns `reportedId`, or a new id if `reportedId` is empty or belongs to another call. */
+  take(reportedId: unknown): string {
+    const isFree = typeof reportedId === "string" && reportedId !== "" && !this.#given.has(reportedId);
+    const id = isFree ? reportedId : `toolu_${crypto.randomUUID().replaceAll("-", "")}`;
     this.#given.add(id);
     return id;
   }

@@ -30,8 +30,8 @@ export class StrictMessage implements StreamRepair {
   /** Client indices of blocks by the server's index. The client's SDKs find a block by its position. */
   readonly #indices = new Map<unknown, number>();
   /** The open block as the server sent it. */
-  #toldBlock: Json = {};
-  #toldUsage: unknown;
+  #reportedBlock: Json = {};
+  #reportedUsage: unknown;
 
   constructor(head: MessageHead) {
     this.#head = head;
@@ -69,15 +69,16 @@ export class StrictMessage implements StreamRepair {
 
   #strictBlock(event: Json): Json {
     const { index } = event;
-    const told = objectOf(event["content_block"]);
+    const reported = objectOf(event["content_block"]);
     const isOpen = this.#open !== undefined && this.#indices.get(index) === this.#open;
-    const isRepeated = isOpen && this.#toldBlock["type"] === told["type"] && this.#toldBlock["id"] === told["id"];
+    const isRepeated =
+      isOpen && this.#reportedBlock["type"] === reported["type"] && this.#reportedBlock["id"] === reported["id"];
     const own = isRepeated ? this.#open : this.#next;
-    const block = isRepeated ? this.#openBlock : strictBlock(told, this.#ids);
-    this.#toldBlock = told;
+    const block = isRepeated ? this.#openBlock : strictBlock(reported, this.#ids);
+    this.#reportedBlock = reported;
     if (typeof index !== "number" || own === undefined) return event;
     this.#indices.set(index, own);
-    return own === index && block === told ? event : { ...event, index: own, content_block: block };
+    return own === index && block === reported ? event : { ...event, index: own, content_block: block };
   }
 
   #strictPiece(delta: Json): Json {
@@ -96,10 +97,10 @@ export class StrictMessage implements StreamRepair {
   #strictDelta(event: Json): Json {
     const { usage } = event;
     const delta = isObject(event["delta"]) ? event["delta"] : { stop_reason: event["stop_reason"] ?? null };
-    const told = textOf(delta["stop_reason"]);
-    const reason = told ? strictReason(told, this.#hasCalls) : null;
+    const reportedReason = textOf(delta["stop_reason"]);
+    const reason = reportedReason ? strictReason(reportedReason, this.#hasCalls) : null;
     const figures = strictUsage(usage, undefined) ?? deltaUsage(this.#head.usage(), this.#head.promptTokens);
-    this.#toldUsage = figures;
+    this.#reportedUsage = figures;
     const isStrict = delta === event["delta"] && figures === usage && reason === (delta["stop_reason"] ?? null);
     return isStrict ? event : { ...event, delta: { ...delta, stop_reason: reason }, usage: figures };
   }
@@ -174,7 +175,7 @@ export class StrictMessage implements StreamRepair {
     if (this.#hasEnded) return "";
     this.#hasEnded = true;
     const delta = { stop_reason: this.#hasCalls ? "tool_use" : "end_turn", stop_sequence: null };
-    const usage = this.#toldUsage ?? deltaUsage(this.#head.usage(), this.#head.promptTokens);
+    const usage = this.#reportedUsage ?? deltaUsage(this.#head.usage(), this.#head.promptTokens);
     return namedEvent({ type: "message_delta", delta, usage });
   }
 }
@@ -185,13 +186,13 @@ export function strictMessage(message: Json, usage: ReplyUsage): Json {
   const content = blocksOf(message["content"]) ?? [];
   const blocks = content.map((block) => strictBlock(objectOf(block), ids));
   const areStrict = content === message["content"] && blocks.every((block, index) => block === content[index]);
-  const told = textOf(message["stop_reason"]);
+  const reportedReason = textOf(message["stop_reason"]);
   const reason = strictReason(
-    told,
+    reportedReason,
     blocks.some(({ type }) => type === "tool_use"),
   );
   const figures = strictUsage(message["usage"], messageUsage(usage, usage.promptTokens ?? 0));
-  if (areStrict && reason === told && figures === message["usage"]) return message;
+  if (areStrict && reason === reportedReason && figures === message["usage"]) return message;
   const head = { type: "message", role: "assistant", stop_sequence: null };
   return { ...head, ...message, content: areStrict ? content : blocks, stop_reason: reason, usage: figures };
 }

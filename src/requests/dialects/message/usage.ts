@@ -15,16 +15,16 @@ export class UsageReading {
   #served: readonly string[] | undefined;
 
   add(usage: unknown): ReplyUsage {
-    const told = objectOf(usage);
-    this.#input = countOf(told["input_tokens"]) ?? this.#input;
-    this.#cacheRead = countOf(told["cache_read_input_tokens"]) ?? this.#cacheRead;
-    this.#cacheWrite = countOf(told["cache_creation_input_tokens"]) ?? this.#cacheWrite;
-    this.#cacheWriteHour = within(told["cache_creation"], "ephemeral_1h_input_tokens") ?? this.#cacheWriteHour;
-    this.#output = countOf(told["output_tokens"]) ?? this.#output;
-    this.#thinking = within(told["output_tokens_details"], "thinking_tokens") ?? this.#thinking;
-    this.#searches = within(told["server_tool_use"], "web_search_requests") ?? this.#searches;
+    const reported = objectOf(usage);
+    this.#input = countOf(reported["input_tokens"]) ?? this.#input;
+    this.#cacheRead = countOf(reported["cache_read_input_tokens"]) ?? this.#cacheRead;
+    this.#cacheWrite = countOf(reported["cache_creation_input_tokens"]) ?? this.#cacheWrite;
+    this.#cacheWriteHour = within(reported["cache_creation"], "ephemeral_1h_input_tokens") ?? this.#cacheWriteHour;
+    this.#output = countOf(reported["output_tokens"]) ?? this.#output;
+    this.#thinking = within(reported["output_tokens_details"], "thinking_tokens") ?? this.#thinking;
+    this.#searches = within(reported["server_tool_use"], "web_search_requests") ?? this.#searches;
     // The tier is reported at the beginning of a message, and not again at its end.
-    this.#served = servedOf(told["service_tier"], told["speed"], told["inference_geo"]) ?? this.#served;
+    this.#served = servedOf(reported["service_tier"], reported["speed"], reported["inference_geo"]) ?? this.#served;
     const input = this.#input;
     return {
       promptTokens: input === undefined ? undefined : input + (this.#cacheRead ?? 0) + (this.#cacheWrite ?? 0),
@@ -67,8 +67,8 @@ export function deltaUsage(usage: ReplyUsage, promptTokens: number): Json {
  * Returns the reported usage with figures of `counted` in place of missing ones; the same object if it has all figures
  * that SDKs read. Without `counted`, returns undefined if the tokens of the answer are missing.
  */
-export function strictUsage<Counted extends Json | undefined>(told: unknown, counted: Counted): Json | Counted {
-  const usage = objectOf(told);
+export function strictUsage<Counted extends Json | undefined>(reported: unknown, counted: Counted): Json | Counted {
+  const usage = objectOf(reported);
   const hasOutput = countOf(usage["output_tokens"]) !== undefined;
   if (hasOutput && (!counted || countOf(usage["input_tokens"]) !== undefined)) return usage;
   if (!counted) return counted;

@@ -30,11 +30,13 @@ export function writeTurns({ turns, output }: Conversation, tools: EngineTools):
   const system = leading.flatMap(({ parts }) => promptBlocks(parts));
   if (output?.type === "json") system.push(textBlock(jsonOnly));
   if (start >= 0) for (const turn of pairedCalls(turns.slice(start))) messages.add(turn);
-  const told = withoutBlanks(system);
+  const instructions = withoutBlanks(system);
   const written = messages.written();
-  if (written.length > 0) return { system: told.length > 0 ? joined(told) : undefined, messages: written };
+  if (written.length > 0)
+    return { system: instructions.length > 0 ? joined(instructions) : undefined, messages: written };
   // Messages requires one message, so the model answers the instructions alone.
-  if (told.length > 0) return { system: undefined, messages: [{ role: "user", content: shortest(told) }] };
+  if (instructions.length > 0)
+    return { system: undefined, messages: [{ role: "user", content: shortest(instructions) }] };
   throw fieldError(turns[0]?.place ?? "messages", "says nothing that the model could answer; send a text.");
 }
 

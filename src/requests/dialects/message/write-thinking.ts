@@ -53,18 +53,22 @@ export function writeThinking(conversation: Conversation, model: string, limit: 
   if (enabled === undefined && effort === undefined && budget === undefined) return {};
   const isOld = budgetOnly.test(model);
   const knowsEffort = effort !== undefined && (!isOld || firstWithEffort.test(model));
-  const told = knowsEffort ? (efforts.get(effort) ?? effort) : undefined;
-  if (!mayThink(conversation, isOld)) return { effort: told, isLess: true };
+  const sentEffort = knowsEffort ? (efforts.get(effort) ?? effort) : undefined;
+  if (!mayThink(conversation, isOld)) return { effort: sentEffort, isLess: true };
   const display = shown === undefined ? {} : { display: shown === "omitted" ? "omitted" : "summarized" };
   if (!isOld && (budget === undefined || adaptiveOnly.test(model))) {
-    return { thinking: { type: "adaptive", ...display }, effort: told, isLess: budget !== undefined };
+    return { thinking: { type: "adaptive", ...display }, effort: sentEffort, isLess: budget !== undefined };
   }
   const half = Math.floor(limit / 2);
   // Anthropic refuses a budget that the limit does not leave room for.
   const isLess = budget !== undefined && budget >= limit;
   const tokens = budget === undefined || isLess ? Math.min(budgets.get(effort) ?? standardBudget, half) : budget;
-  if (tokens < minBudget) return { effort: told, isLess: true };
-  return { thinking: { type: "enabled", budget_tokens: tokens, ...display }, effort: told, ...(isLess && { isLess }) };
+  if (tokens < minBudget) return { effort: sentEffort, isLess: true };
+  return {
+    thinking: { type: "enabled", budget_tokens: tokens, ...display },
+    effort: sentEffort,
+    ...(isLess && { isLess }),
+  };
 }
 
 /**

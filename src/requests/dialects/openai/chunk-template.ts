@@ -57,7 +57,7 @@ export class ChunkTemplate extends AlikeEvents {
     if (!text.startsWith(before, position)) return "";
     const escapes: Escapes = { bytes: 0 };
     let changed = "";
-    let told = "";
+    let passed = "";
     let deliveredBytes = 0;
     let deliveredPieces = 0;
     while (text.startsWith(before, position)) {
@@ -69,14 +69,14 @@ export class ChunkTemplate extends AlikeEvents {
       const bytes = bodyEnd - bodyStart - escapes.bytes + this.#otherBytes;
       deliveredBytes += bytes;
       if (bytes > 0) deliveredPieces++;
-      if (said) told += text.slice(bodyStart, bodyEnd);
+      if (said) passed += text.slice(bodyStart, bodyEnd);
       if (!this.#isSame) changed = `${changed}${this.#sentBefore}${text.slice(bodyStart, bodyEnd)}${this.#sentAfter}`;
     }
     if (position === start) return "";
     observed.deliveredBytes += deliveredBytes;
     observed.deliveredPieces += deliveredPieces;
     reader.position = position;
-    said?.text(meaningOf(told));
+    said?.text(meaningOf(passed));
     return this.#isSame ? text.slice(start, position) : changed;
   }
 }

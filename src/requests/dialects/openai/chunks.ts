@@ -11,7 +11,7 @@ import { dataStart, frameOf, TemplateTrials } from "../alike-events.ts";
 import type { AnswerNames, AnswerStream, AskedRequest, CutPart, SaidListener, Serving, StopMark } from "../answer.ts";
 import { failedMidway, type Mended, requireNoFailure, StrictChoices } from "../chat/strict-choices.ts";
 import { endMark, isEndMark } from "../end-mark.ts";
-import { tellsFault, toldFault } from "../engine-fault.ts";
+import { hasFault, reportedFault } from "../engine-fault.ts";
 import { lastPart, streamUsage } from "../stream-usage.ts";
 import { ChunkTemplate } from "./chunk-template.ts";
 import { deliveredBytes, hasTotal, reportedUsage, usageObject, withTotal } from "./usage.ts";
@@ -148,8 +148,8 @@ export class ChunkTranslator implements AnswerStream {
   translate(received: string, raw: string | undefined): string {
     const text = decodeByteText(received);
     const chunk = parseChunk(text);
-    if (tellsFault(chunk)) {
-      throw toldFault(text, this.#serving?.deployment.engine, failedMidway);
+    if (hasFault(chunk)) {
+      throw reportedFault(text, this.#serving?.deployment.engine, failedMidway);
     }
     this.#serving?.trace?.chunk(chunk);
     const said = chunk["usage"] ?? vendorUsage(chunk);
@@ -173,7 +173,7 @@ export class ChunkTranslator implements AnswerStream {
     const { event } = this.#render(text, chunk, choices, mended !== "not");
     this.#template = undefined;
     const listener = this.#names.said;
-    if (listener) for (const choice of choices) tellSaid(choice as Record<string, unknown>, listener);
+    if (listener) for (const choice of choices) reportSaid(choice as Record<string, unknown>, listener);
     const isAlike = raw !== undefined && !usage && choices.length === 1 && mended !== "once";
     if (isAlike) this.#learn(received, raw, choices[0]);
     return encodeByteText(event);
@@ -357,7 +357,7 @@ export class ChunkTranslator implements AnswerStream {
 
   ending(): string {
     const held = [...(this.#heldReasons ?? [])].map(([index, reason]) => this.#lastOf([index], reason, undefined));
-    return `${held.join("")}${this.#unsaidReasons()}${this.#wantsUsage ? encodeByteText(this.#usageChunk()) : ""}data: ${endMark}\n\n`;
+    return `${held.join("")}${this.#missingReasons()}${this.#wantsUsage ? encodeByteText(this.#usageChunk()) : ""}data: ${endMark}\n\n`;
   }
 
   stopped(mark: StopMark | undefined): string {
@@ -375,7 +375,7 @@ export class ChunkTranslator implements AnswerStream {
    * Returns finish reasons for choices that a server ended only with the end mark: clients treat an answer without one
    * as cut off.
    */
-  #unsaidReasons(): string {
+  #missingReasons(): string {
     if (this.#isStopped || this.deliveredPieces === 0) return "";
     const open = [...this.#unfinished];
     return open.length === 0 ? "" : this.#lastOf(open, this.#hasCalls ? "tool_calls" : "stop", undefined);
@@ -386,7 +386,7 @@ export class ChunkTranslator implements AnswerStream {
     const isWhole = reason !== "length";
     const said = (index: unknown) =>
       this.#request.dialect.isConversation
-        ? { delta: (isWhole && this.#strict?.unsaidArguments(index)) || {} }
+        ? { delta: (isWhole && this.#strict?.undeclaredArguments(index)) || {} }
         : { text: "" };
     const choices = indices.map((index) => ({ index, ...said(index), logprobs: null, finish_reason: reason }));
     const usage = this.#wantsUsage ? { usage: null } : {};
@@ -422,7 +422,7 @@ export class ChunkTranslator implements AnswerStream {
 }
 
 /** Passes on only the text of the first choice, because a continuing server knows no other. */
-function tellSaid(choice: Record<string, unknown>, said: SaidListener): void {
+function reportSaid(choice: Record<string, unknown>, said: SaidListener): void {
   const { index = 0, delta, text, logprobs, finish_reason: _, ...others } = choice;
   const { role: __, content, reasoning_content, reasoning, ...beside } = (delta ?? {}) as Record<string, unknown>;
   if (isSaid(reasoning_content) || isSaid(reasoning)) said.thought();

@@ -1,5 +1,5 @@
 // Reads messages, choices and their pieces from requests and answers of OpenAI's formats, for traces.
-import { maxSaid, type Said, type SaidCall, type SaidPart, type SaidPiece, type ToldAnswer } from "../said.ts";
+import { maxSaid, type ReportedAnswer, type Said, type SaidCall, type SaidPart, type SaidPiece } from "../said.ts";
 
 /** Maximum number of choices that are read. */
 const maxChoices = 128;
@@ -40,23 +40,23 @@ export function piecesSaid(chunk: unknown): readonly SaidPiece[] {
 }
 
 /** Adds the facts that `value`, a chunk or a whole answer, reports. */
-export function readTold(told: ToldAnswer, value: unknown): void {
+export function readReported(reported: ReportedAnswer, value: unknown): void {
   const id = textOf(value, "id");
   const model = textOf(value, "model");
-  if (id !== undefined) told.id = id;
-  if (model !== undefined) told.model = model;
+  if (id !== undefined) reported.id = id;
+  if (model !== undefined) reported.model = model;
   for (const [position, choice] of itemsOf(memberOf(value, "choices")).slice(0, maxChoices).entries()) {
     const reason = textOf(choice, "finish_reason");
     const index = memberOf(choice, "index");
-    if (reason !== undefined && told.finishReasons.size < maxChoices) {
-      told.finishReasons.set(typeof index === "number" ? index : position, reason);
+    if (reason !== undefined && reported.finishReasons.size < maxChoices) {
+      reported.finishReasons.set(typeof index === "number" ? index : position, reason);
     }
   }
   const usage = memberOf(value, "usage");
   const cached = memberOf(memberOf(usage, "prompt_tokens_details"), "cached_tokens");
   const reasoning = memberOf(memberOf(usage, "completion_tokens_details"), "reasoning_tokens");
-  if (typeof cached === "number") told.cachedTokens = cached;
-  if (typeof reasoning === "number") told.reasoningTokens = reasoning;
+  if (typeof cached === "number") reported.cachedTokens = cached;
+  if (typeof reasoning === "number") reported.reasoningTokens = reasoning;
 }
 
 function saidIn(message: unknown): Said {

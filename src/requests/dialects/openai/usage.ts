@@ -12,12 +12,12 @@ export function reportedUsage(value: unknown, tier?: unknown, generates = true):
   if (typeof value !== "object" || value === null) return undefined;
   const found = value as Record<string, unknown>;
   const { estimated, completion_tokens } = found;
-  const told = chatUsage(generates ? found : { ...found, total_tokens: undefined }, tier);
-  const { promptTokens, completionTokens = completion_tokens == null ? 0 : undefined } = told;
+  const reported = chatUsage(generates ? found : { ...found, total_tokens: undefined }, tier);
+  const { promptTokens, completionTokens = completion_tokens == null ? 0 : undefined } = reported;
   if (promptTokens === undefined || completionTokens === undefined) return undefined;
   // Only the gateway sets `estimated`: for a whole answer that becomes a stream, or as another Headrace behind this
   // one.
-  return { promptTokens, completionTokens, estimated: estimated === true, parts: partsOf(told) };
+  return { promptTokens, completionTokens, estimated: estimated === true, parts: partsOf(reported) };
 }
 
 /** Adds the sum, which some servers leave out, to a reported usage object; its other members stay. */

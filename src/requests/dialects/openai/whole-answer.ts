@@ -6,7 +6,7 @@ import type { TokenUsage } from "../../../domain/usage/usage.ts";
 import type { Answer, AnswerNames, AskedRequest, Serving } from "../answer.ts";
 import { scanAnswer } from "../answer-scan.ts";
 import { mendWhole, requireNoFailure } from "../chat/strict-choices.ts";
-import { tellsFault, toldFault } from "../engine-fault.ts";
+import { hasFault, reportedFault } from "../engine-fault.ts";
 import { comparedUsage, needsComparison } from "../least-usage.ts";
 import type { LongModel } from "../long-answer.ts";
 import { malformed } from "../malformed.ts";
@@ -82,8 +82,8 @@ function parsedAnswer(bytes: ByteSpan, request: AskedRequest, serving: Serving, 
   const { text } = bytes;
   const body = parseObject(text);
   const { dialect } = request;
-  if (tellsFault(body, dialect.answerList)) {
-    throw toldFault(text, serving.deployment.engine, "The model server failed.", "error in a 200 answer");
+  if (hasFault(body, dialect.answerList)) {
+    throw reportedFault(text, serving.deployment.engine, "The model server failed.", "error in a 200 answer");
   }
   const list = body[dialect.answerList];
   if (!Array.isArray(list)) throw malformed("neither choices nor data");

@@ -96,8 +96,8 @@ export class OpenMessage extends OpenItem {
     this.#text += text;
     const own = (logprobs ?? []).map(logprobToWire);
     for (const one of own) this.#logprobs.push(one);
-    const told = own.length === 0 ? "[]" : JSON.stringify(own);
-    this.events.event(textDelta, `${this.#at},"delta":${JSON.stringify(text)},"logprobs":${told}`);
+    const logprobsText = own.length === 0 ? "[]" : JSON.stringify(own);
+    this.events.event(textDelta, `${this.#at},"delta":${JSON.stringify(text)},"logprobs":${logprobsText}`);
   }
 
   /** First members of the text's events, if a text is open. */

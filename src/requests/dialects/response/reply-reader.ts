@@ -4,7 +4,7 @@ import { ClientCalls } from "../conversation/call-names.ts";
 import type { CallNames } from "../conversation/conversation.ts";
 import type { EngineWords } from "../conversation/format.ts";
 import type { ReplyReader, ReplySink, ReplyUsage } from "../conversation/reply.ts";
-import { toldFault } from "../engine-fault.ts";
+import { reportedFault } from "../engine-fault.ts";
 import { malformed } from "../malformed.ts";
 import { billedOf, countOf, detailsOf, servedOf } from "../told-parts.ts";
 import { isObject, type Json, numberOf, objectsOf, textOf } from "./json.ts";
@@ -18,9 +18,9 @@ export class ResponseReader implements ReplyReader {
    * nothing.
    */
   readonly #begun = new Map<number, unknown>();
-  readonly #told = new Set<number>();
+  readonly #withText = new Set<number>();
   /** Places of items whose texts so far arrived only at their end, without deltas. */
-  readonly #toldAtEnd = new Set<number>();
+  readonly #withTextAtEnd = new Set<number>();
   /** Places whose last item is complete. */
   readonly #over = new Set<number>();
   readonly #callIds = new Set<string>();
@@ -46,13 +46,13 @@ export class ResponseReader implements ReplyReader {
     if (typeof delta === "string") {
       // A call that did not begin has no name yet; its item holds the whole call.
       if (type === "response.function_call_arguments.delta" && !this.#begun.has(index)) return;
-      if (delta !== "") this.#told.add(index);
-      this.#toldAtEnd.delete(index);
+      if (delta !== "") this.#withText.add(index);
+      this.#withTextAtEnd.delete(index);
       this.#delta(String(type), delta, data, sink);
     } else if (type === "response.output_item.added" && isObject(item)) this.#added(item, index, sink);
     else if (type === "response.output_item.done" && isObject(item)) this.#done(item, index, sink);
     else if (type === "response.content_part.added") this.#partAdded(data, sink);
-    else if (typeof type === "string" && type in wholeTexts) this.#tellAtEnd(type, data, sink);
+    else if (typeof type === "string" && type in wholeTexts) this.#sendAtEnd(type, data, sink);
     else if (type === "response.reasoning_summary_part.added" && isLater(data["summary_index"])) {
       sink.reasoning(parting, true);
     } else if (type === "response.completed" || type === "response.incomplete" || type === "response.failed") {
@@ -82,7 +82,7 @@ export class ResponseReader implements ReplyReader {
     // The last event may give an item another id, so items count as left out only if more items end than began.
     const areMore = items.length > this.#itemCount;
     const arePlacesTrue = !areMore && this.#begun.size === this.#itemCount;
-    const hasBareText = this.#itemCount === 0 && this.#told.size > 0;
+    const hasBareText = this.#itemCount === 0 && this.#withText.size > 0;
     for (const [position, item] of items.entries()) {
       const place = this.#placeOf(item) ?? (arePlacesTrue ? position : undefined);
       if (place !== undefined && this.#begun.has(place)) {
@@ -101,14 +101,14 @@ export class ResponseReader implements ReplyReader {
   }
 
   /** Reads a text or arguments without deltas, from the event that ends them. */
-  #tellAtEnd(type: string, data: Json, sink: ReplySink): void {
+  #sendAtEnd(type: string, data: Json, sink: ReplySink): void {
     const index = placeOf(data);
     const [delta, member] = wholeTexts[type] ?? [];
     const text = member && textOf(data[member]);
-    if (!delta || !text || (this.#told.has(index) && !this.#toldAtEnd.has(index))) return;
+    if (!delta || !text || (this.#withText.has(index) && !this.#withTextAtEnd.has(index))) return;
     if (member === "arguments" && !this.#begun.has(index)) return;
-    this.#told.add(index);
-    this.#toldAtEnd.add(index);
+    this.#withText.add(index);
+    this.#withTextAtEnd.add(index);
     this.#delta(delta, text, data, sink);
   }
 
@@ -150,7 +150,8 @@ export class ResponseReader implements ReplyReader {
     const id = idOf(item);
     if (id !== undefined && this.#begun.get(index) === id) return;
     // A server may give all items the same place.
-    if (this.#begun.has(index)) for (const places of [this.#told, this.#toldAtEnd, this.#over]) places.delete(index);
+    if (this.#begun.has(index))
+      for (const places of [this.#withText, this.#withTextAtEnd, this.#over]) places.delete(index);
     this.#begun.set(index, id);
     this.#itemCount++;
     if (type === "message" || type === "reasoning") sink.block();
@@ -166,8 +167,8 @@ export class ResponseReader implements ReplyReader {
   }
 
   /** Returns an id that no other call of the answer has, because clients match results by these ids. */
-  #callIdOf({ call_id: told, id }: Json): string {
-    const own = textOf(told) || textOf(id);
+  #callIdOf({ call_id: reportedId, id }: Json): string {
+    const own = textOf(reportedId) || textOf(id);
     const callId = own && !this.#callIds.has(own) ? own : `call_${crypto.randomUUID().replaceAll("-", "")}`;
     this.#callIds.add(callId);
     return callId;
@@ -178,13 +179,13 @@ export class ResponseReader implements ReplyReader {
     if (isOther || !this.#begun.has(index)) this.#added(item, index, sink);
     if (this.#over.has(index)) return;
     this.#over.add(index);
-    if (!this.#told.has(index)) this.#tellWhole(item, index, sink);
+    if (!this.#withText.has(index)) this.#sendWhole(item, index, sink);
     const sealed = textOf(item["encrypted_content"]);
     if (item["type"] === "reasoning" && sealed !== undefined && sealed !== "")
       sink.proof({ kind: "encrypted", data: sealed });
   }
 
-  #tellWhole(item: Json, index: number, sink: ReplySink): void {
+  #sendWhole(item: Json, index: number, sink: ReplySink): void {
     const { type, content, summary } = item;
     if (isCall(item)) {
       const { arguments: values, input = values } = item;
@@ -218,8 +219,8 @@ export class ResponseReader implements ReplyReader {
     const status = statusOf(response, event);
     const isFailed = status === "failed" || status === "cancelled";
     // A failed response is charged as well.
-    const told = usageOf(usage, response);
-    if (told) sink.usage(isFailed ? { ...told, isFinal: true } : told);
+    const reported = usageOf(usage, response);
+    if (reported) sink.usage(isFailed ? { ...reported, isFinal: true } : reported);
     if (isFailed) throw this.#fault({ error });
     this.isOver = true;
     const reason = isObject(details) ? details["reason"] : undefined;
@@ -228,7 +229,7 @@ export class ResponseReader implements ReplyReader {
   }
 
   #fault(data: Json): GatewayError {
-    return toldFault(JSON.stringify(data), this.#engine, "The model server failed in the middle of the answer.");
+    return reportedFault(JSON.stringify(data), this.#engine, "The model server failed in the middle of the answer.");
   }
 }
 

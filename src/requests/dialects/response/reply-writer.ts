@@ -84,7 +84,7 @@ export class ResponseWriter implements ReplyWriter, EventSink {
   event(type: string, members: string): void {
     if (!this.#isStream) return;
     this.#begin();
-    this.#tell(type, members);
+    this.#event(type, members);
   }
 
   block(): void {
@@ -202,11 +202,11 @@ export class ResponseWriter implements ReplyWriter, EventSink {
   #begin(): void {
     if (this.#sequence > 0) return;
     const response = this.#response({ status: "in_progress", output: [] });
-    this.#tell("response.created", `"response":${response}`);
-    this.#tell("response.in_progress", `"response":${response}`);
+    this.#event("response.created", `"response":${response}`);
+    this.#event("response.in_progress", `"response":${response}`);
   }
 
-  #tell(type: string, members: string): void {
+  #event(type: string, members: string): void {
     this.#events += `event: ${type}\ndata: {"type":"${type}","sequence_number":${this.#sequence++},${members}}\n\n`;
   }
 

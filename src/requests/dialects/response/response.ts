@@ -7,10 +7,10 @@ import type { AnswerStream, GoesOnFrom, OwnMembers } from "../answer.ts";
 import { isObject, itemsSaid, listOf, saidIn } from "../conversation/said.ts";
 import { hasMediaPart, shownTokens } from "../conversation/shown-tokens.ts";
 import type { Dialect } from "../dialect.ts";
-import { toldCode } from "../engine-fault.ts";
+import { reportedCode } from "../engine-fault.ts";
 import { comment } from "../keep-alive.ts";
-import { choicesSaid, piecesSaid, readTold as readToldOfChunk } from "../openai/said.ts";
-import type { Said, SaidPiece, ToldAnswer } from "../said.ts";
+import { choicesSaid, piecesSaid, readReported as readChunkReported } from "../openai/said.ts";
+import type { ReportedAnswer, Said, SaidPiece } from "../said.ts";
 import { type PassedWhole, passedAnswer } from "../translation/passed-answer.ts";
 import { type BegunAnswer, type PassedEvents, PassedStream } from "../translation/passed-stream.ts";
 import { responseFormat } from "./format.ts";
@@ -77,7 +77,7 @@ export const response: Dialect = {
   promptTokens: (body) => shownTokens(body, shown),
   isPlain,
   opened: openedInput,
-  isKeptUnlessTold: true,
+  isStoredByDefault: true,
   asksForUsage: false,
   limitMembers: ["max_output_tokens"],
   minLimit: () => 16,
@@ -98,7 +98,7 @@ export const response: Dialect = {
   readAnswer: (bytes, request, serving, names) => passedAnswer(whole, bytes, request, serving, names),
   long: undefined,
   stream: (request, names): AnswerStream => new PassedStream(events, request, names),
-  tellsPromptFirst: false,
+  reportsPromptFirst: false,
   keepAlive: comment,
   // The error event depends on earlier events: a failed response repeats its output so far.
   errorEvent: undefined,
@@ -114,7 +114,7 @@ export const response: Dialect = {
   asked: itemsSaid,
   answered,
   streamed,
-  readTold,
+  readReported,
 };
 
 /**
@@ -128,7 +128,7 @@ function errorEvent(rendered: string, fault: GatewayError, { held, events: numbe
     ? {
         type: "response.failed",
         sequence_number: number,
-        response: { ...held, status: "failed", error: { code: failureCode(toldCode(fault)), message } },
+        response: { ...held, status: "failed", error: { code: failureCode(reportedCode(fault)), message } },
       }
     : // OpenAI's clients read the members of the event, clients of Open Responses its `error`.
       { type: "error", sequence_number: number, code: error.code, message, param: param ?? null, error };
@@ -185,19 +185,19 @@ function piece(calls: SaidPiece["calls"]): SaidPiece {
   return { index: 0, text: undefined, calls, reason: undefined };
 }
 
-function readTold(told: ToldAnswer, value: unknown): void {
+function readReported(reported: ReportedAnswer, value: unknown): void {
   const held = isObject(value) && isObject(value["response"]) ? value["response"] : value;
   if (!isObject(held) || held["object"] !== "response") {
-    readToldOfChunk(told, value);
+    readChunkReported(reported, value);
     return;
   }
   const { id, model, status, usage } = held;
-  if (typeof id === "string") told.id = id;
-  if (typeof model === "string") told.model = model;
-  if (typeof status === "string" && status !== "in_progress") told.finishReasons.set(0, status);
+  if (typeof id === "string") reported.id = id;
+  if (typeof model === "string") reported.model = model;
+  if (typeof status === "string" && status !== "in_progress") reported.finishReasons.set(0, status);
   if (!isObject(usage)) return;
   const { input_tokens_details: input, output_tokens_details: output } = usage;
-  if (isObject(input) && typeof input["cached_tokens"] === "number") told.cachedTokens = input["cached_tokens"];
+  if (isObject(input) && typeof input["cached_tokens"] === "number") reported.cachedTokens = input["cached_tokens"];
   if (isObject(output) && typeof output["reasoning_tokens"] === "number")
-    told.reasoningTokens = output["reasoning_tokens"];
+    reported.reasoningTokens = output["reasoning_tokens"];
 }

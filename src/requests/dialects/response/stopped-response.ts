@@ -64,18 +64,18 @@ export class FollowedResponse implements StreamFollower {
   stopped({ held, events: first }: BegunAnswer, usage: ReplyUsage, mark: StopMark): string {
     let number = first;
     let text = "";
-    const tell = (event: Json) => {
+    const send = (event: Json) => {
       text += `event: ${event["type"]}\ndata: ${JSON.stringify({ ...event, sequence_number: number++ })}\n\n`;
     };
-    for (const [index, item] of this.#items.entries()) if (!this.#done.has(index)) this.#end(item, index, tell);
+    for (const [index, item] of this.#items.entries()) if (!this.#done.has(index)) this.#end(item, index, send);
     const state = { status: "incomplete", incomplete_details: { reason: "max_output_tokens" } };
     const answer = { ...held, ...state, output: this.#items, usage: usageToWire(usage), headrace: mark };
-    tell({ type: "response.incomplete", response: answer });
+    send({ type: "response.incomplete", response: answer });
     return text;
   }
 
   /** Ends an open item. Clients act on finished calls, so a call that was cut off appears only in the response. */
-  #end(item: Open, index: number, tell: (event: Json) => void): void {
+  #end(item: Open, index: number, send: (event: Json) => void): void {
     if ("status" in item) item["status"] = "incomplete";
     if (item["type"] !== "message") return;
     const parts = listIn(item, "content");
@@ -83,11 +83,11 @@ export class FollowedResponse implements StreamFollower {
     if (isObject(last)) {
       const at = { item_id: item["id"], output_index: index, content_index: parts.length - 1 };
       if (last["type"] === "output_text") {
-        tell({ type: "response.output_text.done", ...at, text: last["text"], logprobs: last["logprobs"] ?? [] });
-      } else if (last["type"] === "refusal") tell({ type: "response.refusal.done", ...at, refusal: last["refusal"] });
-      tell({ type: "response.content_part.done", ...at, part: last });
+        send({ type: "response.output_text.done", ...at, text: last["text"], logprobs: last["logprobs"] ?? [] });
+      } else if (last["type"] === "refusal") send({ type: "response.refusal.done", ...at, refusal: last["refusal"] });
+      send({ type: "response.content_part.done", ...at, part: last });
     }
-    tell({ type: "response.output_item.done", output_index: index, item });
+    send({ type: "response.output_item.done", output_index: index, item });
   }
 }
 

@@ -18,7 +18,7 @@ export interface OpenPart {
 export interface OpenItem {
   /** The id for the client, and the server's id. */
   readonly id: string | undefined;
-  readonly toldId: string | undefined;
+  readonly reportedId: string | undefined;
   readonly begun: Json;
   /** True if the server left out members, so that the item may have to be built from its pieces. */
   readonly isLean: boolean;
@@ -29,7 +29,7 @@ export interface OpenItem {
   isInputDone: boolean;
   isDone: boolean;
   /** The final item from its server, and the final item for the client. */
-  told?: Json;
+  reported?: Json;
   whole?: Json;
 }
 
@@ -40,15 +40,21 @@ export class StreamedItems {
   #characters = 0;
   #itemCharacters = 0;
 
-  /** Adds an item. `toldIndex` is the item's index in the server's events. */
-  add(place: number, toldIndex: number | undefined, item: Json, toldId: string | undefined, isLean: boolean): OpenItem {
+  /** Adds an item. `reportedIndex` is the item's index in the server's events. */
+  add(
+    place: number,
+    reportedIndex: number | undefined,
+    item: Json,
+    reportedId: string | undefined,
+    isLean: boolean,
+  ): OpenItem {
     const open: OpenItem = {
-      ...{ id: textOf(item["id"]), toldId, begun: item, isLean, content: [], summary: [] },
+      ...{ id: textOf(item["id"]), reportedId, begun: item, isLean, content: [], summary: [] },
       ...{ input: "", hasInput: false, isInputDone: false, isDone: false },
     };
     this.all[place] = open;
-    if (toldIndex !== undefined) this.#places[toldIndex] = place;
-    for (const id of [toldId, open.id]) if (id !== undefined) this.#placesById.set(id, place);
+    if (reportedIndex !== undefined) this.#places[reportedIndex] = place;
+    for (const id of [reportedId, open.id]) if (id !== undefined) this.#placesById.set(id, place);
     return open;
   }
 
@@ -59,7 +65,7 @@ export class StreamedItems {
     if (known === undefined) return this.#free(index);
     const open = this.all[known];
     const isKnown =
-      open && (id !== undefined && open.toldId !== undefined ? id === open.toldId : isGoingOn(open, item));
+      open && (id !== undefined && open.reportedId !== undefined ? id === open.reportedId : isGoingOn(open, item));
     return isKnown ? known : this.all.length;
   }
 
@@ -72,7 +78,8 @@ export class StreamedItems {
       const open = known === undefined ? undefined : this.all[known];
       if (known !== undefined && open) {
         const isType = open.begun["type"] === item["type"];
-        if (isType && (!open.isDone || (id !== undefined && id === open.toldId) || isRepeat(open, item))) return known;
+        if (isType && (!open.isDone || (id !== undefined && id === open.reportedId) || isRepeat(open, item)))
+          return known;
         return this.#byId(id) ?? this.all.length;
       }
     }
@@ -87,7 +94,7 @@ export class StreamedItems {
     const known = this.#knownPlace(index, id);
     if (known === undefined) return this.#free(index);
     const open = this.all[known];
-    if (!open || (id !== undefined && id === open.toldId)) return known;
+    if (!open || (id !== undefined && id === open.reportedId)) return known;
     const isOther = type !== undefined && type !== open.begun["type"] && isKnownType(open.begun["type"]);
     if (!isOther && (!open.isDone || (index !== undefined && id === undefined))) return known;
     return this.#byId(id) ?? this.all.length;
@@ -122,12 +129,12 @@ export class StreamedItems {
   }
 
   /** Ends an item. The item is kept only while all kept items are short, because pictures have megabytes. */
-  end(open: OpenItem, told: Json, whole: Json): void {
+  end(open: OpenItem, reported: Json, whole: Json): void {
     open.isDone = true;
     const characters = JSON.stringify(whole).length;
     if (this.#itemCharacters + characters > maxCharacters) return;
     this.#itemCharacters += characters;
-    open.told = told;
+    open.reported = reported;
     open.whole = whole;
   }
 
@@ -175,8 +182,8 @@ function isGoingOn(open: OpenItem, item: Json): boolean {
   return !open.isDone && isAlike(open.begun, item);
 }
 
-function isRepeat({ told }: OpenItem, item: Json): boolean {
-  return told !== undefined && JSON.stringify(told) === JSON.stringify(item);
+function isRepeat({ reported }: OpenItem, item: Json): boolean {
+  return reported !== undefined && JSON.stringify(reported) === JSON.stringify(item);
 }
 
 /** Builds an item from its pieces. */
@@ -197,8 +204,8 @@ function putTogether({ begun, content, summary, input, hasInput }: OpenItem, sta
 export function kindOf(piece: PieceEvent, event: Json, open: OpenItem | undefined): PartKind {
   if (piece.part) return piece.part;
   const { part } = event;
-  const told = isObject(part) ? partKinds[String(part["type"])] : undefined;
-  if (told && told.list === piece.list) return told;
+  const reportedKind = isObject(part) ? partKinds[String(part["type"])] : undefined;
+  if (reportedKind && reportedKind.list === piece.list) return reportedKind;
   if (piece.list === "summary") return partKinds["summary_text"] as PartKind;
   const isThought = open?.begun["type"] === "reasoning";
   return partKinds[isThought ? "reasoning_text" : "output_text"] as PartKind;

@@ -46,8 +46,8 @@ export function withRequired(response: Json, status: unknown, head: RepairHead):
   let base: Json | undefined;
   for (let at = 0; at < required.length; at++) {
     const name = required[at] as AnswerMember;
-    const told = response[name];
-    if (told !== undefined && (told !== null || at >= neverNull.length)) continue;
+    const given = response[name];
+    if (given !== undefined && (given !== null || at >= neverNull.length)) continue;
     base ??= requiredMembers(head, status);
     own ??= { ...response };
     own[name] = base[name];
@@ -189,14 +189,18 @@ export function strictPart(part: unknown): unknown {
   return { ...part, text: textOf(text) ?? "", annotations: Array.isArray(annotations) ? annotations : [] };
 }
 
-/** Gives a complete call without arguments an empty object. `toldId` is the server's id of the item. */
-function strictCall(item: Json, { answerId, index, isWhole, status: expected }: StrictPlace, toldId?: string): Json {
-  const { arguments: told, call_id: callId } = item;
+/** Gives a complete call without arguments an empty object. `reportedId` is the server's id of the item. */
+function strictCall(
+  item: Json,
+  { answerId, index, isWhole, status: expected }: StrictPlace,
+  reportedId?: string,
+): Json {
+  const { arguments: given, call_id: callId } = item;
   const status = textOf(item["status"]) ?? expected;
-  const none = isWhole && status !== "incomplete" ? textOf(told) || "{}" : (textOf(told) ?? "");
-  const values = isObject(told) ? JSON.stringify(told) : none;
-  const own = textOf(callId) || toldId || `call_${answerId.replace(/^resp_/, "")}_${index}`;
-  if (values === told && own === callId && status === item["status"]) return item;
+  const none = isWhole && status !== "incomplete" ? textOf(given) || "{}" : (textOf(given) ?? "");
+  const values = isObject(given) ? JSON.stringify(given) : none;
+  const own = textOf(callId) || reportedId || `call_${answerId.replace(/^resp_/, "")}_${index}`;
+  if (values === given && own === callId && status === item["status"]) return item;
   return { ...item, call_id: own, arguments: values, status };
 }
 

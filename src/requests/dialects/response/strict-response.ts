@@ -29,7 +29,7 @@ export class StrictResponse implements StreamRepair {
   readonly #items = new StreamedItems();
   /** Id of a response that the server did not begin, and the first id that the server sent. */
   #ownId: string | undefined;
-  #toldId: string | undefined;
+  #reportedId: string | undefined;
   /** The response as it began. */
   #begun: Json | undefined;
   #isInProgress = false;
@@ -40,9 +40,9 @@ export class StrictResponse implements StreamRepair {
   #shift = 0;
   #isNumbered = false;
   #isCounting = false;
-  #lastTold: Json | undefined;
+  #lastReported: Json | undefined;
   /** Output index in the server's event, and the places of the items in the last event. */
-  #toldIndex: number | undefined;
+  #reportedIndex: number | undefined;
   #piece: PieceEvent | undefined;
   #finalPlaces: readonly number[] = [];
 
@@ -62,7 +62,7 @@ export class StrictResponse implements StreamRepair {
       return own === response ? event : { ...event, response: own };
     }
     const index = numberOf(event["output_index"]);
-    this.#toldIndex = index;
+    this.#reportedIndex = index;
     if (index !== undefined && !isPlace(index)) return event;
     if ((type === itemAdded || type === itemDone) && isObject(item)) {
       return this.#strictItemEvent(event, type, item, index);
@@ -80,11 +80,11 @@ export class StrictResponse implements StreamRepair {
   }
 
   before(event: Json): string | undefined {
-    const told = numberOf(event["sequence_number"]);
-    this.#isNumbered = told !== undefined;
-    if (told !== undefined) this.#next = Math.max(told + this.#shift, this.#next);
-    if (this.#isTwice(event, told) || !this.#admits(String(event["type"]), event)) {
-      if (told !== undefined) this.#shift--;
+    const reportedNumber = numberOf(event["sequence_number"]);
+    this.#isNumbered = reportedNumber !== undefined;
+    if (reportedNumber !== undefined) this.#next = Math.max(reportedNumber + this.#shift, this.#next);
+    if (this.#isTwice(event, reportedNumber) || !this.#admits(String(event["type"]), event)) {
+      if (reportedNumber !== undefined) this.#shift--;
       return undefined;
     }
     this.number = this.#next++;
@@ -94,24 +94,24 @@ export class StrictResponse implements StreamRepair {
   }
 
   /** Reports whether the event repeats the previous event, number included. */
-  #isTwice(event: Json, told: number | undefined): boolean {
-    if (told === undefined) return false;
-    const last = this.#lastTold;
-    this.#lastTold = event;
+  #isTwice(event: Json, reportedNumber: number | undefined): boolean {
+    if (reportedNumber === undefined) return false;
+    const last = this.#lastReported;
+    this.#lastReported = event;
     if (last === undefined) return false;
     const before = last["sequence_number"];
-    if (told === Number(before) + 1) this.#isCounting = true;
-    return this.#isCounting && told === before && JSON.stringify(last) === JSON.stringify(event);
+    if (reportedNumber === Number(before) + 1) this.#isCounting = true;
+    return this.#isCounting && reportedNumber === before && JSON.stringify(last) === JSON.stringify(event);
   }
 
   #strictResponse(response: Json, event: unknown): Json {
     const isEnd = ends.has(event);
-    const told = response["status"];
+    const reportedStatus = response["status"];
     const open = event === "response.queued" ? "queued" : "in_progress";
-    const status = isEnd ? statusOf(response, event) : (textOf(told) ?? open);
+    const status = isEnd ? statusOf(response, event) : (textOf(reportedStatus) ?? open);
     const own = withRequired(response, status, this.#head);
-    const id = this.#ownId ?? (textOf(response["id"]) || this.#toldId);
-    this.#toldId ??= id;
+    const id = this.#ownId ?? (textOf(response["id"]) || this.#reportedId);
+    this.#reportedId ??= id;
     const output = isEnd ? this.#finalOutput(response["output"], status) : listOr(response["output"]);
     const usage = response["usage"] ?? null;
     const isStrict = id === own["id"] && output === own["output"] && usage === own["usage"];
@@ -147,20 +147,20 @@ export class StrictResponse implements StreamRepair {
       status: isDone ? "completed" : "in_progress",
       isWhole: isDone && open?.hasInput !== true,
     });
-    this.#toldItem = item;
+    this.#reportedItem = item;
     return own === item && place === index ? event : { ...event, output_index: place, item: own };
   }
 
-  #toldItem: Json = {};
+  #reportedItem: Json = {};
 
   #strictPiece(event: Json, piece: PieceEvent, index: number | undefined): Json {
     const { list, step } = piece;
-    const toldId = textOf(event["item_id"]) || undefined;
+    const reportedId = textOf(event["item_id"]) || undefined;
     const kind = list && kindOf(piece, event, undefined);
     const type = piece.item ?? (index === undefined ? kind?.item : undefined);
-    const place = this.#items.placeOfPiece(index, toldId, type);
+    const place = this.#items.placeOfPiece(index, reportedId, type);
     const open = this.#items.all[place];
-    const id = open?.id ?? toldId ?? itemIdAt(this.#head.id, piece.item ?? kind?.item, place);
+    const id = open?.id ?? reportedId ?? itemIdAt(this.#head.id, piece.item ?? kind?.item, place);
     let own = event;
     if (place !== index || id !== event["item_id"]) own = { ...own, output_index: place, item_id: id };
     if (list) {
@@ -211,19 +211,19 @@ export class StrictResponse implements StreamRepair {
   #admitsItem(type: string, index: number, item: unknown): boolean {
     const known = this.#items.all[index];
     if (!isObject(item)) return true;
-    const toldId = idOf(this.#toldItem);
+    const reportedId = idOf(this.#reportedItem);
     if (type === itemAdded) {
       if (known) return false;
-      this.#items.add(index, this.#toldIndex, item, toldId, toldId === undefined);
+      this.#items.add(index, this.#reportedIndex, item, reportedId, reportedId === undefined);
       return true;
     }
     if (known?.isDone) return false;
-    const open = this.#finishParts(item, index, toldId);
-    this.#items.end(open, this.#toldItem, item);
+    const open = this.#finishParts(item, index, reportedId);
+    this.#items.end(open, this.#reportedItem, item);
     return true;
   }
 
-  #admitsPiece({ item, list, step, part: told, whole }: PieceEvent, index: number, event: Json): boolean {
+  #admitsPiece({ item, list, step, part: reportedPart, whole }: PieceEvent, index: number, event: Json): boolean {
     let open = this.#items.all[index];
     // An end without its text is inserted later, from the whole item.
     if (whole !== undefined && event[whole] === undefined) return false;
@@ -236,7 +236,7 @@ export class StrictResponse implements StreamRepair {
     open ??= this.#insertItem(index, event, item ?? kindOf({ ...nothing, list }, event, undefined).item);
     const place = numberOf(event[`${list}_index`]) ?? 0;
     if (!isPlace(place)) return true;
-    const kind = told ?? kindOf({ ...nothing, list }, event, open);
+    const kind = reportedPart ?? kindOf({ ...nothing, list }, event, open);
     const parts = open[list];
     if (step === "added") {
       if (parts[place]) return false;
@@ -244,7 +244,7 @@ export class StrictResponse implements StreamRepair {
       return true;
     }
     const part = parts[place] ?? (step === "done" ? undefined : this.#insertPart(open, place, index, kind, kind.empty));
-    return !part || this.#admitsText(part, { step, isText: told !== undefined, isLean: open.isLean }, event);
+    return !part || this.#admitsText(part, { step, isText: reportedPart !== undefined, isLean: open.isLean }, event);
   }
 
   #admitsText(
@@ -285,7 +285,7 @@ export class StrictResponse implements StreamRepair {
         ? { id, type, summary: [] }
         : { id, type: "message", status: "in_progress", role: "assistant", content: [] };
     this.#insert({ type: itemAdded, output_index: place, item });
-    return this.#items.add(place, this.#toldIndex, item, textOf(id), true);
+    return this.#items.add(place, this.#reportedIndex, item, textOf(id), true);
   }
 
   #insertPart(open: OpenItem, at: number, output_index: number, kind: PartKind, part: Json): OpenPart {
@@ -298,7 +298,7 @@ export class StrictResponse implements StreamRepair {
 
   /** Ends the items of the whole response that did not end, and inserts those that are missing. */
   #finishItems(items: readonly Json[]): void {
-    this.#toldIndex = undefined;
+    this.#reportedIndex = undefined;
     for (const [position, item] of items.slice(0, maxPlaces).entries()) {
       const place = this.#finalPlaces[position] as number;
       if (this.#items.all[place]?.isDone) continue;
@@ -308,13 +308,13 @@ export class StrictResponse implements StreamRepair {
     }
   }
 
-  #finishParts(item: Json, place: number, toldId: string | undefined): OpenItem {
+  #finishParts(item: Json, place: number, reportedId: string | undefined): OpenItem {
     const { type } = item;
     let open = this.#items.all[place];
     if (!open) {
       const begun = emptied(item);
       this.#insert({ type: itemAdded, output_index: place, item: begun });
-      open = this.#items.add(place, this.#toldIndex, begun, toldId, false);
+      open = this.#items.add(place, this.#reportedIndex, begun, reportedId, false);
     }
     const of = { item_id: open.id ?? item["id"], output_index: place };
     const input = inputKinds[String(type)];

@@ -26,9 +26,9 @@ const drawing = {
   answerMembers: { data: "items" },
   itemBytes: bytesOfImage,
   usage({ usage, data }) {
-    const told = usageOf(usage, {});
+    const reported = usageOf(usage, {});
     const images = Array.isArray(data) ? data.length : undefined;
-    return images === undefined ? told : { ...told, details: { ...told?.details, images } };
+    return images === undefined ? reported : { ...reported, details: { ...reported?.details, images } };
   },
 } as const satisfies Partial<Task>;
 
@@ -62,7 +62,7 @@ export const image: Task = {
     summary: "Make an image",
     description: "It is counted in images, and in tokens where the server tells them.",
     example: { model: "painter", prompt: "A water mill in winter", n: 1 },
-    told: "The images; events with `stream`.",
+    answerDescription: "The images; events with `stream`.",
   },
   schema: imageRequestBody,
   events: eventsOf("image_generation"),
@@ -77,7 +77,7 @@ export const imageEdit: Task = {
     operationId: "createImageEdit",
     summary: "Edit an image",
     description: "A form with one `image` or several, or JSON with `images`. It is counted as images that are made.",
-    told: "The images; events with `stream`.",
+    answerDescription: "The images; events with `stream`.",
   },
   schema: imageEditRequest,
   form: { files: ["image", "mask", "markup"], orJson: true },
@@ -93,7 +93,7 @@ export const imageVariation: Task = {
     operationId: "createImageVariation",
     summary: "Vary an image",
     description: "A form, counted as images that are made.",
-    told: "The images.",
+    answerDescription: "The images.",
   },
   schema: imageVariationRequest,
   form: { files: ["image"], orJson: false },

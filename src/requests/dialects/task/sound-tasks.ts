@@ -24,7 +24,7 @@ export const speech: Task = {
     description:
       "The sound comes as it is made. It is counted in characters, and in tokens where the server tells them.",
     example: { model: "speaker", input: "The mill runs by itself.", voice: "alloy" },
-    told: "The sound; events with `stream_format: sse`.",
+    answerDescription: "The sound; events with `stream_format: sse`.",
   },
   schema: speechRequest,
   answer: speechEvent,
@@ -53,7 +53,7 @@ const listening = {
   answer: transcriptionAnswer,
   form: { files: ["file"], orJson: false },
   answersBytes: ({ response_format: format }) => textFormats.has(format),
-  saysText: true,
+  answersText: true,
   promptMember: "prompt",
   shownMembers: ["prompt"],
   repeated: [],
@@ -74,7 +74,7 @@ export const transcription: Task = {
     summary: "Write down what is said",
     description:
       "A form; its fields may stand in any order. It is counted in tokens where the server tells them, else in seconds: those that it tells, or an estimate from the file.",
-    told: "The text, in the format that is asked for; its events with `stream`.",
+    answerDescription: "The text, in the format that is asked for; its events with `stream`.",
   },
   schema: transcriptionRequest,
   events: {
@@ -98,7 +98,7 @@ export const translation: Task = {
     operationId: "createTranslation",
     summary: "Write down in English what is said",
     description: "A form, counted as transcriptions are.",
-    told: "The text, in the format that is asked for.",
+    answerDescription: "The text, in the format that is asked for.",
   },
   schema: translationRequest,
 };
@@ -119,17 +119,17 @@ function wholeSeconds(seconds: unknown): number | undefined {
 
 /** Usage in tokens excludes seconds, and the other way round. */
 function heardUsage({ usage, duration }: Json): ReplyUsage | undefined {
-  const told = (typeof usage === "object" && usage !== null ? usage : {}) as Json;
-  const input = (told["input_token_details"] ?? told["input_tokens_details"] ?? {}) as Json;
-  const promptTokens = countOf(told["input_tokens"]);
+  const reported = (typeof usage === "object" && usage !== null ? usage : {}) as Json;
+  const input = (reported["input_token_details"] ?? reported["input_tokens_details"] ?? {}) as Json;
+  const promptTokens = countOf(reported["input_tokens"]);
   if (promptTokens !== undefined) {
     const details = detailsOf({ inputAudioTokens: countOf(input["audio_tokens"]) });
     return {
       promptTokens,
-      completionTokens: countOf(told["output_tokens"]),
+      completionTokens: countOf(reported["output_tokens"]),
       details: { ...details, seconds: undefined },
     };
   }
-  const seconds = wholeSeconds(told["seconds"]) ?? wholeSeconds(duration);
+  const seconds = wholeSeconds(reported["seconds"]) ?? wholeSeconds(duration);
   return seconds === undefined ? undefined : { promptTokens: 0, completionTokens: 0, details: { seconds } };
 }

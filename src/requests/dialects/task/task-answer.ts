@@ -1,7 +1,7 @@
 // Reads the answer to a task: the client gets the server's text, except for the model's name and added members.
 import { type ByteSpan, withoutMark } from "../../../base/bytes/byte-span.ts";
 import type { Answer, AskedRequest, Serving } from "../answer.ts";
-import { toldFault } from "../engine-fault.ts";
+import { reportedFault } from "../engine-fault.ts";
 import type { Delivered } from "../least-usage.ts";
 import { malformed } from "../malformed.ts";
 import { edited, parseObject, ReadAnswer } from "../read-answer.ts";
@@ -24,15 +24,15 @@ export function readTaskAnswer(task: Task, all: ByteSpan, request: AskedRequest,
 }
 
 /** Returns the text of a transcript. Its tokens are not estimated, because sound is counted in seconds. */
-function heardIn({ text }: Json, { saysText }: Task): Delivered {
-  return { bytes: saysText === true && typeof text === "string" ? Buffer.byteLength(text) : 0, tokens: 0 };
+function heardIn({ text }: Json, { answersText }: Task): Delivered {
+  return { bytes: answersText === true && typeof text === "string" ? Buffer.byteLength(text) : 0, tokens: 0 };
 }
 
 /** Returns the answer in this text. Throws `upstream_error` for an invalid one. */
 export function requireAnswer(task: Task, text: string, serving: Serving): Json {
   const answer = parseObject(text);
   if (answer["error"] !== undefined && answer["error"] !== null) {
-    throw toldFault(text, serving.deployment.engine, "The model server failed.", "error in a 200 answer");
+    throw reportedFault(text, serving.deployment.engine, "The model server failed.", "error in a 200 answer");
   }
   const members = Object.entries(task.answerMembers);
   const has = ([name, kind]: (typeof members)[number]) => isOfKind(answer[name], kind);

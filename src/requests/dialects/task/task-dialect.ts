@@ -4,7 +4,7 @@ import { hasMediaPart, shownTokens } from "../conversation/shown-tokens.ts";
 import type { Dialect } from "../dialect.ts";
 import { comment } from "../keep-alive.ts";
 import type { LongFormat } from "../long-answer.ts";
-import { piecesSaid, readTold, textsSaid } from "../openai/said.ts";
+import { piecesSaid, readReported, textsSaid } from "../openai/said.ts";
 import type { Json, Task } from "./task.ts";
 import { readTaskAnswer } from "./task-answer.ts";
 import { TaskStream } from "./task-stream.ts";
@@ -29,7 +29,7 @@ export function taskDialect(task: Task): Dialect {
     promptTokens: (body) => tokensRead(task, body),
     isPlain: () => true,
     opened: undefined,
-    isKeptUnlessTold: false,
+    isStoredByDefault: false,
     asksForUsage: false,
     limitMembers: ["max_completion_tokens"],
     minLimit: () => 1,
@@ -51,7 +51,7 @@ export function taskDialect(task: Task): Dialect {
     readAnswer: (bytes, request, serving) => readTaskAnswer(task, bytes, request, serving),
     long: longFormat(task),
     stream: (request) => new TaskStream(task, request),
-    tellsPromptFirst: false,
+    reportsPromptFirst: false,
     keepAlive: comment,
     errorEvent: undefined,
     kept: undefined,
@@ -60,7 +60,7 @@ export function taskDialect(task: Task): Dialect {
     asked: textsSaid,
     answered: () => [],
     streamed: piecesSaid,
-    readTold,
+    readReported,
   };
 }
 
@@ -73,8 +73,8 @@ function longFormat(task: Task): LongFormat | undefined {
     edited: (name, value, _request, { id }) =>
       name === "model" && typeof value === "string" ? JSON.stringify(id) : undefined,
     usage(members, items, request) {
-      const told = task.usage({ ...members, [Object.keys(task.answerMembers)[0] ?? ""]: Array(items) });
-      return usageOfTask(told, task.units(request.body), request, { bytes: 0, tokens: 0 });
+      const reported = task.usage({ ...members, [Object.keys(task.answerMembers)[0] ?? ""]: Array(items) });
+      return usageOfTask(reported, task.units(request.body), request, { bytes: 0, tokens: 0 });
     },
   };
 }

@@ -6,7 +6,7 @@ import type { TokenUsage } from "../../../domain/usage/usage.ts";
 import type { AnswerStream, AskedRequest, Serving } from "../answer.ts";
 import type { ReplyUsage } from "../conversation/reply.ts";
 import { endMark, isEndMark } from "../end-mark.ts";
-import { toldFault } from "../engine-fault.ts";
+import { reportedFault } from "../engine-fault.ts";
 import { malformed } from "../malformed.ts";
 import { estimateTokens } from "../prompt-tokens.ts";
 import { parseObject } from "../read-answer.ts";
@@ -25,7 +25,7 @@ export class TaskStream implements AnswerStream {
   readonly #request: AskedRequest;
   #serving: Serving | undefined;
   /** The sum of the usage that the final events reported. */
-  #told: ReplyUsage | undefined;
+  #reported: ReplyUsage | undefined;
   /** UTF-8 bytes of delivered text; those of sound and images say nothing about tokens. */
   #textBytes = 0;
   /** Number of complete items, and whether a part of one more arrived. */
@@ -46,7 +46,7 @@ export class TaskStream implements AnswerStream {
   }
 
   get reported(): TokenUsage | undefined {
-    return this.#told && this.usageSoFar();
+    return this.#reported && this.usageSoFar();
   }
 
   get finishSeen(): boolean {
@@ -65,7 +65,7 @@ export class TaskStream implements AnswerStream {
     const { body } = this.#request;
     const asked = this.#task.units(body);
     const units = asked && (this.#events.units?.(asked, this.#complete, this.#begun) ?? asked);
-    return usageOfTask(this.#told, units, this.#request, {
+    return usageOfTask(this.#reported, units, this.#request, {
       bytes: this.#textBytes,
       tokens: estimateTokens(this.#textBytes),
     });
@@ -95,7 +95,11 @@ export class TaskStream implements AnswerStream {
     const text = decodeByteText(received);
     const event = parseObject(text);
     if (event["error"] !== undefined && event["error"] !== null) {
-      throw toldFault(text, this.#serving?.deployment.engine, "The model server failed in the middle of the answer.");
+      throw reportedFault(
+        text,
+        this.#serving?.deployment.engine,
+        "The model server failed in the middle of the answer.",
+      );
     }
     this.#serving?.trace?.chunk(event);
     const { type } = event;
@@ -121,8 +125,8 @@ export class TaskStream implements AnswerStream {
     }
     this.#complete++;
     this.#begun = false;
-    const told = this.#task.usage(event);
-    if (told) this.#told = this.#told ? added(this.#told, told) : told;
+    const reported = this.#task.usage(event);
+    if (reported) this.#reported = this.#reported ? added(this.#reported, reported) : reported;
   }
 
   whole(bytes: ByteSpan): string {
@@ -130,7 +134,7 @@ export class TaskStream implements AnswerStream {
     const answer = requireAnswer(this.#task, withoutMark(bytes).text, serving);
     const events = this.#events.ofWhole(answer).map((event) => this.translate(encodeByteText(JSON.stringify(event))));
     // Usage of the whole answer applies only if the events reported none.
-    this.#told ??= this.#task.usage(answer);
+    this.#reported ??= this.#task.usage(answer);
     return events.join("");
   }
 

@@ -27,27 +27,27 @@ const [soundTokensPerSecond, minSoundTokensPerSecond] = [10, 0.1];
  * if its tokens are not counted.
  */
 export function usageOfTask(
-  told: ReplyUsage | undefined,
+  reported: ReplyUsage | undefined,
   asked: UsageUnits | undefined,
   { promptTokens }: Pick<AskedRequest, "promptTokens">,
   delivered: Delivered,
 ): TokenUsage {
   const units = asked && withSpoken(asked, delivered.bytes);
-  const isBelieved = !units || !told?.details || isPlausible(told.details, units);
-  const details = detailsOf({ ...units, ...told?.details, ...(isBelieved ? {} : units) });
-  const { promptTokens: tokens, completionTokens = 0 } = told ?? {};
+  const isBelieved = !units || !reported?.details || isPlausible(reported.details, units);
+  const details = detailsOf({ ...units, ...reported?.details, ...(isBelieved ? {} : units) });
+  const { promptTokens: tokens, completionTokens = 0 } = reported ?? {};
   if (tokens === undefined) {
     const estimate = { promptTokens, completionTokens: Math.max(completionTokens, delivered.tokens), estimated: true };
-    return { ...estimate, parts: partsOf({ ...told, details }) };
+    return { ...estimate, parts: partsOf({ ...reported, details }) };
   }
-  const ofSound = told?.details?.seconds === undefined ? (units?.seconds ?? 0) : 0;
+  const ofSound = reported?.details?.seconds === undefined ? (units?.seconds ?? 0) : 0;
   const isTooFew = isFarBelow(tokens, promptTokens) || tokens < ofSound * minSoundTokensPerSecond;
   if (isTooFew) {
     const ofPrompt = Math.max(promptTokens, ofSound * soundTokensPerSecond);
     const parts = partsOf({ details: detailsOf({ ...details, ...units }) });
     return { promptTokens: ofPrompt, completionTokens, estimated: true, understated: true, parts };
   }
-  return { promptTokens: tokens, completionTokens, estimated: !isBelieved, parts: partsOf({ ...told, details }) };
+  return { promptTokens: tokens, completionTokens, estimated: !isBelieved, parts: partsOf({ ...reported, details }) };
 }
 
 /** A transcript takes time to speak, so its length sets a minimum for the seconds, however short the file seems. */
@@ -58,8 +58,8 @@ function withSpoken(units: UsageUnits, bytes: number): UsageUnits {
     : { ...units, seconds: Math.max(seconds, Math.ceil(bytes / spokenBytesPerSecond)) };
 }
 
-function isPlausible(told: UsageUnits, asked: UsageUnits): boolean {
+function isPlausible(reported: UsageUnits, asked: UsageUnits): boolean {
   const names = Object.keys(asked) as (keyof UsageUnits)[];
-  const isLong = told.seconds === undefined || told.seconds >= (asked.seconds ?? 0) * leastPart;
-  return isLong && names.every((name) => (told[name] ?? 0) <= (asked[name] ?? 0) * maxTimes);
+  const isLong = reported.seconds === undefined || reported.seconds >= (asked.seconds ?? 0) * leastPart;
+  return isLong && names.every((name) => (reported[name] ?? 0) <= (asked[name] ?? 0) * maxTimes);
 }

@@ -26,7 +26,7 @@ export interface Task {
   /** Reports whether a whole answer to such a request is bytes that are forwarded as they arrive. */
   answersBytes(body: Json): boolean;
   /** True if the answer is text, whatever its format. */
-  readonly saysText: boolean;
+  readonly answersText: boolean;
   /** Throws `invalid_request` for faults that the schema cannot express. */
   check(body: Json): void;
   /** Returns members, as JSON, that a server gets beside the client's, in case the server knows only another name. */
@@ -61,7 +61,7 @@ export interface TaskDoc {
   readonly description?: string;
   /** The example of a JSON request; left out for a form. */
   readonly example?: Json;
-  readonly told: string;
+  readonly answerDescription: string;
 }
 
 /** Describes the form of a task (multipart/form-data). */
@@ -96,7 +96,7 @@ export const jsonTask = {
   form: undefined,
   events: undefined,
   answersBytes: () => false,
-  saysText: false,
+  answersText: false,
   itemBytes: 0,
   check: () => {},
   added: () => undefined,

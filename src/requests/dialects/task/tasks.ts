@@ -31,7 +31,7 @@ const rerank: Task = {
     description:
       "Cohere's and Jina's request, as vLLM, llama-server and others have it. It is counted in tokens, documents and search units.",
     example: { model: "reranker", query: "What is a headrace?", documents: ["A channel.", "A race."], top_n: 1 },
-    told: "The documents, the best first.",
+    answerDescription: "The documents, the best first.",
   },
   schema: rerankRequest,
   answer: rerankResult,
@@ -45,9 +45,9 @@ const rerank: Task = {
   usage(answer) {
     const billed = memberOf(memberOf(answer, "meta"), "billed_units");
     const searchUnits = countOf(billed["search_units"]);
-    const told = promptUsage(answer);
+    const reported = promptUsage(answer);
     return {
-      promptTokens: told ?? countOf(memberOf(memberOf(answer, "meta"), "tokens")["input_tokens"]),
+      promptTokens: reported ?? countOf(memberOf(memberOf(answer, "meta"), "tokens")["input_tokens"]),
       details: detailsOf({ searchUnits }),
     };
   },
@@ -65,7 +65,7 @@ const score: Task = {
     description:
       "vLLM's request, or SGLang's. One text is compared with each of several, or each of some with its own.",
     example: { model: "reranker", text_1: "What is a headrace?", text_2: ["A channel.", "A race."] },
-    told: "A score for each pair, in order.",
+    answerDescription: "A score for each pair, in order.",
   },
   schema: scoreRequest,
   answer: scoreResult,
@@ -90,7 +90,7 @@ const moderation: Task = {
     summary: "Tell what in a text or an image is harmful",
     description: "Servers tell no usage of it: its tokens are estimated from the input.",
     example: { model: "moderator", input: "I want to hug them." },
-    told: "A result for each input.",
+    answerDescription: "A result for each input.",
   },
   schema: moderationRequest,
   answer: moderationResult,
@@ -118,7 +118,7 @@ const decisions: Task = {
       input: "My card was charged twice.",
       questions: [{ type: "predicate", name: "billing", instructions: "Is it about money?" }],
     },
-    told: "An answer for each question.",
+    answerDescription: "An answer for each question.",
   },
   schema: decisionRequest,
   answer: decision,
@@ -142,8 +142,8 @@ export const tasks: readonly Task[] = [
 
 /** Jina and vLLM report only the total, which is the prompt. */
 function promptUsage(answer: Json): number | undefined {
-  const told = memberOf(answer, "usage");
-  return countOf(told["prompt_tokens"]) ?? countOf(told["total_tokens"]) ?? countOf(told["input_tokens"]);
+  const usage = memberOf(answer, "usage");
+  return countOf(usage["prompt_tokens"]) ?? countOf(usage["total_tokens"]) ?? countOf(usage["input_tokens"]);
 }
 
 function unitsOf(documents: number) {

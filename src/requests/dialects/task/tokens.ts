@@ -28,7 +28,7 @@ export const tokenize: Task = {
     description:
       "vLLM's request (`prompt`, or `messages`), or llama-server's (`content`), whichever of them the model server knows. Nothing is generated, and no tokens are charged.",
     example: { model: "tiny-demo", prompt: "What is a headrace?" },
-    told: "The tokens.",
+    answerDescription: "The tokens.",
   },
   schema: tokenizeRequest,
   answer: tokenizeResult,
@@ -86,7 +86,7 @@ export const detokenize: Task = {
     description:
       "The request of vLLM and llama-server; the text comes by the names that both have for it. Nothing is charged.",
     example: { model: "tiny-demo", tokens: [1, 2, 3] },
-    told: "The text.",
+    answerDescription: "The text.",
   },
   schema: detokenizeRequest,
   answer: detokenizeResult,

@@ -68,8 +68,8 @@ export class GuardedStream implements AnswerStream {
     return this.inner.reported;
   }
 
-  get toldPrompt(): AnswerStream["toldPrompt"] {
-    return this.inner.toldPrompt;
+  get reportedPrompt(): AnswerStream["reportedPrompt"] {
+    return this.inner.reportedPrompt;
   }
 
   get deliveredBytes(): number {

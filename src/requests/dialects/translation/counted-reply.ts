@@ -12,7 +12,7 @@ export class CountedReply implements ReplySink, StreamObservation {
   context: number | undefined;
   ended: ReplyEnd | undefined;
   /** The reported usage, the latest value of each figure. */
-  told: ReplyUsage = {};
+  reportedUsage: ReplyUsage = {};
   cut: CutPart[] | undefined;
   readonly countedPrompts: SaidListener["countedPrompts"] | undefined;
   readonly #to: ReplySink | undefined;
@@ -30,7 +30,7 @@ export class CountedReply implements ReplySink, StreamObservation {
     const part = lastPart(this);
     this.cut ??= [];
     this.cut.push(part);
-    this.told = {};
+    this.reportedUsage = {};
   }
 
   /**
@@ -39,11 +39,11 @@ export class CountedReply implements ReplySink, StreamObservation {
    * server says so.
    */
   get reported(): TokenUsage | undefined {
-    return reportedOf(this.told, this.ended !== undefined || this.told.isFinal === true);
+    return reportedOf(this.reportedUsage, this.ended !== undefined || this.reportedUsage.isFinal === true);
   }
 
-  get toldPrompt(): StreamObservation["toldPrompt"] {
-    const { promptTokens, completionTokens: _, reasoningTokens: __, ...told } = this.told;
+  get reportedPrompt(): StreamObservation["reportedPrompt"] {
+    const { promptTokens, completionTokens: _, reasoningTokens: __, ...told } = this.reportedUsage;
     return promptTokens === undefined ? undefined : { promptTokens, parts: partsOf(told) };
   }
 
@@ -87,7 +87,7 @@ export class CountedReply implements ReplySink, StreamObservation {
   }
 
   usage(usage: ReplyUsage): void {
-    this.told = merged(this.told, usage);
+    this.reportedUsage = merged(this.reportedUsage, usage);
     this.#to?.usage(usage);
   }
 
@@ -103,11 +103,11 @@ export class CountedReply implements ReplySink, StreamObservation {
   }
 }
 
-export function reportedOf(told: ReplyUsage, hasEnded: boolean): TokenUsage | undefined {
-  const { promptTokens, completionTokens = hasEnded ? undefined : 0, cachedTokens, cacheWriteTokens } = told;
+export function reportedOf(reported: ReplyUsage, hasEnded: boolean): TokenUsage | undefined {
+  const { promptTokens, completionTokens = hasEnded ? undefined : 0, cachedTokens, cacheWriteTokens } = reported;
   if (promptTokens === undefined || completionTokens === undefined) return undefined;
   if (!hasEnded && !cachedTokens && !cacheWriteTokens) return undefined;
-  return { promptTokens, completionTokens, estimated: false, parts: partsOf(told) };
+  return { promptTokens, completionTokens, estimated: false, parts: partsOf(reported) };
 }
 
 /** Figures that are not reported again keep their values. */
@@ -124,16 +124,16 @@ function merged(before: ReplyUsage, now: ReplyUsage): ReplyUsage {
 }
 
 /** Returns the counted figures, with the reported parts as far as they are consistent. */
-export function usageOf(counted: TokenUsage, told: ReplyUsage): ReplyUsage {
+export function usageOf(counted: TokenUsage, reported: ReplyUsage): ReplyUsage {
   const { promptTokens, completionTokens } = counted;
   const within = (part: number | undefined, whole: number) => (part === undefined ? undefined : Math.min(part, whole));
-  const cachedTokens = within(told.cachedTokens, promptTokens);
+  const cachedTokens = within(reported.cachedTokens, promptTokens);
   return {
     promptTokens,
     completionTokens,
     cachedTokens,
-    cacheWriteTokens: within(told.cacheWriteTokens, promptTokens - (cachedTokens ?? 0)),
-    reasoningTokens: within(told.reasoningTokens, completionTokens),
-    details: told.details,
+    cacheWriteTokens: within(reported.cacheWriteTokens, promptTokens - (cachedTokens ?? 0)),
+    reasoningTokens: within(reported.reasoningTokens, completionTokens),
+    details: reported.details,
   };
 }

@@ -1,14 +1,14 @@
 // Parses the JSON that a model server sends: an answer, or an error in its place.
 import { GatewayError } from "../../../base/errors.ts";
 import type { Serving } from "../answer.ts";
-import { tellsFault, toldFault } from "../engine-fault.ts";
+import { hasFault, reportedFault } from "../engine-fault.ts";
 
 export type Json = Readonly<Record<string, unknown>>;
 
-/** Throws `upstream_error` for text that is no JSON object, and `toldFault` for an error. */
+/** Throws `upstream_error` for text that is no JSON object, and `reportedFault` for an error. */
 export function parsedAnswer(text: string, serving: Serving | undefined): Json {
   const value = parsed(text);
-  if (tellsFault(value)) throw toldFault(text, serving?.deployment.engine, "The model server failed.");
+  if (hasFault(value)) throw reportedFault(text, serving?.deployment.engine, "The model server failed.");
   return value;
 }
 

@@ -83,8 +83,8 @@ function plainAnswer(
   if (names.ownId) return undefined;
   const found = scanAnswer(bytes);
   if (!found || !isUsual(found) || !found.hasObjects(list) || found.firstByteOf("id") !== quote) return undefined;
-  const told = usageIn(found);
-  const usage = told && reportedOf(told, true);
+  const reported = usageIn(found);
+  const usage = reported && reportedOf(reported, true);
   if (!usage || needsComparison(usage, found.endOf(list) - found.startOf(list), request, context)) return undefined;
   const patches: Patch[] = [];
   const { members } = names;
@@ -102,7 +102,7 @@ function plainAnswer(
   }
   const left = missing?.names(found) ?? nothing;
   if (missing && left.length > 0) {
-    const counted = () => usageOf(usage, told);
+    const counted = () => usageOf(usage, reported);
     const values = missing.values(repairHead(request, names, () => model, counted));
     const isOwn = (name: string) => members?.[name] !== undefined && members[name] !== null;
     patches.push(
@@ -147,7 +147,7 @@ function readAnswer(
   const reply = new CountedReply();
   format.reader(noNames, serving.deployment.engine).whole(answer, reply);
   const usage = wholeUsage(reply, request, serving);
-  const counted = () => usageOf(usage, reply.told);
+  const counted = () => usageOf(usage, reply.reportedUsage);
   const head = repairHead(request, names, () => serving.model.id, counted);
   const edits = ownMembers(answer, serving, names);
   for (const [name, value] of Object.entries(strict(answer, head))) {

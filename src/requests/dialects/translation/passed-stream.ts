@@ -142,9 +142,9 @@ export class PassedStream extends CountedReply implements AnswerStream {
   translate(data: string): string {
     if (this.isOver) return "";
     const text = decodeByteText(data);
-    const told = parsedAnswer(text, this.#serving);
-    this.#serving?.trace?.chunk(told);
-    const event = this.#repair.strict?.(told) ?? told;
+    const received = parsedAnswer(text, this.#serving);
+    this.#serving?.trace?.chunk(received);
+    const event = this.#repair.strict?.(received) ?? received;
     const { type } = event;
     if (typeof type !== "string" || !typePattern.test(type)) throw malformed("an event without a type");
     // A client treats its first event as the beginning of the answer.
@@ -153,12 +153,12 @@ export class PassedStream extends CountedReply implements AnswerStream {
     if (before === undefined) return "";
     this.#reader.event(event, this);
     if (isEarly) return "";
-    for (const one of this.#insertedEvents) this.#tell(one);
+    for (const one of this.#insertedEvents) this.#note(one);
     if (this.#insertedEvents.length > 0) this.#insertedEvents = [];
-    this.#tell(event);
+    this.#note(event);
     const { number } = this.#repair;
     this.#eventCount = (number ?? this.#eventCount) + 1;
-    const line = this.#line(text, told, this.#repair.counted?.(event) ?? event, number);
+    const line = this.#line(text, received, this.#repair.counted?.(event) ?? event, number);
     const rendered = encodeByteText(`event: ${type}\ndata: ${line}\n\n`);
     if (!this.#events.last.has(type)) return before === "" ? rendered : encodeByteText(before) + rendered;
     this.#last = rendered;
@@ -166,16 +166,16 @@ export class PassedStream extends CountedReply implements AnswerStream {
   }
 
   /** Notes an event that the client gets. */
-  #tell(event: Json): void {
+  #note(event: Json): void {
     this.#follower?.see(event);
     const held = event[this.#events.holder];
     if (isObject(held)) this.#held = held;
   }
 
   /** Returns the JSON of the event for the client: the server's own text if nothing in it changes. */
-  #line(text: string, told: Json, event: Json, number: number | undefined): string {
+  #line(text: string, received: Json, event: Json, number: number | undefined): string {
     const isNumbered = number === undefined || number === event["sequence_number"];
-    if (event !== told) {
+    if (event !== received) {
       const own = isNumbered ? event : { ...event, sequence_number: number };
       return this.#own(JSON.stringify(own), own);
     }
@@ -184,10 +184,10 @@ export class PassedStream extends CountedReply implements AnswerStream {
   }
 
   #usageSoFar(): ReplyUsage {
-    const { told } = this;
-    const counted = usageOf(streamUsage(this.#request, this, true), told);
-    const promptTokens = told.promptTokens ?? counted.promptTokens;
-    const completionTokens = Math.max(counted.completionTokens ?? 0, told.completionTokens ?? 0);
+    const { reportedUsage } = this;
+    const counted = usageOf(streamUsage(this.#request, this, true), reportedUsage);
+    const promptTokens = reportedUsage.promptTokens ?? counted.promptTokens;
+    const completionTokens = Math.max(counted.completionTokens ?? 0, reportedUsage.completionTokens ?? 0);
     return { ...counted, promptTokens, completionTokens };
   }
 
@@ -214,7 +214,7 @@ export class PassedStream extends CountedReply implements AnswerStream {
     this.deliveredBytes = stream.deliveredBytes;
     this.deliveredPieces = stream.deliveredPieces;
     this.ended = { reason: "stop" };
-    this.told = stream.told;
+    this.reportedUsage = stream.reportedUsage;
     this.#last = stream.ending();
     return events;
   }
@@ -225,7 +225,7 @@ export class PassedStream extends CountedReply implements AnswerStream {
 
   stopped(mark: StopMark | undefined): string {
     const begun = { held: this.#held, events: this.#eventCount };
-    const usage = usageOf(streamUsage(this.#request, this, false), this.told);
+    const usage = usageOf(streamUsage(this.#request, this, false), this.reportedUsage);
     return encodeByteText((mark && this.#follower?.stopped(begun, usage, mark)) ?? "");
   }
 

@@ -72,7 +72,7 @@ export class TextTemplate extends AlikeEvents {
     const events = this.#events;
     const escapes = this.#escapes;
     let sent = "";
-    let told = "";
+    let passed = "";
     while (text.startsWith(before, reader.position)) {
       const start = reader.position + before.length;
       escapes.bytes = 0;
@@ -81,14 +81,14 @@ export class TextTemplate extends AlikeEvents {
       const written = text.slice(start, end);
       const own = escapes.bytes === 0 ? written : encodeByteText(JSON.stringify(meaningOf(written))).slice(1, -1);
       sent = `${sent}${events.next()}${own}${events.after}`;
-      told += own;
+      passed += own;
       observed.deliveredBytes += end - start - escapes.bytes;
       observed.deliveredPieces++;
       reader.position = end + after.length;
     }
     // The parsing copies the text; a slice would keep the whole received buffer in memory.
     if (sent !== "" && (events.took || said)) {
-      const meaning = meaningOf(told);
+      const meaning = meaningOf(passed);
       events.took?.(meaning);
       said?.text(meaning);
     }

@@ -7,7 +7,7 @@ import type { Answer, AnswerNames, AskedRequest, Serving } from "../answer.ts";
 import type { ConversationFormat } from "../conversation/format.ts";
 import type { ReplyReader } from "../conversation/reply.ts";
 import { isEndMark } from "../end-mark.ts";
-import { toldFault } from "../engine-fault.ts";
+import { reportedFault } from "../engine-fault.ts";
 import { isHeartbeat } from "../keep-alive.ts";
 import { comparedUsage } from "../least-usage.ts";
 import { malformed } from "../malformed.ts";
@@ -36,7 +36,7 @@ export function translatedAnswer(
   if (isStream(bytes)) readStream(bytes, reader, reply, serving);
   else reader.whole(parsedAnswer(bytes.text, serving), reply);
   const usage = wholeUsage(reply, request, serving);
-  const body = JSON.stringify(writer.whole(usageOf(usage, reply.told)));
+  const body = JSON.stringify(writer.whole(usageOf(usage, reply.reportedUsage)));
   return { body, text: body, usage };
 }
 
@@ -71,7 +71,7 @@ function readStream(bytes: ByteSpan, reader: ReplyReader, reply: CountedReply, s
       return;
     }
     const text = decodeByteText(data);
-    if (events.name === "error") throw toldFault(text, serving.deployment.engine, "The model server failed.");
+    if (events.name === "error") throw reportedFault(text, serving.deployment.engine, "The model server failed.");
     if (isHeartbeat(events.name, data)) continue;
     const event = parsedAnswer(text, serving);
     hasPart ||= reader.isPart(event);

@@ -9,7 +9,7 @@ import { TemplateTrials } from "../alike-events.ts";
 import type { AnswerNames, AnswerStream, AskedRequest, CutPart, SaidListener, Serving, StopMark } from "../answer.ts";
 import type { ReplyReader, ReplyUsage, ReplyWriter } from "../conversation/reply.ts";
 import { isEndMark } from "../end-mark.ts";
-import { toldCode } from "../engine-fault.ts";
+import { reportedCode } from "../engine-fault.ts";
 import { streamUsage } from "../stream-usage.ts";
 import { CountedReply, usageOf } from "./counted-reply.ts";
 import { type Json, parsedAnswer } from "./engine-answer.ts";
@@ -43,13 +43,13 @@ export class TranslatedStream implements AnswerStream {
     return this.#reply.reported;
   }
 
-  get toldPrompt(): AnswerStream["toldPrompt"] {
-    return this.#reply.toldPrompt;
+  get reportedPrompt(): AnswerStream["reportedPrompt"] {
+    return this.#reply.reportedPrompt;
   }
 
   /** The reported usage, the latest value of each figure. */
-  get told(): ReplyUsage {
-    return this.#reply.told;
+  get reportedUsage(): ReplyUsage {
+    return this.#reply.reportedUsage;
   }
 
   get deliveredBytes(): number {
@@ -162,14 +162,14 @@ export class TranslatedStream implements AnswerStream {
   #ending(isWhole: boolean): string {
     const counted = streamUsage(this.#request, this, isWhole);
     // The reported figures belong to the last server only.
-    const told = this.#reply.cut ? { ...counted.parts, details: undefined } : this.#reply.told;
-    return encodeByteText(this.#writer.ending(usageOf(counted, told)));
+    const reported = this.#reply.cut ? { ...counted.parts, details: undefined } : this.#reply.reportedUsage;
+    return encodeByteText(this.#writer.ending(usageOf(counted, reported)));
   }
 
   errorEvent(rendered: string, error: GatewayError): string {
     const { message, param } = error;
     const known = this.#errorEvent?.(rendered);
-    const fault = { status: 502, code: toldCode(error), message: maskKeys(message), param };
+    const fault = { status: 502, code: reportedCode(error), message: maskKeys(message), param };
     return encodeByteText(known ?? this.#writer.failure(fault));
   }
 }

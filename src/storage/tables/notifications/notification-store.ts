@@ -63,11 +63,11 @@ export class SqlNotificationStore implements NotificationStore {
           SELECT id FROM notice_deliveries WHERE created_at < ${nowSeconds - deliveriesKeptSeconds}
           ORDER BY created_at LIMIT ${limit})
         RETURNING id`;
-      const told: unknown[] = await tx`
+      const deleted: unknown[] = await tx`
         DELETE FROM notices WHERE id IN (
           SELECT id FROM notices WHERE at < ${nowSeconds - keptNotificationSeconds} ORDER BY at LIMIT ${limit})
         RETURNING id`;
-      return Math.max(delivered.length, told.length);
+      return Math.max(delivered.length, deleted.length);
     });
   }
 

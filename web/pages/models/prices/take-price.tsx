@@ -6,7 +6,7 @@ import type { ListedPrice, ManagedModel, UpdateManagedModelRequest } from "../..
 import { Choice } from "../../../parts/editing/choice.tsx";
 import { problemOf } from "../../../parts/editing/field-problem.ts";
 import { Form } from "../../../parts/editing/form.tsx";
-import { useToldChange } from "../../../parts/editing/told-change.ts";
+import { useNotifiedChange } from "../../../parts/editing/told-change.ts";
 import { Note } from "../../../parts/words/note.tsx";
 import { managedPathOf, staleWithModels } from "../managed-models.ts";
 import { priceText } from "../managed-words.ts";
@@ -21,7 +21,7 @@ export function TakePrice({ listed, models }: TakePriceProps) {
   const open = models.filter(({ source }) => source !== "file");
   const [chosen, setChosen] = useState<string | null>(() => likely(listed, open)?.id ?? null);
   const model = open.find(({ id }) => id === chosen);
-  const take = useToldChange(
+  const take = useNotifiedChange(
     (id: string) => {
       const body: UpdateManagedModelRequest = { price: null, price_of: listed.id };
       return call<ManagedModel>("PATCH", managedPathOf(id), { body });

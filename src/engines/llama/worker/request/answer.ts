@@ -50,7 +50,7 @@ export async function answer(runtime: Runtime, request: Answer, signal: AbortSig
     }),
   );
   await runChoices(runtime, request.generations, signal, {
-    told: (choice, events) => {
+    report: (choice, events) => {
       choices[choice]?.events.push(...events);
       return undefined;
     },
@@ -96,7 +96,7 @@ async function writeStream(runtime: Runtime, request: Answer, signal: AbortSigna
     let completionTokens = 0;
     stream.open(request.generations.map(({ choice }) => frame(chunks.first(choice))).join(""));
     await runChoices(runtime, request.generations, signal, {
-      told: (choice, events) => stream.push(() => events.map((event) => frame(chunks.event(choice, event))).join("")),
+      report: (choice, events) => stream.push(() => events.map((event) => frame(chunks.event(choice, event))).join("")),
       ended: (choice, outcome) => {
         completionTokens += outcome.completionTokens;
         stream.push(() => frame(chunks.last(choice, outcome)));

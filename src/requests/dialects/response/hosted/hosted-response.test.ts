@@ -41,7 +41,7 @@ describe("a response over several model turns", () => {
   test("joins turns into one response with one beginning, one output, consecutive numbers and summed usage", () => {
     const asked = request({ require_approval: "never", headers: { authorization: "secret" } });
     const response = new HostedResponse({ offered: offer(asked), request: asked, members: { store: false }, begun });
-    response.tellList(listItem("files", [look, write]));
+    response.addList(listItem("files", [look, write]));
     let text = "";
     response.beginTurn();
     const first = turn([call], "resp_1");
@@ -135,9 +135,9 @@ describe("the end of a response", () => {
 
   test("begins a response that fails before the first turn, with its earlier calls", () => {
     const response = made();
-    response.tellList(listItem("files", [look]));
+    response.addList(listItem("files", [look]));
     const item = { id: "mcp_1", type: "mcp_call", status: "in_progress", name: "look", arguments: "{}" };
-    response.tellApproved(item, { output: "there", error: undefined });
+    response.addApproved(item, { output: "there", error: undefined });
     response.beginTurn();
     response.fail("rate_limit_exceeded", "Later.");
     const events = eventsOf(response.end());

@@ -106,7 +106,7 @@ export class HostedResponse {
   }
 
   /** Adds a list of tools. */
-  tellList(item: Json): void {
+  addList(item: Json): void {
     const index = this.#add(item);
     const { tools: _, ...listing } = item;
     this.#first.push(
@@ -119,7 +119,7 @@ export class HostedResponse {
   }
 
   /** Adds an approved call that has ended. */
-  tellApproved(item: Json, result: CallResult): void {
+  addApproved(item: Json, result: CallResult): void {
     const index = this.#add(item);
     this.#first.push(...callBegin(item, index), ...this.#callEnd(item, index, result));
   }
@@ -148,7 +148,7 @@ export class HostedResponse {
     }
     const place = numberOf(event["output_index"]);
     const before = this.#takeFirst();
-    if (place === undefined) return before + this.#tell(event);
+    if (place === undefined) return before + this.#eventText(event);
     return before + this.#takeOfItem(event, type, place);
   }
 
@@ -166,7 +166,7 @@ export class HostedResponse {
   /** Ends a call of the current turn. */
   endCall({ item, index }: HostedCall, result: CallResult): string {
     return this.#callEnd(item, index, result)
-      .map((event) => this.#tell(event))
+      .map((event) => this.#eventText(event))
       .join("");
   }
 
@@ -194,7 +194,7 @@ export class HostedResponse {
     const open = this.#calls.filter(({ item, index }) => this.#output[index] === item);
     const before = begin + this.#takeFirst() + open.map((call) => this.endCall(call, neverCalled)).join("");
     const { whole } = this;
-    return before + this.#tell({ type: `response.${String(whole["status"])}`, response: whole });
+    return before + this.#eventText({ type: `response.${String(whole["status"])}`, response: whole });
   }
 
   #takeBegin(event: Json): string {
@@ -202,7 +202,10 @@ export class HostedResponse {
     if (this.#turns > 1) return "";
     const { response } = event;
     if (isObject(response)) this.#head ??= response;
-    return this.#tell({ ...event, response: { ...(isObject(response) ? response : {}), ...this.#own(), output: [] } });
+    return this.#eventText({
+      ...event,
+      response: { ...(isObject(response) ? response : {}), ...this.#own(), output: [] },
+    });
   }
 
   #takeEnd(response: unknown): void {
@@ -215,7 +218,7 @@ export class HostedResponse {
   #takeFirst(): string {
     const first = this.#first;
     this.#first = [];
-    return first.map((event) => this.#tell(event)).join("");
+    return first.map((event) => this.#eventText(event)).join("");
   }
 
   #takeOfItem(event: Json, type: string, place: number): string {
@@ -229,7 +232,7 @@ export class HostedResponse {
       this.#output[index] = shown;
       if (clientCalls.has(item["type"])) this.#waits = true;
     }
-    return this.#tell({ ...event, output_index: index, ...(shown && { item: shown }) });
+    return this.#eventText({ ...event, output_index: index, ...(shown && { item: shown }) });
   }
 
   #placeOf(place: number): number {
@@ -249,14 +252,14 @@ export class HostedResponse {
       this.#waits = true;
       const request = approvalItem(label, name, args);
       this.#output[index] = request;
-      return [added, done].map((type) => this.#tell({ type, output_index: index, item: request })).join("");
+      return [added, done].map((type) => this.#eventText({ type, output_index: index, item: request })).join("");
     }
     const call = callItem(label, name, { arguments: args, approvedBy: null });
     this.#output[index] = call;
     const callId = textOf(item["call_id"]) ?? String(call["id"]);
     this.#calls.push({ callId, functionName: String(item["name"]), arguments: args, offered, item: call, index });
     return callBegin(call, index)
-      .map((event) => this.#tell(event))
+      .map((event) => this.#eventText(event))
       .join("");
   }
 
@@ -289,7 +292,7 @@ export class HostedResponse {
     return { ...this.#echo, ...this.#members, id, created_at: createdAt, model };
   }
 
-  #tell(event: Json): string {
+  #eventText(event: Json): string {
     const numbered = { ...event, sequence_number: this.#sequence++ };
     return `event: ${String(event["type"])}\ndata: ${JSON.stringify(numbered)}\n\n`;
   }
