@@ -17,7 +17,7 @@ import "./pages/statement/statement.css";
 const root = document.getElementById("root");
 if (root) {
   const { rootIn } = await import("./start/root.ts");
-  const { Look } = await import("./start/look.tsx");
+  const { Appearance } = await import("./start/look.tsx");
   const { startIn } = await import("./start/dashboard.tsx");
-  startIn(rootIn(root), Look);
+  startIn(rootIn(root), Appearance);
 }

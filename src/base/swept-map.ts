@@ -18,7 +18,7 @@ export class SweepPace {
   #nextRoundMs = Number.NEGATIVE_INFINITY;
 
   /** Must be called once for each use, with the number of entries. `nowMs` is in monotonic milliseconds. */
-  look(size: number, nowMs: number): Sweep {
+  check(size: number, nowMs: number): Sweep {
     if (++this.#uses % usesPerSweep !== 0 || size < smallSize) return noSweep;
     const isCrowded = size > crowdedSize;
     if (this.#due <= 0) {
@@ -71,7 +71,7 @@ export class SweptMap<Value> {
    * `nowMs` is in monotonic milliseconds.
    */
   used(nowMs: number): void {
-    const { visits, isCrowded } = this.#pace.look(this.#entries.size, nowMs);
+    const { visits, isCrowded } = this.#pace.check(this.#entries.size, nowMs);
     for (let visit = 0; visit < visits; visit++) {
       const { done, value } = this.#cursor.next();
       if (done) {

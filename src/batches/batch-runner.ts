@@ -57,7 +57,7 @@ export interface BatchRunnerOptions {
   times?: BatchTimes | undefined;
 }
 
-const [defaultLookMs, defaultLeaseSeconds] = [1_000, 30];
+const [defaultPollMs, defaultLeaseSeconds] = [1_000, 30];
 /** Interval of the check for slots that became idle without the end of a line. */
 const idleMs = 100;
 /** Maximum batches whose lines are processed at a time. */
@@ -118,7 +118,7 @@ export class BatchRunner {
   readonly #resting = new Map<string, number>();
   /** Charged lines that the database does not mark as paid yet. */
   #paid: Pick<BatchLine, "batchId" | "line">[] = [];
-  #looking: Promise<void> | undefined;
+  #polling: Promise<void> | undefined;
   #stepping: Promise<void> | undefined;
   /** The batch that is being validated or finalized. */
   #stepped: string | undefined;
@@ -133,10 +133,10 @@ export class BatchRunner {
 
   constructor(options: BatchRunnerOptions) {
     this.#options = options;
-    const { pollMs = defaultLookMs, leaseSeconds = defaultLeaseSeconds } = options.times ?? {};
+    const { pollMs = defaultPollMs, leaseSeconds = defaultLeaseSeconds } = options.times ?? {};
     this.#claim = { id: Bun.randomUUIDv7(), leaseSeconds };
     this.#catalog = new BatchCatalog(options.inference.catalog, () => options.settings().priceFactor);
-    this.#timers = [setInterval(() => this.look(), pollMs), setInterval(() => this.#fill(), idleMs)];
+    this.#timers = [setInterval(() => this.poll(), pollMs), setInterval(() => this.#fill(), idleMs)];
     for (const timer of this.#timers) timer.unref();
   }
 
@@ -145,10 +145,10 @@ export class BatchRunner {
   }
 
   /** Polls for work at once, for example after a new batch. */
-  look(): void {
+  poll(): void {
     if (this.#isClosed) return;
-    this.#looking ??= this.#look().finally(() => {
-      this.#looking = undefined;
+    this.#polling ??= this.#poll().finally(() => {
+      this.#polling = undefined;
       this.#fill();
     });
   }
@@ -159,7 +159,7 @@ export class BatchRunner {
     for (const timer of this.#timers) clearInterval(timer);
     for (const { stop } of this.#running.values()) stop(stoppingError());
     const ended = async () => {
-      await Promise.all([this.#looking, this.#stepping, this.#filling]);
+      await Promise.all([this.#polling, this.#stepping, this.#filling]);
       while (this.#running.size > 0) await Bun.sleep(5);
       // A line that is not marked now counts as unpaid for the next process, whose charge has no effect on a charged
       // line.
@@ -168,14 +168,14 @@ export class BatchRunner {
     await Promise.race([ended(), Bun.sleep(closeMs)]);
   }
 
-  async #look(): Promise<void> {
+  async #poll(): Promise<void> {
     const { work, clock, log, isAlone } = this.#options;
     try {
       if (!this.#hasStarted && isAlone) await work.releaseAll();
       this.#hasStarted = true;
       await this.#renew();
       await this.#reportPaid();
-      await this.#payLeft();
+      await this.#payUnpaid();
       await work.endDue(clock.nowSeconds());
       const open = await work.open(maxOpen);
       this.#stopEnded(open);
@@ -226,7 +226,7 @@ export class BatchRunner {
         await this.#stepOf(batch).finally(() => {
           this.#stepped = undefined;
         });
-        this.look();
+        this.poll();
       }
       while (!this.#isClosed && (await work.forgetLines(forgottenAtOnce)) > 0) await Bun.sleep(10);
     } catch (error) {
@@ -255,15 +255,15 @@ export class BatchRunner {
   }
 
   /** Charges lines that a crashed process answered but did not charge. */
-  async #payLeft(): Promise<void> {
+  async #payUnpaid(): Promise<void> {
     await this.#pay(() => this.#options.work.unpaid(chargedAtOnce));
   }
 
   async #pay(read: () => Promise<UnpaidLine[]>): Promise<void> {
-    for (let left = await read(); left.length > 0; left = await read()) {
-      await Promise.all(left.map(({ usage: { begin, end } }) => this.#options.charge(begin, end)));
+    for (let unpaid = await read(); unpaid.length > 0; unpaid = await read()) {
+      await Promise.all(unpaid.map(({ usage: { begin, end } }) => this.#options.charge(begin, end)));
       await this.#options.flush();
-      await this.#options.work.paid(left);
+      await this.#options.work.paid(unpaid);
     }
   }
 

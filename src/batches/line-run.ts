@@ -16,7 +16,7 @@ const brokenOff = new DOMException("The line was broken off.", "AbortError");
 
 /** A line's request. Its result or final error is written to the output of the batch only. */
 export class LineRun extends WholeCall implements Pick<Ledger, "begin"> {
-  readonly left = new Cancellation();
+  readonly clientGone = new Cancellation();
   #begin: UsageBegin | undefined;
   #end: UsageEnd | undefined;
   #isWanted = false;
@@ -33,12 +33,14 @@ export class LineRun extends WholeCall implements Pick<Ledger, "begin"> {
     return {
       inferenceBegan: (begin) => observer.inferenceBegan(begin),
       inferenceEnded: (begin, end, course) => {
-        const reportedEnd: UsageEnd = this.left.cancelled ? { ...end, outcome: "cancelled", errorCode: null } : end;
+        const reportedEnd: UsageEnd = this.clientGone.cancelled
+          ? { ...end, outcome: "cancelled", errorCode: null }
+          : end;
         observer.inferenceEnded(begin, reportedEnd, course);
       },
       inferenceRefused: (refused) => observer.inferenceRefused(refused),
       attempted: (requestId, model, upstream, error) => {
-        const isOurs = error !== undefined && this.left.cancelled;
+        const isOurs = error !== undefined && this.clientGone.cancelled;
         observer.attempted(requestId, model, upstream, isOurs ? brokenOff : error);
       },
     };
@@ -66,7 +68,7 @@ export class LineRun extends WholeCall implements Pick<Ledger, "begin"> {
   };
 
   stop(reason: GatewayError): void {
-    this.left.cancel(reason);
+    this.clientGone.cancel(reason);
   }
 
   /** Replaces the ledger. The batch runner records the charge with the answer. */

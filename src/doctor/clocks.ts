@@ -27,10 +27,10 @@ export function clockChecks(
     { name: "this machine's clock", run: steadiness },
     ...(databaseUrl === undefined ? [] : [{ name: "clock of PostgreSQL", run: ofDatabase }]),
     ...(redisUrl === undefined ? [] : [{ name: "clock of Redis", run: ofRedis }]),
-    ...upstreams.map(({ server, look }) => ({
+    ...upstreams.map(({ server, probe }) => ({
       name: `clock of ${server.name}`,
       // Another check reports a server that cannot be reached.
-      run: async (signal: AbortSignal) => clockOf(server.name, (await look(signal).catch(() => undefined))?.aheadMs),
+      run: async (signal: AbortSignal) => clockOf(server.name, (await probe(signal).catch(() => undefined))?.aheadMs),
     })),
   ];
 }

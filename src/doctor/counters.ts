@@ -8,16 +8,16 @@ const oldestMajor = 7;
 const slowRoundTripMs = 5;
 const fullPart = 0.9;
 
-export function counterChecks(url: string | undefined, look: () => Promise<RedisFacts>): Check[] {
+export function counterChecks(url: string | undefined, readFacts: () => Promise<RedisFacts>): Check[] {
   if (url === undefined) return [];
-  return [{ name: "Redis", run: () => redis(url, look) }];
+  return [{ name: "Redis", run: () => redis(url, readFacts) }];
 }
 
-async function redis(url: string, look: () => Promise<RedisFacts>): Promise<Findings> {
+async function redis(url: string, readFacts: () => Promise<RedisFacts>): Promise<Findings> {
   const { host } = new URL(url);
   let facts: RedisFacts;
   try {
-    facts = await look();
+    facts = await readFacts();
   } catch (error) {
     return failure("Redis", `${host} cannot be used: ${reasonOf(error)}`, remedyFor(reasonOf(error)));
   }

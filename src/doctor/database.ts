@@ -59,10 +59,10 @@ function missing(dataDir: string | undefined): Finding {
 /** Runs a check on the database. If it cannot be opened, the check of the database itself reports that. */
 async function onDatabase(
   { database }: Subject,
-  look: (db: Database) => Promise<Finding | undefined>,
+  check: (db: Database) => Promise<Finding | undefined>,
 ): Promise<Finding | undefined> {
   const db = await database().catch(() => undefined);
-  return db && look(db);
+  return db && check(db);
 }
 
 async function sqlite({ database }: Subject, file: string): Promise<Finding> {

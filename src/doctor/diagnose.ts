@@ -17,7 +17,7 @@ import { serverChecks } from "./server.ts";
 import { serviceChecks } from "./services.ts";
 import { spoolChecks } from "./spool.ts";
 import type { Subject } from "./subject.ts";
-import { storedLooks, upstreamChecks, upstreamLooks } from "./upstreams.ts";
+import { storedProbes, upstreamChecks, upstreamProbes } from "./upstreams.ts";
 
 const redisMs = 4_000;
 
@@ -31,8 +31,8 @@ function groupsFor(subject: Subject): Group[] {
   const redis = once(() =>
     redisUrl === undefined ? Promise.reject(new Error("there is none")) : redisFacts(redisUrl, redisMs),
   );
-  const upstreams = upstreamLooks(subject);
-  const stored = once(() => storedLooks(subject));
+  const upstreams = upstreamProbes(subject);
+  const stored = once(() => storedProbes(subject));
   return [
     { title: "Configuration", checks: configurationChecks(subject) },
     { title: "Server", checks: [...serverChecks(subject), ...publicUrlChecks(subject)] },

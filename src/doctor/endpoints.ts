@@ -19,7 +19,7 @@ const endpoints: Partial<Record<CapabilityName, readonly Operation[]>> = {
   tokenize: ["tokenize"],
 };
 /** No server runs anything for it, since every member has a type that no server accepts. */
-const look = '{"input":false,"query":false,"documents":false,"questions":false,"prompt":false,"content":false}';
+const probeBody = '{"input":false,"query":false,"documents":false,"questions":false,"prompt":false,"content":false}';
 const nothingThere: ReadonlySet<number> = new Set([404, 405, 501]);
 const maxAnswerBytes = 64 * 1024;
 
@@ -32,7 +32,7 @@ export async function missingFor(
   if (capability === "realtime") return (await hasRealtime(target, models[0] ?? "")) ? [] : ["/realtime"];
   const operations = endpoints[capability] ?? [];
   const isMissing = async (operation: Operation) => {
-    const { status } = await postText(target, operation, look, maxAnswerBytes, signal);
+    const { status } = await postText(target, operation, probeBody, maxAnswerBytes, signal);
     return nothingThere.has(status);
   };
   for (const operation of operations) if (!(await isMissing(operation).catch(() => false))) return [];

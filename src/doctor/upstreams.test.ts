@@ -4,7 +4,7 @@ import { checkFile } from "../config/check-file.ts";
 import { reloadableConfig } from "../config/file-config.ts";
 import { readYaml } from "../config/read-yaml.ts";
 import type { Subject } from "./subject.ts";
-import { judge, upstreamLooks } from "./upstreams.ts";
+import { judge, upstreamProbes } from "./upstreams.ts";
 
 /** The findings for a server that answers so, under these settings besides its name and URL. */
 async function findings(answer: (request: Request) => Response, settings: string, models = "") {
@@ -13,7 +13,7 @@ async function findings(answer: (request: Request) => Response, settings: string
   const { data, problems } = checkFile(readYaml(text, "headrace.yaml", {}));
   expect(problems).toEqual([]);
   const subject = { config: reloadableConfig(data, []) as Subject["config"] };
-  const looks = await Promise.all(upstreamLooks(subject).map(({ look }) => look(AbortSignal.timeout(5_000))));
+  const looks = await Promise.all(upstreamProbes(subject).map(({ probe }) => probe(AbortSignal.timeout(5_000))));
   return looks.flatMap(judge);
 }
 

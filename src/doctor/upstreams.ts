@@ -58,9 +58,9 @@ interface Answer {
 }
 
 /** Each server is asked once, for all checks. */
-export type UpstreamProbes = readonly { server: KnownServer; look: (signal: AbortSignal) => Promise<UpstreamProbe> }[];
+export type UpstreamProbes = readonly { server: KnownServer; probe: (signal: AbortSignal) => Promise<UpstreamProbe> }[];
 
-export function upstreamLooks({ config }: Pick<Subject, "config">): UpstreamProbes {
+export function upstreamProbes({ config }: Pick<Subject, "config">): UpstreamProbes {
   const servers = (config?.upstreams ?? []).map((upstream): KnownServer => {
     const { name, url, apiKey, httpClient } = upstream;
     const deployments = config?.models.flatMap((model) => model.deployments) ?? [];
@@ -75,11 +75,11 @@ export function upstreamLooks({ config }: Pick<Subject, "config">): UpstreamProb
       isSealed: false,
     };
   });
-  return servers.map((server) => ({ server, look: sharedLook(server) }));
+  return servers.map((server) => ({ server, probe: sharedProbe(server) }));
 }
 
 /** Servers that operators added, unless the file has their name. */
-export async function storedLooks(subject: Subject): Promise<UpstreamProbes> {
+export async function storedProbes(subject: Subject): Promise<UpstreamProbes> {
   const db = await subject.database().catch(() => undefined);
   if (!db) return [];
   const stored = await new SqlUpstreamStore(db).listUpstreams().catch(() => []);
@@ -100,7 +100,7 @@ export async function storedLooks(subject: Subject): Promise<UpstreamProbes> {
         },
         ...{ isStored: true, isSealed: sealedApiKey !== null && apiKey === undefined },
       };
-      return { server, look: sharedLook(server) };
+      return { server, probe: sharedProbe(server) };
     });
 }
 
@@ -116,16 +116,16 @@ function opened(
   }
 }
 
-function sharedLook(server: KnownServer): (signal: AbortSignal) => Promise<UpstreamProbe> {
+function sharedProbe(server: KnownServer): (signal: AbortSignal) => Promise<UpstreamProbe> {
   let signal: AbortSignal | undefined;
-  const look = once(() => lookAt(server, signal ?? AbortSignal.timeout(answerMs)));
+  const probe = once(() => probeServer(server, signal ?? AbortSignal.timeout(answerMs)));
   return (first) => {
     signal ??= first;
-    return look();
+    return probe();
   };
 }
 
-async function lookAt(server: KnownServer, signal: AbortSignal): Promise<UpstreamProbe> {
+async function probeServer(server: KnownServer, signal: AbortSignal): Promise<UpstreamProbe> {
   const reached = await reach(server.url, signal);
   if (reachFault(reached, "")) return { server, reached, answer: undefined, aheadMs: undefined };
   const { name, url, apiKey, speech, httpClient } = server;
@@ -178,18 +178,18 @@ function modelsIn(text: string | undefined, api: UpstreamApi): string[] | undefi
 
 export function upstreamChecks(
   subject: Subject,
-  looks: UpstreamProbes,
+  probes: UpstreamProbes,
   stored: () => Promise<UpstreamProbes>,
 ): Check[] {
   const { config } = subject;
   if (!config)
     return [{ name: "upstreams", run: () => skipped("upstreams", "not known before the configuration is right") }];
   return [
-    ...looks.map(({ server, look }) => ({ name: server.name, run: async (s: AbortSignal) => judge(await look(s)) })),
+    ...probes.map(({ server, probe }) => ({ name: server.name, run: async (s: AbortSignal) => judge(await probe(s)) })),
     {
       name: "upstreams of operators",
       run: async (signal: AbortSignal) => {
-        const all = await Promise.all((await stored()).map(({ look }) => look(signal)));
+        const all = await Promise.all((await stored()).map(({ probe }) => probe(signal)));
         return all.flatMap(judge);
       },
     },

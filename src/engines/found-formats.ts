@@ -16,7 +16,7 @@ const senseless: Readonly<Record<LookedFor, string>> = { response: '{"input":fal
 const maxBytes = 64 * 1024;
 const maxMs = 2_000;
 /** With a model list every 30 s, there are ten minutes between two checks. */
-const listsPerLook = 20;
+const listsPerProbe = 20;
 
 /** The formats that are known without asking. Undefined if only the server can tell. */
 export function knownFormats(url: string, { api, apis }: UpstreamSpeech): EngineFormats | undefined {
@@ -35,8 +35,8 @@ export class FoundFormats {
   /** From the last conclusive answer. */
   readonly #has = new Map<LookedFor, boolean>();
   /** Model lists until the server is asked again. */
-  #left = 0;
-  #looking: Promise<void> | undefined;
+  #remaining = 0;
+  #probing: Promise<void> | undefined;
 
   constructor(target: HttpTarget, known: EngineFormats | undefined) {
     this.#target = target;
@@ -53,22 +53,22 @@ export class FoundFormats {
 
   /** After an outage the server may have another version. */
   wasAway(): void {
-    this.#left = 0;
+    this.#remaining = 0;
   }
 
   /** Called after each model list. Asks the server if that is due. Never rejects, and takes 2 s at most. */
   async listed(signal: AbortSignal): Promise<void> {
     if (this.#known) return;
-    if (this.#left > 0) this.#left--;
-    else this.#looking ??= this.#look(signal);
-    await this.#looking;
+    if (this.#remaining > 0) this.#remaining--;
+    else this.#probing ??= this.#probe(signal);
+    await this.#probing;
   }
 
-  async #look(signal: AbortSignal): Promise<void> {
+  async #probe(signal: AbortSignal): Promise<void> {
     const answers = await lookForFormats(this.#target, signal);
     for (const [operation, has] of answers) this.#has.set(operation, has);
-    this.#left = answers.size === looksFor.length ? listsPerLook - 1 : 0;
-    this.#looking = undefined;
+    this.#remaining = answers.size === looksFor.length ? listsPerProbe - 1 : 0;
+    this.#probing = undefined;
   }
 }
 

@@ -30,7 +30,7 @@ export class ChunkedDecoder {
   #extensionBytes = 0;
   #extensionNamed = false;
   /** The missing bytes of the current chunk. */
-  #left = 0;
+  #remaining = 0;
   /** Set at the end, if there are any. */
   trailers: FieldLines | undefined;
   readonly #trailers: number[] = [];
@@ -56,9 +56,9 @@ export class ChunkedDecoder {
       if (this.#state === "size" && this.#digits === 0) at = this.#takeSizeLine(bytes, at);
       if (this.#state === "data") {
         const start = at;
-        const end = Math.min(length, start + this.#left);
-        this.#left -= end - start;
-        at = this.#left === 0 ? this.#takeDataEnd(bytes, end) : end;
+        const end = Math.min(length, start + this.#remaining);
+        this.#remaining -= end - start;
+        at = this.#remaining === 0 ? this.#takeDataEnd(bytes, end) : end;
         taker.chunkData(bytes, start, end);
       } else {
         this.#take(bytes[at++] as number);
@@ -71,7 +71,7 @@ export class ChunkedDecoder {
     const end = sizeLineEnd(bytes, start);
     if (end === start) return start;
     this.#state = "data";
-    this.#left = sizeRead;
+    this.#remaining = sizeRead;
     return end;
   }
 
@@ -148,7 +148,7 @@ export class ChunkedDecoder {
 
   #beginChunk(): void {
     this.#state = this.#size === 0 ? "trailer" : "data";
-    this.#left = this.#size;
+    this.#remaining = this.#size;
     this.#size = 0;
     this.#digits = 0;
   }

@@ -49,7 +49,7 @@ export interface IncomingRequest {
    */
   flowBody(maxBytes: number): BodySource;
   /** Cancelled if the client leaves before the answer was sent, or if the server is forced to close. */
-  readonly left: Cancellation;
+  readonly clientGone: Cancellation;
   /** Counts what is made of the body as held until the request is over, or returns the refusal. */
   hold(bytes: number): GatewayError | undefined;
   /**

@@ -43,7 +43,7 @@ export interface InferenceCall<Result> extends LimitListener {
   /** `x-headrace-cache` as the client sent it; null, or left out: it did not. */
   cacheHeader?: string | null;
   /** Cancelled when the client leaves. */
-  left: Cancellation;
+  clientGone: Cancellation;
   /** On whose account bytes are held for it. */
   memoryAccount: MemoryAccount;
   /** Where it is traced. */

@@ -23,7 +23,7 @@ const maxMs = 10_000;
  * `mayAsk`: asked once, before an engine works for the count; false: the count is estimated.
  */
 export async function countTokens(
-  call: Pick<InferenceCall<unknown>, "principal" | "requestId" | "left" | "memoryAccount"> & {
+  call: Pick<InferenceCall<unknown>, "principal" | "requestId" | "clientGone" | "memoryAccount"> & {
     request: DecodedRequest;
     mayAsk: () => Promise<boolean>;
   },
@@ -35,9 +35,9 @@ export async function countTokens(
   // What its guardrails would take out of the prompt, or block, is shown to nobody for the sake of a count.
   if (model.policies?.guardrails || !(await call.mayAsk())) return { tokens: request.promptTokens, estimated: true };
   const cancellation = new Cancellation();
-  const stop = () => cancellation.cancel(call.left.reason);
+  const stop = () => cancellation.cancel(call.clientGone.reason);
   const timer = setTimeout(() => cancellation.cancel(new DOMException("It takes too long", "TimeoutError")), maxMs);
-  call.left.onCancel(stop);
+  call.clientGone.onCancel(stop);
   try {
     for (const { engine, model: engineModel } of ownDeployments(model)) {
       if (!engine.countTokens || engine.accepts === false) continue;
@@ -60,7 +60,7 @@ export async function countTokens(
     }
   } finally {
     clearTimeout(timer);
-    call.left.off(stop);
+    call.clientGone.off(stop);
   }
   return { tokens: request.promptTokens, estimated: true };
 }

@@ -85,9 +85,9 @@ export class GatewayCalls implements OwnCalls {
   }
 
   /** A judge must not be judged; all others get only what their own guardrails would let pass. */
-  #catalogFor({ purpose, lookedAtBy }: OwnCall): InferenceDeps["catalog"] {
+  #catalogFor({ purpose, checkedBy }: OwnCall): InferenceDeps["catalog"] {
     if (purpose === "guardrail") return this.#judges;
-    return catalogForOwn(this.#options.inference.catalog, (model) => isCovered(model, lookedAtBy));
+    return catalogForOwn(this.#options.inference.catalog, (model) => isCovered(model, checkedBy));
   }
 }
 
@@ -97,7 +97,7 @@ export function ownTag(purpose: OwnPurpose): string {
 }
 
 class OwnRun extends WholeCall {
-  readonly left: Cancellation;
+  readonly clientGone: Cancellation;
   readonly onWanted: (() => void) | undefined;
   readonly priority: Priority | undefined;
   readonly renderError: GatewayCallsOptions["renderError"];
@@ -112,7 +112,7 @@ class OwnRun extends WholeCall {
     }: Pick<OwnCall, "cancellation" | "onWanted" | "priority"> & Pick<GatewayCallsOptions, "renderError">,
   ) {
     super(request);
-    this.left = cancellation;
+    this.clientGone = cancellation;
     this.onWanted = onWanted;
     this.priority = priority;
     this.renderError = renderError;

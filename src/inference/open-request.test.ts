@@ -170,7 +170,7 @@ function callFor(more: Partial<InferenceCall<unknown>>, stream: boolean): Infere
     requestId: "req_1",
     tagHeader: null,
     memoryAccount: bufferedBytes.visitors,
-    left: new Cancellation(),
+    clientGone: new Cancellation(),
     renderError: (error: GatewayError) => error.message,
     onLimits() {},
     onServedBy() {},
@@ -252,7 +252,9 @@ describe.each([false, true])("stream: %p", (stream) => {
           else client.end();
           return "answered";
         };
-        const answered = Promise.resolve(run(callFor({ left, answer }, stream), deps)).catch(() => client.end());
+        const answered = Promise.resolve(run(callFor({ clientGone: left, answer }, stream), deps)).catch(() =>
+          client.end(),
+        );
         await afterSteps(step);
         if (how === "its client leaves") left.cancel();
         else if (how === "its client is cut off") left.cancel(new NoRoomError("rate_limit_exceeded", "Too much."));

@@ -152,7 +152,7 @@ export class OpenRequest<Result>
     this.meter = meter;
     this.#model = model;
     this.#begin = begin;
-    call.left.onCancel(this);
+    call.clientGone.onCancel(this);
     deps.stopping.add(this);
     deps.observer?.inferenceBegan(this.#begin);
   }
@@ -185,7 +185,7 @@ export class OpenRequest<Result>
     return this.deps.sealFor(this.accountId);
   }
 
-  get lookedAtBy(): readonly string[] | undefined {
+  get checkedBy(): readonly string[] | undefined {
     return this.call.guarding?.names;
   }
 
@@ -380,11 +380,11 @@ export class OpenRequest<Result>
 
   /** The client left, or was cut off. */
   cancelled(): void {
-    this.cancellation.cancel(this.call.left.reason);
+    this.cancellation.cancel(this.call.clientGone.reason);
   }
 
   stop(): void {
-    this.#stopped = !this.call.left.cancelled;
+    this.#stopped = !this.call.clientGone.cancelled;
     this.cancellation.cancel(stoppingError());
   }
 
@@ -603,7 +603,7 @@ export class OpenRequest<Result>
   }
 
   #fail(error: unknown): void {
-    this.#dispatched?.done(!this.call.left.cancelled && !(error instanceof BlamelessError));
+    this.#dispatched?.done(!this.call.clientGone.cancelled && !(error instanceof BlamelessError));
     this.failed(error);
   }
 
@@ -711,10 +711,10 @@ export class OpenRequest<Result>
 
   #outcomeOf(error: unknown): UsageOutcome {
     if (error === undefined) return "completed";
-    const { left } = this.call;
+    const { clientGone } = this.call;
     const isAbort = error instanceof DOMException && error.name === "AbortError";
-    const isLeft = left.cancelled ? !(left.reason instanceof GatewayError) : isAbort;
-    return isLeft ? "cancelled" : "failed";
+    const isClientGone = clientGone.cancelled ? !(clientGone.reason instanceof GatewayError) : isAbort;
+    return isClientGone ? "cancelled" : "failed";
   }
 
   /** With what became of the engine that took the request. */
@@ -742,7 +742,7 @@ export class OpenRequest<Result>
   /** Resolves when the end may be shown: it is on the ledger. */
   #end(outcome: UsageOutcome, reported: TokenUsage, error: unknown, code: string | null = null): MaybePromise<void> {
     const { call, deps } = this;
-    call.left.off(this);
+    call.clientGone.off(this);
     deps.stopping.remove(this);
     this.#continuation?.said.release();
     if (error !== undefined) deps.refusalCounts.count(call.principal, this.#model.id, error);

@@ -21,7 +21,7 @@ export interface OwnCall {
   /** That of the request that it is made for; left out: the usual one. */
   readonly priority?: Priority | undefined;
   /** Names of the guardrails that have looked at what is asked; left out: none has. */
-  readonly lookedAtBy?: readonly string[] | undefined;
+  readonly checkedBy?: readonly string[] | undefined;
   /** Only for a call of the idle lane: called where a live request wants its place, which it is to give back at once. */
   readonly onWanted?: (() => void) | undefined;
   /** Under which it is on the ledger; left out: one of its own. */

@@ -23,7 +23,7 @@ export function rewriteRequest(
 ): string | Bytes {
   const isRenamed = engineModel !== request.model;
   const addsUsage = request.dialect.asksForUsage && request.stream && request.streamOptions !== "usage";
-  const isPlain = request.corrections === undefined || request.leavesStoreUnsaid;
+  const isPlain = request.corrections === undefined || request.omitsStore;
   if (isPlain && !opened && (!recording || request.dialect.isStoredByDefault)) {
     const patches = patchesOf(request, isRenamed ? engineModel : undefined, addsUsage, isolated);
     if (patches) return patched(request.bytes, patches);

@@ -132,7 +132,7 @@ function start({ stream = false, left = new CountedCancellation(), onAnswer = ()
     requestId: "req_1",
     tagHeader: null,
     memoryAccount: bufferedBytes.visitors,
-    left,
+    clientGone: left,
     renderError: ({ code }) => JSON.stringify({ error: { code } }),
     onLimits() {},
     onServedBy() {},

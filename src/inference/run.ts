@@ -83,14 +83,21 @@ async function guarded<Result>(
   model: Model,
   names: readonly string[],
 ): Promise<Result> {
-  const { principal, requestId, memoryAccount, left } = call;
+  const { principal, requestId, memoryAccount, clientGone } = call;
   const neverLeaves = principal.reach?.neverLeaves === true;
   const tags = tagsOf(call, deps, asked);
   let at: number;
   let admitted: Admitted | undefined;
   let keeps: Keeps;
   try {
-    const guardedCall = { requestId, model: model.id, memoryAccount, left, neverLeaves, priority: urgencyOf(call) };
+    const guardedCall = {
+      requestId,
+      model: model.id,
+      memoryAccount,
+      left: clientGone,
+      neverLeaves,
+      priority: urgencyOf(call),
+    };
     const guarding = beginGuarding(deps.guardrails, names, guardedCall);
     call.guarding = guarding;
     admitted = await deps.admitter.admit(principal, sizeOf(call, deps, model, tags), call);

@@ -33,7 +33,7 @@ export abstract class WholeCall implements InferenceCall<string> {
   readonly request: DecodedRequest;
   readonly memoryAccount: MemoryAccount;
   readonly tagHeader = null;
-  abstract readonly left: Cancellation;
+  abstract readonly clientGone: Cancellation;
   abstract readonly onWanted: (() => void) | undefined;
 
   constructor({ requestId, principal, request, memoryAccount }: WholeRequest) {

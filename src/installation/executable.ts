@@ -128,8 +128,8 @@ function removeOlder(): void {
   const usedMs = (name: string) => statSync(join(cache, name), { throwIfNoEntry: false })?.mtimeMs ?? 0;
   const older = others.sort((one, two) => usedMs(two) - usedMs(one)).slice(1);
   const abandonedMs = Date.now() - draftLifetimeMs;
-  const left = names.filter((name) => name.startsWith(draftPrefix) && usedMs(name) < abandonedMs);
-  for (const name of [...older, ...left]) rmSync(join(cache, name), { recursive: true, force: true });
+  const abandoned = names.filter((name) => name.startsWith(draftPrefix) && usedMs(name) < abandonedMs);
+  for (const name of [...older, ...abandoned]) rmSync(join(cache, name), { recursive: true, force: true });
 }
 
 /** Bun reads its settings at its start, so it is started again: in this process where the system can do that. */

@@ -226,11 +226,11 @@ export class LedgerDrain {
 
   async #insertPending(): Promise<void> {
     this.#options.journal.commit();
-    for (let left = this.#pending.length; left > 0; ) {
+    for (let remaining = this.#pending.length; remaining > 0; ) {
       const [batch] = this.#pending.batches;
       if (batch === undefined) return;
       batch.isTaken = true;
-      left -= batch.usage.length;
+      remaining -= batch.usage.length;
       try {
         const { tooOld } = this.#options.writer;
         await this.#insert(batch.usage);
@@ -268,7 +268,7 @@ export class LedgerDrain {
   /** Requests run between two steps. */
   async #rollUp(steps: number): Promise<void> {
     const { rollups } = this.#options.writer;
-    for (let left = steps; left > 0 && rollups.isBehind; left--) {
+    for (let remaining = steps; remaining > 0 && rollups.isBehind; remaining--) {
       await new Promise((resolve) => setImmediate(resolve));
       await rollups.goOn();
     }

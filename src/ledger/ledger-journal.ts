@@ -208,10 +208,10 @@ export class LedgerJournal {
   /** Writes everything known of open requests again to the current segment, so that an older one can be deleted. */
   carryOver(from: Segment): void {
     this.commit();
-    let left = carryBatch;
+    let remaining = carryBatch;
     for (const entry of this.#open) {
       if (entry.segment !== from) continue;
-      if (left-- === 0 || this.#reserve(entry.lastLineBytes)) break;
+      if (remaining-- === 0 || this.#reserve(entry.lastLineBytes)) break;
       this.#carry(entry, this.#gather());
     }
     this.commit();

@@ -39,7 +39,7 @@ export class SpoolProbe {
     const nowMs = this.#options.clock.monotonicMs();
     if (!this.#asking && nowMs - this.#askedMs >= askAgainMs) {
       this.#askedMs = nowMs;
-      this.#asking = this.#look().finally(() => {
+      this.#asking = this.#probe().finally(() => {
         this.#asking = undefined;
       });
     }
@@ -47,7 +47,7 @@ export class SpoolProbe {
     return this.isWritable;
   }
 
-  async #look(): Promise<void> {
+  async #probe(): Promise<void> {
     const { journal, log } = this.#options;
     try {
       await writeFile(this.#file, Buffer.alloc(probeBytes), { mode: 0o600 });

@@ -28,9 +28,9 @@ export function stopFigures(counted: readonly CountedStop[]): StopFigures {
     for (const unit of ["tokens", "nanoUsd"] as const) {
       const limit = quota[unit];
       if (limit === null || !quota.stops?.[unit]) continue;
-      const left = Math.max(0, limit - takenOf(counter, unit));
-      all[unit] = Math.min(all[unit], left);
-      const part = left / Math.max(1, limit);
+      const remaining = Math.max(0, limit - takenOf(counter, unit));
+      all[unit] = Math.min(all[unit], remaining);
+      const part = remaining / Math.max(1, limit);
       if (part >= leastPart) continue;
       leastPart = part;
       all.tightest = { quota, unit, period: counter.period };

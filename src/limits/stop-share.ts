@@ -5,10 +5,10 @@
 export const piecesOfBlock = 32;
 
 /**
- * Returns a share of `left` for one of the running requests that wants `wanted` more. The share shrinks with the
+ * Returns a share of `remaining` for one of the running requests that wants `wanted` more. The share shrinks with the
  * remainder and never exceeds it.
  */
-export function shareOf(wanted: number, left: number, running: number): number {
-  const fair = Math.max(Math.ceil(wanted / piecesOfBlock), Math.floor(left / (2 * Math.max(1, running))));
-  return Math.max(0, Math.min(wanted, fair, left));
+export function shareOf(wanted: number, remaining: number, running: number): number {
+  const fair = Math.max(Math.ceil(wanted / piecesOfBlock), Math.floor(remaining / (2 * Math.max(1, running))));
+  return Math.max(0, Math.min(wanted, fair, remaining));
 }

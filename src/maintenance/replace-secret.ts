@@ -79,8 +79,8 @@ export async function forgetOldSecrets(
       "No server has started with the newest secret yet: restart it first, so that it takes that over.",
     );
   }
-  const left = figures.keysUnderOlder + figures.appSecretsUnderOlder + figures.sealedUnderOlder;
-  if (left > 0 && !forced) {
+  const remaining = figures.keysUnderOlder + figures.appSecretsUnderOlder + figures.sealedUnderOlder;
+  if (remaining > 0 && !forced) {
     throw new StartError(
       `${figures.keysUnderOlder} keys, ${figures.appSecretsUnderOlder} secrets of apps and ${figures.sealedUnderOlder} sealed values are still under an older secret: they would be refused. \`headrace secret status\` names the keys; \`--force\` gives them up.`,
     );

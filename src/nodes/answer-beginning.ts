@@ -148,14 +148,14 @@ class BegunBody implements BodySource {
           return;
         }
         this.#pieces.push(bytes);
-        if (this.#readsAhead) this.#look(false);
+        if (this.#readsAhead) this.#inspect(false);
       },
       end: () => this.#ended(undefined),
       fail: (fault) => this.#ended(fault ?? new Error("The body broke off.")),
     });
   }
 
-  #look(isEnd: boolean, fault?: unknown): void {
+  #inspect(isEnd: boolean, fault?: unknown): void {
     this.#readsAhead = this.#onMore(isEnd, fault);
     if (!this.#readsAhead && !isEnd) this.#source.pause();
   }
@@ -163,7 +163,7 @@ class BegunBody implements BodySource {
   #ended(fault: unknown): void {
     this.#end = { fault };
     if (this.#sink) this.#reportEnd(this.#sink);
-    else if (this.#readsAhead) this.#look(true, fault);
+    else if (this.#readsAhead) this.#inspect(true, fault);
   }
 
   #reportEnd(sink: BodySink): void {

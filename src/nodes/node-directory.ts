@@ -71,10 +71,10 @@ export class NodeDirectory implements NodeWays {
   readonly #awaySinceMs = new Map<string, number>();
   /** The part of the records that others see, as text. */
   #recordsText = "";
-  #looks = 0;
+  #polls = 0;
   /** The last read whose answer is known. */
-  #seenLook = 0;
-  #looking: Promise<void> | undefined;
+  #seenPoll = 0;
+  #polling: Promise<void> | undefined;
   #again = false;
   /** Writes that the database has not received yet. */
   readonly #unwritten = new Map<string, () => Promise<void>>();
@@ -94,7 +94,7 @@ export class NodeDirectory implements NodeWays {
 
   /** Reads all nodes. Rejects if the database cannot be reached. */
   async load(): Promise<void> {
-    await this.#look();
+    await this.#readRecords();
   }
 
   /** Follows the existing processes. The code that watches for changes of nodes calls `refresh`. */
@@ -222,7 +222,7 @@ export class NodeDirectory implements NodeWays {
     const link: Link = {
       end,
       connectedAt: this.#options.clock.nowSeconds(),
-      cameAt: this.#looks,
+      cameAt: this.#polls,
       standsSince: undefined,
       sentStatus: "",
     };
@@ -236,24 +236,24 @@ export class NodeDirectory implements NodeWays {
     return {
       announced: () => void this.#write(nodeId, () => this.#register(link)),
       draining: () => this.#options.onChange(),
-      closed: (code, reason) => this.#left(link, code, reason),
+      closed: (code, reason) => this.#linkClosed(link, code, reason),
     };
   }
 
   /** Reads the database again. Resolves once everything written before the call is known. Never rejects. */
   refresh(): Promise<void> {
-    if (this.#looking) {
+    if (this.#polling) {
       // The running read may have begun too early.
       this.#again = true;
-      return this.#looking.then(() => (this.#again ? this.refresh() : this.#looking));
+      return this.#polling.then(() => (this.#again ? this.refresh() : this.#polling));
     }
     this.#again = false;
-    this.#looking = this.#look()
+    this.#polling = this.#readRecords()
       .catch((error) => this.#options.log.warn("nodes_unreadable", { detail: String(error) }))
       .finally(() => {
-        this.#looking = undefined;
+        this.#polling = undefined;
       });
-    return this.#looking;
+    return this.#polling;
   }
 
   #refusal(nodeId: string): [code: number, reason: string] | undefined {
@@ -269,7 +269,7 @@ export class NodeDirectory implements NodeWays {
   }
 
   /** A node that announces that it leaves may never do so. */
-  #endLeft(): void {
+  #endRemoved(): void {
     for (const end of [...this.#leaving]) {
       if (!this.#records.has(end.nodeId)) end.close(tunnelCloseCodes.revoked, removed);
       else if (end.openStreams === 0) end.close(tunnelCloseCodes.replaced, "The node has connected again.");
@@ -281,45 +281,50 @@ export class NodeDirectory implements NodeWays {
     // A process that died reports neither that its nodes are gone nor when it last saw them.
     const before = [...this.#remote.keys()];
     // The last state counts until the next poll.
-    if (before.length > 0) await this.#lookForConnections(++this.#looks).catch(() => {});
+    if (before.length > 0) await this.#readConnections(++this.#polls).catch(() => {});
     if (before.some((nodeId) => !this.place(nodeId))) await this.refresh();
-    this.#endLeft();
+    this.#endRemoved();
     this.#notice();
   }
 
-  async #look(): Promise<void> {
+  async #readRecords(): Promise<void> {
     const { store } = this.#options;
-    const look = ++this.#looks;
+    const pollNumber = ++this.#polls;
     const records = await store.listNodes();
     this.#records = new Map(records.map((record) => [record.id, record]));
     this.#recordsText = JSON.stringify(records.map((record) => ({ ...record, lastSeenAt: null })));
-    await this.#lookForConnections(look);
-    this.#endLeft();
+    await this.#readConnections(pollNumber);
+    this.#endRemoved();
     this.#notice();
   }
 
-  async #lookForConnections(look: number): Promise<void> {
+  async #readConnections(pollNumber: number): Promise<void> {
     const { store, replicaId } = this.#options;
     const connections = await store.listConnections();
     // Two reads may run at once, and the later one may be answered first.
-    if (look < this.#seenLook) return;
-    this.#seenLook = look;
+    if (pollNumber < this.#seenPoll) return;
+    this.#seenPoll = pollNumber;
     const before = this.#remote;
     const holders = new Map(connections.map((connection) => [connection.nodeId, connection]));
     this.#remote = new Map([...holders].filter(([, connection]) => connection.replicaId !== replicaId));
-    for (const link of [...this.#links.values()]) this.#check(link, holders.get(link.end.nodeId), look);
+    for (const link of [...this.#links.values()]) this.#check(link, holders.get(link.end.nodeId), pollNumber);
     for (const nodeId of before.keys()) if (!this.place(nodeId)) this.#isAway(nodeId);
     for (const nodeId of this.#remote.keys()) this.#awaySinceMs.delete(nodeId);
     this.#options.forwarder.keep(connections.flatMap(({ advertiseUrl }) => advertiseUrl ?? []));
   }
 
   /** Whether it may stay. A read before it came, or before the database had it, tells nothing about it. */
-  #check({ end, cameAt, standsSince }: Link, holder: NodeConnection | undefined, look: number): void {
-    if (look > cameAt && !this.#records.has(end.nodeId)) {
+  #check({ end, cameAt, standsSince }: Link, holder: NodeConnection | undefined, pollNumber: number): void {
+    if (pollNumber > cameAt && !this.#records.has(end.nodeId)) {
       end.close(tunnelCloseCodes.revoked, removed);
     } else if (end.draining) {
       // The node has connected elsewhere, and open requests here end in their own time.
-    } else if (standsSince !== undefined && look > standsSince && holder && holder.connectionId !== end.connectionId) {
+    } else if (
+      standsSince !== undefined &&
+      pollNumber > standsSince &&
+      holder &&
+      holder.connectionId !== end.connectionId
+    ) {
       end.close(tunnelCloseCodes.replaced, "The node has connected elsewhere.");
     }
   }
@@ -335,14 +340,14 @@ export class NodeDirectory implements NodeWays {
       const { nodeId, connectionId, clientAddress } = end;
       const isKnown = await store.connected({ nodeId, replicaId, connectionId, clientAddress, connectedAt }, seen);
       if (!isKnown) return end.close(tunnelCloseCodes.unknownNode, "The gateway does not know this node.");
-      link.standsSince = this.#looks;
+      link.standsSince = this.#polls;
     } else {
       await store.seen(end.nodeId, seen);
     }
     await this.refresh();
   }
 
-  #left(link: Link, code: number, reason: string): void {
+  #linkClosed(link: Link, code: number, reason: string): void {
     const { end } = link;
     const { nodeId, connectionId } = end;
     this.#options.log.info("node_disconnected", { node: this.#nameOf(nodeId), code, reason });

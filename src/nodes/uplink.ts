@@ -31,7 +31,7 @@ export interface UplinkView extends NodeLinkReport {
 }
 
 /** The interval in which it is noticed that the machine has joined, left, or serves something else. */
-const defaultLookMs = 500;
+const defaultPollMs = 500;
 
 export class Uplink {
   readonly #options: UplinkOptions;
@@ -49,8 +49,8 @@ export class Uplink {
   }
 
   start(): void {
-    this.#look();
-    this.#timer = setInterval(() => this.#look(), this.#options.pollMs ?? defaultLookMs);
+    this.#check();
+    this.#timer = setInterval(() => this.#check(), this.#options.pollMs ?? defaultPollMs);
     this.#timer.unref();
   }
 
@@ -73,7 +73,7 @@ export class Uplink {
     this.#leave();
   }
 
-  #look(): void {
+  #check(): void {
     const mark = this.#options.files.mark();
     if (mark !== this.#mark) {
       this.#mark = mark;

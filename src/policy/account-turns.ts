@@ -34,12 +34,12 @@ export class AccountTurns {
 
   /**
    * Throws `rate_limit_exceeded` where the account has as many as it may. A task whose client leaves while it waits is
-   * dropped, so that the others of the account do not wait for it. `left`: is cancelled when the client leaves.
+   * dropped, so that the others of the account do not wait for it. `clientGone`: is cancelled when the client leaves.
    */
   async run<Value>(
     accountId: string,
     task: () => Value | PromiseLike<Value>,
-    left?: Pick<Cancellation, "onCancel" | "off">,
+    clientGone?: Pick<Cancellation, "onCancel" | "off">,
   ): Promise<Value> {
     const { maxRunning, maxOfAccount, what } = this.#options;
     const own = this.#accounts.get(accountId) ?? { open: 0, waiting: new Set() };
@@ -51,7 +51,7 @@ export class AccountTurns {
     this.#accounts.set(accountId, own);
     try {
       if (this.#running < maxRunning) this.#running++;
-      else await this.#turn(own, left);
+      else await this.#turn(own, clientGone);
       const began = monotonicMs();
       try {
         return await task();
@@ -65,7 +65,7 @@ export class AccountTurns {
   }
 
   /** Rejects as soon as the client leaves. */
-  async #turn(own: OfAccount, left: Pick<Cancellation, "onCancel" | "off"> | undefined): Promise<void> {
+  async #turn(own: OfAccount, clientGone: Pick<Cancellation, "onCancel" | "off"> | undefined): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const leave = () => {
       own.waiting.delete(resolve);
@@ -74,11 +74,11 @@ export class AccountTurns {
     };
     own.waiting.add(resolve);
     this.#turns.add(own);
-    left?.onCancel(leave);
+    clientGone?.onCancel(leave);
     try {
       await promise;
     } finally {
-      left?.off(leave);
+      clientGone?.off(leave);
     }
     // SQLite works in the thread that serves all requests: others get it between two tasks.
     await new Promise(setImmediate);

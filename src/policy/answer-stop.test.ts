@@ -32,53 +32,53 @@ test("requests more quota before it is needed, and checks nothing while enough i
   const { lease, asked } = leaseOf({ tokens: 510, left: 1_000 });
   const stop = new AnswerStop(lease, undefined, 0);
   expect(stop.dueTokens).toBe(0);
-  expect(stop.look(used(1))).toBe("goes_on");
+  expect(stop.check(used(1))).toBe("goes_on");
   expect([asked, stop.dueTokens]).toEqual([[], 500 - 128]);
-  expect(stop.look(used(400))).toBe("goes_on");
+  expect(stop.check(used(400))).toBe("goes_on");
   expect([asked, stop.dueTokens]).toEqual([[blockTokens], 500 + 512 - 128]);
 });
 
 test("continues to the last token when the quota has no more, checks again there, and ends", () => {
   const { lease, asked } = leaseOf({ tokens: 110, left: 0 });
   const stop = new AnswerStop(lease, undefined, 0);
-  for (let tokens = 1; tokens < 100; tokens++) expect(stop.look(used(tokens))).toBe("goes_on");
+  for (let tokens = 1; tokens < 100; tokens++) expect(stop.check(used(tokens))).toBe("goes_on");
   expect([asked.length, stop.dueTokens]).toEqual([1, 100]);
-  expect(stop.look(used(100))).toBe("spent");
+  expect(stop.check(used(100))).toBe("spent");
   expect(asked.length).toBe(2);
 });
 
 test("continues with quota that other requests returned meanwhile", () => {
   const { lease } = leaseOf({ tokens: 110, left: 0 });
   const stop = new AnswerStop(lease, undefined, 0);
-  expect(stop.look(used(50))).toBe("goes_on");
+  expect(stop.check(used(50))).toBe("goes_on");
   lease.left = 7;
-  expect(stop.look(used(100))).toBe("goes_on");
-  expect(stop.look(used(107))).toBe("spent");
+  expect(stop.check(used(100))).toBe("goes_on");
+  expect(stop.check(used(107))).toBe("spent");
 });
 
 test("takes more quota as needed when a prompt turns out longer", () => {
   const { lease, asked } = leaseOf({ tokens: 510, left: 10_000 });
   const stop = new AnswerStop(lease, undefined, 0);
-  expect(stop.look(used(1, 5_000))).toBe("goes_on");
+  expect(stop.check(used(1, 5_000))).toBe("goes_on");
   expect(asked[0]).toBe(blockTokens + 5_000 + 1 - 510);
 });
 
 test("waits only when no quota is left, and for one request at a time", async () => {
   const { lease, asked, answer } = leaseOf({ tokens: 110, left: 50, isLate: true });
   const stop = new AnswerStop(lease, undefined, 0);
-  expect([stop.look(used(20)), stop.look(used(99))]).toEqual(["goes_on", "goes_on"]);
-  const waiting = stop.look(used(100));
+  expect([stop.check(used(20)), stop.check(used(99))]).toEqual(["goes_on", "goes_on"]);
+  const waiting = stop.check(used(100));
   expect(waiting).toBeInstanceOf(Promise);
   answer();
   await waiting;
-  expect([stop.look(used(100)), asked.length]).toEqual(["goes_on", 2]);
+  expect([stop.check(used(100)), asked.length]).toEqual(["goes_on", 2]);
   answer();
   await Bun.sleep(0);
-  const last = stop.look(used(150));
+  const last = stop.check(used(150));
   expect(last).toBeInstanceOf(Promise);
   answer();
   await last;
-  expect([stop.look(used(150)), asked.length]).toEqual(["spent", 3]);
+  expect([stop.check(used(150)), asked.length]).toEqual(["spent", 3]);
 });
 
 test("converts USD to answer tokens at the answer's price after the prompt and the request fee", () => {
@@ -86,13 +86,13 @@ test("converts USD to answer tokens at the answer's price after the prompt and t
   const { lease } = leaseOf({ nanoUsd: 100 * 1_000 + 10_000 + 5 * 10_000 + 9_999 });
   const stop = new AnswerStop(lease, price, 0);
   expect(stop.mostTokens(100, price)).toBe(5);
-  expect([stop.look(used(4, 100)), stop.look(used(5, 100))]).toEqual(["goes_on", "spent"]);
+  expect([stop.check(used(4, 100)), stop.check(used(5, 100))]).toEqual(["goes_on", "spent"]);
   // A dearer stand-in is told fewer before it is asked.
   expect(stop.mostTokens(100, { input: 1, output: 25, request: 0.00001 })).toBe(2);
   stop.servedBy({ input: 1, output: 1, request: 0.00001 });
-  expect(stop.look(used(58, 100))).toBe("goes_on");
+  expect(stop.check(used(58, 100))).toBe("goes_on");
   stop.servedBy(undefined);
-  expect([stop.mostTokens(100, undefined), stop.look(used(1_000_000, 100))]).toEqual([
+  expect([stop.mostTokens(100, undefined), stop.check(used(1_000_000, 100))]).toEqual([
     Number.POSITIVE_INFINITY,
     "goes_on",
   ]);
@@ -101,11 +101,11 @@ test("converts USD to answer tokens at the answer's price after the prompt and t
 test("checks again at once at the new price when another model serves the answer", () => {
   const { lease } = leaseOf({ nanoUsd: 1_000_000, left: 0 });
   const stop = new AnswerStop(lease, { input: 0, output: 1 }, 0);
-  expect(stop.look(used(100))).toBe("goes_on");
+  expect(stop.check(used(100))).toBe("goes_on");
   expect(stop.dueTokens).toBeGreaterThan(100);
   stop.servedBy({ input: 0, output: 10 });
   expect(stop.dueTokens).toBe(0);
-  expect(stop.look(used(100))).toBe("spent");
+  expect(stop.check(used(100))).toBe("spent");
 });
 
 test("allows at least one token, however long the prompt is", () => {

@@ -53,22 +53,22 @@ export class AnswerStop {
    * Whether the answer may go on, with this much used so far. A promise where that is not known yet: once it resolves, the
    * same is to be asked again.
    */
-  look(usage: TokenUsage): "goes_on" | "spent" | Promise<void> {
-    let left = this.#left(usage);
-    while (left <= refillTokens) {
-      const isDue = left <= 0;
+  check(usage: TokenUsage): "goes_on" | "spent" | Promise<void> {
+    let remaining = this.#remainingTokens(usage);
+    while (remaining <= refillTokens) {
+      const isDue = remaining <= 0;
       if (this.#growing) return isDue ? this.#growing : "goes_on";
       if (isDue ? this.#isSpent : this.#isDenied) break;
-      const growing = this.#grow(usage, left, isDue);
+      const growing = this.#grow(usage, remaining, isDue);
       if (growing) {
         this.#growing = growing;
         return isDue ? growing : "goes_on";
       }
-      left = this.#left(usage);
+      remaining = this.#remainingTokens(usage);
     }
     // Until more is to be asked for; or, where there is none, to the last token.
-    this.dueTokens = usage.completionTokens + (this.#isDenied ? left : left - refillTokens);
-    return left > 0 ? "goes_on" : "spent";
+    this.dueTokens = usage.completionTokens + (this.#isDenied ? remaining : remaining - refillTokens);
+    return remaining > 0 ? "goes_on" : "spent";
   }
 
   /** A promise where another process is asked. */
@@ -76,7 +76,7 @@ export class AnswerStop {
     const wanted = blockTokens + Math.max(0, -before);
     const onGrown = () => {
       this.#growing = undefined;
-      this.#isDenied = this.#left(usage) <= before;
+      this.#isDenied = this.#remainingTokens(usage) <= before;
       this.#isSpent = isDue && this.#isDenied;
     };
     const growing = this.#lease.grow(wanted, this.#costOf(usage, wanted, this.#price));
@@ -86,7 +86,7 @@ export class AnswerStop {
   }
 
   /** Tokens that may still come with what is set aside. */
-  #left(usage: TokenUsage): number {
+  #remainingTokens(usage: TokenUsage): number {
     const { tokens, nanoUsd } = this.#lease;
     return this.#within(usage, tokens, nanoUsd, this.#price) - usage.completionTokens;
   }

@@ -80,7 +80,7 @@ export class LongConnections {
     this.#entries.add(entry);
     count(this.#byKey, limitId, 1);
     count(this.#byAccount, account.id, 1);
-    this.#timer ??= setInterval(() => this.#look(), this.#options.pollMs ?? longConnectionLookMs);
+    this.#timer ??= setInterval(() => this.#check(), this.#options.pollMs ?? longConnectionLookMs);
     this.#timer.unref();
     return {
       touch: () => {
@@ -99,7 +99,7 @@ export class LongConnections {
     this.#timer = undefined;
   }
 
-  #look(): void {
+  #check(): void {
     const nowMs = this.#options.clock.monotonicMs();
     for (const entry of this.#entries) {
       if (!entry.watch) continue;

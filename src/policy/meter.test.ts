@@ -271,8 +271,8 @@ test("stops an answer by the price of the model that serves it", () => {
   };
   const meter = start({ stop: lease }).create();
   const usage: TokenUsage = { promptTokens: 10, completionTokens: 9, estimated: true };
-  expect(meter.lookAtStop(usage)).toBe("goes_on");
+  expect(meter.checkStop(usage)).toBe("goes_on");
   // Behind its prompt of 20,000 nano-USD is a token of 10,000.
   meter.servedBy({ input: 2, output: 10 }, { promptTokens: 1_000, completionTokens: 1_000 });
-  expect(meter.lookAtStop(usage)).toBe("spent");
+  expect(meter.checkStop(usage)).toBe("spent");
 });

@@ -110,8 +110,8 @@ export class Meter {
   }
 
   /** See `AnswerStop.look`; only where there is a stop. */
-  lookAtStop(usage: TokenUsage): ReturnType<AnswerStop["look"]> {
-    return this.stop?.look(believable(usage, this.#bounds)) ?? "goes_on";
+  checkStop(usage: TokenUsage): ReturnType<AnswerStop["check"]> {
+    return this.stop?.check(believable(usage, this.#bounds)) ?? "goes_on";
   }
 
   /** When `delivered` is to be called again: monotonic milliseconds from which on, and the tokens beyond which. */

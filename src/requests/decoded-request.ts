@@ -142,7 +142,7 @@ export class DecodedRequest implements RequestFacts {
   }
 
   /** True if the only correction is an added `store: false`. */
-  get leavesStoreUnsaid(): boolean {
+  get omitsStore(): boolean {
     return this.corrections === notKept && this.store === undefined && this.#isScanned;
   }
 

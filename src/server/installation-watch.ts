@@ -66,7 +66,7 @@ export class InstallationWatch {
     const nowMs = this.#options.clock.monotonicMs();
     if (!this.#asking && nowMs - this.#askedMs >= askAgainMs) {
       this.#askedMs = nowMs;
-      this.#asking = this.#look()
+      this.#asking = this.#check()
         // The database check reports the outage; the last result stays.
         .catch(() => {})
         .finally(() => {
@@ -76,7 +76,7 @@ export class InstallationWatch {
     return this.#asking ?? Promise.resolve();
   }
 
-  async #look(): Promise<void> {
+  async #check(): Promise<void> {
     const { db, secrets, id, clock, log } = this.#options;
     const isAnother = id !== undefined && (await installationIdOf(db)) !== id;
     if (isAnother && !this.#isAnother) {

@@ -10,7 +10,7 @@ test("only what was full at each look for three seconds is full for long, and no
   const watch = new MemoryWatch(ledger, clock);
   const after = (ms: number) => {
     clock.advance(ms);
-    watch.look();
+    watch.check();
     return watch.isFullForLong;
   };
   expect(after(10_000)).toBe(false);

@@ -18,13 +18,13 @@ export class MemoryWatch {
   }
 
   /** Call it several times a second. Only consecutive full polls count. */
-  look(): void {
+  check(): void {
     if (!this.#ledger.isFull) this.#fullSinceMs = undefined;
     else this.#fullSinceMs ??= this.#clock.monotonicMs();
   }
 
   get isFullForLong(): boolean {
-    this.look();
+    this.check();
     return this.#fullSinceMs !== undefined && this.#clock.monotonicMs() - this.#fullSinceMs >= longMs;
   }
 }

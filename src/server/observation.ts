@@ -112,7 +112,7 @@ export async function openObservation(options: ObservationOptions): Promise<Obse
       ofWorkers: options.ofWorkers,
       onDelay(delayMs) {
         metrics.loopDelayed(delayMs);
-        memory.look();
+        memory.check();
       },
     }),
   );

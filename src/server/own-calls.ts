@@ -44,21 +44,21 @@ export function rememberedOperator(
 ): () => Promise<Operator | undefined> {
   let known: Operator | undefined;
   let untilMs = 0;
-  let looking: Promise<Operator | undefined> | undefined;
-  const look = async () => {
+  let refreshing: Promise<Operator | undefined> | undefined;
+  const refresh = async () => {
     try {
       known = await find();
     } catch (error) {
       if (!known) throw error;
     } finally {
-      looking = undefined;
+      refreshing = undefined;
     }
     untilMs = clock.monotonicMs() + rememberedMs;
     return known;
   };
   return async () => {
     if (known && clock.monotonicMs() < untilMs) return known;
-    looking ??= look();
-    return known ?? (await looking);
+    refreshing ??= refresh();
+    return known ?? (await refreshing);
   };
 }

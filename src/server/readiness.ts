@@ -32,9 +32,9 @@ const patienceMs = 1_000;
 
 export async function readinessOf(options: ReadinessOptions): Promise<Readiness> {
   const { authenticator, ledger, installation } = options;
-  const looks = Promise.allSettled([ledger.reach(), installation.reach(), options.resync()]);
+  const checks = Promise.allSettled([ledger.reach(), installation.reach(), options.resync()]);
   // A check that is late keeps its last result.
-  await Promise.all([authenticator.reach(), withDeadline(looks, patienceMs).catch(() => {})]);
+  await Promise.all([authenticator.reach(), withDeadline(checks, patienceMs).catch(() => {})]);
   return readinessNow(options);
 }
 

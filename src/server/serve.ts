@@ -392,13 +392,13 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
   await waitBriefly(db);
   void governance.secretRotation.report();
 
-  const look = async () => {
+  const findLocal = async () => {
     if (!config.discoverLocal) return [];
     const found = await findLocalServers(options.localServers ?? knownLocalServers, port);
     if (config.mode === "development" && sources.addLocal(found)) configure();
     return found;
   };
-  const localServers = look();
+  const localServers = findLocal();
   const vainPolicies = new PoliciesWithoutEffect({ catalog, guardrails: () => sources.config.guardrails, log });
   const refresh = async () => {
     await catalog.refresh();
@@ -406,7 +406,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
   };
   void localServers.then(refresh);
   // In production found servers are only logged, once, and not served.
-  const again = config.mode === "development" ? look : async () => {};
+  const again = config.mode === "development" ? findLocal : async () => {};
   const poller = setInterval(() => void again().then(refresh), pollMs);
   opened.onClose(() => clearInterval(poller));
 

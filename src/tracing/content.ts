@@ -29,14 +29,14 @@ interface Message {
 /** The room for text, less what was used of it. */
 class Room {
   readonly #redact: Redact;
-  #left = maxContent;
+  #remaining = maxContent;
 
   constructor(redact: Redact) {
     this.#redact = redact;
   }
 
   get full(): boolean {
-    return this.#left <= 0;
+    return this.#remaining <= 0;
   }
 
   /** A short word, which takes no room; empty where it is no text. */
@@ -45,11 +45,11 @@ class Room {
   }
 
   clip(text: string): string {
-    const left = Math.max(0, this.#left);
-    this.#left -= text.length;
+    const remaining = Math.max(0, this.#remaining);
+    this.#remaining -= text.length;
     // A secret that is cut in two would not be known any more.
-    const safe = this.#redact(text.slice(0, left + maxSecretLength));
-    return safe.length <= left && text.length <= left ? safe : `${safe.slice(0, left)}…`;
+    const safe = this.#redact(text.slice(0, remaining + maxSecretLength));
+    return safe.length <= remaining && text.length <= remaining ? safe : `${safe.slice(0, remaining)}…`;
   }
 }
 

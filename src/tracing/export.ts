@@ -88,9 +88,9 @@ export class SpanExport implements SpanProcessor {
     await Promise.race([this.forceFlush(), over]);
     clearTimeout(timer);
     clearTimeout(this.#timer);
-    const left = this.#waiting.splice(0).length + this.#underWay;
+    const unsent = this.#waiting.splice(0).length + this.#underWay;
     this.#underWay = 0;
-    if (left > 0) this.#drop(left, "the collector took too long at the end");
+    if (unsent > 0) this.#drop(unsent, "the collector took too long at the end");
     this.#report(true);
   }
 

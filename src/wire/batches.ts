@@ -153,16 +153,16 @@ export function batchToWire(batch: Batch): z.infer<typeof batchObject> {
  */
 export function messageBatchToWire(batch: Batch, resultsUrl: string): z.infer<typeof messageBatch> {
   const { id, status, ending, endedAt, total, completed, failed } = batch;
-  const left = total - completed - failed;
+  const remaining = total - completed - failed;
   const isEnded = endedAt !== null;
   return {
     ...{ id, type: "message_batch" },
     processing_status: isEnded ? "ended" : ending === "cancelled" ? "canceling" : "in_progress",
     request_counts: {
-      processing: isEnded ? 0 : left,
+      processing: isEnded ? 0 : remaining,
       ...{ succeeded: completed, errored: failed },
-      canceled: status === "cancelled" ? left : 0,
-      expired: status === "expired" ? left : 0,
+      canceled: status === "cancelled" ? remaining : 0,
+      expired: status === "expired" ? remaining : 0,
     },
     ...{ created_at: timeOf(batch.createdAt), expires_at: timeOf(batch.expiresAt) },
     ended_at: endedAt === null ? null : timeOf(endedAt),

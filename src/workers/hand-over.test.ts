@@ -82,7 +82,7 @@ test("a client that leaves ends its request in the primary", async () => {
   await client.write(get("/"));
   const request = await until(() => seen[0], "the request is with the primary");
   client.socket.destroy();
-  await until(() => request.left.cancelled, "the primary knows that the client left");
+  await until(() => request.clientGone.cancelled, "the primary knows that the client left");
   expect(it.primary.pendingRequests).toBe(0);
 });
 

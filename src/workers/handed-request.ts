@@ -78,7 +78,7 @@ export class HandedRequest implements BodySink, PassedParts, CancelListener {
       passed: this,
       ...(body ? { body } : {}),
     };
-    whenSettled(this.#client.pass(request, this.#request.left), onResponse, onFault, this);
+    whenSettled(this.#client.pass(request, this.#request.clientGone), onResponse, onFault, this);
   }
 
   upload(): BodySource | undefined {
@@ -97,7 +97,7 @@ export class HandedRequest implements BodySink, PassedParts, CancelListener {
       this.#upgrade(response);
       return;
     }
-    this.#request.left.onCancel(this);
+    this.#request.clientGone.onCancel(this);
     const length = headers.get("content-length");
     this.#length = Number(length ?? 0);
     const isWhole = this.#length > 0 && this.#request.method !== "HEAD" && status !== 304;
@@ -106,8 +106,8 @@ export class HandedRequest implements BodySink, PassedParts, CancelListener {
   }
 
   fault(error: unknown): void {
-    const { left } = this.#request;
-    if (left.cancelled) return;
+    const { clientGone } = this.#request;
+    if (clientGone.cancelled) return;
     const isRefused = error instanceof ClientError && error.fault === "connect";
     if (isRefused && exactMs() - this.#startedMs < reachableWithinMs) {
       setTimeout(() => this.send(), againMs);
@@ -130,7 +130,7 @@ export class HandedRequest implements BodySink, PassedParts, CancelListener {
   }
 
   end(): void {
-    this.#request.left.off(this);
+    this.#request.clientGone.off(this);
     const trailers = this.#response?.trailers?.lines(none).slice(0, -"\r\n".length);
     if (trailers) this.#stream?.abort(trailers);
     else this.#stream?.end();
@@ -138,7 +138,7 @@ export class HandedRequest implements BodySink, PassedParts, CancelListener {
 
   /** Within the answer. */
   fail(): void {
-    this.#request.left.off(this);
+    this.#request.clientGone.off(this);
     if (this.#reply.begun) this.#stream?.abort();
     else this.#refuse();
   }

@@ -89,7 +89,7 @@ export async function replay(
         if (ended) throw new Error("onEnd was called twice");
         ended = { observed: seenNow(observed), error };
       },
-      left: new Cancellation(),
+      clientGone: new Cancellation(),
       stopping: new Stopping(),
       abort() {},
       answers() {},

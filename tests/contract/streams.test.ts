@@ -135,7 +135,7 @@ describe.each(pairs)("a stream of %s for a client of %s", (from, to) => {
       };
       const stop: StreamStop = {
         isFar: () => false,
-        look: () => "goes_on",
+        check: () => "goes_on",
         mark: () => ({ stopped_by: "quota", quota: {} }),
       };
       const options: Partial<RelayOptions> =

@@ -299,7 +299,7 @@ test("a client that left before its request was begun: it ends at once, and no m
       principal,
       requestId: "req_left",
       tagHeader: null,
-      left: gone,
+      clientGone: gone,
       memoryAccount: bufferedBytes.visitors,
       renderError: String,
       onLimits: () => {},

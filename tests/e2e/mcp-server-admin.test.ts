@@ -328,7 +328,7 @@ test("operators are told once that a server says something else than was approve
   }
   // A process that has just started ends nothing.
   clock.advance(121_000);
-  await server.notices.incidentWatch.look();
+  await server.notices.incidentWatch.check();
   await grow("three");
   await until(() => told().length === 2, "it is told again");
   expect(told()[1]).toEqual({ server: "files", waiting: 1 });

@@ -89,7 +89,7 @@ describe("a quota", () => {
       expect(await chat(server, key)).toBe(200);
       const expected = [5, 8, 9, 10].filter((part) => part <= requests).length;
       await until(() => reached().length === expected, `${expected} notices after ${requests} requests`);
-      await server.notices.quotaWatch.look();
+      await server.notices.quotaWatch.check();
     }
     expect(reached()).toEqual([50, 80, 90, 100]);
     const [first] = receiver.received;
@@ -353,7 +353,7 @@ test("owners and admins are told by mail, tried again while the mail server is a
   expect(await settings(quiet, off)).toMatchObject({ mail: false });
   const { id } = await keyWith(server, { expires_at: clock.nowSeconds() + 30 * 86_400 });
   clock.shift(24 * 86_400);
-  await server.notices.keyWatch.look();
+  await server.notices.keyWatch.check();
   await Bun.sleep(100);
   expect(received).toEqual([]);
   isAway = false;
@@ -416,25 +416,25 @@ test("an account is told once that its requests fail, and of keys that end soon 
   upstream.script((_request, res) => json(res, 500, { error: { message: "broken" } }));
   await Promise.all(Array.from({ length: 25 }, () => chat(server)));
   await until(() => receiver.received.length > 0, "they fail");
-  await server.notices.incidentWatch.look();
+  await server.notices.incidentWatch.check();
   expect(receiver.received.map(({ body }) => body.type)).toEqual(["errors.rate"]);
   expect(receiver.received[0]?.body.data).toMatchObject({ environment: "dev", window_seconds: 300 });
 
   const now = clock.nowSeconds();
   const { id } = await keyWith(server, { expires_at: now + 30 * 86_400 });
-  await server.notices.keyWatch.look();
+  await server.notices.keyWatch.check();
   clock.shift(24 * 86_400);
-  await server.notices.keyWatch.look();
-  await server.notices.keyWatch.look();
+  await server.notices.keyWatch.check();
+  await server.notices.keyWatch.check();
   await until(() => receiver.received.length === 2, "a week");
   expect(receiver.received[1]?.body).toMatchObject({ type: "key.expiring", data: { key_id: id, days: 7 } });
   clock.shift(5.5 * 86_400);
-  await server.notices.keyWatch.look();
+  await server.notices.keyWatch.check();
   await until(() => receiver.received.length === 3, "a day");
   expect(receiver.received[2]?.body).toMatchObject({ type: "key.expiring", data: { key_id: id, days: 1 } });
   const idle = await keyWith(server, {});
   clock.shift(91 * 86_400);
-  await server.notices.keyWatch.look();
+  await server.notices.keyWatch.check();
   await until(() => receiver.received.some(({ body }) => body.data["key_id"] === idle.id), "it is unused");
   expect(receiver.received.at(-1)?.body).toMatchObject({ type: "key.unused", data: { days: 90 } });
 });

@@ -43,7 +43,7 @@ onEachDatabase((databases) => {
     expect(await killed.setAside("m", spend, 600)).toBeDefined();
     const next = spendingOn(new SqlOverflowSpendStore(await opened.openAgain()));
     expect(await next.setAside("m", spend, 500)).toBeUndefined();
-    expect(next.left("m", spend)).toBe(400);
+    expect(next.remaining("m", spend)).toBe(400);
     const own = await next.setAside("m", spend, 400);
     if (own) next.settle(own, 150);
     await next.close();
@@ -73,9 +73,9 @@ onEachDatabase((databases) => {
     const early = await spending.setAside("m", spend, 1_000);
     expect(await spending.setAside("m", spend, 1)).toBeUndefined();
     expect(await spending.setAside("other", spend, 1_000)).toBeDefined();
-    expect([spending.opensAt(spend), spending.left("m", spend)]).toEqual([dayEnd, 0]);
+    expect([spending.opensAt(spend), spending.remaining("m", spend)]).toEqual([dayEnd, 0]);
     clock.advance(3_600_000);
-    expect(spending.left("m", spend)).toBeUndefined();
+    expect(spending.remaining("m", spend)).toBeUndefined();
     expect(await spending.setAside("m", spend, 900)).toBeDefined();
     if (early) spending.settle(early, 2_000);
     await spending.close();
@@ -90,7 +90,7 @@ onEachDatabase((databases) => {
     expect(await spending.setAside("m", spend, 10)).toBeDefined();
     clock.jump(-10);
     expect(await spending.setAside("m", spend, 10)).toBeUndefined();
-    expect(spending.left("m", spend)).toBe(0);
+    expect(spending.remaining("m", spend)).toBe(0);
   });
 
   test("that nothing is left is believed for a second, as others may give back what they set aside", async () => {
@@ -99,9 +99,9 @@ onEachDatabase((databases) => {
     expect(await other?.setAside("m", spend, 10)).toBeUndefined();
     if (all) one?.settle(all, 0);
     await one?.close();
-    expect(other?.left("m", spend)).toBe(0);
+    expect(other?.remaining("m", spend)).toBe(0);
     clock.advance(1_000);
-    expect(other?.left("m", spend)).toBeUndefined();
+    expect(other?.remaining("m", spend)).toBeUndefined();
     expect(await other?.setAside("m", spend, 10)).toBeDefined();
   });
 });

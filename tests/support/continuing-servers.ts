@@ -113,7 +113,7 @@ export class ContinuingWorld {
         tagHeader: null,
         memoryAccount: bufferedBytes.visitors,
       },
-      left: this.left,
+      clientGone: this.left,
       renderError: (error: GatewayError) => JSON.stringify({ error: { message: error.message, code: error.code } }),
       onLimits() {},
       onServedBy() {},

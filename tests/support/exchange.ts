@@ -45,7 +45,7 @@ export function incoming({ method = "GET", target, headers = {}, peer = "127.0.0
       bodyRead = true;
       return sourceOf(bytes.view);
     },
-    left: new Cancellation(),
+    clientGone: new Cancellation(),
     onOver: () => {},
   } satisfies IncomingRequest;
 }

@@ -149,7 +149,7 @@ export const untold: Partial<RelayOptions> = {
 /** `isThere`: whether its client waits for what comes; else it is asked for. */
 export function start(source: RelayOptions["source"], options: Partial<RelayOptions> = {}, isThere = true) {
   const client = new Client();
-  const left = options.left ?? new Cancellation();
+  const left = options.clientGone ?? new Cancellation();
   const stopping = options.stopping ?? new Stopping();
   const started = {
     client,
@@ -171,7 +171,7 @@ export function start(source: RelayOptions["source"], options: Partial<RelayOpti
       clock: { monotonicMs: exactMs },
       heartbeatMs: 10_000,
       memoryAccount: bufferedBytes.visitors,
-      left,
+      clientGone: left,
       stopping,
       renderError: (error) => JSON.stringify({ error: { message: error.message, type: "t", code: error.code } }),
       onPiece: (observed) => void started.pieces.push(seenNow(observed)),

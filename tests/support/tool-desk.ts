@@ -124,7 +124,7 @@ export function requestFrom(
 ): ClientRequest {
   return {
     ...{ principal, requestId: `req_${crypto.randomUUID()}`, memoryAccount: held.memoryAccount(new AccountMemory()) },
-    ...{ left: new Cancellation(), trace: undefined, only: undefined, listing: undefined },
+    ...{ clientGone: new Cancellation(), trace: undefined, only: undefined, listing: undefined },
     ...changes,
   };
 }

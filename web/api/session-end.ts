@@ -10,7 +10,7 @@ export interface Over {
   /** Why it does not go on, as it was last tried. */
   problem: string | undefined;
   /** Looks whether its person is signed in again. */
-  look(): void;
+  check(): void;
 }
 
 /** So long nobody asks again by coming back to the tab. */
@@ -44,9 +44,9 @@ export function useSessionEnd(known: Session | undefined, renew: (now: Session) 
   const ask = () => {
     if (known) call<Session>("GET", "/v1/session", { isOnce: waiting.current !== undefined }).then(found, missed);
   };
-  const look = useRef(ask);
+  const latestAsk = useRef(ask);
   useEffect(() => {
-    look.current = ask;
+    latestAsk.current = ask;
   });
   const isKnown = known !== undefined;
   useEffect(() => {
@@ -71,10 +71,10 @@ export function useSessionEnd(known: Session | undefined, renew: (now: Session) 
       const isSoon = !waiting.current && Date.now() - askedMs < pauseMs;
       if (document.visibilityState !== "visible" || isSoon) return;
       askedMs = Date.now();
-      look.current();
+      latestAsk.current();
     };
     document.addEventListener("visibilitychange", comeBack);
     return () => document.removeEventListener("visibilitychange", comeBack);
   }, []);
-  return isOver && known ? { session: known, problem, look: () => look.current() } : undefined;
+  return isOver && known ? { session: known, problem, check: () => latestAsk.current() } : undefined;
 }

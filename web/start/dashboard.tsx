@@ -10,14 +10,14 @@ import { isAt, sections } from "../shell/navigation.ts";
 import { Shell } from "../shell/shell.tsx";
 
 /** Starts it as a transition: React draws it in slices of some milliseconds, and the browser answers between them. */
-export function startIn(root: Root, Look: ComponentType<{ children: ReactNode }>): void {
+export function startIn(root: Root, Appearance: ComponentType<{ children: ReactNode }>): void {
   // Beside the session, without which it is not shown; where it fails, the page says so.
   const place = sections.flatMap(({ places }) => places).find((one) => isAt(one, window.location.pathname));
   place?.load().catch(() => undefined);
   startTransition(() =>
     root.render(
       <StrictMode>
-        <Look>
+        <Appearance>
           <QueryClientProvider client={queryClient}>
             <SessionProvider
               waiting={<p className="boot">Loading…</p>}
@@ -31,7 +31,7 @@ export function startIn(root: Root, Look: ComponentType<{ children: ReactNode }>
               <Shell />
             </SessionProvider>
           </QueryClientProvider>
-        </Look>
+        </Appearance>
       </StrictMode>,
     ),
   );

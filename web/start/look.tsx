@@ -4,7 +4,7 @@ import { Notifications } from "@mantine/notifications";
 import type { ReactNode } from "react";
 import { colorsOf, theme } from "../theme.ts";
 
-export function Look({ children }: { children: ReactNode }) {
+export function Appearance({ children }: { children: ReactNode }) {
   const nonce = document.querySelector<HTMLScriptElement>("script[nonce]")?.nonce;
   // Read by the library that keeps the page from scrolling under a dialog, for the style element that it adds.
   if (nonce) Object.assign(globalThis, { __webpack_nonce__: nonce });

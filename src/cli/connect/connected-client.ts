@@ -145,10 +145,10 @@ function asBefore(written: ConnectedFile, name: ClientFile["format"], text: stri
     return { text: written.isNew ? undefined : original, kept: [], isExact: true };
   }
   const format = settingsFormats[name];
-  const { text: left, kept } = understandingFile(path, () => undone(format, text, written));
-  const isEmpty = Object.keys(understandingFile(path, () => format.parse(left))).length === 0;
-  const isGone = written.isNew && isEmpty && !/[#/]/.test(left);
-  return { text: isGone ? undefined : left, kept, isExact: false };
+  const { text: remaining, kept } = understandingFile(path, () => undone(format, text, written));
+  const isEmpty = Object.keys(understandingFile(path, () => format.parse(remaining))).length === 0;
+  const isGone = written.isNew && isEmpty && !/[#/]/.test(remaining);
+  return { text: isGone ? undefined : remaining, kept, isExact: false };
 }
 
 function showChange({ terminal }: Call, path: string, before: string, after: string): void {

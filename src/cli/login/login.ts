@@ -205,8 +205,8 @@ async function whileWaiting<Result>(
   }
   let frame = 0;
   const draw = () => {
-    const left = formatDuration((endMs - nowMs()) / 1000);
-    terminal.stderr.write(`\r\x1b[2K  ${spinner(terminal, frame++)} Waiting; the code is good for ${left}`);
+    const remaining = formatDuration((endMs - nowMs()) / 1000);
+    terminal.stderr.write(`\r\x1b[2K  ${spinner(terminal, frame++)} Waiting; the code is good for ${remaining}`);
   };
   draw();
   const timer = setInterval(draw, frameMs);

@@ -114,8 +114,8 @@ function textReport(terminal: Terminal): Report {
       if (ms - last < (interactive ? redrawMs : lineMs)) return;
       last = ms;
       const perMs = (rows - first.rows) / (ms - first.ms);
-      const left = perMs > 0 ? `, ${formatDuration((totalRows - rows) / perMs / 1000)} left` : "";
-      const line = `${Math.floor((rows / totalRows) * 100)} %, ${formatCount(rows)} of ${formatCount(totalRows)} rows, ${table}${left}`;
+      const remaining = perMs > 0 ? `, ${formatDuration((totalRows - rows) / perMs / 1000)} left` : "";
+      const line = `${Math.floor((rows / totalRows) * 100)} %, ${formatCount(rows)} of ${formatCount(totalRows)} rows, ${table}${remaining}`;
       if (interactive) stderr.write(`\r\x1b[2K${line.slice(0, (stderr.columns ?? 80) - 1)}`);
       else terminal.note(line);
     },

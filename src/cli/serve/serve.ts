@@ -26,7 +26,7 @@ const drainMs = 30_000;
 /** One Ctrl-C may arrive from the terminal and again from npm. Only a later one means "now". */
 const secondSignalMs = 1_500;
 const watchMs = 1_000;
-const firstLookMs = 1_000;
+const firstPollMs = 1_000;
 
 /** All flags of a server. */
 export function serveOptions(): OptionEntries {
@@ -117,7 +117,7 @@ export async function startServer(
   }
   const found = await server.localServers;
   // A model server that does not answer must not delay showing the key and the address.
-  await Promise.race([server.catalog.whenComplete(), Bun.sleep(firstLookMs)]);
+  await Promise.race([server.catalog.whenComplete(), Bun.sleep(firstPollMs)]);
   log.plain(banner(config, server, found, context.terminal.out, server.setupLink));
   logStart(log, config, server, found);
 }

@@ -21,7 +21,7 @@ export const statusCommand = serverCommand({
 What the key has no scope for is left out and named.`,
   ],
   async run({ ask, context, terminal }) {
-    const report = await ask(look);
+    const report = await ask(readStatus);
     return {
       json: asJson(report),
       show: () => printStatus(terminal, report, context.nowMs()),
@@ -40,7 +40,7 @@ function failureOf({ unreachable, ready, checks, keyRefused }: StatusReport): st
 const readiness = z.object({ status: z.string(), checks: z.record(z.string(), z.string()).catch({}) });
 const description = z.object({ info: z.object({ version: z.string() }) });
 
-async function look(connection: Connection, signal: AbortSignal): Promise<StatusReport> {
+async function readStatus(connection: Connection, signal: AbortSignal): Promise<StatusReport> {
   const { baseUrl } = connection;
   const blank: StatusReport = {
     baseUrl,

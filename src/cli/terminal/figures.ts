@@ -62,8 +62,8 @@ export function formatRelative(seconds: number | null | undefined, nowSeconds: n
   if (away > 60 * daySeconds) return formatTime(seconds);
   if (away < 1) return "now";
   if (seconds < nowSeconds) return `${formatSpan(away)} ago`;
-  const left = away + onItsWaySeconds;
-  return `in ${formatSpan(left < minuteSeconds ? away : left)}`;
+  const remaining = away + onItsWaySeconds;
+  return `in ${formatSpan(remaining < minuteSeconds ? away : remaining)}`;
 }
 
 /** The largest whole unit that is precise enough: `45 s`, `3 min`, `23 h`, `29 days`. */

@@ -155,8 +155,8 @@ export class Bucket {
     this.#backlog -= refund;
     place.open--;
     this.#openHolds--;
-    const left = this.#mergeOlder(place);
-    if (left.open === 0) this.#remove(left);
+    const merged = this.#mergeOlder(place);
+    if (merged.open === 0) this.#remove(merged);
   }
 
   #refill(nowMs: number): void {

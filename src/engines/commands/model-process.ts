@@ -66,7 +66,7 @@ export class ModelProcess implements Tenant, OnDemand {
   /** An operator or the configuration wants it loaded, whether requests wait or not. */
   #wanted = false;
   #closed = false;
-  #isLooking = false;
+  #isChecking = false;
   #failures = 0;
   #failure = "";
   /** False if it needs more than it can ever get. */
@@ -132,7 +132,7 @@ export class ModelProcess implements Tenant, OnDemand {
     if (this.#state === "loaded") this.#wanted = false;
     // Requests had waited because of a planned stop.
     if (this.open) this.#options.onOpen();
-    this.#look();
+    this.#check();
   }
 
   /** Stops it once nothing is running, even if pinned, and immediately while it loads. New requests start it again. */
@@ -140,13 +140,13 @@ export class ModelProcess implements Tenant, OnDemand {
     this.pinned = false;
     this.#wanted = false;
     this.#unloading = this.#run !== undefined;
-    this.#look();
+    this.#check();
   }
 
   pin(on: boolean): void {
     this.pinned = on;
     if (on) this.load();
-    else this.#look();
+    else this.#check();
     this.#options.budget.changed();
   }
 
@@ -221,15 +221,15 @@ export class ModelProcess implements Tenant, OnDemand {
 
   /** In a microtask, since the caller is in the middle of giving out slots. */
   #lookSoon(): void {
-    if (this.#isLooking) return;
-    this.#isLooking = true;
+    if (this.#isChecking) return;
+    this.#isChecking = true;
     queueMicrotask(() => {
-      this.#isLooking = false;
-      if (!this.#closed) this.#look();
+      this.#isChecking = false;
+      if (!this.#closed) this.#check();
     });
   }
 
-  #look(): void {
+  #check(): void {
     const isWanted = this.#waiting > 0 || this.#wanted;
     const isIdle = this.#inFlight === 0;
     if (this.#state === "off" && isWanted) void this.#start();
@@ -261,7 +261,7 @@ export class ModelProcess implements Tenant, OnDemand {
   #leaveByItself(why: "idle" | "unloaded"): void {
     clearTimeout(this.#timer);
     if (this.#lease?.mayLeave === false) {
-      this.#timer = setTimeout(() => this.#look(), stayMs);
+      this.#timer = setTimeout(() => this.#check(), stayMs);
       return;
     }
     const to = why === "idle" && this.asleep ? "asleep" : "gone";

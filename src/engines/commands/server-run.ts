@@ -17,8 +17,8 @@ export interface RunOptions {
 }
 
 const defaultStopMs = 10_000;
-const firstLookMs = 50;
-const maxLookMs = 1_000;
+const firstProbeMs = 50;
+const maxProbeMs = 1_000;
 const pollTimeoutMs = 5_000;
 /** A server that sends nothing and misses this many polls hangs. */
 const maxMisses = 2;
@@ -59,7 +59,7 @@ export class ServerRun {
   async ready(): Promise<void> {
     const { readySeconds } = this.#options.settings;
     const untilMs = exactMs() + readySeconds * 1000;
-    for (let waitMs = firstLookMs; ; waitMs = Math.min(waitMs * 1.5, maxLookMs)) {
+    for (let waitMs = firstProbeMs; ; waitMs = Math.min(waitMs * 1.5, maxProbeMs)) {
       await Promise.race([Bun.sleep(waitMs), this.gone]);
       if (this.#process.isGone) throw new Error(`${howItEnded(await this.gone)} before it was ready`);
       if (await this.#isReady().catch(() => false)) return;
@@ -83,7 +83,7 @@ export class ServerRun {
    */
   async hangs(signs: number): Promise<boolean> {
     for (let misses = 0; misses < maxMisses; misses++) {
-      if (misses > 0) await Bun.sleep(maxLookMs);
+      if (misses > 0) await Bun.sleep(maxProbeMs);
       // The gateway could not ask if the poll rejects, which says nothing about the server.
       if (this.#signs !== signs || (await this.#isReady().catch(() => true))) return false;
     }

@@ -84,7 +84,7 @@ class Planning<H extends Held, W extends Wanted<H>> {
     this.#totals = totals;
     this.#helds = helds;
     this.#nowMs = nowMs;
-    this.#free = helds.reduce((left, { amounts }) => difference(left, amounts), totals);
+    this.#free = helds.reduce((remaining, { amounts }) => difference(remaining, amounts), totals);
     for (const { state, amounts, leavesBehind } of helds) {
       if (state === "leaving") this.#coming = sum(this.#coming, difference(amounts, leavesBehind));
     }
@@ -126,8 +126,8 @@ class Planning<H extends Held, W extends Wanted<H>> {
 
   #impossible({ need, holder }: W): string | undefined {
     const pinned = this.#helds.filter((held) => held === holder || held.pinned);
-    const left = pinned.reduce((rest, { amounts }) => difference(rest, amounts), this.#totals);
-    return shortOf(need, left)[0];
+    const remaining = pinned.reduce((rest, { amounts }) => difference(rest, amounts), this.#totals);
+    return shortOf(need, remaining)[0];
   }
 
   #makeRoom({ need, holder }: W, short: readonly string[]): void {
@@ -193,7 +193,7 @@ class Planning<H extends Held, W extends Wanted<H>> {
   /** The steps that make enough room, without needless ones. Undefined if all of them are not enough. */
   #enough(need: Amounts, short: readonly string[], steps: readonly Step<H>[]): Step<H>[] | undefined {
     const room = (taken: readonly Step<H>[]) => {
-      const free = taken.reduce((left, { frees }) => sum(left, frees), sum(this.#free, this.#coming));
+      const free = taken.reduce((remaining, { frees }) => sum(remaining, frees), sum(this.#free, this.#coming));
       return short.every((pool) => amountOf(free, pool) >= amountOf(need, pool));
     };
     if (!room(steps)) return undefined;

@@ -13,19 +13,19 @@ export function inTurn(handle: ScopedRoute["handle"]): ScopedRoute["handle"] {
 
 /** Reads content for a request in the turn of its account. */
 export function readInTurn<Value>(
-  { req }: { req: Pick<Exchange["req"], "left"> },
+  { req }: { req: Pick<Exchange["req"], "clientGone"> },
   principal: Principal,
   read: () => Promise<Value>,
 ): Promise<Value> {
-  return contentReads.run(principal.account.id, read, req.left);
+  return contentReads.run(principal.account.id, read, req.clientGone);
 }
 
 /** Waits for the turn of the account. */
 export function answerInTurn(
-  { req }: { req: Pick<Exchange["req"], "left"> },
+  { req }: { req: Pick<Exchange["req"], "clientGone"> },
   principal: Principal,
   work: () => Promise<Answer>,
   turns = contentReads,
 ): Promise<Answer> {
-  return turns.run(principal.account.id, work, req.left);
+  return turns.run(principal.account.id, work, req.clientGone);
 }

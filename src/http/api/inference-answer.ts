@@ -177,7 +177,10 @@ export async function countFor(
   // No limit bounds how often a key counts, and a short request may name a long conversation.
   const request = sent.namesKept ? await readInTurn(exchange, principal, () => withKeptInput(sent, deps, kept)) : sent;
   const mayAsk = () => deps.throttle.allows("count", principal);
-  return countTokens({ request, principal, requestId, left: req.left, memoryAccount: req.memoryAccount, mayAsk }, deps);
+  return countTokens(
+    { request, principal, requestId, clientGone: req.clientGone, memoryAccount: req.memoryAccount, mayAsk },
+    deps,
+  );
 }
 
 /** Anthropic's clients read them in its own form as well. */
@@ -281,8 +284,8 @@ class HttpCall implements InferenceCall<Answer> {
     return this.#exchange.req.headers.get(cacheHeader);
   }
 
-  get left(): Cancellation {
-    return this.#exchange.req.left;
+  get clientGone(): Cancellation {
+    return this.#exchange.req.clientGone;
   }
 
   get memoryAccount(): MemoryAccount {

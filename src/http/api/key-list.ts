@@ -9,7 +9,7 @@ import { type ListPage, listOf, pageOf, pageQuery } from "./list.ts";
 
 /** Keys of one query, and those that one page looks at for what is asked for. SQLite works in the thread that serves requests. */
 const batch = 250;
-const maxLookedAt = 5_000;
+const maxInspected = 5_000;
 /** Keys that made others, each read with those above it, between which other work has room. */
 const makersAtOnce = 20;
 /** Shorter beginnings of ids are those of all keys. */
@@ -47,7 +47,7 @@ export async function keysPage(
   const named = search === undefined ? () => true : isNamed(search);
   const found: KeyWire[] = [];
   let last = after;
-  for (let looked = 0; looked < maxLookedAt; looked += batch) {
+  for (let looked = 0; looked < maxInspected; looked += batch) {
     const records = await keys.listKeys(placeOf(principal), { after: last, limit: batch });
     for (const record of records.filter(named)) {
       const key = await toWireHere(record);

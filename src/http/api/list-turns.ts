@@ -13,9 +13,9 @@ export const listTurns = new AccountTurns({
 
 /** Waits for the turn of the account. A report in pieces takes a turn for each piece. */
 export function listInTurn<Value>(
-  { req }: { req: Pick<Exchange["req"], "left"> },
+  { req }: { req: Pick<Exchange["req"], "clientGone"> },
   principal: Principal,
   read: () => Promise<Value>,
 ): Promise<Value> {
-  return listTurns.run(principal.account.id, read, req.left);
+  return listTurns.run(principal.account.id, read, req.clientGone);
 }

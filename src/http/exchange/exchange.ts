@@ -190,7 +190,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
       return;
     }
     this.#options.beforeAnswer?.();
-    if (!this.req.left.cancelled) {
+    if (!this.req.clientGone.cancelled) {
       this.#fail(toGatewayError(thrown));
       return;
     }
@@ -301,7 +301,8 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
 
   async #answeredLater(route: ScopedRoute | PersonRoute, principal: Principal, tick: Promise<void>): Promise<Answer> {
     await tick;
-    if (this.req.left.cancelled) throw new GatewayError("service_unavailable", "The client left before its turn.");
+    if (this.req.clientGone.cancelled)
+      throw new GatewayError("service_unavailable", "The client left before its turn.");
     return await this.#answered(route, principal);
   }
 

@@ -69,7 +69,7 @@ export async function forwardedRequest(exchange: Exchange, deps: ForwardedReques
   const end = deps.nodeDirectory.local(params["id"] ?? "");
   if (!end || end.closed) return outcome("not_there", "");
   try {
-    return passOn(await end.send({ ...asked, body, memoryAccount }, req.left), exchange);
+    return passOn(await end.send({ ...asked, body, memoryAccount }, req.clientGone), exchange);
   } catch (error) {
     return failed(error, exchange);
   }
@@ -77,7 +77,7 @@ export async function forwardedRequest(exchange: Exchange, deps: ForwardedReques
 
 /** Throws if the other replica, or its client, has left. */
 function failed(error: unknown, { req, line }: Exchange): Answer {
-  if (req.left.cancelled) throw error;
+  if (req.clientGone.cancelled) throw error;
   const fault = toGatewayError(error);
   line["code"] = fault.code;
   if (fault.detail !== undefined) line["detail"] = fault.detail;
@@ -109,17 +109,17 @@ function passOn({ status, headers, body }: EngineResponse, exchange: Exchange): 
   }
   const log = exchange.defer();
   const begin = (client: ClientStream) => {
-    const { left } = exchange.req;
+    const { clientGone } = exchange.req;
     const leave = () => {
       body.cancel();
       log.finish();
     };
     const over = () => {
-      left.off(leave);
+      clientGone.off(leave);
       log.finish();
     };
-    left.onCancel(leave);
-    if (left.cancelled) return;
+    clientGone.onCancel(leave);
+    if (clientGone.cancelled) return;
     client.onDrain = () => body.resume();
     body.flow({
       data(bytes) {

@@ -359,14 +359,14 @@ export class ClientConnection implements Carrier, IndexedItem, BulkTaker, Upload
 function connectProblem(error: unknown): string {
   const code = (error as { code?: unknown } | null)?.code;
   // Bun reports the same if there is no descriptor for the socket.
-  if (code === "ECONNREFUSED" && !descriptorsLeft()) {
+  if (code === "ECONNREFUSED" && !hasDescriptors()) {
     return "no file descriptor is left for a connection; raise the limit of open files (ulimit -n)";
   }
   const message = error instanceof Error ? error.message : String(error);
   return typeof code === "string" && !message.includes(code) ? `${message} (${code})` : message;
 }
 
-function descriptorsLeft(): boolean {
+function hasDescriptors(): boolean {
   try {
     closeSync(openSync(devNull, "r"));
     return true;

@@ -33,7 +33,7 @@ export class ResponseReader implements ChunkTaker {
   #headBytes = 0;
   readonly #heads = new HeadMemory(sharedHeads, maxHeadBytes);
   /** Missing bytes of a body of known length. */
-  #left = 0;
+  #remaining = 0;
   /** Decodes everything except single whole chunks, such as the last chunk, which has no data. Created when needed. */
   #chunks: ChunkedDecoder | undefined;
   /** The body comes in chunks, and the next byte is the first one of a chunk. */
@@ -133,7 +133,7 @@ export class ResponseReader implements ChunkTaker {
     this.answer = answer;
     this.overrun = false;
     this.#partial = undefined;
-    this.#left = answer.bodyLength;
+    this.#remaining = answer.bodyLength;
     this.#betweenChunks = answer.bodyLength === inChunks;
     taker.answered(answer.head);
     return this.#readBody(bytes, offset, taker);
@@ -166,9 +166,9 @@ export class ResponseReader implements ChunkTaker {
       if (end > offset) taker.data(bytes, offset, end);
     } else {
       // No body counts as a body of no bytes.
-      end = Math.min(end, offset + this.#left);
-      this.#left -= end - offset;
-      complete = this.#left === 0;
+      end = Math.min(end, offset + this.#remaining);
+      this.#remaining -= end - offset;
+      complete = this.#remaining === 0;
       if (end > offset) taker.data(bytes, offset, end);
     }
     this.overrun = end < bytes.byteLength;

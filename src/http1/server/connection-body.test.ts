@@ -274,7 +274,7 @@ describe("a body that does not come", () => {
       await until(() => faults.length === 1, "it is told");
       expect(faults[0]).toBeInstanceOf(RequestBodyError);
       expect(faults[0]?.fault).toBe("incomplete");
-      expect(it.requests[0]?.left.cancelled).toBe(true);
+      expect(it.requests[0]?.clientGone.cancelled).toBe(true);
       expect(it.requests[0]?.bodyRead).toBe(false);
     },
   );

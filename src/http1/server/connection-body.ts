@@ -23,7 +23,7 @@ export class ConnectionBody implements ChunkTaker {
   /** Undefined if the length was declared. */
   readonly #decoder: ChunkedDecoder | undefined;
   /** The missing bytes of a declared length. */
-  #left: number;
+  #remaining: number;
   #held: ByteSpan = noBytes;
   /** A chunked body as it arrived, until it is requested, for a taker that passes it on with its framing. */
   #raw: ByteSpan[] | undefined;
@@ -47,7 +47,7 @@ export class ConnectionBody implements ChunkTaker {
 
   /** `length`: as declared, undefined for chunks. */
   constructor(length: number | undefined, windowBytes: number) {
-    this.#left = length ?? 0;
+    this.#remaining = length ?? 0;
     this.#decoder = length === undefined ? new ChunkedDecoder() : undefined;
     this.#raw = length === undefined ? [] : undefined;
     this.#windowBytes = windowBytes;
@@ -108,10 +108,10 @@ export class ConnectionBody implements ChunkTaker {
       }
       this.#complete = this.#decoder.done;
     } else {
-      end = Math.min(bytes.length, offset + this.#left);
-      this.#left -= end - offset;
+      end = Math.min(bytes.length, offset + this.#remaining);
+      this.#remaining -= end - offset;
       this.#append(new ByteSpan(bytes, offset, end));
-      this.#complete = this.#left === 0;
+      this.#complete = this.#remaining === 0;
     }
     this.#receivedBytes += end - offset;
     this.#pass(bytes, offset, end);
@@ -152,7 +152,7 @@ export class ConnectionBody implements ChunkTaker {
     }
     const isOurs = this.#room > 0;
     const came = this.#letGo();
-    if (came.length + this.#left > maxBytes) this.#fail(tooLarge(maxBytes));
+    if (came.length + this.#remaining > maxBytes) this.#fail(tooLarge(maxBytes));
     else this.#flow(came);
     if (isOurs) freeBytes(came.buffer);
     if (this.#complete && !this.#fault) this.#endSoon();
@@ -184,7 +184,7 @@ export class ConnectionBody implements ChunkTaker {
     this.#raw = undefined;
     if (this.#fault) throw this.#fault;
     this.#maxBytes = maxBytes;
-    if (this.#held.length + this.#left > maxBytes) this.#fail(tooLarge(maxBytes));
+    if (this.#held.length + this.#remaining > maxBytes) this.#fail(tooLarge(maxBytes));
     else this.#refuseEarly();
     if (this.#fault) throw this.#fault;
     if (this.#complete) return this.#take();
@@ -203,8 +203,8 @@ export class ConnectionBody implements ChunkTaker {
   #refuseEarly(): void {
     const memoryAccount = this.#memoryAccount;
     // The allocated buffer may already have room for the rest.
-    const more = this.#held.length + this.#left - this.#countedBytes;
-    if (!memoryAccount || this.#left === 0 || more <= 0) return;
+    const more = this.#held.length + this.#remaining - this.#countedBytes;
+    if (!memoryAccount || this.#remaining === 0 || more <= 0) return;
     const refusal = memoryAccount.hold(more);
     if (refusal) this.#fail(refusal);
     else memoryAccount.hold(-more);
@@ -289,7 +289,7 @@ export class ConnectionBody implements ChunkTaker {
    */
   #grown(length: number): Buffer | undefined {
     const doubled = Math.min(Math.max(length, 2 * this.#held.length, minGrowthBytes), this.#maxBytes);
-    const whole = length + this.#left;
+    const whole = length + this.#remaining;
     const isBelieved = !this.#decoder && length >= believedFromBytes;
     const room = isBelieved ? whole : this.#decoder ? doubled : Math.min(doubled, whole);
     this.#count(room);

@@ -39,9 +39,9 @@ export class ConnectionRequest implements PassableRequest, BodyHolder {
    * would be lost for ever.
    */
   #bodyHolder: MemoryAccount | undefined;
-  #left: Cancellation | undefined;
-  #clientLeft = false;
-  #leftFor: GatewayError | undefined;
+  #clientGone: Cancellation | undefined;
+  #isClientGone = false;
+  #goneReason: GatewayError | undefined;
   #isOver = false;
   #over: OverListener | undefined;
 
@@ -71,12 +71,12 @@ export class ConnectionRequest implements PassableRequest, BodyHolder {
     return this.#bodyRead || this.#passed?.complete === true;
   }
 
-  get left(): Cancellation {
-    if (!this.#left) {
-      this.#left = new Cancellation();
-      if (this.#clientLeft) this.#left.cancel(this.#leftFor);
+  get clientGone(): Cancellation {
+    if (!this.#clientGone) {
+      this.#clientGone = new Cancellation();
+      if (this.#isClientGone) this.#clientGone.cancel(this.#goneReason);
     }
-    return this.#left;
+    return this.#clientGone;
   }
 
   get bodyIsHere(): boolean {
@@ -153,11 +153,11 @@ export class ConnectionRequest implements PassableRequest, BodyHolder {
     return undefined;
   }
 
-  /** Cancels `left`, with `reason` if it was not the client that left. Does nothing if `left` was never read. */
+  /** Cancels `clientGone`, with `reason` if it was not the client that left. Does nothing if `clientGone` was never read. */
   clientLeft(reason?: GatewayError): void {
-    this.#clientLeft = true;
-    this.#leftFor = reason;
-    this.#left?.cancel(reason);
+    this.#isClientGone = true;
+    this.#goneReason = reason;
+    this.#clientGone?.cancel(reason);
   }
 
   #takeBody(): ByteSpan | ConnectionBody | undefined {

@@ -373,7 +373,7 @@ describe("a stream", () => {
     await using _ = server.it;
     const { connection, stream } = await begin(server);
     connection.socket.destroy();
-    await until(() => server.it.requests[0]?.left.cancelled, "it left");
+    await until(() => server.it.requests[0]?.clientGone.cancelled, "it left");
     for (let n = 0; n < 100; n++) expect(stream.write("x".repeat(100_000))).toBe(true);
     stream.end();
     stream.abort();
@@ -388,7 +388,7 @@ describe("a stream", () => {
     connection.socket.pause();
     while (stream.write("x".repeat(1_000_000)));
     connection.socket.destroy();
-    await until(() => server.it.requests[0]?.left.cancelled, "it left");
+    await until(() => server.it.requests[0]?.clientGone.cancelled, "it left");
     expect(server.it.server.pendingRequests).toBe(0);
   });
 

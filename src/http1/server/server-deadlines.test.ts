@@ -100,7 +100,7 @@ describe("a body", () => {
     expect(faults[0]?.fault).toBe("incomplete");
     expect(answers.map((answer) => [answer.status, answer.headers["connection"]])).toEqual([[408, "close"]]);
     expect(closed).toBe(true);
-    expect(it.requests[0]?.left.cancelled).toBe(false);
+    expect(it.requests[0]?.clientGone.cancelled).toBe(false);
   });
 
   // hardening: F9

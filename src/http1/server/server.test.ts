@@ -167,12 +167,12 @@ describe("streams side by side", () => {
     const { it, connections, a, b } = await twoStreams();
     await using _ = it;
     connections[0].socket.resetAndDestroy();
-    for (let n = 0; n < 50 && !it.requests[0]?.left.cancelled; n++) {
+    for (let n = 0; n < 50 && !it.requests[0]?.clientGone.cancelled; n++) {
       a.write("lost");
       b.write("kept");
       await Bun.sleep(1);
     }
-    await until(() => it.requests[0]?.left.cancelled, "it is known to have left");
+    await until(() => it.requests[0]?.clientGone.cancelled, "it is known to have left");
     a.end();
     b.end();
     const { answers } = await connections[1].answered();
@@ -341,7 +341,7 @@ describe("a client that leaves", () => {
   async function leave(how: "end" | "destroy" | "resetAndDestroy") {
     const seen: string[] = [];
     const it = startTestServer((request) => {
-      request.left.onCancel(() => seen.push("left"));
+      request.clientGone.onCancel(() => seen.push("left"));
     });
     const connection = await it.open();
     await connection.write(get("/"));
@@ -359,11 +359,11 @@ describe("a client that leaves", () => {
     const connection = await it.open();
     await connection.write(get("/1") + get("/2"));
     await connection.answered(2);
-    const early = it.requests[0]?.left;
+    const early = it.requests[0]?.clientGone;
     connection.socket.destroy();
     await Bun.sleep(20);
     expect(early?.cancelled).toBe(false);
-    expect(it.requests[1]?.left.cancelled).toBe(false);
+    expect(it.requests[1]?.clientGone.cancelled).toBe(false);
   });
 
   test("a client that leaves is seen as gone by somebody who asks late, and answers to it go nowhere", async () => {
@@ -374,7 +374,7 @@ describe("a client that leaves", () => {
     await until(() => reply, "it came");
     connection.socket.destroy();
     await until(() => it.server.pendingRequests === 0, "it left");
-    expect(it.requests[0]?.left.cancelled).toBe(true);
+    expect(it.requests[0]?.clientGone.cancelled).toBe(true);
     reply?.send(200, {}, "nobody");
     expect(() => reply?.send(200, {}, "twice")).toThrow("answered already");
     expect(it.faults).toEqual([]);
@@ -402,7 +402,7 @@ describe("faults of the program", () => {
 
   test("an exception in a listener of a client that leaves is told, and nothing else suffers", async () => {
     await using it = startTestServer((request) => {
-      request.left.onCancel(() => {
+      request.clientGone.onCancel(() => {
         throw new Error("a listener's fault");
       });
     });
@@ -576,7 +576,7 @@ describe("the server", () => {
     await connection.write(get("/"));
     await until(() => it.requests.length === 1, "it came");
     it.server.close();
-    expect(it.requests[0]?.left.cancelled).toBe(true);
+    expect(it.requests[0]?.clientGone.cancelled).toBe(true);
     expect(it.server.pendingRequests).toBe(0);
     const { answers, closed } = await connection.ended();
     expect(answers).toHaveLength(0);

@@ -207,8 +207,8 @@ class ListeningServer implements Http1Server, ConnectionServer {
     socket.data = connection;
     const { size } = this.#connections;
     const limit = this.limits.connections;
-    const hasLeft = connection.peer === "" && !this.reportsPeers;
-    if (this.#stopping || hasLeft || size >= limit + Math.min(maxRefused, limit)) {
+    const isClientGone = connection.peer === "" && !this.reportsPeers;
+    if (this.#stopping || isClientGone || size >= limit + Math.min(maxRefused, limit)) {
       connection.destroy();
       return;
     }

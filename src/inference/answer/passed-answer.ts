@@ -126,10 +126,10 @@ class Passing implements BodySink, CancelListener, Stoppable, PassedBytes {
     this.#dispatched.firstByte();
     trace?.firstToken();
     cancellation.off(this);
-    call.left.off(this.#open);
+    call.clientGone.off(this.#open);
     deps.stopping.remove(this.#open);
     this.#open.answers(this.#dispatched);
-    call.left.onCancel(this);
+    call.clientGone.onCancel(this);
     if (!this.#isOver) deps.stopping.add(this);
     this.#open.begins(this);
   }
@@ -184,7 +184,7 @@ class Passing implements BodySink, CancelListener, Stoppable, PassedBytes {
       this.#noAnswer(this.#open.cancellation.reason, true);
       return;
     }
-    const { reason } = this.#open.call.left;
+    const { reason } = this.#open.call.clientGone;
     this.#stop(reason instanceof GatewayError ? reason : new DOMException("The client left", "AbortError"));
   }
 
@@ -220,7 +220,7 @@ class Passing implements BodySink, CancelListener, Stoppable, PassedBytes {
     this.#isOver = true;
     this.#error = error;
     clearTimeout(this.#stalled);
-    call.left.off(this);
+    call.clientGone.off(this);
     deps.stopping.remove(this);
     if (error !== undefined) cancellation.cancel();
     this.#dispatched.done(error instanceof GatewayError && !(error instanceof BlamelessError));

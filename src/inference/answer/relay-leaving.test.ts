@@ -34,7 +34,7 @@ test("removes an ended stream from all long-lived listeners, however it ended", 
     const source = new Source();
     const stopping = new CountedStopping();
     const left = new CountedCancellation();
-    start(source.dispatched, { stopping, left });
+    start(source.dispatched, { stopping, clientGone: left });
     expect([stopping.open, left.open]).toEqual([1, 1]);
     if (how === "done") source.send(event("a") + done);
     else if (how === "fail") source.fail(new Error("reset"));
@@ -102,7 +102,7 @@ describe("a client that leaves", () => {
   test("reports the end once if the client leaves during a write", () => {
     const source = new Source();
     const left = new Cancellation();
-    const started = start(source.dispatched, { left });
+    const started = start(source.dispatched, { clientGone: left });
     const { client } = started;
     const write = client.write.bind(client);
     client.write = (bytes) => {
@@ -133,7 +133,7 @@ describe("a client that leaves", () => {
     const left = new Cancellation();
     left.cancel();
     const ends: unknown[] = [];
-    start(source.dispatched, { left, onEnd: async (_, error) => void ends.push(error) });
+    start(source.dispatched, { clientGone: left, onEnd: async (_, error) => void ends.push(error) });
     expect(ends).toEqual([leaving]);
     expect(source.ends).toEqual([false]);
     expect(source.cancelled).toBe(true);

@@ -27,7 +27,7 @@ export interface StreamStop {
   /** Whether as many bytes as these cannot bring it to where it has to be looked at. */
   isFar(observed: StreamObservation, bytes: number): boolean;
   /** A promise where it has to wait until that is known, and then be asked again. */
-  look(observed: StreamObservation): "goes_on" | "spent" | Promise<void>;
+  check(observed: StreamObservation): "goes_on" | "spent" | Promise<void>;
   /** What its client is told of it. Called once, when it is spent. */
   mark(): StopMark;
 }
@@ -81,7 +81,7 @@ export interface RelayOptions {
    */
   onEnd(observed: StreamObservation, error: unknown): MaybePromise<void>;
   /** The client's side: cancelled when it left. */
-  readonly left: Cancellation;
+  readonly clientGone: Cancellation;
   /** On whose account bytes are held for it. */
   readonly memoryAccount: MemoryAccount;
   readonly stopping: Stopping;

@@ -12,7 +12,7 @@ function quotaOf(tokens: number) {
   let answer = (_: number) => {};
   const stop: StreamStop = {
     isFar: ({ deliveredPieces }, bytes) => deliveredPieces + bytes / 4 < most,
-    look({ deliveredPieces }) {
+    check({ deliveredPieces }) {
       if (deliveredPieces < most) return "goes_on";
       if (isAsked) return "spent";
       return new Promise<void>((resolve) => {

@@ -131,12 +131,12 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   }
 
   start(): void {
-    const { source, left, stopping, heartbeatMs } = this.#options;
+    const { source, clientGone, stopping, heartbeatMs } = this.#options;
     // A client whose answer begins in silence has its head as a sign of life.
     if (isWaitedFor(source)) this.#writtenAtMs = this.#clock.monotonicMs();
     const dueMs = this.#writtenAtMs + heartbeatMs - this.#clock.monotonicMs();
     this.#timer = setTimeout(onTimer, Math.min(Math.max(dueMs, 0), stalledReaderMs), this);
-    left.onCancel(this);
+    clientGone.onCancel(this);
     if (!this.#over) stopping.add(this);
     if (isWaitedFor(source)) {
       // Its client has heard nothing for long, and learns at once what it waits for.
@@ -222,13 +222,13 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     const received = bytes?.length ?? 0;
     let events = "";
     let done = false;
-    let verdict: ReturnType<StreamStop["look"]> = "goes_on";
+    let verdict: ReturnType<StreamStop["check"]> = "goes_on";
     try {
       if (bytes !== undefined) this.#reader.feed(bytes);
       else if (this.#guarded) events = this.#guarded.taken();
       while (!done) {
         if (stop === undefined || stop.isFar(this.#chunks, received)) events += this.#chunks.takeAlike(this.#reader);
-        else if (this.#chunks.isOpen) verdict = stop.look(this.#chunks);
+        else if (this.#chunks.isOpen) verdict = stop.check(this.#chunks);
         if (verdict !== "goes_on") break;
         const start = this.#reader.betweenEvents ? this.#reader.position : -1;
         const data = this.#reader.next();
@@ -718,7 +718,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
 
   /** The client left, or was cut off as there is no room for what it does not take. */
   cancelled(): void {
-    const { reason } = this.#options.left;
+    const { reason } = this.#options.clientGone;
     const why = reason instanceof GatewayError ? reason : new DOMException("The client left", "AbortError");
     if (this.#over) return;
     if (why === reason || !this.#lacksUsageAlone) this.#finish(why, undefined);
@@ -770,7 +770,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#idleBytes = 0;
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    options.left.off(this);
+    options.clientGone.off(this);
     options.stopping.remove(this);
     // First: what nobody waits for any more says nothing of how long an engine takes.
     if (error !== undefined || isStopped) options.abort();

@@ -35,7 +35,7 @@ function meterOf(reservedTokens: number, clock: ManualClock): { meter: Meter; to
 /** What the answer asks of the request that it belongs to. */
 function openWith(meter: Meter, promptTokens: number, clock: ManualClock): RelayedRequest {
   return {
-    call: { left: new Cancellation(), memoryAccount: bufferedBytes.visitors, renderError: String },
+    call: { clientGone: new Cancellation(), memoryAccount: bufferedBytes.visitors, renderError: String },
     deps: { clock, heartbeatMs: 10_000, stopping: new Stopping() },
     request: requestFor({}),
     promptTokens,

@@ -30,7 +30,7 @@ const estimatedTokenBytes = 4;
 
 /** The request that is answered. */
 export interface RelayedRequest extends AnswerNames, CancelListener, Stoppable {
-  readonly call: Pick<InferenceCall<unknown>, "left" | "memoryAccount" | "renderError" | "guarding">;
+  readonly call: Pick<InferenceCall<unknown>, "clientGone" | "memoryAccount" | "renderError" | "guarding">;
   readonly deps: Pick<InferenceDeps, "clock" | "heartbeatMs" | "stopping">;
   readonly request: DecodedRequest;
   readonly promptTokens: number;
@@ -61,7 +61,7 @@ export interface RelayedRequest extends AnswerNames, CancelListener, Stoppable {
 /** `source`: the engine's answer, which may still be waited for: then the client's answer begins at once. */
 export function relayTo(source: RelayOptions["source"], open: RelayedRequest): void {
   // The relay listens itself, and stops what works for the request.
-  open.call.left.off(open);
+  open.call.clientGone.off(open);
   relay(new RelayedAnswer(source, open));
 }
 
@@ -97,8 +97,8 @@ class RelayedAnswer implements RelayOptions, StreamStop {
     return soFar + Math.ceil(bytes / estimatedTokenBytes) < (this.#open.meter.stop?.dueTokens ?? 0);
   }
 
-  look(observed: StreamObservation): "goes_on" | "spent" | Promise<void> {
-    return this.#open.meter.lookAtStop(this.#usageOf(observed)());
+  check(observed: StreamObservation): "goes_on" | "spent" | Promise<void> {
+    return this.#open.meter.checkStop(this.#usageOf(observed)());
   }
 
   mark(): StopMark {
@@ -134,8 +134,8 @@ class RelayedAnswer implements RelayOptions, StreamStop {
     return this.#open.meter.startedMs;
   }
 
-  get left(): Cancellation {
-    return this.#open.call.left;
+  get clientGone(): Cancellation {
+    return this.#open.call.clientGone;
   }
 
   get memoryAccount(): MemoryAccount {

@@ -46,7 +46,7 @@ export interface LookingUp {
   readonly priority: Priority;
   readonly width: number;
   /** Names of the guardrails that have looked at it. */
-  readonly lookedAtBy?: readonly string[] | undefined;
+  readonly checkedBy?: readonly string[] | undefined;
   /** The most tokens of each generation that quotas which end answers allow; undefined: as many as there are. */
   maxTokensOf(model: Model): number | undefined;
 }
@@ -60,8 +60,8 @@ export interface CachedRequestOptions {
   readonly neverLeaves: boolean;
 }
 
-function askerOf({ memoryAccount, cancellation, priority, lookedAtBy }: LookingUp, neverLeaves: boolean): Asker {
-  return { memoryAccount, cancellation, priority, lookedAtBy, neverLeaves };
+function askerOf({ memoryAccount, cancellation, priority, checkedBy }: LookingUp, neverLeaves: boolean): Asker {
+  return { memoryAccount, cancellation, priority, checkedBy, neverLeaves };
 }
 
 export class CachedRequest {

@@ -23,7 +23,7 @@ class AccountAnswers {
 /** What an entry takes beside the bytes of its answer: digest, usage, and its places in maps. */
 const entryBytes = 512;
 /** With each answer that is written so many others are looked at, whether their time is over. */
-const looksPerWrite = 16;
+const stepsPerWrite = 16;
 
 /**
  * Where there is no room, the account that has the most loses what it did not use for the longest time: so nobody loses
@@ -104,7 +104,7 @@ export class MemoryAnswers implements AnswerStore {
 
   #dropExpired(): void {
     const now = this.#clock.nowSeconds();
-    for (let look = 0; look < looksPerWrite; look++) {
+    for (let step = 0; step < stepsPerWrite; step++) {
       const into = this.#lookedInto;
       const next = into?.entries.next();
       if (into && next && !next.done) {

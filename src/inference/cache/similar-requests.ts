@@ -23,7 +23,7 @@ export interface Asker {
   readonly neverLeaves: boolean;
   readonly priority: Priority;
   /** Names of the guardrails that have looked at it. */
-  readonly lookedAtBy?: readonly string[] | undefined;
+  readonly checkedBy?: readonly string[] | undefined;
 }
 
 /** A question, and with what it may be compared: requests that are the same but for it. */
@@ -85,8 +85,8 @@ export class SimilarRequests {
     }, deadlineMs);
     try {
       const body = JSON.stringify({ model, input: text });
-      const { memoryAccount, neverLeaves, priority, lookedAtBy } = asker;
-      const whose = { memoryAccount, cancellation, neverLeaves, priority, lookedAtBy };
+      const { memoryAccount, neverLeaves, priority, checkedBy } = asker;
+      const whose = { memoryAccount, cancellation, neverLeaves, priority, lookedAtBy: checkedBy };
       const answer = await this.#options.ownCalls.ask({ purpose: "cache", operation: "embedding", body, ...whose });
       this.#resting.delete(model);
       return readVector(answer);

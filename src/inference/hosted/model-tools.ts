@@ -12,7 +12,7 @@ import type { CallResult } from "../../requests/dialects/response/hosted/hosted-
 export interface ToolAsker {
   readonly principal: Principal;
   readonly memoryAccount: MemoryAccount;
-  readonly left: Cancellation;
+  readonly clientGone: Cancellation;
   /** Where its calls are traced. */
   readonly trace: RequestTrace | undefined;
 }

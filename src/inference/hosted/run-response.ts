@@ -127,11 +127,11 @@ class HostedRun<Result> implements Stoppable {
     this.#names = new Map(servers.map(([{ label }, name]) => [label, name]));
     this.#body = call.request.body;
     const { principal, memoryAccount, trace } = call;
-    this.#asker = { principal, memoryAccount, left: this.#calling, trace };
+    this.#asker = { principal, memoryAccount, clientGone: this.#calling, trace };
   }
 
   cancelled(): void {
-    this.#calling.cancel(this.#call.left.reason);
+    this.#calling.cancel(this.#call.clientGone.reason);
   }
 
   /** A call that is under way is not waited for; with the next turn the response fails. */
@@ -141,7 +141,7 @@ class HostedRun<Result> implements Stoppable {
 
   /** Whatever it throws, nothing refers to it any more: over one connection there may be thousands. */
   async start(): Promise<Result> {
-    this.#call.left.onCancel(this);
+    this.#call.clientGone.onCancel(this);
     this.#deps.stopping.add(this);
     try {
       return await this.#begin();
@@ -179,7 +179,7 @@ class HostedRun<Result> implements Stoppable {
       return await this.#whole(first, response, recorder);
     } catch (error) {
       // Where nothing was called a client may ask again; else it would be called twice.
-      if (this.#calls === 0 || this.#call.left.cancelled) {
+      if (this.#calls === 0 || this.#call.clientGone.cancelled) {
         this.#release(recorder);
         throw error;
       }
@@ -255,7 +255,7 @@ class HostedRun<Result> implements Stoppable {
     try {
       return await this.#hosted.tools.call(this.#serverOf(label), tool, parsed, asker);
     } catch (error) {
-      if (this.#call.left.cancelled) throw error;
+      if (this.#call.clientGone.cancelled) throw error;
       return notCalled(notKnown);
     }
   }
@@ -322,7 +322,7 @@ class HostedRun<Result> implements Stoppable {
   }
 
   /** The client's bound is for all turns together; undefined: there is none. */
-  #tokensLeft({ outputTokens }: HostedResponse): number | undefined {
+  #remainingTokens({ outputTokens }: HostedResponse): number | undefined {
     const { max_output_tokens: most } = this.#body;
     return typeof most === "number" ? most - outputTokens : undefined;
   }
@@ -340,7 +340,7 @@ class HostedRun<Result> implements Stoppable {
       tool_choice: this.#choice,
       input: this.#items,
       include: [...include],
-      max_output_tokens: this.#tokensLeft(response),
+      max_output_tokens: this.#remainingTokens(response),
       store: false,
     };
   }
@@ -380,8 +380,8 @@ class HostedRun<Result> implements Stoppable {
     }
     // A model's server that calls on, whatever it was told, is not asked again.
     if (response.waitsForClient || this.#turns > maxTurns) return false;
-    const left = this.#tokensLeft(response);
-    if (left !== undefined && left < this.#call.request.dialect.minLimit(this.#body)) {
+    const remaining = this.#remainingTokens(response);
+    if (remaining !== undefined && remaining < this.#call.request.dialect.minLimit(this.#body)) {
       response.stop("max_output_tokens");
       return false;
     }
@@ -394,7 +394,7 @@ class HostedRun<Result> implements Stoppable {
     if (typeof most === "number" && this.#calls >= most)
       return notCalled(`No more tools are called: max_tool_calls is ${most}.`);
     if (!this.#offered?.has(functionName)) return notCalled("There is no such tool.");
-    if (!isLeft(this.#choice, functionName)) return notCalled("It may not be called in this turn.");
+    if (!isStillAllowed(this.#choice, functionName)) return notCalled("It may not be called in this turn.");
     return await this.#run(offered.server.label, offered.tool.name, args);
   }
 
@@ -452,22 +452,22 @@ class HostedRun<Result> implements Stoppable {
     answer: (client: ClientStream) => void,
     response: HostedResponse,
   ): Promise<boolean> {
-    const { left } = this.#call;
+    const { clientGone } = this.#call;
     const { promise, resolve } = Promise.withResolvers<void>();
     const stream = new TurnStream(client, response, resolve);
-    left.onCancel(resolve);
+    clientGone.onCancel(resolve);
     try {
       answer(stream);
       await promise;
     } finally {
-      left.off(resolve);
+      clientGone.off(resolve);
     }
-    if (left.cancelled) throw left.reason;
+    if (clientGone.cancelled) throw clientGone.reason;
     return response.hasEnded && !stream.isAborted;
   }
 
   #endBroken(error: unknown, response: HostedResponse, recorder: AnswerRecorder | undefined): Promise<string> {
-    this.#ended = { outcome: this.#call.left.cancelled ? "cancelled" : "failed", error };
+    this.#ended = { outcome: this.#call.clientGone.cancelled ? "cancelled" : "failed", error };
     response.fail(...publicFailure(error));
     return this.#end(response, recorder);
   }
@@ -490,7 +490,7 @@ class HostedRun<Result> implements Stoppable {
 
   #release(recorder: AnswerRecorder | undefined): void {
     recorder?.release();
-    this.#call.left.off(this);
+    this.#call.clientGone.off(this);
     this.#deps.stopping.remove(this);
     this.#releaseBody();
     this.#releaseBody = () => {};
@@ -514,7 +514,7 @@ class HostedRun<Result> implements Stoppable {
 }
 
 /** Whether a choice of tools leaves it to the model: not every server of models holds to that. */
-function isLeft(choice: unknown, functionName: string): boolean {
+function isStillAllowed(choice: unknown, functionName: string): boolean {
   if (!isObject(choice) || choice["type"] !== "allowed_tools") return choice !== "none";
   return objectsOf(choice["tools"]).some(({ name }) => name === functionName);
 }

@@ -64,8 +64,8 @@ export class AgentStepCall implements InferenceCall<InferenceAnswer> {
     return this.#call.priority;
   }
 
-  get left(): Cancellation {
-    return this.#call.left;
+  get clientGone(): Cancellation {
+    return this.#call.clientGone;
   }
 
   get memoryAccount(): MemoryAccount {

@@ -85,8 +85,8 @@ export class Catalog {
   /** Models that nodes are left out of, as JSON. */
   #leftOut = new Set<string>();
   /** Resolves once every source was asked for the first time. */
-  readonly #firstLook = Promise.withResolvers<void>();
-  #lookedOnce = false;
+  readonly #firstPoll = Promise.withResolvers<void>();
+  #isPolled = false;
 
   constructor(options: { log: Log; clock: Clock }) {
     this.#log = options.log;
@@ -114,7 +114,7 @@ export class Catalog {
    * be a model of that id.
    */
   find(name: string): Model | undefined {
-    return this.#models.get(name) ?? (this.#lookedOnce ? this.#aliased(name) : undefined);
+    return this.#models.get(name) ?? (this.#isPolled ? this.#aliased(name) : undefined);
   }
 
   /** The model of this id. */
@@ -133,20 +133,20 @@ export class Catalog {
 
   /** Whether every source was asked at least once. */
   get complete(): boolean {
-    return this.#lookedOnce;
+    return this.#isPolled;
   }
 
   /** Resolves at once, or, just after the start, when every source was asked: until then "unknown" may mean "not yet". */
   async whenComplete(): Promise<void> {
-    if (!this.#lookedOnce) await this.#firstLook.promise;
+    if (!this.#isPolled) await this.#firstPoll.promise;
   }
 
   /** Asks every source for its models. Never rejects: a source that fails keeps its last answer. */
   async refresh(): Promise<void> {
     await Promise.all(this.#sources.map((source) => this.#poll(source)));
     this.#rebuild();
-    this.#lookedOnce = true;
-    this.#firstLook.resolve();
+    this.#isPolled = true;
+    this.#firstPoll.resolve();
   }
 
   status(engine: Engine): EngineStatus {

@@ -26,7 +26,11 @@ test("reserves and refunds nothing while the store fails, and writes excess cost
   if (cheap) spending.settle(cheap, 20);
   if (dear) spending.settle(dear, 170);
   expect(await spending.setAside("m", spend, 100)).toBeUndefined();
-  expect([spending.isUnknown, spending.left("m", spend), warnings]).toEqual([true, 0, ["overflow_spend_unwritten"]]);
+  expect([spending.isUnknown, spending.remaining("m", spend), warnings]).toEqual([
+    true,
+    0,
+    ["overflow_spend_unwritten"],
+  ]);
   fails = false;
   await spending.close();
   expect(written).toEqual([100, 100, 70]);

@@ -60,7 +60,7 @@ export class OverflowSpending {
   }
 
   /** Nano-USD that are left in this span; undefined where that is not known well enough to refuse anything by it. */
-  left(model: string, spend: OverflowSpend): number | undefined {
+  remaining(model: string, spend: OverflowSpend): number | undefined {
     if (this.isUnknown) return 0;
     const known = this.#known.get(model);
     const { per, start } = this.placeOf(model, spend);

@@ -130,10 +130,10 @@ export class Overflow {
     const expected = this.#nanoUsd(model, price, request, this.#expectedTokens(model, request));
     if (most !== null && expected > most) return "request";
     if (spend !== null) {
-      const left = this.spending.left(model.id, spend);
+      const remaining = this.spending.remaining(model.id, spend);
       const needed = this.#mostNanoUsd(model, price, request);
       if (this.spending.isUnknown) return "untold";
-      if (needed > (left ?? spend.nanoUsd)) return needed > spend.nanoUsd ? "request" : "spend";
+      if (needed > (remaining ?? spend.nanoUsd)) return needed > spend.nanoUsd ? "request" : "spend";
     }
     return { deployment, expected };
   }

@@ -183,12 +183,12 @@ export class BookedResponse {
     const { all } = spokenTokens(this.#spoken);
     this.#meter.delivered(this.#booking.promptTokens + all, this.#usageSoFar);
     const { stop } = this.#meter;
-    return stop && all > stop.dueTokens ? this.#meter.lookAtStop(this.usageSoFar) : "goes_on";
+    return stop && all > stop.dueTokens ? this.#meter.checkStop(this.usageSoFar) : "goes_on";
   }
 
   /** The same question once more. */
   looksAgain(): "goes_on" | "spent" | Promise<void> {
-    return this.#meter.lookAtStop(this.usageSoFar);
+    return this.#meter.checkStop(this.usageSoFar);
   }
 
   /** Once. Resolves when it survives the death of the process; never rejects. */

@@ -43,8 +43,8 @@ export class SessionWatch {
     const { maxMs, idleMs, credentialMs } = options.times;
     this.#timers = [
       setTimeout(() => this.#tooOld(), maxMs),
-      setInterval(() => this.#lookForSilence(), Math.min(idleMs, maxIdleLookMs)),
-      setInterval(() => void this.#lookForCredential(), credentialMs),
+      setInterval(() => this.#checkSilence(), Math.min(idleMs, maxIdleLookMs)),
+      setInterval(() => void this.#checkCredential(), credentialMs),
     ];
   }
 
@@ -63,13 +63,13 @@ export class SessionWatch {
     this.#options.expired(`The session is ${minutes} minutes old, the most that it may be. Open another one.`);
   }
 
-  #lookForSilence(): void {
+  #checkSilence(): void {
     const { clock, times, expired } = this.#options;
     if (clock.monotonicMs() - this.#spokenMs < times.idleMs) return;
     expired(`Nobody has said anything for ${Math.round(times.idleMs / 60_000)} minutes. Open another session.`);
   }
 
-  async #lookForCredential(): Promise<void> {
+  async #checkCredential(): Promise<void> {
     if (this.#asking) return;
     this.#asking = true;
     try {

@@ -135,7 +135,7 @@ type Outcome = Pick<Tried, "result" | "status" | "said">;
 
 export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
   setIndex = noIndex;
-  looks = 0;
+  checks = 0;
   readonly model: Model;
   translation: Translation | undefined;
   leftOut: readonly string[] = [];
@@ -243,11 +243,11 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
   }
 
   /** Gives the deployment up where it is overdue, shows no sign of life, and another one could be asked. */
-  looked(waitedMs: number): void {
+  checked(waitedMs: number): void {
     const { engine, model } = this.deployment;
     const state = engine.processState?.(model);
     if (state !== undefined && state !== "loaded") {
-      this.looks = 0;
+      this.checks = 0;
       return;
     }
     // Answers under way may be all that it works on, or may be as dead as this one.

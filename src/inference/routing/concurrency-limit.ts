@@ -80,8 +80,8 @@ export class ConcurrencyLimit {
     this.#value = Math.min(this.#max, this.#value + step);
   }
 
-  /** The engine had no capacity for the request `sent`; it still holds `left` others. */
-  refused(sent: number, left: number): void {
+  /** The engine had no capacity for the request `sent`; it still holds `running` others. */
+  refused(sent: number, running: number): void {
     this.#guess = false;
     this.#before = undefined;
     this.#trial = undefined;
@@ -89,7 +89,7 @@ export class ConcurrencyLimit {
       this.#cutAt = this.#sent;
       this.#roundFloor = Math.max(1, this.#value / 2);
     }
-    this.#value = Math.max(this.#roundFloor, Math.min(this.#value, left));
+    this.#value = Math.max(this.#roundFloor, Math.min(this.#value, running));
   }
 
   /** Call for each second in which requests wait; whether the next one matters as well. */

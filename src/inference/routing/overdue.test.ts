@@ -126,7 +126,7 @@ async function worldOf(engines: readonly Hole[], known = 16) {
   const pass = async (s: number) => {
     for (let i = 0; i < s; i += 5) {
       clock.advance(5_000);
-      router.overdue.look();
+      router.overdue.check();
     }
     await Bun.sleep(0);
   };

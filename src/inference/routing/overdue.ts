@@ -46,9 +46,9 @@ export class BeginTimes {
 /** A request that waits for the begin of its answer. */
 export interface AwaitedAnswer extends IndexedItem {
   /** Called every few seconds. `waitedMs`: without the time in which this process did not run. */
-  looked(waitedMs: number): void;
+  checked(waitedMs: number): void;
   /** Looks so far. Only the watch writes it. */
-  looks: number;
+  checks: number;
 }
 
 /** Looks at all that wait, with one timer, which runs only while there are any. */
@@ -59,7 +59,7 @@ export class OverdueWatch {
   add(answer: AwaitedAnswer): void {
     this.#awaited.add(answer);
     if (this.#timer) return;
-    this.#timer = setInterval(() => this.look(), pollMs);
+    this.#timer = setInterval(() => this.check(), pollMs);
     this.#timer.unref();
   }
 
@@ -67,9 +67,9 @@ export class OverdueWatch {
     this.#awaited.delete(answer);
   }
 
-  look(): void {
+  check(): void {
     // A process that was frozen has answers in its sockets that it has not read: a look is counted, and no clock is asked.
-    for (const answer of [...this.#awaited]) answer.looked(pollMs * answer.looks++);
+    for (const answer of [...this.#awaited]) answer.checked(pollMs * answer.checks++);
     if (this.#awaited.size > 0) return;
     clearInterval(this.#timer);
     this.#timer = undefined;

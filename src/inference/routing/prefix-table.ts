@@ -87,5 +87,6 @@ function lengthsIn({ young, old }: Word, { hashes, ends }: PromptPrefix): number
 
 function write(lengths: number[], bits: number, length: number): void {
   if (length === 0) return;
-  for (let left = bits & 0x7fffffff; left !== 0; left &= left - 1) lengths[31 - Math.clz32(left & -left)] = length;
+  for (let remaining = bits & 0x7fffffff; remaining !== 0; remaining &= remaining - 1)
+    lengths[31 - Math.clz32(remaining & -remaining)] = length;
 }

@@ -57,11 +57,11 @@ test("reads everything at the start, and again only after a change", async () =>
 
 test("polls at once when told of a change, and once more after a poll under way", async () => {
   const world = watch(3_600_000);
-  await watcher?.look();
+  await watcher?.poll();
   expect(world.reloads).toEqual([1]);
   const { promise: held, resolve: release } = Promise.withResolvers<void>();
   world.onLook = () => held;
-  const looking = watcher?.look();
+  const looking = watcher?.poll();
   // That look has read the number already.
   await Promise.resolve();
   world.revision = 2;

@@ -21,7 +21,7 @@ export class RoutingWatcher {
   readonly #options: RoutingWatcherOptions;
   #timer: ReturnType<typeof setInterval> | undefined;
   #revision: number | undefined;
-  #looking: Promise<void> | undefined;
+  #polling: Promise<void> | undefined;
   #again = false;
   #isFailing = false;
   readonly #others: (() => Promise<void>)[] = [];
@@ -33,10 +33,10 @@ export class RoutingWatcher {
   /** The first look reads everything anew: something may have changed since this process read it. */
   start(): void {
     const { feed, pollMs = defaultPollMs } = this.#options;
-    this.#timer = setInterval(() => void this.look(), pollMs);
+    this.#timer = setInterval(() => void this.poll(), pollMs);
     this.#timer.unref();
-    feed.onChange("routing", () => void this.look());
-    void this.look();
+    feed.onChange("routing", () => void this.poll());
+    void this.poll();
   }
 
   /** Something else that hangs on the same revision, from the next look on. */
@@ -48,25 +48,25 @@ export class RoutingWatcher {
   async close(): Promise<void> {
     clearInterval(this.#timer);
     this.#timer = undefined;
-    await this.#looking;
+    await this.#polling;
   }
 
   /** Resolves when what was changed before the call is known here, or cannot be found out now. Never rejects. */
-  look(): Promise<void> {
+  poll(): Promise<void> {
     this.#again = true;
-    this.#looking ??= this.#lookUntilQuiet().finally(() => {
-      this.#looking = undefined;
+    this.#polling ??= this.#pollUntilQuiet().finally(() => {
+      this.#polling = undefined;
     });
-    return this.#looking;
+    return this.#polling;
   }
 
   /** What is told during a look may be newer than what that look sees. */
-  async #lookUntilQuiet(): Promise<void> {
+  async #pollUntilQuiet(): Promise<void> {
     const { log } = this.#options;
     while (this.#again && this.#timer !== undefined) {
       this.#again = false;
       try {
-        await withDeadline(this.#look(), patienceMs);
+        await withDeadline(this.#poll(), patienceMs);
         if (this.#isFailing) log.info("routing_changes_seen_again");
         this.#isFailing = false;
       } catch (error) {
@@ -77,7 +77,7 @@ export class RoutingWatcher {
     }
   }
 
-  async #look(): Promise<void> {
+  async #poll(): Promise<void> {
     const { store, reload } = this.#options;
     const revision = await store.routingRevision();
     if (revision === this.#revision) return;

@@ -44,7 +44,7 @@ interface Shadowed {
   readonly neverLeaves: boolean;
   /** Those of its guardrails that have not looked at the request yet, and look at it before; and those that have. */
   readonly names: readonly string[];
-  readonly lookedAtBy: readonly string[] | undefined;
+  readonly checkedBy: readonly string[] | undefined;
 }
 
 /** Under way at once in this process. */
@@ -77,7 +77,7 @@ export class Shadows implements ShadowSender {
   #begin(policy: ShadowPolicy, model: string, { request, principal, requestId, guarding }: ShadowedCall): void {
     const count = (result: ShadowResult) => this.#count(model, policy.model, result);
     const neverLeaves = principal.reach?.neverLeaves === true;
-    const lookedAtBy = guarding?.names;
+    const checkedBy = guarding?.names;
     const second = this.#options.catalog.get(policy.model);
     if (!second || !isServable(second, request) || (neverLeaves && !isLocal(second))) {
       count("skipped");
@@ -88,8 +88,8 @@ export class Shadows implements ShadowSender {
       return;
     }
     const { guardrails = [] } = second.policies ?? {};
-    const names = guardrails.filter((name) => !lookedAtBy?.includes(name));
-    void this.#ask({ second, request, requestId, neverLeaves, names, lookedAtBy }).then(count);
+    const names = guardrails.filter((name) => !checkedBy?.includes(name));
+    void this.#ask({ second, request, requestId, neverLeaves, names, checkedBy }).then(count);
   }
 
   #hasRoom(second: Model, request: DecodedRequest): boolean {
@@ -101,7 +101,7 @@ export class Shadows implements ShadowSender {
     return this.#options.capacity.idlePlaces(open, asked) > 0;
   }
 
-  async #ask({ second, request, requestId, neverLeaves, names, lookedAtBy = [] }: Shadowed): Promise<ShadowResult> {
+  async #ask({ second, request, requestId, neverLeaves, names, checkedBy = [] }: Shadowed): Promise<ShadowResult> {
     const cancellation = new Cancellation();
     let gaveWay = false;
     const timer = setTimeout(() => cancellation.cancel(), maxMs);
@@ -116,7 +116,7 @@ export class Shadows implements ShadowSender {
       }
       await ownCalls.ask({
         ...{ purpose: "shadow", operation: request.operation, body: bodyOf(masked ?? request, second.id) },
-        ...{ memoryAccount, cancellation, neverLeaves, lookedAtBy: [...lookedAtBy, ...names], requestId: id },
+        ...{ memoryAccount, cancellation, neverLeaves, checkedBy: [...checkedBy, ...names], requestId: id },
         onWanted: () => {
           gaveWay = true;
           cancellation.cancel();

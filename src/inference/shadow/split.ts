@@ -31,7 +31,7 @@ export function splitOf(
  * difference moves.
  */
 export function partOf(asked: string, parts: readonly SplitPart[], conversation: string): string {
-  const own = parts.reduce((left, { percent }) => left - percent, 100);
+  const own = parts.reduce((remaining, { percent }) => remaining - percent, 100);
   let chosen = asked;
   let lowest = scoreOf(asked, asked, own, conversation);
   for (const { model, percent } of parts) {

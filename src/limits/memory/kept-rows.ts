@@ -55,7 +55,7 @@ export abstract class KeptRows<Row extends KeptRow> {
    * milliseconds.
    */
   used(nowMs: number): void {
-    const { visits, isCrowded } = this.#pace.look(this.size, nowMs);
+    const { visits, isCrowded } = this.#pace.check(this.size, nowMs);
     for (let visit = 0; visit < visits; visit++) {
       if (this.#cursor >= this.#ids.end) {
         this.#cursor = 0;

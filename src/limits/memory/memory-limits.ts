@@ -92,12 +92,12 @@ export class MemoryLimits implements LimitStore {
         const counter = this.#quotas.use(quotaId, counters, nowMs, party.counter);
         if (party.counter !== counter) party.counter = counter;
         if (party.isLimited) {
-          const tokensLeft = quotaTokens - counter.usedTokens - counter.heldTokens;
-          const nanoUsdLeft = quotaNanoUsd - counter.usedNanoUsd - counter.heldNanoUsd;
+          const remainingTokens = quotaTokens - counter.usedTokens - counter.heldTokens;
+          const remainingNanoUsd = quotaNanoUsd - counter.usedNanoUsd - counter.heldNanoUsd;
           if (!counter.isRead) isUnread = true;
-          else if (minTokens > tokensLeft || minNanoUsd > nanoUsdLeft) isShort = true;
-          if (quotaTokens !== Number.POSITIVE_INFINITY) tokens = Math.min(tokens, tokensLeft);
-          if (quotaNanoUsd !== Number.POSITIVE_INFINITY) nanoUsd = Math.min(nanoUsd, nanoUsdLeft);
+          else if (minTokens > remainingTokens || minNanoUsd > remainingNanoUsd) isShort = true;
+          if (quotaTokens !== Number.POSITIVE_INFINITY) tokens = Math.min(tokens, remainingTokens);
+          if (quotaNanoUsd !== Number.POSITIVE_INFINITY) nanoUsd = Math.min(nanoUsd, remainingNanoUsd);
         }
       }
       if (party.requests) {
@@ -119,8 +119,8 @@ export class MemoryLimits implements LimitStore {
         if (!counter.isRead) isUnread = true;
         else if (shortageOf(quota, counter, reservation)) isShort = true;
         if (isStopping(quota, reservation)) continue;
-        tokens = Math.min(tokens, leftOf(quota.tokens, counter.usedTokens + counter.heldTokens));
-        nanoUsd = Math.min(nanoUsd, leftOf(quota.nanoUsd, counter.usedNanoUsd + counter.heldNanoUsd));
+        tokens = Math.min(tokens, remainingOf(quota.tokens, counter.usedTokens + counter.heldTokens));
+        nanoUsd = Math.min(nanoUsd, remainingOf(quota.nanoUsd, counter.usedNanoUsd + counter.heldNanoUsd));
       }
     }
     if (isShort) {
@@ -262,6 +262,6 @@ function quotasFor({ quotas, windows }: LimitSet, reservation: Reservation): rea
   return windows === undefined ? quotas : [...quotas, ...windows.filter((quota) => isCounted(quota, reservation))];
 }
 
-function leftOf(limit: number | null, taken: number): number {
+function remainingOf(limit: number | null, taken: number): number {
   return limit === null ? Number.POSITIVE_INFINITY : limit - taken;
 }

@@ -21,15 +21,15 @@ export class MemoryStop implements StopLease {
     this.#windows = windows;
     this.#stopsTokens = windows.some(({ quota }) => quota.stops?.tokens);
     this.#stopsNanoUsd = windows.some(({ quota }) => quota.stops?.nanoUsd);
-    const left = stopFigures(this.#windows);
+    const remaining = stopFigures(this.#windows);
     const share = (wanted: number, least: number, of: number) =>
-      grows ? least + shareOf(wanted - least, of - least, left.running + 1) : Math.min(wanted, of);
-    this.#heldTokens = this.#stopsTokens ? share(tokens, minTokens, left.tokens) : tokens;
-    this.#heldNanoUsd = this.#stopsNanoUsd ? share(nanoUsd, minNanoUsd, left.nanoUsd) : nanoUsd;
+      grows ? least + shareOf(wanted - least, of - least, remaining.running + 1) : Math.min(wanted, of);
+    this.#heldTokens = this.#stopsTokens ? share(tokens, minTokens, remaining.tokens) : tokens;
+    this.#heldNanoUsd = this.#stopsNanoUsd ? share(nanoUsd, minNanoUsd, remaining.nanoUsd) : nanoUsd;
     // An answer without growth may use only its reservation.
-    this.mostTokens = grows ? left.tokens : this.tokens;
-    this.mostNanoUsd = grows ? left.nanoUsd : this.nanoUsd;
-    this.tightest = left.tightest;
+    this.mostTokens = grows ? remaining.tokens : this.tokens;
+    this.mostNanoUsd = grows ? remaining.nanoUsd : this.nanoUsd;
+    this.tightest = remaining.tightest;
   }
 
   get tokens(): number {
@@ -47,13 +47,13 @@ export class MemoryStop implements StopLease {
 
   grow(moreTokens: number, moreNanoUsd: number): void {
     if (this.#settled) return;
-    const left = stopFigures(this.#windows);
-    const tokens = this.#stopsTokens ? shareOf(moreTokens, left.tokens, left.running) : moreTokens;
-    const nanoUsd = this.#stopsNanoUsd ? shareOf(moreNanoUsd, left.nanoUsd, left.running) : moreNanoUsd;
+    const remaining = stopFigures(this.#windows);
+    const tokens = this.#stopsTokens ? shareOf(moreTokens, remaining.tokens, remaining.running) : moreTokens;
+    const nanoUsd = this.#stopsNanoUsd ? shareOf(moreNanoUsd, remaining.nanoUsd, remaining.running) : moreNanoUsd;
     for (const { counter } of this.#windows) counter.hold(tokens, nanoUsd);
     this.#heldTokens += tokens;
     this.#heldNanoUsd += nanoUsd;
-    this.tightest = left.tightest;
+    this.tightest = remaining.tightest;
   }
 
   settle(tokens: number, nanoUsd: number): void {

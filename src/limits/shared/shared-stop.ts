@@ -64,10 +64,10 @@ export class SharedStop implements StopLease {
     this.#figures = figures;
     this.#stopsTokens = quotas.some(({ stops }) => stops?.tokens);
     this.#stopsNanoUsd = quotas.some(({ stops }) => stops?.nanoUsd);
-    const left = stopFigures(quotas.map((quota, i) => ({ quota, counter: figures[i] as QuotaFigures })));
-    this.tightest = left.tightest;
-    this.mostTokens = most?.mostTokens ?? (grows ? left.tokens + tokens : this.tokens);
-    this.mostNanoUsd = most?.mostNanoUsd ?? (grows ? left.nanoUsd + nanoUsd : this.nanoUsd);
+    const remaining = stopFigures(quotas.map((quota, i) => ({ quota, counter: figures[i] as QuotaFigures })));
+    this.tightest = remaining.tightest;
+    this.mostTokens = most?.mostTokens ?? (grows ? remaining.tokens + tokens : this.tokens);
+    this.mostNanoUsd = most?.mostNanoUsd ?? (grows ? remaining.nanoUsd + nanoUsd : this.nanoUsd);
   }
 
   get tokens(): number {

@@ -87,15 +87,15 @@ export class ModelSampler implements ToolSampler {
     const bytes = Buffer.byteLength(text);
     const refusal = memoryAccount.take("requests", bytes);
     if (refusal) throw refusal;
-    const left = new Cancellation();
-    const leave = () => left.cancel(signal.reason);
+    const clientGone = new Cancellation();
+    const leave = () => clientGone.cancel(signal.reason);
     signal.addEventListener("abort", leave);
     const requestId = `req_${Bun.randomUUIDv7()}`;
     let call: SampleCall | undefined;
     try {
       signal.throwIfAborted();
       const request = decodeRequest("chat", ByteSpan.of(text), requestLimits());
-      call = new SampleCall({ requestId, principal, request, memoryAccount }, left, renderError);
+      call = new SampleCall({ requestId, principal, request, memoryAccount }, clientGone, renderError);
       // Sampled chats are not stored, because only the server needs the response.
       const { chatWriter, responseKeeper } = keepsNothing;
       return await run(call, { ...inference, chatWriter, responseKeeper });
@@ -143,14 +143,14 @@ function shownName(hint: string): string {
 }
 
 class SampleCall extends WholeCall {
-  readonly left: Cancellation;
+  readonly clientGone: Cancellation;
   readonly onWanted = undefined;
   readonly renderError: ModelSamplerOptions["renderError"];
   isOnLedger = false;
 
-  constructor(request: WholeRequest, left: Cancellation, renderError: ModelSamplerOptions["renderError"]) {
+  constructor(request: WholeRequest, clientGone: Cancellation, renderError: ModelSamplerOptions["renderError"]) {
     super(request);
-    this.left = left;
+    this.clientGone = clientGone;
     this.renderError = renderError;
   }
 

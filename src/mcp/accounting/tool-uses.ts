@@ -211,9 +211,9 @@ export class MeteredUses implements ToolUses {
     const { refusalCounts, observer, clock, noteRefused } = this.#options;
     const { server, method, principal, cancellation } = use;
     const durationMs = clock.monotonicMs() - startedMs;
-    const isLeft = cancellation?.cancelled === true && cancellation.reason === error;
-    observer.toolEnded({ server: server.name, method, outcome: isLeft ? "cancelled" : "refused", durationMs });
-    if (isLeft) return;
+    const isCancelled = cancellation?.cancelled === true && cancellation.reason === error;
+    observer.toolEnded({ server: server.name, method, outcome: isCancelled ? "cancelled" : "refused", durationMs });
+    if (isCancelled) return;
     const model = bookedName(use);
     refusalCounts.count(principal, model, error);
     if (error instanceof GatewayError) noteRefused(use, model, error, durationMs);

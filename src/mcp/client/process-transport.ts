@@ -47,7 +47,7 @@ export class ProcessTransport implements Line, Transport {
   #process: GuardedProcess | undefined;
   #fault: GatewayError | undefined;
   #isClosed = false;
-  #hasLeft = false;
+  #isGone = false;
   #endedItself = false;
   #unread = 0;
   /** While this promise exists, no more output is read. */
@@ -87,7 +87,7 @@ export class ProcessTransport implements Line, Transport {
       const place = directory ?? this.#home;
       this.#process = new GuardedProcess({ command, directory: place, env: all, mark, stopMs, talks: true });
     } catch (error) {
-      this.#left();
+      this.#processGone();
       throw this.#failed("could not be started", error instanceof Error ? error.message : String(error));
     }
     void this.#options.output.read(this.#process.stderr);
@@ -95,7 +95,7 @@ export class ProcessTransport implements Line, Transport {
     void this.#process.gone.then((code) => {
       this.#endedItself = !this.#isClosed;
       this.#failed("has ended", howItEnded(code));
-      this.#left();
+      this.#processGone();
     });
   }
 
@@ -121,7 +121,7 @@ export class ProcessTransport implements Line, Transport {
   async close(): Promise<void> {
     this.#shut();
     if (this.#process) await this.#process.stop();
-    else this.#left();
+    else this.#processGone();
   }
 
   /** Stops reading output while its reader is behind. */
@@ -170,9 +170,9 @@ export class ProcessTransport implements Line, Transport {
     this.onclose?.();
   }
 
-  #left(): void {
-    if (this.#hasLeft) return;
-    this.#hasLeft = true;
+  #processGone(): void {
+    if (this.#isGone) return;
+    this.#isGone = true;
     if (this.#home !== "") rmSync(this.#home, { recursive: true, force: true });
     this.#options.onGone();
   }

@@ -121,13 +121,13 @@ export class Definitions implements DefinitionGuard {
     const isFirst = server.approval !== "each" && isNew(kind);
     const isApproved = isFirst || server.approval === "all";
     let characters = all.values().reduce((sum, { seen }) => sum + seen.length, 0);
-    const looks = new Set<string>();
+    const shownNames = new Set<string>();
     const changed: ToolDefinition[] = [];
     const offered = listed.filter((item) => {
       const { name } = item;
-      if (typeof name !== "string" || !isPlainName(name) || looks.has(lookOf(name))) return false;
+      if (typeof name !== "string" || !isPlainName(name) || shownNames.has(lookOf(name))) return false;
       // Names that look the same, or are equal, stand for the first item.
-      looks.add(lookOf(name));
+      shownNames.add(lookOf(name));
       const judged = this.#judge(all, { server, origin, kind }, name, item, isApproved);
       if (!judged) return false;
       const { state, record } = judged;

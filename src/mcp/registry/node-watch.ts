@@ -16,7 +16,7 @@ export class NodeWatch {
     this.#nodes = nodes;
     this.#standing = this.#standingNow();
     // Servers are watched too, so that a server added while its node is away is known as unavailable.
-    this.#unlisten = [nodes, servers].map((one) => one.onChange(() => this.#look()));
+    this.#unlisten = [nodes, servers].map((one) => one.onChange(() => this.#check()));
   }
 
   /**
@@ -34,7 +34,7 @@ export class NodeWatch {
     for (const unlisten of this.#unlisten) unlisten();
   }
 
-  #look(): void {
+  #check(): void {
     const standing = this.#standingNow();
     if (standing === this.#standing) return;
     this.#standing = standing;

@@ -94,7 +94,7 @@ export class ServerTests {
     };
     let error: McpServerTestWire["error"] = null;
     try {
-      await Promise.race([late, this.#look(link, { server, isKnown, safe, onSeen })]);
+      await Promise.race([late, this.#inspect(link, { server, isKnown, safe, onSeen })]);
     } catch (fault) {
       error = errorOf(fault, safe);
     } finally {
@@ -107,7 +107,7 @@ export class ServerTests {
   }
 
   /** Reports each finding as soon as it is known, so that findings before a fault are kept. */
-  async #look(
+  async #inspect(
     { open }: SeparateLink,
     {
       server,

@@ -12,7 +12,7 @@ export interface ClientRequest {
   readonly requestId: string;
   readonly memoryAccount: MemoryAccount;
   /** Cancelled when the client disconnects. */
-  readonly left: Cancellation;
+  readonly clientGone: Cancellation;
   readonly trace: RequestTrace | undefined;
   /** Name of the server whose address received the request; undefined for the address of all servers. */
   readonly only: string | undefined;

@@ -132,12 +132,12 @@ export class Endpoint {
   }
 
   /** Closes a notification stream when the credential that opened it ends. Other streams end with their response. */
-  #watched(answer: Response, { principal, left }: ClientRequest, over: () => void): Response {
+  #watched(answer: Response, { principal, clientGone }: ClientRequest, over: () => void): Response {
     if (!answer.body) {
       over();
       return answer;
     }
-    const forget = this.#standing.add(principal, principal.tokenExpiresAt, () => left.cancel());
+    const forget = this.#standing.add(principal, principal.tokenExpiresAt, () => clientGone.cancel());
     const body = whenOver(answer.body, () => {
       forget();
       over();
@@ -181,7 +181,7 @@ function namesRevision(body: unknown): boolean {
 function beforeCall(from: ClientRequest): ClientCall {
   return {
     ...from,
-    ...{ capabilities: {}, isAskable: false, cancellation: from.left },
+    ...{ capabilities: {}, isAskable: false, cancellation: from.clientGone },
     notify: () => {},
     ask: () => Promise.reject(new Error("Nobody is asked before a call.")),
   };

@@ -69,16 +69,16 @@ function endIfCancelled(server: Server, { mcpReq: { id, signal } }: ServerContex
  */
 function keptBeyondClient(call: ClientCall, asked: JsonObject): () => void {
   let letGo = () => {};
-  const left = () => {
+  const onLeave = () => {
     try {
       letGo = keepAsked(call, asked);
     } catch (error) {
       call.cancellation.cancel(error);
     }
   };
-  call.left.onCancel(left);
+  call.clientGone.onCancel(onLeave);
   return () => {
-    call.left.off(left);
+    call.clientGone.off(onLeave);
     letGo();
   };
 }

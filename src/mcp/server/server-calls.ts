@@ -141,10 +141,10 @@ export class ServerCalls {
       await use.ended({ outcome, code: null, isError, content: () => JSON.stringify(result) });
       return passedResult(result, server, one);
     } catch (error) {
-      const isLeft = one.cancellation.cancelled;
+      const isCancelled = one.cancellation.cancelled;
       const code = error instanceof GatewayError ? error.code : "upstream_error";
-      const outcome = isLeft ? "cancelled" : "failed";
-      await use.ended({ outcome, code: isLeft ? null : code, isError: false, content: () => "" });
+      const outcome = isCancelled ? "cancelled" : "failed";
+      await use.ended({ outcome, code: isCancelled ? null : code, isError: false, content: () => "" });
       throw error;
     }
   }

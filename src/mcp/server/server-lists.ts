@@ -213,9 +213,9 @@ function withoutRepetitions(items: readonly JsonObject[]): JsonObject[] {
   return [...new Map(items.map((item) => [JSON.stringify(item), item])).values()];
 }
 
-function isShallow(value: unknown, deepestLeft: number): boolean {
+function isShallow(value: unknown, depth: number): boolean {
   if (typeof value !== "object" || value === null) return true;
-  return deepestLeft > 0 && Object.values(value).every((one) => isShallow(one, deepestLeft - 1));
+  return depth > 0 && Object.values(value).every((one) => isShallow(one, depth - 1));
 }
 
 function listFault(detail: string): GatewayError {

@@ -24,7 +24,7 @@ async function hasEnded(now: Principal | GatewayError): Promise<boolean> {
   standing.add(caller, undefined, () => {
     isOver = true;
   });
-  await standing.look();
+  await standing.check();
   return isOver;
 }
 

@@ -31,7 +31,7 @@ export class SessionRevoker {
   add(principal: Principal, untilSeconds: number | undefined, end: () => void): () => void {
     const entry: Entry = { principal, untilSeconds, end };
     this.#entries.add(entry);
-    this.#timer ??= setInterval(() => void this.look(), pollMs);
+    this.#timer ??= setInterval(() => void this.check(), pollMs);
     this.#timer.unref();
     return () => {
       this.#entries.delete(entry);
@@ -45,7 +45,7 @@ export class SessionRevoker {
   }
 
   /** Checks all entries. Never rejects. */
-  async look(): Promise<void> {
+  async check(): Promise<void> {
     const asked = new Map<Principal, Promise<Principal | undefined>>();
     const entries = [...this.#entries];
     await Promise.all(

@@ -213,7 +213,10 @@ test("counts a call's parameters for its key until the server has answered, even
   const left = new Cancellation();
   const params = { name: "one_slow", arguments: { text: "x".repeat(100_000) } };
   const call = { jsonrpc: "2.0", id: 1, method: "tools/call", params };
-  const answer = await one.send(call, undefined, begun.headers.get("mcp-session-id") ?? "", { memoryAccount, left });
+  const answer = await one.send(call, undefined, begun.headers.get("mcp-session-id") ?? "", {
+    memoryAccount,
+    clientGone: left,
+  });
   while (!link.asked.some(({ method }) => method === "tools/call")) await Bun.sleep(1);
   const before = memoryAccount.held;
   left.cancel();

@@ -57,7 +57,7 @@ function start(replicaId: string) {
     state,
     async look(seconds = 0) {
       for (let passed = 0; passed <= seconds; passed += 10) {
-        await watch.look();
+        await watch.check();
         if (passed < seconds) clock.advance(10_000);
       }
     },

@@ -49,7 +49,7 @@ export class IncidentWatch {
     this.#sources = [...options.sources];
     this.#startedMs = options.clock.monotonicMs();
     const { log, everyMs = defaultEveryMs } = options;
-    this.#rounds = new PeriodicJob(() => this.#look(), { everyMs, name: "incidents_not_watched", log });
+    this.#rounds = new PeriodicJob(() => this.#check(), { everyMs, name: "incidents_not_watched", log });
   }
 
   /** Adds a source for the next check on. */
@@ -57,7 +57,7 @@ export class IncidentWatch {
     this.#sources.push(source);
   }
 
-  look(): Promise<void> {
+  check(): Promise<void> {
     return this.#rounds.round();
   }
 
@@ -65,7 +65,7 @@ export class IncidentWatch {
     return this.#rounds.close();
   }
 
-  async #look(): Promise<void> {
+  async #check(): Promise<void> {
     const { store, replicaId } = this.#options;
     const seen = await Promise.all(this.#sources.map((source) => source()));
     const standings = new Map(seen.flat().map((standing) => [standing.subject, standing]));

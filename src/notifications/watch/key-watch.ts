@@ -32,12 +32,12 @@ export class KeyWatch {
   constructor(options: KeyWatchOptions) {
     this.#options = options;
     const { log, everyMs = 3_600_000, firstMs = 60_000 } = options;
-    this.#rounds = new PeriodicJob(() => this.#look(), { everyMs, name: "keys_not_watched", log });
+    this.#rounds = new PeriodicJob(() => this.#check(), { everyMs, name: "keys_not_watched", log });
     this.#first = setTimeout(() => void this.#rounds.round(), firstMs);
     this.#first.unref();
   }
 
-  look(): Promise<void> {
+  check(): Promise<void> {
     return this.#rounds.round();
   }
 
@@ -46,7 +46,7 @@ export class KeyWatch {
     return this.#rounds.close();
   }
 
-  async #look(): Promise<void> {
+  async #check(): Promise<void> {
     const { survey, clock, teller, isFirst } = this.#options;
     if (!isFirst()) return;
     for (let after: string | undefined = ""; after !== undefined && !this.#rounds.isClosed; ) {

@@ -34,7 +34,7 @@ function start() {
     const [quotas, windows] = [all.filter(({ window }) => !window), all.filter(({ window }) => window)];
     const limits: LimitSet = { requests: [], tokens: [], quotas, windows };
     watch.used({ limits, account: { id: "acct_1" } as never });
-    return watch.look();
+    return watch.check();
   };
   return { told, state, watch, use, reached: () => told.map(({ data }) => (data as { threshold?: number }).threshold) };
 }
@@ -117,14 +117,14 @@ test("repeats a quota check or report that failed until it succeeds", async () =
   const { use, reached, state, watch } = start();
   state.isAway = true;
   await use(900, quota());
-  await watch.look();
+  await watch.check();
   state.isAway = false;
   state.isKept = false;
-  await watch.look();
+  await watch.check();
   state.isKept = true;
   expect(reached()).toEqual([]);
-  await watch.look();
-  await watch.look();
+  await watch.check();
+  await watch.check();
   expect(reached()).toEqual([90]);
   expect(state.asked).toBe(4);
 });
@@ -139,7 +139,7 @@ test("counts a key whose limits are recreated for each use once in a round, with
   for (let n = 0; n < 20_000; n++) use("key_busy", 1_000_000);
   use("key_busy", 1_000);
   use("key_other", 750);
-  await watch.look();
+  await watch.check();
   expect(reached()).toEqual([50, 80]);
   expect(state.asked).toBe(2);
 });

@@ -56,7 +56,7 @@ export class QuotaWatch {
   constructor(options: QuotaWatchOptions) {
     this.#options = options;
     const { log, everyMs = defaultEveryMs } = options;
-    this.#rounds = new PeriodicJob(() => this.#look(), { everyMs, name: "quotas_not_watched", log });
+    this.#rounds = new PeriodicJob(() => this.#check(), { everyMs, name: "quotas_not_watched", log });
   }
 
   /** Notes a settled request. The only cost is a map entry. */
@@ -69,7 +69,7 @@ export class QuotaWatch {
     else if (touched.limits !== limits) touched.limits = limits;
   }
 
-  look(): Promise<void> {
+  check(): Promise<void> {
     return this.#rounds.round();
   }
 
@@ -77,7 +77,7 @@ export class QuotaWatch {
     return this.#rounds.close();
   }
 
-  async #look(): Promise<void> {
+  async #check(): Promise<void> {
     const touched = this.#touched;
     this.#touched = new Map();
     const seen = new Set<string>();
@@ -89,7 +89,7 @@ export class QuotaWatch {
           if (this.#rounds.isClosed) return;
           const { tokens, nanoUsd, requests = null } = quota;
           if ((tokens === null && nanoUsd === null && requests === null) || seen.has(quota.id)) continue;
-          await this.#lookAt(quota, accountId);
+          await this.#checkQuota(quota, accountId);
           seen.add(quota.id);
         }
       } catch (error) {
@@ -102,7 +102,7 @@ export class QuotaWatch {
     if (fault !== undefined) throw fault;
   }
 
-  async #lookAt(quota: Quota, accountId: string): Promise<void> {
+  async #checkQuota(quota: Quota, accountId: string): Promise<void> {
     const { teller } = this.#options;
     for (const measure of await this.#measuresOf(quota)) {
       const threshold = quotaThresholds.findLast((percent) => measure.isAt(percent));

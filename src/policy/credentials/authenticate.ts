@@ -203,8 +203,8 @@ export class Authenticator {
 
   #lookUp(key: string, clientAddress: string): Promise<CachedChain | undefined> {
     const index = memoryIndex(key);
-    const look = () => this.#cache.byKey(key, index, () => this.#digestsOf(key));
-    return this.#options.unknown.find(index, clientAddress, look);
+    const read = () => this.#cache.byKey(key, index, () => this.#digestsOf(key));
+    return this.#options.unknown.find(index, clientAddress, read);
   }
 
   #digestsOf(key: string): Digests {

@@ -39,7 +39,7 @@ export class RevisionWatcher {
   #confirmedMs = Number.NEGATIVE_INFINITY;
   #away = false;
   #asking: Promise<void> | undefined;
-  #looking: Promise<void> | undefined;
+  #polling: Promise<void> | undefined;
 
   constructor(options: RevisionWatcherOptions) {
     this.#options = options;
@@ -87,10 +87,10 @@ export class RevisionWatcher {
 
   /** Looks now, and waits a moment at most. Never rejects: afterwards `freshness` says how it went. */
   ask(): Promise<void> {
-    this.#looking ??= this.#look().finally(() => {
-      this.#looking = undefined;
+    this.#polling ??= this.#poll().finally(() => {
+      this.#polling = undefined;
     });
-    this.#asking ??= withDeadline(this.#looking, patienceMs)
+    this.#asking ??= withDeadline(this.#polling, patienceMs)
       .catch((error) => {
         if (!this.#away) this.#options.log.warn("key_store_unreachable", { detail: String(error) });
         this.#away = true;
@@ -102,7 +102,7 @@ export class RevisionWatcher {
   }
 
   /** One at a time, so that no answer overtakes a later one. */
-  async #look(): Promise<void> {
+  async #poll(): Promise<void> {
     const { keys, clock, log, onChange, reread } = this.#options;
     const startedMs = clock.monotonicMs();
     const revision = await withDeadline(keys.credentialRevision(), abandonMs);

@@ -63,8 +63,8 @@ export class SigningKeys {
   readonly #options: SigningKeysOptions;
   #keys: readonly LoadedKey[] = [];
   #timer: ReturnType<typeof setInterval> | undefined;
-  #lookedMs = Number.NEGATIVE_INFINITY;
-  #looking: Promise<void> | undefined;
+  #rereadMs = Number.NEGATIVE_INFINITY;
+  #rereading: Promise<void> | undefined;
   #failure: unknown;
   /** Reads of the store are numbered as they begin: one that was overtaken must bring no ended key back. */
   #readsBegun = 0;
@@ -168,7 +168,7 @@ export class SigningKeys {
   async verifier(id: string): Promise<CryptoKey | undefined> {
     const known = this.#published().find(({ record }) => record.id === id);
     if (known) return known.publicKey;
-    await this.#look();
+    await this.#reread();
     const found = this.#published().find(({ record }) => record.id === id);
     if (!found && this.#failure !== undefined) throw unavailable(`signing_keys: ${String(this.#failure)}`);
     return found?.publicKey;
@@ -226,21 +226,21 @@ export class SigningKeys {
   }
 
   /** Looks into the store, unless that was done just now. Never rejects. */
-  #look(): Promise<void> {
+  #reread(): Promise<void> {
     const nowMs = this.#options.clock.monotonicMs();
-    if (this.#looking) return this.#looking;
-    if (nowMs - this.#lookedMs < lookAgainMs) return Promise.resolve();
-    this.#looking = this.#reload()
+    if (this.#rereading) return this.#rereading;
+    if (nowMs - this.#rereadMs < lookAgainMs) return Promise.resolve();
+    this.#rereading = this.#reload()
       // The keys that are known go on, and the next look comes soon.
       .catch(() => {})
       .finally(() => {
-        this.#looking = undefined;
+        this.#rereading = undefined;
       });
-    return this.#looking;
+    return this.#rereading;
   }
 
   async #reload(): Promise<void> {
-    this.#lookedMs = this.#options.clock.monotonicMs();
+    this.#rereadMs = this.#options.clock.monotonicMs();
     const read = ++this.#readsBegun;
     try {
       const records = await this.#options.store.listSigningKeys(this.#now());

@@ -26,11 +26,11 @@ export class UnknownCredentials {
   async find<Found>(
     digest: string,
     address: string,
-    look: () => Promise<Found | undefined> | Found,
+    read: () => Promise<Found | undefined> | Found,
   ): Promise<Found | undefined> {
     const refusal = this.#throttle.peek("unknown", address);
     const isHeld = refusal !== undefined && this.#found.get(digest) === undefined;
-    const turn = isHeld ? this.#turns.run(async () => look()) : look();
+    const turn = isHeld ? this.#turns.run(async () => read()) : read();
     const found = turn === undefined ? undefined : await turn;
     if (found !== undefined) this.found(digest);
     else if (isHeld) throw refusal;

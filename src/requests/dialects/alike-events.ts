@@ -36,19 +36,19 @@ const trialsPerEvent = 0.5;
 
 /** Limits the work on templates for a stream that no template fits. */
 export class TemplateTrials {
-  #left = maxTrials;
+  #remaining = maxTrials;
 
-  get areLeft(): boolean {
-    return this.#left >= 1;
+  get hasTrials(): boolean {
+    return this.#remaining >= 1;
   }
 
   take(): void {
-    this.#left--;
+    this.#remaining--;
   }
 
   /** Records events that needed no parsing. */
   spared(events: number): void {
-    if (this.#left < maxTrials) this.#left = Math.min(maxTrials, this.#left + events * trialsPerEvent);
+    if (this.#remaining < maxTrials) this.#remaining = Math.min(maxTrials, this.#remaining + events * trialsPerEvent);
   }
 }
 

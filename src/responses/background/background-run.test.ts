@@ -100,15 +100,15 @@ async function answered({ run, store }: Made, answer: Answer, call: InferenceCal
   await Bun.sleep(silentMs);
   for (const [nth, { afterMs, size }] of pieces.entries()) {
     await Bun.sleep(afterMs);
-    if (call.left.cancelled) return;
+    if (call.clientGone.cancelled) return;
     const keepsUp = client.write(inStream("response.output_text.delta", { nth, delta: "ü".repeat(size) }));
     if (keepsUp) continue;
     await new Promise<void>((resolve) => {
       drained = resolve;
-      call.left.onCancel(resolve);
+      call.clientGone.onCancel(resolve);
     });
   }
-  if (call.left.cancelled) return;
+  if (call.clientGone.cancelled) return;
   if (ends === "completed") client.end(completed);
   else if (ends === "broken") client.end("");
   else if (ends === "cancelled") run.cancel();
@@ -169,9 +169,9 @@ async function read(made: Made, reader: Reader, seed: number): Promise<{ after: 
         id: "resp_1",
         after: numberOf(got.at(-1)) ?? after,
         client,
-        left,
+        clientGone: left,
         background: made.store,
-        looks: made.looks,
+        polls: made.looks,
       },
       running: () => (reader.isElsewhere || made.message.finished > 0 ? undefined : made.run),
       ...{ stopping: new Stopping(), heartbeatMs: 50 },
@@ -307,7 +307,15 @@ test("stops following when the client disconnects while it reads earlier events"
     ...{ writeAround: () => true, end() {}, abort() {} },
   };
   const follower = new EventFollower({
-    ...{ id: "resp_1", after: -1, client, left, background: made.store, looks: made.looks, running: () => made.run },
+    ...{
+      id: "resp_1",
+      after: -1,
+      client,
+      clientGone: left,
+      background: made.store,
+      polls: made.looks,
+      running: () => made.run,
+    },
     ...{ stopping: new Stopping(), heartbeatMs: 60_000 },
   });
   expect(await Promise.race([follower.follow(), Bun.sleep(500).then(() => "it still is")])).toBeUndefined();
@@ -326,7 +334,7 @@ test("sends no more to a client that stops reading, without delaying the others"
     };
     const left = new Cancellation();
     const following = new EventFollower({
-      ...{ id: "resp_1", after: -1, client, left, background: made.store, looks: made.looks },
+      ...{ id: "resp_1", after: -1, client, clientGone: left, background: made.store, polls: made.looks },
       ...{ running: () => (made.message.finished > 0 ? undefined : made.run) },
       ...{ stopping: new Stopping(), heartbeatMs: 60_000 },
     }).follow();

@@ -66,7 +66,7 @@ export interface EventListener {
 
 export class BackgroundRun implements InferenceCall<void>, ClientStream {
   onDrain: (() => void) | undefined;
-  readonly left = new Cancellation();
+  readonly clientGone = new Cancellation();
   readonly events: RunEvents;
   /** Settles when the end is stored or given up, or when the run did not begin. */
   readonly ended: Promise<void>;
@@ -163,7 +163,7 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
       this.#isOver = true;
       this.#begun.resolve(false);
       this.#writer.drop();
-      this.left.cancel(error);
+      this.clientGone.cancel(error);
       this.memoryAccount.release("chats", this.#held);
       this.#hasEnded();
       throw error;
@@ -182,7 +182,7 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
   /** Ends the run at the client's request. The output so far is kept. */
   cancel(): void {
     this.events.cancel();
-    this.left.cancel();
+    this.clientGone.cancel();
     this.#end();
   }
 
@@ -318,7 +318,7 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
     if (!refusal) return;
     this.#held -= more;
     this.events.fail("server_error", refusal.message);
-    this.left.cancel(refusal);
+    this.clientGone.cancel(refusal);
     this.#end();
   }
 

@@ -61,22 +61,22 @@ export interface BackgroundRequest {
 
 export class BackgroundRuns {
   /** Polls for clients that follow responses of other replicas. */
-  readonly looks: SharedPolls;
+  readonly polls: SharedPolls;
   readonly #options: BackgroundRunsOptions;
   readonly #runs = new Map<string, BackgroundRun>();
   readonly #turns: StoreTurns;
   /** Responses that looked abandoned at the last poll, with the time of their last progress, by id. */
   #abandoned: ReadonlyMap<string, number> = new Map();
   readonly #timer: ReturnType<typeof setInterval>;
-  #looking: Promise<void> | undefined;
+  #checking: Promise<void> | undefined;
 
   constructor(options: BackgroundRunsOptions) {
     this.#options = options;
     this.#turns = new StoreTurns(options.clock);
-    this.looks = new SharedPolls(options.background, options.clock);
-    this.#timer = setInterval(() => this.#look(), pollMs);
+    this.polls = new SharedPolls(options.background, options.clock);
+    this.#timer = setInterval(() => this.#check(), pollMs);
     // The first poll also finds responses of an earlier process at this address.
-    this.#look();
+    this.#check();
   }
 
   /** Returns undefined if this process does not run the response. */
@@ -133,7 +133,7 @@ export class BackgroundRuns {
     clearInterval(this.#timer);
     const untilMs = this.#options.clock.monotonicMs() + closeMs;
     for (const one of this.#runs.values()) one.giveUpAt(untilMs);
-    await this.#looking;
+    await this.#checking;
     await this.idle();
   }
 
@@ -155,9 +155,9 @@ export class BackgroundRuns {
     }
   }
 
-  #look(): void {
-    this.#looking ??= this.endAbandoned().finally(() => {
-      this.#looking = undefined;
+  #check(): void {
+    this.#checking ??= this.endAbandoned().finally(() => {
+      this.#checking = undefined;
     });
   }
 

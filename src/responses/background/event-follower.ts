@@ -22,9 +22,9 @@ export interface FollowOptions {
   after: number;
   client: ClientStream;
   /** Cancelled when the client disconnects. */
-  left: Cancellation;
+  clientGone: Cancellation;
   background: Pick<BackgroundStore, "events">;
-  looks: Pick<SharedPolls, "look">;
+  polls: Pick<SharedPolls, "poll">;
   /** Returns the response if this process runs it. */
   running(): Pick<BackgroundRun, "listen" | "leave" | "ended"> | undefined;
   stopping: Stopping;
@@ -56,12 +56,12 @@ export class EventFollower implements EventListener, CancelListener, Stoppable {
 
   /** Never rejects. */
   async follow(): Promise<void> {
-    const { client, left, stopping } = this.#options;
+    const { client, clientGone, stopping } = this.#options;
     client.onDrain = () => {
       this.#isBehind = false;
       this.#goOn();
     };
-    left.onCancel(this);
+    clientGone.onCancel(this);
     if (!this.#isOver) stopping.add(this);
     try {
       while (!this.#isOver) await this.#next();
@@ -110,7 +110,7 @@ export class EventFollower implements EventListener, CancelListener, Stoppable {
       return;
     }
     const run = this.#options.running();
-    if (!run) await this.#look();
+    if (!run) await this.#poll();
     else if (!run.listen(this, this.#after + 1)) await this.#catchUp(run.ended);
     else if (!this.#isBehind) await this.#wait();
   }
@@ -123,8 +123,8 @@ export class EventFollower implements EventListener, CancelListener, Stoppable {
     if (batches.length === 0) await Promise.race([ended, this.#wait(pollMs)]);
   }
 
-  async #look(): Promise<void> {
-    const { state, batches } = await this.#options.looks.look(this.#options.id, this.#after);
+  async #poll(): Promise<void> {
+    const { state, batches } = await this.#options.polls.poll(this.#options.id, this.#after);
     this.#send(batches);
     if (batches.length > 0) return;
     if (state?.status === "queued" || state?.status === "in_progress") await this.#wait(pollMs);
@@ -168,10 +168,10 @@ export class EventFollower implements EventListener, CancelListener, Stoppable {
   }
 
   #close(): void {
-    const { left, stopping, running } = this.#options;
+    const { clientGone, stopping, running } = this.#options;
     clearInterval(this.#heartbeat);
     running()?.leave(this);
-    left.off(this);
+    clientGone.off(this);
     stopping.remove(this);
   }
 }

@@ -116,7 +116,7 @@ export class RunWriter {
     const { events, clock } = this.#options;
     if (this.#working) return;
     const isDue = clock.monotonicMs() - this.#writtenAtMs >= workingMs;
-    const work = isDue || events.size > 0 ? this.#write() : this.#look();
+    const work = isDue || events.size > 0 ? this.#write() : this.#check();
     // While the store is away, new events wait in memory. The store logs its own outage.
     this.#working = work.catch(() => {}).finally(() => (this.#working = undefined));
   }
@@ -139,7 +139,7 @@ export class RunWriter {
   }
 
   /** Reads the state without writing, because a client may have cancelled the response. */
-  async #look(): Promise<void> {
+  async #check(): Promise<void> {
     const { id, background, turns, clock } = this.#options;
     this.#heard(await turns.take(() => background.state(id, clock.nowSeconds())));
   }

@@ -33,7 +33,7 @@ test("polls fewer than 100 times for a thousand followers of one response, and s
       abort() {},
     };
     const follower = new EventFollower({
-      ...{ id: "resp_1", after: -1, client, left: new Cancellation(), background: store, looks },
+      ...{ id: "resp_1", after: -1, client, clientGone: new Cancellation(), background: store, polls: looks },
       ...{ running: () => undefined, stopping: new Stopping(), heartbeatMs: 60_000 },
     });
     await follower.follow();
@@ -56,7 +56,7 @@ test("polls again after a failed poll", async () => {
   const looks = new SharedPolls(store, systemClock);
   const state = store.state.bind(store);
   store.state = () => Promise.reject(new Error("It is away."));
-  expect(await looks.look("resp_1", -1).catch(() => "failed")).toBe("failed");
+  expect(await looks.poll("resp_1", -1).catch(() => "failed")).toBe("failed");
   store.state = state;
-  expect(await looks.look("resp_1", -1)).toEqual({ state: { status: "queued", isCancelled: false }, batches: [] });
+  expect(await looks.poll("resp_1", -1)).toEqual({ state: { status: "queued", isCancelled: false }, batches: [] });
 });

@@ -7,7 +7,7 @@ export const pageSize = 256 * 1024;
 /** Milliseconds for which the result of a poll is shared. */
 const goodMs = 250;
 
-export interface Look {
+export interface Poll {
   readonly state: RunState;
   /** Events after the given one. If the response had ended and the list is empty, the follower has all events. */
   readonly batches: readonly EventBatch[];
@@ -16,27 +16,27 @@ export interface Look {
 export class SharedPolls {
   readonly #background: Pick<BackgroundStore, "events" | "state">;
   readonly #clock: Pick<Clock, "nowSeconds">;
-  readonly #looks = new Map<string, Promise<Look>>();
+  readonly #polls = new Map<string, Promise<Poll>>();
 
   constructor(background: Pick<BackgroundStore, "events" | "state">, clock: Pick<Clock, "nowSeconds">) {
     this.#background = background;
     this.#clock = clock;
   }
 
-  look(id: string, after: number): Promise<Look> {
+  poll(id: string, after: number): Promise<Poll> {
     const key = `${id} ${after}`;
-    let look = this.#looks.get(key);
-    if (!look) {
-      look = this.#ask(id, after);
-      this.#looks.set(key, look);
-      const forget = () => this.#looks.delete(key);
-      look.then(() => setTimeout(forget, goodMs), forget);
+    let poll = this.#polls.get(key);
+    if (!poll) {
+      poll = this.#ask(id, after);
+      this.#polls.set(key, poll);
+      const forget = () => this.#polls.delete(key);
+      poll.then(() => setTimeout(forget, goodMs), forget);
     }
-    return look;
+    return poll;
   }
 
   /** Reads the state first: if it shows an end, all events are in the store by then. */
-  async #ask(id: string, after: number): Promise<Look> {
+  async #ask(id: string, after: number): Promise<Poll> {
     const state = await this.#background.state(id, this.#clock.nowSeconds());
     return { state, batches: await this.#background.events(id, after, pageSize) };
   }

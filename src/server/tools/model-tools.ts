@@ -70,7 +70,7 @@ export class HandlerTools implements ModelTools {
     try {
       return resultOf(await this.#ask("tools/call", { name: tool, arguments: args }, server, asker));
     } catch (error) {
-      if (asker.left.cancelled) throw asker.left.reason;
+      if (asker.clientGone.cancelled) throw asker.clientGone.reason;
       return faultOf(error);
     }
   }
@@ -85,13 +85,13 @@ export class HandlerTools implements ModelTools {
     method: string,
     params: JsonObject,
     only: string,
-    { principal, memoryAccount, left, trace }: ToolAsker,
+    { principal, memoryAccount, clientGone, trace }: ToolAsker,
   ): Promise<JsonObject> {
     const cancellation = new Cancellation();
-    const leave = () => cancellation.cancel(left.reason);
-    left.onCancel(leave);
+    const leave = () => cancellation.cancel(clientGone.reason);
+    clientGone.onCancel(leave);
     const call: ClientCall = {
-      ...{ principal, memoryAccount, left, cancellation, only, listing: "all", trace },
+      ...{ principal, memoryAccount, clientGone, cancellation, only, listing: "all", trace },
       requestId: `req_${Bun.randomUUIDv7()}`,
       // No person is available for forms; sampling uses a model of the gateway.
       capabilities: {},
@@ -102,7 +102,7 @@ export class HandlerTools implements ModelTools {
     try {
       return await (await this.#options.handler()).result(method, params, call);
     } finally {
-      left.off(leave);
+      clientGone.off(leave);
     }
   }
 }

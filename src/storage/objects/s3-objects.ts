@@ -33,8 +33,8 @@ export class S3Objects implements ObjectStore {
   }
 
   async *read(name: string, { start, end }: ByteRange): AsyncGenerator<Uint8Array> {
-    let left = end - start;
-    if (left <= 0) return;
+    let remaining = end - start;
+    if (remaining <= 0) return;
     try {
       const pieces = this.#client
         .file(this.#prefix + name)
@@ -42,11 +42,11 @@ export class S3Objects implements ObjectStore {
         .stream();
       for await (const piece of pieces as unknown as AsyncIterable<Uint8Array>) {
         // The answer is a proxy's page, or of a store without ranges: it is not the file.
-        if (piece.byteLength > left) throw otherLength();
-        left -= piece.byteLength;
+        if (piece.byteLength > remaining) throw otherLength();
+        remaining -= piece.byteLength;
         yield piece;
       }
-      if (left > 0) throw otherLength();
+      if (remaining > 0) throw otherLength();
     } catch (error) {
       throw faultOf(error);
     }

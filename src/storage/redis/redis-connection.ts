@@ -45,7 +45,7 @@ interface Waiting extends IndexedItem {
 const defaultDeadlineMs = 250;
 const defaultRetryMs = 1_000;
 const connectMs = 1_000;
-const secondLookMs = 10;
+const secondCheckMs = 10;
 /** A check that is late by this much was delayed by this process, which then has not read the answers either. */
 const busyMs = 30;
 const maxBusyMs = 1_000;
@@ -175,26 +175,26 @@ export class RedisConnection {
   }
 
   /** Checks whether the oldest command has waited for too long. */
-  #look(): void {
+  #check(): void {
     this.#watch = undefined;
     let oldest: Waiting | undefined;
     for (const waiting of this.#waiting) if (!oldest || waiting.sentMs < oldest.sentMs) oldest = waiting;
     if (!oldest) return;
     const leftMs = oldest.sentMs + this.#deadlineMs - exactMs();
-    if (leftMs > 0) this.#watch = setTimeout(() => this.#look(), Math.ceil(leftMs));
+    if (leftMs > 0) this.#watch = setTimeout(() => this.#check(), Math.ceil(leftMs));
     else this.#lookOnceMore(oldest);
   }
 
   /** This process may have been busy or asleep, so received answers are read before the next check. */
   #lookOnceMore(oldest: Waiting): void {
-    const dueMs = exactMs() + secondLookMs;
+    const dueMs = exactMs() + secondCheckMs;
     const lastMs = oldest.sentMs + this.#deadlineMs + maxBusyMs;
     this.#watch = setTimeout(() => {
       this.#watch = undefined;
-      if (oldest.setIndex === noIndex) this.#look();
+      if (oldest.setIndex === noIndex) this.#check();
       else if (exactMs() > dueMs + busyMs && exactMs() < lastMs) this.#lookOnceMore(oldest);
       else this.#lose(this.#client, `no answer within ${this.#deadlineMs} ms`);
-    }, secondLookMs);
+    }, secondCheckMs);
   }
 
   /** Waits for the answer to a command that was just sent. */
@@ -202,7 +202,7 @@ export class RedisConnection {
     return new Promise((resolve, reject) => {
       const waiting: Waiting = { setIndex: noIndex, sentMs: exactMs(), reject };
       this.#waiting.add(waiting);
-      this.#watch ??= setTimeout(() => this.#look(), this.#deadlineMs);
+      this.#watch ??= setTimeout(() => this.#check(), this.#deadlineMs);
       const answered = () => this.#waiting.delete(waiting);
       answer.then(
         (result) => {

@@ -49,7 +49,7 @@ class Checkpointer {
 
   constructor(file: string) {
     this.#file = file;
-    this.#timer = setInterval(() => this.#look(), pollMs);
+    this.#timer = setInterval(() => this.#check(), pollMs);
     this.#timer.unref();
   }
 
@@ -71,7 +71,7 @@ class Checkpointer {
     this.#thread = undefined;
   }
 
-  #look(): void {
+  #check(): void {
     const bytes = this.#logBytes();
     if (bytes < this.#seenBytes) this.#seenBytes = 0;
     if (bytes - this.#seenBytes >= logBytes) void this.run();

@@ -143,7 +143,7 @@ class Pool {
   readonly #timer: ReturnType<typeof setInterval>;
   #sql: SQL;
   #answeredMs = exactMs();
-  #lookedMs = exactMs();
+  #checkedMs = exactMs();
   #isSilent = false;
 
   constructor(url: string, max: number, bounds: PoolBounds) {
@@ -152,7 +152,7 @@ class Pool {
     this.#bounds = bounds;
     this.#sql = connect(url, max, bounds);
     this.#pollEveryMs = bounds.readMs / looksPerBound;
-    this.#timer = setInterval(() => this.#look(), this.#pollEveryMs);
+    this.#timer = setInterval(() => this.#check(), this.#pollEveryMs);
     this.#timer.unref();
   }
 
@@ -269,11 +269,11 @@ class Pool {
     this.#isSilent = false;
   }
 
-  #look(): void {
+  #check(): void {
     const nowMs = exactMs();
     // Time in which this process itself stood still does not count as the server's.
-    const stoodStillMs = Math.max(0, nowMs - this.#lookedMs - this.#pollEveryMs);
-    this.#lookedMs = nowMs;
+    const stoodStillMs = Math.max(0, nowMs - this.#checkedMs - this.#pollEveryMs);
+    this.#checkedMs = nowMs;
     this.#answeredMs += stoodStillMs;
     for (const operation of this.#operations) operation.startedMs += stoodStillMs;
     const { readMs } = this.#bounds;

@@ -25,9 +25,9 @@ const maxBatch = 500;
  * Rows of one query. SQLite blocks the thread that serves requests, so a log with few matches is read by several short
  * queries.
  */
-const lookedAtOnce = 2_000;
+const inspectedAtOnce = 2_000;
 /** Maximum rows that one request scans for rare matches. */
-const maxLookedAt = 20_000;
+const maxInspected = 20_000;
 
 interface Page {
   after: string | undefined;
@@ -56,7 +56,7 @@ export class SqlAuditLog implements AuditLog {
   async list(filter: AuditFilter, { after, downTo, limit }: Page): Promise<AuditEvent[]> {
     const found: Entry[] = [];
     for (let before = after; ; ) {
-      const next = isSought(filter) ? await this.#idBelow(filter, before, lookedAtOnce) : undefined;
+      const next = isSought(filter) ? await this.#idBelow(filter, before, inspectedAtOnce) : undefined;
       const isLast = next === undefined || (downTo !== undefined && next <= downTo);
       const floor = isLast ? downTo : next;
       found.push(...(await this.#read(filter, { before, floor, limit: limit - found.length })));
@@ -67,7 +67,7 @@ export class SqlAuditLog implements AuditLog {
   }
 
   async reach(filter: AuditFilter, after: string | undefined): Promise<string | undefined> {
-    return isSought(filter) ? await this.#idBelow(filter, after, maxLookedAt) : undefined;
+    return isSought(filter) ? await this.#idBelow(filter, after, maxInspected) : undefined;
   }
 
   /** Returns the id after this many rows. Undefined if there are fewer. */

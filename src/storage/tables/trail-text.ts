@@ -34,11 +34,11 @@ export function shortTrailText(trail: Trail, maxBytes: number): string | undefin
   if (Buffer.byteLength(whole) <= maxBytes) return whole;
   const before = trail.slice(0, -1);
   const last = trail.at(-1);
-  let left = maxBytes - "[]".length;
+  let remaining = maxBytes - "[]".length;
   const fitted = (step: TrailStep): TrailStep | undefined => {
     const bytesOf = (one: TrailStep) => Buffer.byteLength(JSON.stringify(valuesOf(one))) + ",".length;
-    const fitting = [step, { ...step, reason: null }].find((one) => bytesOf(one) <= left);
-    if (fitting) left -= bytesOf(fitting);
+    const fitting = [step, { ...step, reason: null }].find((one) => bytesOf(one) <= remaining);
+    if (fitting) remaining -= bytesOf(fitting);
     return fitting;
   };
   const given = last?.leftOut ?? 0;
@@ -77,10 +77,10 @@ export function readTrail(text: string): Trail | undefined {
   }
 }
 
-function named([upstream, upstreamModel, model, result, status, reason, startedMs, durationMs, left]: z.infer<
+function named([upstream, upstreamModel, model, result, status, reason, startedMs, durationMs, leftOutJson]: z.infer<
   typeof stepSchema
 >): TrailStep {
-  const leftOut = whole.safeParse(left).data;
+  const leftOut = whole.safeParse(leftOutJson).data;
   return {
     ...{ upstream, upstreamModel, model, result, status, reason, startedMs, durationMs },
     ...(leftOut ? { leftOut } : {}),

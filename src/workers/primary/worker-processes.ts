@@ -122,7 +122,7 @@ export class WorkerProcesses {
     });
     chmodSync(this.#socketPath, 0o600);
     for (const worker of this.#workers) this.#launch(worker);
-    this.#watch = setInterval(() => this.#lookForHanging(), pollEveryMs);
+    this.#watch = setInterval(() => this.#checkHanging(), pollEveryMs);
     const timer = setTimeout(() => this.#started.reject(new StartError("The workers did not start in time.")), startMs);
     try {
       await this.#started.promise;
@@ -264,7 +264,7 @@ export class WorkerProcesses {
     this.#listener?.stop(true);
   }
 
-  #lookForHanging(): void {
+  #checkHanging(): void {
     for (const worker of this.#workers.filter(({ isListening, link }) => isListening && link !== undefined)) {
       void this.#ask(worker, "confirm", { withinMs: hangMs }).then((answer) => {
         if (answer === "silent" && !this.#stopping) this.#kill(worker, "it hangs");

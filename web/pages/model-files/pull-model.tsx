@@ -15,7 +15,7 @@ export function PullModel({ close }: { close(): void }) {
   const [source, setSource] = useState("");
   const [name, setName] = useState("");
   const asked: PullRequest = { source: source.trim(), name: name.trim() === "" ? null : name.trim() };
-  const look = useChange(
+  const preview = useChange(
     (body: PullRequest) => call<PullOffer>("POST", filesPath, { body: { ...body, dry_run: true } }),
     {},
   );
@@ -25,19 +25,19 @@ export function PullModel({ close }: { close(): void }) {
     said: ({ id }) => `${id} is being pulled.`,
   });
   // Not what was found of another model that stood here before.
-  const offer = JSON.stringify(look.variables) === JSON.stringify(asked) ? look.data : undefined;
+  const offer = JSON.stringify(preview.variables) === JSON.stringify(asked) ? preview.data : undefined;
   const hasRoom = offer === undefined || offer.missing_bytes <= offer.room_bytes;
-  const error = pull.error ?? look.error;
+  const error = pull.error ?? preview.error;
   return (
     <Form
-      sending={{ isPending: look.isPending || pull.isPending, error }}
+      sending={{ isPending: preview.isPending || pull.isPending, error }}
       fields={["source", "name"]}
       action={offer ? `Pull ${bytes(offer.missing_bytes)}` : "Find model"}
       disabled={asked.source === "" || !hasRoom}
       submit={() => {
         if (offer) return pull.mutate(asked);
         pull.reset();
-        look.mutate(asked);
+        preview.mutate(asked);
       }}
       cancel={close}
     >

@@ -32,10 +32,10 @@ export function seriesOf(usage: Usage, names: Overview["names"], by: ChartGroup,
     // A colour stands for the same group in all charts.
     color: place,
   }));
-  const left = usage.group_count - first.length;
-  if (metric.kind === "line" || left <= 0) return series;
+  const remaining = usage.group_count - first.length;
+  if (metric.kind === "line" || remaining <= 0) return series;
   // What all have together is known whole, so that what the others have is so, too.
-  const others = { label: `${left} others`, values: restOf(all, series, metric), color: -1 };
+  const others = { label: `${remaining} others`, values: restOf(all, series, metric), color: -1 };
   return others.values.some((value) => value > 0) ? [...series, others] : series;
 }
 

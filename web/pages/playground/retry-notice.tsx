@@ -40,15 +40,15 @@ export function RetryNotice({ failure, failedAtMs, hasBegun, retry }: RetryNotic
 
 /** Whole seconds left, counting down; 0 once it is past. */
 function useSecondsUntil(ms: number): number {
-  const left = () => Math.max(0, Math.ceil((ms - Date.now()) / 1000));
-  const [seconds, setSeconds] = useState(left);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `left` is of `ms` alone
+  const remainingSeconds = () => Math.max(0, Math.ceil((ms - Date.now()) / 1000));
+  const [seconds, setSeconds] = useState(remainingSeconds);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `remainingSeconds` is of `ms` alone
   useEffect(() => {
-    setSeconds(left());
-    if (left() === 0) return;
+    setSeconds(remainingSeconds());
+    if (remainingSeconds() === 0) return;
     const timer = setInterval(() => {
-      setSeconds(left());
-      if (left() === 0) clearInterval(timer);
+      setSeconds(remainingSeconds());
+      if (remainingSeconds() === 0) clearInterval(timer);
     }, 500);
     return () => clearInterval(timer);
   }, [ms]);

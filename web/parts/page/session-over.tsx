@@ -21,7 +21,7 @@ window.addEventListener(
 /** Where the tab ends that somebody signs in with. */
 const signedIn = "/signed-in";
 
-export function SessionOver({ session, problem, look }: Over) {
+export function SessionOver({ session, problem, check }: Over) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     const shown = dialog.current;
@@ -57,7 +57,7 @@ export function SessionOver({ session, problem, look }: Over) {
           <Button component="a" href={signInPath(signedIn)} target="_blank">
             Sign in
           </Button>
-          <PlainButton onClick={look}>I am signed in</PlainButton>
+          <PlainButton onClick={check}>I am signed in</PlainButton>
         </Group>
         <Text size="sm">
           <Anchor href={signInPath(window.location.pathname + window.location.search)} inherit underline="always">

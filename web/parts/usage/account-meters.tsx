@@ -16,12 +16,12 @@ export function RateMeters({ rate }: { rate: AccountOverview["rate"] }) {
 }
 
 function RateMeter({ title, rate }: { title: string; rate: Rate }) {
-  if (rate === null) return <Meter title={title} left="no limit" />;
+  if (rate === null) return <Meter title={title} remaining="no limit" />;
   const isFull = rate.remaining >= rate.limit;
   return (
     <Meter
       title={title}
-      left={`${short(rate.remaining)} of ${short(rate.limit)} left`}
+      remaining={`${short(rate.remaining)} of ${short(rate.limit)} left`}
       used={1 - rate.remaining / rate.limit}
       note={isFull ? "Full" : `Full again in ${span(Math.max(1, rate.reset_seconds))}`}
     />
@@ -50,12 +50,12 @@ interface QuotaMeterProps {
 }
 
 function QuotaMeter({ title, limit, used, whose, format }: QuotaMeterProps) {
-  if (limit === null) return <Meter title={title} left={`${format(used)} ${whose}, no limit`} />;
-  const left = Math.max(0, limit - used);
+  if (limit === null) return <Meter title={title} remaining={`${format(used)} ${whose}, no limit`} />;
+  const remaining = Math.max(0, limit - used);
   return (
     <Meter
       title={title}
-      left={`${format(left)} of ${format(limit)} left`}
+      remaining={`${format(remaining)} of ${format(limit)} left`}
       used={limit === 0 ? 1 : used / limit}
       note={limit === 0 ? "No use allowed" : `${percent(Math.min(1, used / limit))} used`}
     />
@@ -64,13 +64,13 @@ function QuotaMeter({ title, limit, used, whose, format }: QuotaMeterProps) {
 
 interface MeterProps {
   title: string;
-  left: string;
+  remaining: string;
   /** From 0 to 1; undefined: there is no limit to draw. */
   used?: number;
   note?: string;
 }
 
-function Meter({ title, left, used, note }: MeterProps) {
+function Meter({ title, remaining, used, note }: MeterProps) {
   const part = used === undefined ? 0 : Math.min(1, Math.max(0, used));
   const state = part >= 1 ? "used up" : part >= 0.8 ? "nearly used up" : undefined;
   return (
@@ -78,7 +78,7 @@ function Meter({ title, left, used, note }: MeterProps) {
       <Group justify="space-between" gap="xs" mb={4}>
         <Text size="sm">{title}</Text>
         <Text size="sm" className="numeric" fw={500}>
-          {left}
+          {remaining}
         </Text>
       </Group>
       {used !== undefined && (

@@ -70,7 +70,7 @@ export function restOf(
     return whole
       ? Math.max(
           0,
-          parts.reduce((left, part) => left - part, value ?? 0),
+          parts.reduce((remaining, part) => remaining - part, value ?? 0),
         )
       : usdWithout(value ?? 0, parts);
   });

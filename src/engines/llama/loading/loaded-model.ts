@@ -125,7 +125,7 @@ export class LoadedModel implements Tenant {
         if (inFlight < demand.inFlight) this.#idleMs = exactMs();
         Object.assign(demand, { inFlight, waiting });
         // In a microtask, since the caller is in the middle of giving out slots.
-        queueMicrotask(() => this.#look());
+        queueMicrotask(() => this.#check());
       },
     };
   }
@@ -136,7 +136,7 @@ export class LoadedModel implements Tenant {
     return () => {
       this.#holders--;
       this.#idleMs = exactMs();
-      this.#look();
+      this.#check();
     };
   }
 
@@ -194,15 +194,15 @@ export class LoadedModel implements Tenant {
       const leave = () => {
         this.#arrivals.delete(arrive);
         reject(signal.reason);
-        this.#look();
+        this.#check();
       };
       signal.addEventListener("abort", leave, { once: true });
       this.#arrivals.add(arrive);
-      this.#look();
+      this.#check();
     });
   }
 
-  #look(): void {
+  #check(): void {
     const isWaitedFor = this.#waiting > 0;
     if (this.#state === "off" && isWaitedFor) this.load();
     else if (this.#state === "waiting" && !isWaitedFor && !this.pinned) this.#claim?.abort(stopped(this.name));
@@ -283,7 +283,7 @@ export class LoadedModel implements Tenant {
     if (state === "off") this.#yielding = false;
     for (const arrive of [...this.#arrivals]) arrive();
     if (this.open) this.#options.onOpen();
-    if (!this.#closed) this.#look();
+    if (!this.#closed) this.#check();
   }
 }
 

@@ -112,10 +112,10 @@ type BatchItems = ReturnType<CustomBatchingPrioritizationStrategy>;
 /** Generations take one token each. Prompts share the rest, the short ones completely. */
 function fairShares(items: BatchRequest["items"], size: number): BatchItems {
   const ascending = items.toSorted((a, b) => a.tokens.length - b.tokens.length);
-  let left = size;
+  let remaining = size;
   return ascending.map((item, index) => {
-    const processAmount = Math.min(item.tokens.length, Math.floor(left / (ascending.length - index)));
-    left -= processAmount;
+    const processAmount = Math.min(item.tokens.length, Math.floor(remaining / (ascending.length - index)));
+    remaining -= processAmount;
     return { item, processAmount };
   });
 }

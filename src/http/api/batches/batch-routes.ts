@@ -28,7 +28,7 @@ const route = keptRoutes({ base: "/v1/batches", tag: "Batches", noun: "batch" })
 
 export interface BatchRouteDeps {
   batches: BatchStore;
-  batchRunner: Pick<BatchRunner, "look">;
+  batchRunner: Pick<BatchRunner, "poll">;
   files: FileStore;
   throttle: Pick<Throttle, "require">;
   /** Most batches of an account that have not ended; a reload may change it. */
@@ -89,7 +89,7 @@ export function batchRoutes(deps: BatchRouteDeps): ScopedRoute[] {
         const id = params["id"] ?? "";
         const batch = await batches.cancel(responseOwnerOf(principal), id, clock.nowSeconds());
         if (!batch) throw batchNotFound(id);
-        deps.batchRunner.look();
+        deps.batchRunner.poll();
         return Response.json(batchToWire(batch));
       },
     ),
@@ -171,7 +171,7 @@ export async function begin(
       { retryAfterSeconds: 60 },
     );
   }
-  batchRunner.look();
+  batchRunner.poll();
   return batch;
 }
 

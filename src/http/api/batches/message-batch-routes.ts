@@ -140,7 +140,7 @@ function oneRoutes(deps: MessageBatchRouteDeps): ScopedRoute[] {
         const { id } = await find(exchange, principal, deps);
         const batch = await batches.cancel(responseOwnerOf(principal), id, clock.nowSeconds());
         if (!batch) throw batchNotFound(id);
-        batchRunner.look();
+        batchRunner.poll();
         return Response.json(toWire(batch, deps));
       },
     ),
@@ -184,7 +184,7 @@ function oneRoutes(deps: MessageBatchRouteDeps): ScopedRoute[] {
             "The batch has no results yet: processing_status tells when it has ended.",
           );
         }
-        return await sendBytes(storedFiles.readNamed(outputFileId), "application/x-jsonl", exchange.req.left);
+        return await sendBytes(storedFiles.readNamed(outputFileId), "application/x-jsonl", exchange.req.clientGone);
       },
     ),
   ];

@@ -98,7 +98,7 @@ export function fileRoutes(deps: FileRouteDeps): ScopedRoute[] {
       },
       async (exchange, principal) => {
         const file = await findFile(exchange, principal, deps);
-        return await sendBytes(deps.storedFiles.read(file), "application/octet-stream", exchange.req.left);
+        return await sendBytes(deps.storedFiles.read(file), "application/octet-stream", exchange.req.clientGone);
       },
     ),
   ];

@@ -8,14 +8,14 @@ import type { Answer } from "../../exchange/route.ts";
 export async function sendBytes(
   bytes: AsyncIterable<Uint8Array>,
   contentType: string,
-  left: Cancellation,
+  clientGone: Cancellation,
 ): Promise<Answer> {
   const pieces = bytes[Symbol.asyncIterator]();
   const first = await pieces.next();
   return {
     status: 200,
     headers: { "content-type": contentType },
-    begin: (client) => void pump(client, pieces, first, left),
+    begin: (client) => void pump(client, pieces, first, clientGone),
   };
 }
 
@@ -28,16 +28,16 @@ async function pump(
   client: ClientStream,
   pieces: AsyncIterator<Uint8Array>,
   first: IteratorResult<Uint8Array>,
-  left: Cancellation,
+  clientGone: Cancellation,
 ): Promise<void> {
   try {
     for (let piece = first; !piece.done; piece = await pieces.next()) {
-      left.throwIfCancelled();
+      clientGone.throwIfCancelled();
       const { buffer, byteOffset, byteLength } = piece.value;
       const bytes = Buffer.from(buffer, byteOffset, byteLength);
       for (let at = 0; at < byteLength; at += sentAtOnce) {
         const keepsUp = client.writeAround("", bytes, at, Math.min(byteLength, at + sentAtOnce), "");
-        if (!keepsUp) await caughtUp(client, left);
+        if (!keepsUp) await caughtUp(client, clientGone);
       }
       freeBytes(bytes);
     }
@@ -48,16 +48,16 @@ async function pump(
   }
 }
 
-function caughtUp(client: ClientStream, left: Cancellation): Promise<void> {
+function caughtUp(client: ClientStream, clientGone: Cancellation): Promise<void> {
   return new Promise((resolve, reject) => {
     const over = (settle: () => void) => {
       clearTimeout(timer);
-      left.off(gone);
+      clientGone.off(gone);
       settle();
     };
     const gone = () => over(() => reject(new Error("The client takes nothing.")));
     const timer = setTimeout(gone, behindMs);
-    left.onCancel(gone);
+    clientGone.onCancel(gone);
     client.onDrain = () => over(resolve);
   });
 }

@@ -86,18 +86,18 @@ async function answer(exchange: Exchange, principal: Principal, deps: McpRouteDe
   }
   const read = req.method === "POST" ? await readJsonBody(req, limits) : undefined;
   // A stream may be ended from here as well.
-  const left = new Cancellation();
-  req.left.onCancel(() => left.cancel(req.left.reason));
+  const clientGone = new Cancellation();
+  req.clientGone.onCancel(() => clientGone.cancel(req.clientGone.reason));
   const from: ClientRequest = {
-    ...{ principal, requestId, trace, memoryAccount: req.memoryAccount, left },
+    ...{ principal, requestId, trace, memoryAccount: req.memoryAccount, clientGone },
     only: params["server"],
     listing: listingOf(req.target),
     isFresh: /\bno-cache\b/i.test(req.headers.get("cache-control") ?? ""),
   };
   if (read) messageNames.require(read.body);
   if (read) exchange.line["mcp_method"] = methodOf(read.body);
-  const request = webRequest(req, deps.installationUrl(), { body: read?.text, signal: left.signal });
-  return answerOf(await deps.mcp.answer(request, from, read?.body), left);
+  const request = webRequest(req, deps.installationUrl(), { body: read?.text, signal: clientGone.signal });
+  return answerOf(await deps.mcp.answer(request, from, read?.body), clientGone);
 }
 
 function listingOf(target: string): ClientRequest["listing"] {

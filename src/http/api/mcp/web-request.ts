@@ -19,19 +19,19 @@ export function webRequest(
 }
 
 /** One that is no stream of events is sent whole. */
-export function answerOf(response: Response, left: Cancellation): Answer {
+export function answerOf(response: Response, clientGone: Cancellation): Answer {
   const { body, headers, status } = response;
   if (!body || !headers.get("content-type")?.startsWith("text/event-stream")) return response;
   const fields = { ...Object.fromEntries(headers), "x-accel-buffering": "no" };
-  return { status, headers: fields, begin: (client) => void send(body, client, left) };
+  return { status, headers: fields, begin: (client) => void send(body, client, clientGone) };
 }
 
 /** Whoever makes the events does not wait for the client: what it has not taken waits at its connection, where it counts. */
-async function send(body: ReadableStream<Uint8Array>, client: ClientStream, left: Cancellation): Promise<void> {
+async function send(body: ReadableStream<Uint8Array>, client: ClientStream, clientGone: Cancellation): Promise<void> {
   const reader = body.getReader();
   // The client has left: nobody is there to be told.
   const leave = () => void reader.cancel().catch(() => {});
-  left.onCancel(leave);
+  clientGone.onCancel(leave);
   try {
     for (let part = await reader.read(); !part.done; part = await reader.read()) {
       client.write(Buffer.from(part.value).toString("latin1"));
@@ -40,6 +40,6 @@ async function send(body: ReadableStream<Uint8Array>, client: ClientStream, left
   } catch {
     client.abort();
   } finally {
-    left.off(leave);
+    clientGone.off(leave);
   }
 }

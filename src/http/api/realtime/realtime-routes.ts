@@ -179,14 +179,14 @@ async function opened(exchange: Exchange, asked: Asked, deps: RealtimeRouteDeps)
         },
         (link) => session.listenToServer(link),
       );
-      if (exchange.req.left.cancelled) {
+      if (exchange.req.clientGone.cancelled) {
         session.abandon();
-        throw exchange.req.left.reason;
+        throw exchange.req.clientGone.reason;
       }
       return session;
     } catch (error) {
       failure = error;
-      if (exchange.req.left.cancelled) break;
+      if (exchange.req.clientGone.cancelled) break;
     }
   }
   throw failure;

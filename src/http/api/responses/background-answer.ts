@@ -111,9 +111,19 @@ function follow(
     headers: streamHeaders,
     begin(client) {
       const running = () => backgroundRuns.find(id);
-      const { looks } = backgroundRuns;
-      const { left } = exchange.req;
-      follower = new EventFollower({ id, after, client, left, background, looks, running, stopping, heartbeatMs });
+      const { polls } = backgroundRuns;
+      const { clientGone } = exchange.req;
+      follower = new EventFollower({
+        id,
+        after,
+        client,
+        clientGone,
+        background,
+        polls,
+        running,
+        stopping,
+        heartbeatMs,
+      });
       void follower.follow();
     },
   };

@@ -84,7 +84,7 @@ class ResponseSocket implements MessageLinkListener, SlotLender, Stoppable {
   setIndex = noIndex;
   #link!: WebSocketLink;
   readonly #options: ResponseSocketOptions;
-  readonly #left = new Cancellation();
+  readonly #clientGone = new Cancellation();
   readonly #connection: OpenLongConnection;
   /** Among the open requests of the key, for as long as the connection lasts; its messages use it one after the other. */
   readonly #place: OpenSlot;
@@ -123,7 +123,7 @@ class ResponseSocket implements MessageLinkListener, SlotLender, Stoppable {
   }
 
   takeSlot(): OpenSlot | undefined {
-    if (this.#isPlaceLent || this.#left.cancelled) return undefined;
+    if (this.#isPlaceLent || this.#clientGone.cancelled) return undefined;
     this.#isPlaceLent = true;
     return { memoryAccount: this.#place.memoryAccount, release: () => this.#placeReturned() };
   }
@@ -155,11 +155,11 @@ class ResponseSocket implements MessageLinkListener, SlotLender, Stoppable {
   }
 
   closed(): void {
-    if (this.#left.cancelled) return;
+    if (this.#clientGone.cancelled) return;
     this.#connection.release();
     this.#options.deps.stopping.remove(this);
     for (const { length } of this.#waiting.splice(0)) this.#options.memoryAccount.release("requests", length);
-    this.#left.cancel();
+    this.#clientGone.cancel();
     // The relay says nothing to a client that has left.
     this.#stream?.over();
     this.#held.release();
@@ -169,7 +169,7 @@ class ResponseSocket implements MessageLinkListener, SlotLender, Stoppable {
   #placeReturned(): void {
     if (!this.#isPlaceLent) return;
     this.#isPlaceLent = false;
-    if (this.#left.cancelled) this.#place.release();
+    if (this.#clientGone.cancelled) this.#place.release();
   }
 
   #end(reason: LongConnectionEnd, error: GatewayError): void {
@@ -184,7 +184,7 @@ class ResponseSocket implements MessageLinkListener, SlotLender, Stoppable {
   }
 
   #next(): void {
-    if (this.#busy || this.#left.cancelled) return;
+    if (this.#busy || this.#clientGone.cancelled) return;
     // Whoever does not read what was answered is answered nothing more.
     if (this.#link.unsentBytes > maxUnsentBytes) return;
     const bytes = this.#waiting.shift();
@@ -216,7 +216,7 @@ class ResponseSocket implements MessageLinkListener, SlotLender, Stoppable {
         readMessage(message),
         {
           ...{ exchange, principal, memoryAccount, streamId, tagHeader, priorityHeader, cacheHeader },
-          ...{ left: this.#left, held: this.#held, link: this.#link },
+          ...{ clientGone: this.#clientGone, held: this.#held, link: this.#link },
           begun: (stream) => {
             this.#stream = stream;
           },
@@ -225,7 +225,7 @@ class ResponseSocket implements MessageLinkListener, SlotLender, Stoppable {
       );
       exchange.finish(fault);
     } catch (thrown) {
-      if (this.#left.cancelled && !(this.#left.reason instanceof GatewayError)) {
+      if (this.#clientGone.cancelled && !(this.#clientGone.reason instanceof GatewayError)) {
         exchange.clientLeft();
         return;
       }
@@ -238,7 +238,7 @@ class ResponseSocket implements MessageLinkListener, SlotLender, Stoppable {
       if (endsConnection.has(error.code)) this.#link.close(closeCodes.policyViolation, "the credential has ended");
     } finally {
       // One that ended after its connection holds nothing for it.
-      if (this.#left.cancelled) this.#held.release();
+      if (this.#clientGone.cancelled) this.#held.release();
     }
   }
 

@@ -40,7 +40,7 @@ export interface SocketRequestOptions {
   exchange: MessageRequest;
   principal: Principal;
   memoryAccount: MemoryAccount;
-  left: Cancellation;
+  clientGone: Cancellation;
   held: HeldResponses;
   link: WebSocketLink;
   streamId: string | undefined;
@@ -168,8 +168,8 @@ class SocketCall implements InferenceCall<void> {
     return this.#options.cacheHeader;
   }
 
-  get left(): Cancellation {
-    return this.#options.left;
+  get clientGone(): Cancellation {
+    return this.#options.clientGone;
   }
 
   get memoryAccount(): MemoryAccount {

@@ -9,12 +9,12 @@ import type { Exchange, StreamedAnswer } from "../../exchange/route.ts";
 export async function csvAnswer(exchange: Exchange, pieces: AsyncGenerator<string>): Promise<StreamedAnswer> {
   const first = await pieces.next();
   const log = exchange.defer();
-  const { left } = exchange.req;
+  const { clientGone } = exchange.req;
   const begin = async (client: ClientStream) => {
     try {
-      for (let piece = first; !piece.done && !left.cancelled; piece = await pieces.next()) {
+      for (let piece = first; !piece.done && !clientGone.cancelled; piece = await pieces.next()) {
         const ready = client.write(Buffer.from(piece.value).toString("latin1"));
-        if (!ready) await drained(client, left);
+        if (!ready) await drained(client, clientGone);
       }
       client.end();
       log.finish();
@@ -22,7 +22,7 @@ export async function csvAnswer(exchange: Exchange, pieces: AsyncGenerator<strin
       // The connection breaks off: an answer that ends in order would look complete.
       client.abort();
       // A client that left while a piece waited for its turn had no fault.
-      log.finish(left.cancelled ? undefined : toGatewayError(error));
+      log.finish(clientGone.cancelled ? undefined : toGatewayError(error));
     }
   };
   return { status: 200, headers: { "content-type": csvType }, begin: (client) => void begin(client) };
@@ -33,9 +33,9 @@ export function variesByAccept({ answerHeaders }: Pick<Exchange, "answerHeaders"
   answerHeaders["vary"] = answerHeaders["vary"] ? `${answerHeaders["vary"]}, Accept` : "Accept";
 }
 
-function drained(client: ClientStream, left: Cancellation): Promise<void> {
+function drained(client: ClientStream, clientGone: Cancellation): Promise<void> {
   return new Promise((resolve) => {
     client.onDrain = resolve;
-    left.onCancel(resolve);
+    clientGone.onCancel(resolve);
   });
 }

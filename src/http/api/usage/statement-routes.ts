@@ -166,7 +166,7 @@ async function statementAnswer(
       const shown = isCsv ? read.lines : read.lines.slice(0, maxLines);
       return { statement: read, ...(await namesIn(deps, query, { ...read, lines: shown }, sight)) };
     },
-    exchange.req.left,
+    exchange.req.clientGone,
   );
   const { overlaps, total } = statement;
   const head = {
@@ -207,7 +207,7 @@ async function allAccountsAnswer(deps: Deps, exchange: Exchange, principal: Prin
   const lines = await deps.turns.run(
     principal.account.id,
     () => linesOfAccounts(deps, { ...time, environment }),
-    exchange.req.left,
+    exchange.req.clientGone,
   );
   const total = addedUp(lines.map(({ sums }) => sums));
   const head = headOf(deps, { ...time, environment });

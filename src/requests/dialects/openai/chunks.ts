@@ -293,7 +293,7 @@ export class ChunkTranslator implements AnswerStream {
    * accordingly, any other string would be delivered in the same way.
    */
   #learn(received: string, raw: string, choice: unknown): void {
-    if (!this.#trials.areLeft) return;
+    if (!this.#trials.hasTrials) return;
     const lead = dataStart(raw, received);
     if (lead < 0) return;
     const found = growing.exec(received);

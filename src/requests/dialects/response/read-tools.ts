@@ -94,8 +94,8 @@ function toolOf(choice: Json, kind: CallKind, place: string): ToolChoice {
 
 function allowed(choice: Json, tools: readonly Tool[]): { choice: ToolChoice; tools: readonly Tool[] } {
   const names = new Set(objectsOf(choice["tools"]).map((tool) => textOf(tool["name"]) ?? textOf(tool["type"])));
-  const left = tools.filter(
+  const named = tools.filter(
     ({ name, namespace }) => names.has(name) || (namespace !== undefined && names.has(namespace)),
   );
-  return { choice: { type: choice["mode"] === "required" ? "required" : "auto" }, tools: left };
+  return { choice: { type: choice["mode"] === "required" ? "required" : "auto" }, tools: named };
 }

@@ -44,16 +44,20 @@ export class ContentBlocked extends BlamelessError {
 
 /**
  * Checks whole texts, replaces each by the text that may be passed on, and reports whether any changed. Rejects with
- * the reason of `left` after its cancellation.
+ * the reason of `clientGone` after its cancellation.
  */
-export async function lookAt(slots: readonly TextSlot[], guard: TextGuard, left?: Cancellation): Promise<boolean> {
+export async function lookAt(
+  slots: readonly TextSlot[],
+  guard: TextGuard,
+  clientGone?: Cancellation,
+): Promise<boolean> {
   const passed: string[] = [];
   for (const { text, isJson } of slots) {
     const guarded = guard.open(isJson);
     let given = "";
     for (let from = 0; from < text.length; from += guard.pieceLength) {
       if (from > 0) await new Promise<void>((resolve) => setImmediate(resolve));
-      if (left?.cancelled) throw left.reason;
+      if (clientGone?.cancelled) throw clientGone.reason;
       given += guarded.feed(text.slice(from, from + guard.pieceLength));
     }
     passed.push(given + guarded.end());

@@ -67,7 +67,7 @@ export function answeredTexts(answer: Holder): TextSlot[] {
 /** Returns the texts of one member. */
 export function textsAt(holder: Holder, name: string): TextSlot[] {
   const slots: TextSlot[] = [];
-  if (holder[name] !== undefined) look(holder, name, slots);
+  if (holder[name] !== undefined) addSlots(holder, name, slots);
   return slots;
 }
 
@@ -88,7 +88,7 @@ export function isNoText(name: string): boolean {
 
 function lookInto(value: Holder, slots: TextSlot[]): void {
   if (Array.isArray(value)) {
-    for (let index = 0; index < value.length; index++) look(value as unknown as Holder, index, slots);
+    for (let index = 0; index < value.length; index++) addSlots(value as unknown as Holder, index, slots);
     return;
   }
   const isTextSource = value["type"] === "text";
@@ -97,7 +97,7 @@ function lookInto(value: Holder, slots: TextSlot[]): void {
     if (isNoText(name) || (name === "data" && !isTextSource)) continue;
     const isObject = isCall && name === "input" && isHolder(value[name]);
     if (isObject && Object.keys(value[name] as Holder).length > 0) slots.push(jsonSlot(value, name));
-    else look(value, name, slots);
+    else addSlots(value, name, slots);
   }
 }
 
@@ -118,7 +118,7 @@ function parsedOr(text: string, other: unknown): unknown {
   }
 }
 
-function look(holder: Holder, name: string | number, slots: TextSlot[]): void {
+function addSlots(holder: Holder, name: string | number, slots: TextSlot[]): void {
   const value = holder[name];
   if (typeof value === "string") {
     const isJson = typeof name === "string" && jsonMembers.has(name);

@@ -100,15 +100,15 @@ function plainAnswer(
     if (from === 0) return undefined;
     patches.push({ from, to: found.endOf("model"), insert: modelNameJson(model) });
   }
-  const left = missing?.names(found) ?? nothing;
-  if (missing && left.length > 0) {
+  const missingNames = missing?.names(found) ?? nothing;
+  if (missing && missingNames.length > 0) {
     const counted = () => usageOf(usage, reported);
     const values = missing.values(repairHead(request, names, () => model, counted));
     const isOwn = (name: string) => members?.[name] !== undefined && members[name] !== null;
     patches.push(
       ...missingPatches(
         found,
-        left.filter((name) => !isOwn(name)),
+        missingNames.filter((name) => !isOwn(name)),
         values,
       ),
     );

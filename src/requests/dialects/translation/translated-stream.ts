@@ -129,7 +129,7 @@ export class TranslatedStream implements AnswerStream {
     this.#hasBegun ||= this.#reader.isPart(event);
     if (!this.#hasBegun) return "";
     const events = encodeByteText(this.#writer.take());
-    if (raw !== undefined && this.#trials.areLeft) this.#template = this.#templateOf(event, data, raw);
+    if (raw !== undefined && this.#trials.hasTrials) this.#template = this.#templateOf(event, data, raw);
     return events;
   }
 

@@ -47,8 +47,8 @@ export async function findItems(
   };
   const wanted = new Set(ids);
   for (const piece of inPieces([...wanted].toReversed(), idsAtOnce)) {
-    const left = () => piece.filter((id) => !found.has(id));
-    const holders = await holdersOf(db, owner, left(), nowSeconds);
+    const missing = () => piece.filter((id) => !found.has(id));
+    const holders = await holdersOf(db, owner, missing(), nowSeconds);
     for (const id of piece) {
       const holder = holders.get(itemKeyOf(id));
       if (holder === undefined || found.has(id)) continue;
@@ -57,7 +57,7 @@ export async function findItems(
       }
       await new Promise(setImmediate);
     }
-    for (const [id, item] of await ofConversations(db, content, owner, left(), nowSeconds)) {
+    for (const [id, item] of await ofConversations(db, content, owner, missing(), nowSeconds)) {
       if (!isTaken(id, item)) return found;
     }
   }

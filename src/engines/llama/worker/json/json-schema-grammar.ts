@@ -38,7 +38,7 @@ export interface SchemaOptions {
 
 /** The work that a request may still cause. */
 export interface WorkBudget {
-  left: number;
+  remaining: number;
 }
 
 /** The grammar text for a schema. Throws a RequestError (400) that names the keyword that cannot be enforced. */
@@ -59,7 +59,7 @@ class SchemaTranslation {
   constructor(root: unknown, options: SchemaOptions) {
     this.#root = root;
     this.#options = options;
-    this.#budget = options.budget ?? { left: maxWork };
+    this.#budget = options.budget ?? { remaining: maxWork };
   }
 
   expression(schema: unknown, path: string, depth: number): string {
@@ -75,8 +75,8 @@ class SchemaTranslation {
   }
 
   #spend(work: number): void {
-    this.#budget.left -= work;
-    if (this.#budget.left < 0) throw invalid(`${this.#options.path} is too large or too entangled; simplify it.`);
+    this.#budget.remaining -= work;
+    if (this.#budget.remaining < 0) throw invalid(`${this.#options.path} is too large or too entangled; simplify it.`);
   }
 
   #single(schema: JsonObject, path: string, depth: number): string {

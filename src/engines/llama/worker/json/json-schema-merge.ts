@@ -29,7 +29,7 @@ export function mergeWork({ properties, required, allOf }: JsonObject): number {
 }
 
 function combine(keyword: string, values: readonly unknown[], path: string): unknown {
-  const left = values.filter((value) => keyword !== "additionalProperties" || value !== true);
+  const kept = values.filter((value) => keyword !== "additionalProperties" || value !== true);
   switch (keyword) {
     case "properties":
       return mergeProperties(values, `${path}.properties`);
@@ -45,8 +45,8 @@ function combine(keyword: string, values: readonly unknown[], path: string): unk
       const enforced: readonly string[] = enforcedKeywords;
       // Keywords that are left to the model anyway may have either value. Larger values are not compared, since that
       // takes time in proportion to their size.
-      if (enforced.includes(keyword) && left.some((value) => value !== left[0])) throw unmergeable(path, keyword);
-      return left.length === 0 ? values[0] : left[0];
+      if (enforced.includes(keyword) && kept.some((value) => value !== kept[0])) throw unmergeable(path, keyword);
+      return kept.length === 0 ? values[0] : kept[0];
     }
   }
 }

@@ -83,15 +83,15 @@ export class TextScanner {
 
   #take(length: number): string {
     let visible = "";
-    let left = length;
-    while (left > 0) {
+    let remaining = length;
+    while (remaining > 0) {
       const piece = this.#pieces[0];
       if (piece === undefined) break;
-      const part = piece.text.slice(0, left);
+      const part = piece.text.slice(0, remaining);
       if (!piece.hidden) visible += part;
       if (part.length === piece.text.length) this.#pieces.shift();
       else piece.text = piece.text.slice(part.length);
-      left -= part.length;
+      remaining -= part.length;
     }
     this.#raw = this.#raw.slice(length);
     return visible;

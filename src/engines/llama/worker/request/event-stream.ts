@@ -14,7 +14,7 @@ export class EventStream {
   #begun = false;
   #text = "";
   #ended = false;
-  #left = false;
+  #isReaderGone = false;
   #cancelled = false;
   /** Set while the reader waits for text. */
   #reader: (() => void) | undefined;
@@ -46,7 +46,7 @@ export class EventStream {
 
   /** `write` is called later, in order. If a promise is returned, wait for it before generating more. */
   push(write: () => string): Promise<void> | undefined {
-    if (this.#left) return undefined;
+    if (this.#isReaderGone) return undefined;
     this.#unwritten.push(write);
     if (!this.#begun) this.#begin();
     else if (this.#unwritten.length === 1) this.#frames.add(this.#write);
@@ -63,7 +63,7 @@ export class EventStream {
 
   /** The reader left: further text is dropped, and nothing waits. */
   leave(): void {
-    this.#left = true;
+    this.#isReaderGone = true;
     this.#unwritten = [];
     this.#text = "";
     this.end();

@@ -47,7 +47,7 @@ export function readToolUse(fields: Fields, supported: boolean): ToolUse | "igno
       "tool_choice",
     );
   }
-  const budget = { left: maxSchemaWork };
+  const budget = { remaining: maxSchemaWork };
   const read = tools.map((tool, index) => readTool(tool, index, budget));
   const named = typeof choice === "object" ? choice.name : undefined;
   const callable = read.filter(({ name }) => named === undefined || name === named);
