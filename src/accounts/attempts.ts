@@ -16,7 +16,7 @@ export interface Attempt {
 }
 
 const failures: ReadonlySet<ErrorCode> = new Set(["invalid_request", "permission_denied"]);
-const onePlace = { tokens: 1, nanoUsd: 0, minTokens: 1, minNanoUsd: 0 };
+const oneAttempt = { tokens: 1, nanoUsd: 0, minTokens: 1, minNanoUsd: 0 };
 
 export class Attempts {
   readonly #limits: Pick<LimitStore, "admit">;
@@ -28,7 +28,7 @@ export class Attempts {
   /** Undefined if one of the limits has no place. Then none of them counts it. */
   async begin(rules: readonly AttemptLimit[]): Promise<Attempt | { retryAfterSeconds: number }> {
     const tokens = rules.map((rule) => ({ ...rule, owner: "account" as const }));
-    const admission = await this.#limits.admit({ requests: [], tokens, quotas: [] }, onePlace);
+    const admission = await this.#limits.admit({ requests: [], tokens, quotas: [] }, oneAttempt);
     if ("refusal" in admission) return { retryAfterSeconds: Math.ceil(admission.refusal.retryAfterSeconds ?? 1) };
     const { lease } = admission;
     return { succeeded: () => lease.settle(0, 0), failed: () => lease.settle(1, 0) };

@@ -37,7 +37,7 @@ export interface StartedSession {
 
 const defaultThrottle = { perAddress: 30, perEmail: 10, windowSeconds: 600 };
 /** The places of recent sign-ins, each the digest of an address and a network. */
-const familiarPlaces = { name: "familiar_place", lifeSeconds: 90 * 86_400, most: 20_000 };
+const familiarLogins = { name: "familiar_place", lifeSeconds: 90 * 86_400, most: 20_000 };
 
 export class SignIn {
   readonly #options: SignInOptions;
@@ -47,7 +47,7 @@ export class SignIn {
   constructor(options: SignInOptions) {
     this.#options = options;
     this.#attempts = new Attempts(options.limits);
-    this.#familiar = new Pending(options.pending, familiarPlaces);
+    this.#familiar = new Pending(options.pending, familiarLogins);
   }
 
   /**
@@ -56,17 +56,17 @@ export class SignIn {
   async password(email: string, password: string, origin: BrowserOrigin): Promise<StartedSession> {
     const { sessions, people, failures } = this.#options;
     const address = checkEmail(email);
-    const place = digestOf(`${address} ${clientNetwork(origin.clientAddress)}`);
+    const loginDigest = digestOf(`${address} ${clientNetwork(origin.clientAddress)}`);
     const start = async () => {
       const { passwordHash, ...person } = await this.#verified(address, password, origin);
       const [first] = await people.membershipsOf(person.id);
       const started = await sessions.start(person, first?.accountId ?? null, "password", origin, { passwordHash });
-      await this.#remember(place);
+      await this.#remember(loginDigest);
       if (isOutdatedHash(passwordHash)) await this.#renew(person, password, passwordHash, origin);
       return { person, ...started };
     };
     const onRefused = () => failures.record("throttled", null, origin);
-    const rules = await this.#limitsOf(address, place, origin);
+    const rules = await this.#limitsOf(address, loginDigest, origin);
     return this.#attempts.run(rules, "Too many attempts to sign in failed.", start, onRefused);
   }
 
@@ -74,13 +74,13 @@ export class SignIn {
    * Failures count separately at places where the person signed in before. A stranger who uses up the address's other
    * attempts then locks out nobody at a usual place, and others only while the attack lasts.
    */
-  async #limitsOf(address: string, place: string, { clientAddress }: BrowserOrigin): Promise<AttemptLimit[]> {
+  async #limitsOf(address: string, loginDigest: string, { clientAddress }: BrowserOrigin): Promise<AttemptLimit[]> {
     const { perAddress, perEmail, windowSeconds } = this.#options.throttle ?? defaultThrottle;
-    const isFamiliar = await this.#familiar.has(place);
+    const isFamiliar = await this.#familiar.has(loginDigest);
     return [
       { id: `sign-in:address:${clientNetwork(clientAddress)}`, limit: perAddress, windowSeconds },
       {
-        id: isFamiliar ? `sign-in:place:${place}` : `sign-in:email:${digestOf(address)}`,
+        id: isFamiliar ? `sign-in:place:${loginDigest}` : `sign-in:email:${digestOf(address)}`,
         limit: perEmail,
         windowSeconds,
       },
@@ -88,8 +88,8 @@ export class SignIn {
   }
 
   /** Signing in does not depend on it. */
-  async #remember(place: string): Promise<void> {
-    await this.#familiar.put(place, true).catch((error) => {
+  async #remember(loginDigest: string): Promise<void> {
+    await this.#familiar.put(loginDigest, true).catch((error) => {
       this.#options.log.warn("familiar_place_not_kept", { detail: String(error) });
     });
   }

@@ -164,8 +164,8 @@ export class SingleSignOn {
   async #joined(email: string, proven: ProvenIdentity, origin: Origin): Promise<Found | undefined> {
     const { people } = this.#options;
     const [invitation] = await people.findInvitations(email, origin.nowSeconds);
-    const place = await this.#placeFor(email, invitation);
-    if (!place) return undefined;
+    const assigned = await this.#membershipFor(email, invitation);
+    if (!assigned) return undefined;
     const person: Person = {
       id: `usr_${Bun.randomUUIDv7()}`,
       email,
@@ -176,7 +176,7 @@ export class SingleSignOn {
     };
     const membership: Membership = {
       id: `mbr_${Bun.randomUUIDv7()}`,
-      ...place,
+      ...assigned,
       personId: person.id,
       seesAllUsage: false,
       createdAt: origin.nowSeconds,
@@ -190,19 +190,19 @@ export class SingleSignOn {
     const by = invitation ? { invited_by: invitation.createdBy } : { by: "allowed_domain" };
     // The acting person is created here, so the store does not know them yet.
     const event = auditEvent("member.added", { type: "anonymous" }, origin, {
-      accountId: place.accountId,
+      accountId: assigned.accountId,
       targetId: membership.id,
-      detail: { person_id: person.id, email, role: place.role, issuer: proven.issuer, ...by },
+      detail: { person_id: person.id, email, role: assigned.role, issuer: proven.issuer, ...by },
     });
     const outcome = await people.apply(change, event);
-    if (outcome === "done") return { person, accountId: place.accountId };
+    if (outcome === "done") return { person, accountId: assigned.accountId };
     // Meanwhile the invitation was used, or the person created, in another window.
     throw invalidRequest("Something changed while you signed in. Sign in once more.", {
       detail: `sso: ${outcome}`,
     });
   }
 
-  async #placeFor(
+  async #membershipFor(
     email: string,
     invitation: OneTimeLink | undefined,
   ): Promise<{ accountId: string; role: Role } | undefined> {

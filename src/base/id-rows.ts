@@ -5,8 +5,8 @@ const words = 4;
 const digitsOfWord = 8;
 const fewRows = 64;
 const uuidLength = 36;
-const hyphenPlaces = [8, 13, 18, 23];
-const digitPlaces = Uint8Array.from([...Array(uuidLength).keys()].filter((place) => !hyphenPlaces.includes(place)));
+const hyphenIndexes = [8, 13, 18, 23];
+const digitIndexes = Uint8Array.from([...Array(uuidLength).keys()].filter((index) => !hyphenIndexes.includes(index)));
 const hyphen = 0x2d;
 /**
  * Indexed by character code: the value of a lower-case hexadecimal digit, or `noDigit`. An upper-case digit makes
@@ -75,12 +75,12 @@ export class IdRows {
   #seek(id: string): boolean {
     const from = id.length - uuidLength;
     if (from !== this.#prefix.length || !id.startsWith(this.#prefix)) return false;
-    for (const place of hyphenPlaces) if (id.charCodeAt(from + place) !== hyphen) return false;
+    for (const index of hyphenIndexes) if (id.charCodeAt(from + index) !== hyphen) return false;
     const { sought } = this.#table;
     for (let word = 0; word < words; word++) {
       let bits = 0;
       for (let nth = word * digitsOfWord; nth < (word + 1) * digitsOfWord; nth++) {
-        const digit = digitValues[id.charCodeAt(from + (digitPlaces[nth] ?? 0))] ?? noDigit;
+        const digit = digitValues[id.charCodeAt(from + (digitIndexes[nth] ?? 0))] ?? noDigit;
         if (digit === noDigit) return false;
         bits = (bits << 4) | digit;
       }

@@ -32,12 +32,12 @@ export class WordTable {
 
   /** Returns the row that has the sought words. */
   find(): number {
-    return (this.#index[this.#placeOfSought()] ?? 0) - 1;
+    return (this.#index[this.#indexOfSought()] ?? 0) - 1;
   }
 
   /** Gives a free row, for which there is room, the sought words. No other row may have them. */
   add(row: number): void {
-    this.#index[this.#placeOfSought()] = row + 1;
+    this.#index[this.#indexOfSought()] = row + 1;
     this.#words.set(this.sought, row * this.#width);
   }
 
@@ -46,13 +46,13 @@ export class WordTable {
     const mask = this.#index.length - 1;
     let gap = this.#homeOf(row);
     while (this.#index[gap] !== row + 1) gap = (gap + 1) & mask;
-    for (let place = (gap + 1) & mask; ; place = (place + 1) & mask) {
-      const other = this.#index[place] ?? 0;
+    for (let index = (gap + 1) & mask; ; index = (index + 1) & mask) {
+      const other = this.#index[index] ?? 0;
       if (other === 0) break;
-      const steps = (place - this.#homeOf(other - 1)) & mask;
-      if (steps < ((place - gap) & mask)) continue;
+      const steps = (index - this.#homeOf(other - 1)) & mask;
+      if (steps < ((index - gap) & mask)) continue;
       this.#index[gap] = other;
-      gap = place;
+      gap = index;
     }
     this.#index[gap] = 0;
   }
@@ -77,18 +77,18 @@ export class WordTable {
     const mask = this.#index.length - 1;
     for (const entry of before) {
       if (entry === 0) continue;
-      let place = this.#homeOf(entry - 1);
-      while (this.#index[place] !== 0) place = (place + 1) & mask;
-      this.#index[place] = entry;
+      let index = this.#homeOf(entry - 1);
+      while (this.#index[index] !== 0) index = (index + 1) & mask;
+      this.#index[index] = entry;
     }
   }
 
   /** The place in the index where the sought words are, or belong. */
-  #placeOfSought(): number {
+  #indexOfSought(): number {
     const mask = this.#index.length - 1;
-    for (let place = (this.sought[0] ?? 0) & mask; ; place = (place + 1) & mask) {
-      const entry = this.#index[place] ?? 0;
-      if (entry === 0 || this.#isAt(entry - 1)) return place;
+    for (let index = (this.sought[0] ?? 0) & mask; ; index = (index + 1) & mask) {
+      const entry = this.#index[index] ?? 0;
+      if (entry === 0 || this.#isAt(entry - 1)) return index;
     }
   }
 

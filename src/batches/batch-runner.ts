@@ -299,8 +299,8 @@ export class BatchRunner {
         const room = settings().concurrency - this.#running.size;
         const next = room > 0 && !this.#isClosed ? this.#next() : undefined;
         if (!next) return;
-        const { batch, models, places } = next;
-        const lines = await work.claimLines(batch.id, models, Math.min(room, places), this.#claim);
+        const { batch, models, slots } = next;
+        const lines = await work.claimLines(batch.id, models, Math.min(room, slots), this.#claim);
         if (lines.length === 0) this.#empty.add(batch.id);
         // After an outage a lease may have expired here, so a line in progress can be claimed again. It is not sent
         // twice.
@@ -313,7 +313,7 @@ export class BatchRunner {
   }
 
   /** Returns the next batch: of the account with the fewest lines in progress, the batch with the fewest. */
-  #next(): { batch: Batch; models: string[]; places: number } | undefined {
+  #next(): { batch: Batch; models: string[]; slots: number } | undefined {
     const underWay = new Map<string, number>();
     for (const { batch } of this.#running.values()) {
       for (const id of [batch.accountId, batch.id]) underWay.set(id, (underWay.get(id) ?? 0) + 1);
@@ -326,17 +326,17 @@ export class BatchRunner {
       .toSorted((a, b) => load(a)[0] - load(b)[0] || load(a)[1] - load(b)[1]);
     const isShared = new Set(waiting.map(({ accountId }) => accountId)).size > 1;
     for (const batch of waiting) {
-      const idle = batch.models.map((model) => ({ model, places: this.#idlePlaces(batch, model) }));
-      const models = idle.filter(({ places }) => places > 0);
-      const places = models.reduce((most, one) => Math.max(most, one.places), 0);
+      const idle = batch.models.map((model) => ({ model, places: this.#idleSlots(batch, model) }));
+      const models = idle.filter(({ places: slots }) => slots > 0);
+      const slots = models.reduce((most, one) => Math.max(most, one.places), 0);
       // If several accounts wait, each claim takes one line, so that all get the same share.
-      if (places > 0) return { batch, models: models.map(({ model }) => model), places: isShared ? 1 : places };
+      if (slots > 0) return { batch, models: models.map(({ model }) => model), slots: isShared ? 1 : slots };
     }
     return undefined;
   }
 
   /** Returns idle slots for lines of this model. For an unknown model one line at a time runs, and fails. */
-  #idlePlaces({ endpoint, accountId }: Batch, name: string): number {
+  #idleSlots({ endpoint, accountId }: Batch, name: string): number {
     const { capacity } = this.#options.inference;
     const operation = batchEndpoints.get(endpoint);
     const model = this.#catalog.find(name);
@@ -344,7 +344,7 @@ export class BatchRunner {
     const whose = { priority: defaultPriority, accountId, partyId: accountId };
     const request = { ...whose, operation, stream: false, width: 1, model: name, onWanted: () => {} };
     const open = model.deployments.filter(({ engine }) => engine.accepts !== false);
-    return capacity.idlePlaces(open, request) - this.#starting(name);
+    return capacity.idleSlots(open, request) - this.#starting(name);
   }
 
   /** Counts the lines that are waiting for a slot. */
@@ -420,22 +420,22 @@ export class BatchRunner {
     const { authenticator, openRequests, inference, requestLimits } = this.#options;
     const principal = await authenticator.behind(batch.keyId);
     requireScope(principal, "chat:write");
-    const place = openRequests.enter(principal);
+    const slot = openRequests.enter(principal);
     const bytes = line.end - line.start;
-    const refusal = place.memoryAccount.take("requests", bytes);
+    const refusal = slot.memoryAccount.take("requests", bytes);
     try {
       if (refusal) throw refusal;
       const limits = requestLimits();
       const frame = readFrame(await this.#bytesOf(batch, line), batch.endpoint, limits);
       const request = requestOf(frame, batch.endpoint, limits);
       const requestId = requestIdOf(batch, line.line);
-      const run = new LineRun({ requestId, principal, request, memoryAccount: place.memoryAccount });
+      const run = new LineRun({ requestId, principal, request, memoryAccount: slot.memoryAccount });
       running.run = run;
       if (this.#isClosed) throw stoppingError();
       return await run.ask({ ...inference, catalog: this.#catalog });
     } finally {
-      if (!refusal) place.memoryAccount.release("requests", bytes);
-      place.release();
+      if (!refusal) slot.memoryAccount.release("requests", bytes);
+      slot.release();
     }
   }
 

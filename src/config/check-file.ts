@@ -66,9 +66,9 @@ function issueProblems(file: YamlFile, issue: z.core.$ZodIssue): Problem[] {
   const must = rule?.must ?? "a valid value";
   const fix = rule?.fix ?? "Compare with the reference page of the configuration.";
   const value = valueAt(file.data, issue.path);
-  const place = { ...file.place(issue.path), path: renderPath(issue.path) };
-  if (value === undefined) return [{ ...place, message: `is missing; it must be ${must}`, fix }];
-  return [{ ...place, message: `must be ${must}${shown(file, issue.path, value, rule?.quiet)}`, fix }];
+  const location = { ...file.locate(issue.path), path: renderPath(issue.path) };
+  if (value === undefined) return [{ ...location, message: `is missing; it must be ${must}`, fix }];
+  return [{ ...location, message: `must be ${must}${shown(file, issue.path, value, rule?.quiet)}`, fix }];
 }
 
 /** What a variable held is never shown: any of them may be a secret. */
@@ -79,15 +79,15 @@ function shown(file: YamlFile, path: Path, value: unknown, quiet: boolean | unde
 }
 
 function unknownKey(file: YamlFile, path: Path, key: string): Problem {
-  const place = file.keyPlace(path, key);
+  const location = file.locateKey(path, key);
   const elsewhere = Object.values(options).find((option) => option.env === `HEADRACE_${key.toUpperCase()}`);
   if (path.length === 0 && elsewhere?.env !== undefined && elsewhere.file === undefined) {
     const fix = `Set the environment variable ${elsewhere.env} instead.`;
-    return { ...place, message: "is not read from the file", fix };
+    return { ...location, message: "is not read from the file", fix };
   }
   const schema = schemaAt(fileSchema, path);
   const known = schema !== undefined && "shape" in schema ? Object.keys(schema.shape as object) : [];
   const meant = nearest(key, known);
   const guess = meant === undefined ? "" : `Did you mean ${meant}? `;
-  return { ...place, message: "is not a known key", fix: `${guess}Known here: ${known.join(", ")}.` };
+  return { ...location, message: "is not a known key", fix: `${guess}Known here: ${known.join(", ")}.` };
 }

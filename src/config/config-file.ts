@@ -4,7 +4,7 @@ import { join, relative } from "node:path";
 import { type CheckedFile, checkFile, withoutFile } from "./check-file.ts";
 import { type Env, resolvePath } from "./formats.ts";
 import { options } from "./options.ts";
-import { type Place, type Problem, placeOutsideFile } from "./problems.ts";
+import { locationOutsideFile, type Problem, type SourceLocation } from "./problems.ts";
 import type { YamlFile } from "./read-yaml.ts";
 import { type Flags, OptionReader } from "./sources.ts";
 
@@ -23,7 +23,7 @@ export async function findConfigFile(flags: Flags, env: Env, cwd: string): Promi
   const named = reader.take(options.config);
   const path = resolvePath(named.value ?? defaultName, cwd, env);
   if (!named.valid) return { path, yaml: undefined, ...withoutFile(), problems: reader.problems };
-  if (named.value !== undefined) return await openFile({ path, env, cwd, namedAt: named.place });
+  if (named.value !== undefined) return await openFile({ path, env, cwd, namedAt: named.location });
   const opened = await openFile({ path, env, cwd, namedAt: undefined });
   if (opened.yaml !== undefined || !(await exists(join(cwd, "headrace.yml")))) return opened;
   return { ...opened, warnings: ["headrace.yml is not read; the file's name must be headrace.yaml"] };
@@ -37,7 +37,7 @@ export async function openFile(inputs: {
   path: string;
   env: Env;
   cwd: string;
-  namedAt: Place | undefined;
+  namedAt: SourceLocation | undefined;
 }): Promise<OpenedFile> {
   const { path, env, cwd, namedAt } = inputs;
   const label = labelOf(path, cwd);
@@ -47,7 +47,7 @@ export async function openFile(inputs: {
     const problem = unreadable(
       namedAt === undefined ? path : label,
       read.code,
-      namedAt ?? { ...placeOutsideFile(""), file: label },
+      namedAt ?? { ...locationOutsideFile(""), file: label },
     );
     return { path, yaml: undefined, ...withoutFile(), problems: [problem] };
   }
@@ -71,12 +71,12 @@ async function exists(path: string): Promise<boolean> {
   );
 }
 
-function unreadable(label: string, code: string, place: Place): Problem {
+function unreadable(label: string, code: string, location: SourceLocation): Problem {
   if (code === "ENOENT") {
-    return { ...place, message: `the file ${label} does not exist`, fix: "Correct the path, or create the file." };
+    return { ...location, message: `the file ${label} does not exist`, fix: "Correct the path, or create the file." };
   }
   const fix = "Give the path of a file that the user who starts Headrace may read.";
-  return { ...place, message: `the file ${label} cannot be read (${code})`, fix };
+  return { ...location, message: `the file ${label} cannot be read (${code})`, fix };
 }
 
 /** Relative to the working directory where that is the shorter way to say it. */

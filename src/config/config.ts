@@ -30,7 +30,7 @@ import {
 import { bareHost, decodeSecrets, defaultDataDir, type Env, resolvePath } from "./formats.ts";
 import { type PullSource, readPullSource } from "./hugging-face.ts";
 import { type LogFormat, type Mode, type Option, options } from "./options.ts";
-import { type Problem, placeOutsideFile, throwIfAny } from "./problems.ts";
+import { locationOutsideFile, type Problem, throwIfAny } from "./problems.ts";
 import { ignoreProxies, prepareProcess } from "./server-process.ts";
 import { type Flags, OptionReader, type SourceKind, variableWarnings } from "./sources.ts";
 import { readTracing, type TracingConfig } from "./tracing.ts";
@@ -47,7 +47,7 @@ export type {
 } from "./file-config.ts";
 export type { PullSource } from "./hugging-face.ts";
 export { flagAttribute, type LogFormat, type Mode, type ServeFlag, serveFlags } from "./options.ts";
-export { ConfigError, type Problem, renderPlace } from "./problems.ts";
+export { ConfigError, type Problem, renderLocation as renderPlace } from "./problems.ts";
 export { configJsonSchema, configReference } from "./reference.ts";
 export { requestLimitProblems } from "./server-process.ts";
 export type { Flags } from "./sources.ts";
@@ -241,27 +241,27 @@ function readStores(reader: OptionReader) {
   const secret = reader.take(options.secret);
   if (database.value !== undefined && secret.valid && secret.value === undefined) {
     const fix = "Make one with `openssl rand -hex 32`, and give every replica the same.";
-    reader.problems.push({ ...secret.place, message: "is missing; the records in PostgreSQL need it", fix });
+    reader.problems.push({ ...secret.location, message: "is missing; the records in PostgreSQL need it", fix });
   }
   if (redis.value !== undefined && database.valid && database.value === undefined) {
     const fix = "Set HEADRACE_DATABASE_URL as well, or unset HEADRACE_REDIS_URL: one process counts in memory.";
-    reader.problems.push({ ...database.place, message: "is missing; HEADRACE_REDIS_URL is set", fix });
+    reader.problems.push({ ...database.location, message: "is missing; HEADRACE_REDIS_URL is set", fix });
   }
   return { databaseUrl: database.value, redisUrl: redis.value };
 }
 
 function cacheWithoutRedis({ yaml }: OpenedFile): Problem {
-  const place = { ...placeOutsideFile("cache.store"), ...yaml?.place(["cache", "store"]) };
+  const location = { ...locationOutsideFile("cache.store"), ...yaml?.locate(["cache", "store"]) };
   const fix = "Set the environment variable HEADRACE_REDIS_URL, or write store: memory.";
-  return { ...place, message: "is redis, and no Redis is configured", fix };
+  return { ...location, message: "is redis, and no Redis is configured", fix };
 }
 
 /** Elsewhere than on Linux the kernel does not spread connections over processes. */
 function readWorkers(reader: OptionReader): number {
-  const { value, place } = reader.take(options.workers);
+  const { value, location } = reader.take(options.workers);
   const workers = value === "auto" ? (isLinux ? availableParallelism() : 1) : value;
   if (workers === 1 || isLinux) return workers;
-  reader.problems.push({ ...place, message: "must be 1 on this system, or auto", fix: "Leave it out." });
+  reader.problems.push({ ...location, message: "must be 1 on this system, or auto", fix: "Leave it out." });
   return 1;
 }
 
@@ -272,7 +272,7 @@ function readWebhookLoopback(reader: OptionReader, mode: Mode): boolean {
   const loopback = reader.take(options.webhookLoopback);
   if (loopback.value && mode === "production") {
     const fix = "Leave it out, and give webhooks an https address on the public internet.";
-    reader.problems.push({ ...loopback.place, message: "is for development mode alone", fix });
+    reader.problems.push({ ...loopback.location, message: "is for development mode alone", fix });
   }
   return loopback.value;
 }
@@ -288,7 +288,7 @@ function readMail(reader: OptionReader): MailConfig | undefined {
   if (from.value !== undefined) return { url: url.value, from: from.value };
   if (from.valid) {
     const fix = "Give the sender of the mail with HEADRACE_MAIL_FROM, or as mail.from in the file.";
-    reader.problems.push({ ...from.place, message: "is missing; the mail server is configured", fix });
+    reader.problems.push({ ...from.location, message: "is missing; the mail server is configured", fix });
   }
   return undefined;
 }
@@ -299,7 +299,7 @@ function readMail(reader: OptionReader): MailConfig | undefined {
  */
 export async function readConfigFile(inputs: { path: string; env?: Env; cwd?: string }): Promise<ConfigFile> {
   const { path, env = process.env, cwd = process.cwd() } = inputs;
-  const file = await openFile({ path, env, cwd, namedAt: placeOutsideFile("") });
+  const file = await openFile({ path, env, cwd, namedAt: locationOutsideFile("") });
   throwIfAny(file.problems);
   const isEmpty = file.yaml?.isEmpty ?? true;
   return deepFreeze({ path, isEmpty, ...reloadableConfig(file.data, file.warnings), startup: startupKeys(file.data) });

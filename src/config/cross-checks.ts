@@ -11,7 +11,7 @@ import { listedPriceFault } from "../prices/price-list.ts";
 import { duplicateFaults } from "./field.ts";
 import { type FileData, retentionDefaults } from "./file-schema.ts";
 import { type Path, renderPath } from "./paths.ts";
-import { type Problem, renderPlace } from "./problems.ts";
+import { type Problem, renderLocation } from "./problems.ts";
 import type { YamlFile } from "./read-yaml.ts";
 import { featureFaults } from "./sections/feature-sections.ts";
 import { mcpServerFault } from "./sections/tool-schema.ts";
@@ -56,7 +56,7 @@ function retentionProblems(file: YamlFile, { retention }: FileData): Problem[] {
 }
 
 function problemAt(file: YamlFile, path: Path, message: string, fix: string): Problem {
-  return { ...file.place(path), path: renderPath(path), message, fix };
+  return { ...file.locate(path), path: renderPath(path), message, fix };
 }
 
 function toolProblems(file: YamlFile, { tools: { servers } }: FileData): Problem[] {
@@ -230,7 +230,7 @@ function namedModels({ fallbacks, policies }: FileData["models"][number]): { pat
 export function warningsOf(file: YamlFile, data: FileData): string[] {
   const warnings: string[] = [];
   const warn = (path: Path, message: string) =>
-    warnings.push(`${renderPlace({ ...file.place(path), path: renderPath(path) })}${message}`);
+    warnings.push(`${renderLocation({ ...file.locate(path), path: renderPath(path) })}${message}`);
   for (const [index, upstream] of data.upstreams.entries()) {
     const url = parseHttpUrl(upstream.url);
     if (upstream.api === "openai" && url?.pathname === "/") {

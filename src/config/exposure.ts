@@ -15,12 +15,12 @@ export function exposureProblems(
   if (mode.value === "production") {
     if (!publicUrl.valid || publicUrl.value !== undefined) return [];
     const fix = "Give the address that clients use with --public-url, HEADRACE_PUBLIC_URL or public_url in the file.";
-    return [{ ...publicUrl.place, message: "is missing; production mode needs it", fix }];
+    return [{ ...publicUrl.location, message: "is missing; production mode needs it", fix }];
   }
   if (isLoopbackHost(host.value)) return [];
   const message = `${host.value} can be reached from other machines, which needs production mode`;
   const fix = "Start with --mode production and --public-url, or listen on 127.0.0.1.";
-  return [{ ...host.place, message, fix }];
+  return [{ ...host.location, message, fix }];
 }
 
 export function exposureWarnings(startup: {

@@ -1,7 +1,7 @@
 // The hub from which `headrace pull` fetches models: the variables that Hugging Face's own tools read.
 import { parseHttpUrl, trimSlashes } from "../base/text/http-url.ts";
 import type { Env } from "./formats.ts";
-import { type Problem, placeOutsideFile } from "./problems.ts";
+import { locationOutsideFile, type Problem } from "./problems.ts";
 
 export interface PullSource {
   /** The address without a slash at its end; a mirror may have a path. */
@@ -18,7 +18,7 @@ export function readPullSource(env: Env): { source: PullSource; problems: Proble
   const endpoint = HF_ENDPOINT || defaultEndpoint;
   if (parseHttpUrl(endpoint) === undefined) {
     problems.push({
-      ...placeOutsideFile("HF_ENDPOINT"),
+      ...locationOutsideFile("HF_ENDPOINT"),
       message: "must be an http:// or https:// URL without user, query or fragment",
       fix: `Give the address of a mirror, or unset it to use ${defaultEndpoint}.`,
     });
@@ -26,7 +26,7 @@ export function readPullSource(env: Env): { source: PullSource; problems: Proble
   const token = HF_TOKEN?.trim() || undefined;
   if (token !== undefined && !/^[!-~]+$/.test(token)) {
     problems.push({
-      ...placeOutsideFile("HF_TOKEN"),
+      ...locationOutsideFile("HF_TOKEN"),
       message: "must be printable ASCII characters without spaces",
       fix: "Copy the token again, or unset it to fetch public models.",
     });

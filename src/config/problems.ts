@@ -1,7 +1,7 @@
 // Problems of a configuration: message, place and text.
 
 /** The place of a value. `file`, `line` and `column` (both from 1) are undefined for flags and variables. */
-export interface Place {
+export interface SourceLocation {
   file: string | undefined;
   line: number | undefined;
   column: number | undefined;
@@ -10,7 +10,7 @@ export interface Place {
 }
 
 /** One problem to fix. No part of it ever holds a secret. */
-export interface Problem extends Place {
+export interface Problem extends SourceLocation {
   message: string;
   /** A full sentence that says what to do. */
   fix: string;
@@ -34,19 +34,19 @@ export function throwIfAny(problems: readonly Problem[]): void {
 
 /** `headrace.yaml:12:9  models[0].price.input: must be … Fix: …` */
 export function renderProblem(problem: Problem): string {
-  return `${renderPlace(problem)}${problem.message}. Fix: ${problem.fix}`;
+  return `${renderLocation(problem)}${problem.message}. Fix: ${problem.fix}`;
 }
 
 /** Returns the beginning of a message about this place; empty without a file and a path. */
-export function renderPlace(place: Place): string {
-  const subject = place.path === "" ? "" : `${place.path}: `;
-  if (place.file === undefined) return subject;
-  const position = place.line === undefined ? "" : `:${place.line}:${place.column ?? 1}`;
-  return `${place.file}${position}  ${subject}`;
+export function renderLocation(location: SourceLocation): string {
+  const subject = location.path === "" ? "" : `${location.path}: `;
+  if (location.file === undefined) return subject;
+  const position = location.line === undefined ? "" : `:${location.line}:${location.column ?? 1}`;
+  return `${location.file}${position}  ${subject}`;
 }
 
 /** The place of a flag, or of an environment variable. */
-export function placeOutsideFile(name: string): Place {
+export function locationOutsideFile(name: string): SourceLocation {
   return { file: undefined, line: undefined, column: undefined, path: name };
 }
 

@@ -3,7 +3,7 @@ import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node,
 import { portMark } from "./command-text.ts";
 import type { Env } from "./formats.ts";
 import { type Path, renderPath } from "./paths.ts";
-import type { Place, Problem } from "./problems.ts";
+import type { Problem, SourceLocation } from "./problems.ts";
 import { substitute } from "./substitute.ts";
 
 export interface YamlFile {
@@ -13,9 +13,9 @@ export interface YamlFile {
   /** Whether it says nothing at all: neither a value nor a key, comments aside. */
   isEmpty: boolean;
   /** The place of the value at `path`, or of the nearest thing around it that exists. */
-  place(path: Path): Place;
+  locate(path: Path): SourceLocation;
   /** The place of a key of the mapping at `path`. */
-  keyPlace(path: Path, key: string): Place;
+  locateKey(path: Path, key: string): SourceLocation;
   /** The variables whose values stand in the value at `path`. */
   variables(path: Path): readonly string[];
 }
@@ -25,24 +25,24 @@ export function readYaml(text: string, label: string, env: Env): YamlFile {
   const lines = new LineCounter();
   // The parser's pretty errors quote the source line, which may hold a key.
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, stringKeys: true });
-  const placeAt = (offset: number, path: string): Place => {
+  const locationAt = (offset: number, path: string): SourceLocation => {
     const { line, col } = lines.linePos(offset);
     return { file: label, line, column: col, path };
   };
   const substituted = new Map<Node, readonly string[]>();
   const file = {
     isEmpty: document.contents === null,
-    place: (path: Path) => placeAt(startOf(findNode(document, path).node), renderPath(path)),
-    keyPlace: (path: Path, key: string) => {
+    locate: (path: Path) => locationAt(startOf(findNode(document, path).node), renderPath(path)),
+    locateKey: (path: Path, key: string) => {
       const pair = pairOf(findNode(document, path).node, key);
-      return placeAt(startOf(pair?.key ?? document.contents), renderPath([...path, key]));
+      return locationAt(startOf(pair?.key ?? document.contents), renderPath([...path, key]));
     },
     variables: (path: Path) => {
       const found = findNode(document, path);
       return (found.whole && found.node && substituted.get(found.node)) || [];
     },
   };
-  const syntax = syntaxProblems(document, text, placeAt);
+  const syntax = syntaxProblems(document, text, locationAt);
   if (syntax.length > 0) return { ...file, data: undefined, problems: syntax };
   const problems: Problem[] = [];
   let resolvable = true;
@@ -50,10 +50,10 @@ export function readYaml(text: string, label: string, env: Env): YamlFile {
     if (isAlias(node)) {
       if (node.resolve(document) !== undefined) return;
       resolvable = false;
-      problems.push({ ...placeAt(startOf(node), renderPath(path)), ...unknownAnchor });
+      problems.push({ ...locationAt(startOf(node), renderPath(path)), ...unknownAnchor });
     } else if (isScalar(node) && typeof node.value === "string") {
       const result = substitute(node.value, isOfCommand(path) ? { ...env, PORT: portMark } : env);
-      if (!result.ok) problems.push({ ...file.place(path), message: result.message, fix: result.fix });
+      if (!result.ok) problems.push({ ...file.locate(path), message: result.message, fix: result.fix });
       else if (result.names.length > 0) substituted.set(node, result.names);
       if (result.ok) node.value = result.text;
     }
@@ -63,7 +63,7 @@ export function readYaml(text: string, label: string, env: Env): YamlFile {
     return { ...file, data: document.toJS({ maxAliasCount: 100 }) ?? {}, problems };
   } catch {
     // The only error left is the alias limit, which keeps a small file from growing into gigabytes.
-    return { ...file, data: undefined, problems: [{ ...placeAt(0, ""), ...tooManyAliases }] };
+    return { ...file, data: undefined, problems: [{ ...locationAt(0, ""), ...tooManyAliases }] };
   }
 }
 
@@ -140,16 +140,20 @@ const otherSyntax = [
   "Check quotes, brackets, colons and indentation at this line and above.",
 ] as const;
 
-function syntaxProblems(document: Document, text: string, placeAt: (offset: number, path: string) => Place): Problem[] {
+function syntaxProblems(
+  document: Document,
+  text: string,
+  locationAt: (offset: number, path: string) => SourceLocation,
+): Problem[] {
   const found = [...document.errors, ...document.warnings];
   const duplicates = found.filter((error) => error.code === "DUPLICATE_KEY");
   // After the first error the parser is out of step, and what it says of the rest misleads; duplicates do not do that.
   const shown = duplicates.length === found.length ? duplicates : found.slice(0, 1);
   return shown.map((error) => {
-    const place = placeAt(error.pos[0], "");
+    const location = locationAt(error.pos[0], "");
     const [message, fix] = syntaxMessages[error.code] ?? otherSyntax;
-    const line = text.split("\n")[(place.line ?? 1) - 1] ?? "";
+    const line = text.split("\n")[(location.line ?? 1) - 1] ?? "";
     const inBraces = /[{[][^{[]*\$\{/.test(line) && error.code !== "DUPLICATE_KEY";
-    return { ...place, message, fix: inBraces ? `Between { } or [ ] put "\${NAME}" in quotes.` : fix };
+    return { ...location, message, fix: inBraces ? `Between { } or [ ] put "\${NAME}" in quotes.` : fix };
   });
 }

@@ -1,6 +1,6 @@
 // What must be true of the process itself before it serves: how Bun was started, and which proxy it would use.
 import type { Env } from "./formats.ts";
-import { type Problem, placeOutsideFile, throwIfAny } from "./problems.ts";
+import { locationOutsideFile, type Problem, throwIfAny } from "./problems.ts";
 
 const requestLimit = "BUN_CONFIG_MAX_HTTP_REQUESTS";
 const proxyVariables = ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
@@ -21,7 +21,7 @@ export function requestLimitProblems(env: Env): Problem[] {
   if (Number.isInteger(limit) && limit >= 1024 && limit <= 65_535) return [];
   return [
     {
-      ...placeOutsideFile(requestLimit),
+      ...locationOutsideFile(requestLimit),
       message: "must be a whole number from 1024 to 65535 when the server's process starts",
       fix: "Start Headrace with `npm start` or `npx headrace serve`, which set it.",
     },

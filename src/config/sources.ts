@@ -4,7 +4,7 @@ import { nearest } from "../base/text/nearest.ts";
 import { type Env, readNumber, readSwitch } from "./formats.ts";
 import { flagAttribute, flagName, type Option, options } from "./options.ts";
 import { valueAt } from "./paths.ts";
-import { type Place, type Problem, placeOutsideFile, renderValue } from "./problems.ts";
+import { locationOutsideFile, type Problem, renderValue, type SourceLocation } from "./problems.ts";
 import type { YamlFile } from "./read-yaml.ts";
 
 /** Values by the names commander gives them: `dataDir`, `demo` for `--no-demo`, a list for what may be repeated. */
@@ -15,7 +15,7 @@ export type SourceKind = "flag" | "variable" | "file" | "default";
 interface Given {
   value: unknown;
   from: SourceKind;
-  place: Place;
+  location: SourceLocation;
 }
 
 export interface Taken<T> extends Given {
@@ -42,7 +42,7 @@ export class OptionReader {
   take<S extends z.ZodType, D>(option: Option<S, D>): Taken<z.output<S> | D> {
     const given = this.#fromFlag(option) ?? this.#fromVariable(option) ?? this.#fromFile(option);
     if (given === undefined)
-      return { value: option.default, from: "default", place: missingPlace(option), valid: true };
+      return { value: option.default, from: "default", location: missingLocation(option), valid: true };
     const result = option.schema.safeParse(given.value);
     if (result.success) return { ...given, value: result.data, valid: true };
     // The file was checked as a whole; its problems are already told, with their lines.
@@ -53,11 +53,11 @@ export class OptionReader {
   #fromFlag(option: Option<z.ZodType, unknown>): Given | undefined {
     if (option.flag === undefined) return undefined;
     const given = this.#sources.flags[flagAttribute(option.flag)];
-    const place = placeOutsideFile(flagName(option.flag));
+    const location = locationOutsideFile(flagName(option.flag));
     // Commander says true for a `--no-…` that was not given.
     if (given === undefined || (option.kind === "switch" && given === true)) return undefined;
     const value = typeof given === "string" ? readText(option, given) : given;
-    return { value, from: "flag", place };
+    return { value, from: "flag", location };
   }
 
   #fromVariable(option: Option<z.ZodType, unknown>): Given | undefined {
@@ -65,14 +65,14 @@ export class OptionReader {
     const text = this.#sources.env[option.env];
     // An empty variable is one that a script or compose file left unset; an empty secret is a mistake worth stopping for.
     if (text === undefined || (text.trim() === "" && option !== options.secret)) return undefined;
-    return { value: readText(option, text), from: "variable", place: placeOutsideFile(option.env) };
+    return { value: readText(option, text), from: "variable", location: locationOutsideFile(option.env) };
   }
 
   #fromFile(option: Option<z.ZodType, unknown>): Given | undefined {
     const file = this.#sources.file;
     if (option.file === undefined || file === undefined) return undefined;
     const value = valueAt(file.data, option.file);
-    return value === undefined ? undefined : { value, from: "file", place: file.place(option.file) };
+    return value === undefined ? undefined : { value, from: "file", location: file.locate(option.file) };
   }
 }
 
@@ -88,8 +88,8 @@ function readText(option: Option<z.ZodType, unknown>, text: string): unknown {
     .filter((item) => item !== "");
 }
 
-function missingPlace(option: Option<z.ZodType, unknown>): Place {
-  return placeOutsideFile(option.file?.join(".") ?? option.env ?? "");
+function missingLocation(option: Option<z.ZodType, unknown>): SourceLocation {
+  return locationOutsideFile(option.file?.join(".") ?? option.env ?? "");
 }
 
 function invalid(option: Option<z.ZodType, unknown>, given: Given, issue: z.core.$ZodIssue | undefined): Problem {
@@ -100,7 +100,7 @@ function invalid(option: Option<z.ZodType, unknown>, given: Given, issue: z.core
   // Kubernetes sets HEADRACE_PORT to an address of its own wherever a service is named headrace.
   const fromKubernetes = env === "HEADRACE_PORT" && given.from === "variable" && String(value).startsWith("tcp://");
   const fix = fromKubernetes ? "Set enableServiceLinks: false in the pod, or rename the service." : rule.fix;
-  return { ...given.place, message, fix };
+  return { ...given.location, message, fix };
 }
 
 /** Variables that are most likely one of ours, misspelt. */

@@ -199,15 +199,15 @@ async function postgres({ database, server }: Subject, url: string): Promise<Fin
     );
   }
   const [facts, { roundTripMs }] = [await postgresFacts(db), await timeDatabase(db)];
-  const place = { server: new URL(url).host, database: new URL(url).pathname.slice(1), user: "" };
+  const address = { server: new URL(url).host, database: new URL(url).pathname.slice(1), user: "" };
   try {
-    requireSupported(facts, place);
+    requireSupported(facts, address);
   } catch (error) {
     return failure("PostgreSQL", reasonOf(error), "See what the message says.");
   }
   const major = Math.floor(Number(facts.version) / 10_000);
   const tls = facts.tls ? "TLS" : "no TLS";
-  const found = `${major} at ${place.server}, ${facts.encoding}, ${tls}, ${roundTripMs.toFixed(1)} ms there and back`;
+  const found = `${major} at ${address.server}, ${facts.encoding}, ${tls}, ${roundTripMs.toFixed(1)} ms there and back`;
   const head =
     roundTripMs < slowRoundTripMs
       ? ok("PostgreSQL", found)

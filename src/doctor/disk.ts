@@ -32,13 +32,13 @@ async function disk(dataDir: string): Promise<Findings> {
   ];
 }
 
-interface Place {
+interface Folder {
   path: string;
   /** The effect of a full disk, as a sentence. */
   refused: string;
 }
 
-function space(name: string, { path, refused }: Place, free: number, all: number): Finding {
+function space(name: string, { path, refused }: Folder, free: number, all: number): Finding {
   const found = `${formatBytes(free)} of ${formatBytes(all)} free`;
   const remedy = `Make room: du -xh ${quoted(path)} | sort -h | tail. ${refused}`;
   if (free < minBytes) return failure(name, found, remedy);
@@ -87,25 +87,25 @@ function kind(type: number): Finding | undefined {
 /** Reports the other disks that the server writes to. */
 async function otherDisks({ config, server }: Subject, dataDir: string): Promise<Findings> {
   const files = config?.files.directory;
-  const filesPlace = {
+  const filesFolder = {
     path: files ?? join(dataDir, "files"),
     refused: "Once it is full, uploads are refused and batches wait.",
   };
-  const places: Record<string, Place> = {
+  const folders: Record<string, Folder> = {
     spool: { path: join(dataDir, "spool"), refused: "Once it is full, new requests are refused." },
-    ...(config?.files.s3 === undefined ? { files: filesPlace } : {}),
+    ...(config?.files.s3 === undefined ? { files: filesFolder } : {}),
     models: { path: join(dataDir, "models"), refused: "Once it is full, no model can be pulled." },
     "headrace.db": { path: join(dataDir, "headrace.db"), refused: "Once it is full, changes are refused." },
   };
   const { dev } = statSync(dataDir);
-  const findings = Object.entries(places).map(async ([name, place]): Promise<Finding | undefined> => {
-    const stats = statSync(place.path, { throwIfNoEntry: false });
+  const findings = Object.entries(folders).map(async ([name, folder]): Promise<Finding | undefined> => {
+    const stats = statSync(folder.path, { throwIfNoEntry: false });
     if (!stats) return name === "files" && files !== undefined && server ? notMounted(files) : undefined;
     if (stats.dev === dev) return undefined;
-    const { bavail, bsize, blocks } = await statfs(place.path);
-    const found = space(`disk of ${name}`, place, bavail * bsize, blocks * bsize);
+    const { bavail, bsize, blocks } = await statfs(folder.path);
+    const found = space(`disk of ${name}`, folder, bavail * bsize, blocks * bsize);
     const canWrite = found.level !== "failure" && stats.isDirectory();
-    const worst = (canWrite ? await writeFault(place.path, found.name) : undefined) ?? found;
+    const worst = (canWrite ? await writeFault(folder.path, found.name) : undefined) ?? found;
     // The server only reads existing models, so their disk may be read-only or full.
     if (name !== "models" || worst.level !== "failure") return worst;
     const remedy = "To pull other models, make room, or mount the disk read-write. Models that are there are served.";

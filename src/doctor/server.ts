@@ -58,39 +58,39 @@ async function port(
     if (running === undefined) return skipped("port", "any free one, as port is 0; no server runs");
     return warning("server", `${running}, at a port that is not known here`, "See the line `listening` of its log.");
   }
-  const place = new URL(localUrl).host;
+  const address = new URL(localUrl).host;
   const fault = config && running === undefined ? await listenFault(config.host, config.port) : "EADDRINUSE";
   // Only a listening server can be asked.
-  if (fault !== "EADDRINUSE") return notListened(fault, place, namedUrl === undefined && wasStarted(subject.dataDir));
+  if (fault !== "EADDRINUSE") return notListened(fault, address, namedUrl === undefined && wasStarted(subject.dataDir));
   const answer = await askedServer(localUrl, signal);
-  if (answer.kind === "silent") return silent(answer.reason, running, config !== undefined, place);
-  if (answer.kind === "other") return failure("port", `another program answers at ${place}`, otherPort);
+  if (answer.kind === "silent") return silent(answer.reason, running, config !== undefined, address);
+  if (answer.kind === "other") return failure("port", `another program answers at ${address}`, otherPort);
   if (running === undefined && namedUrl !== undefined) {
     return skipped(
       "port",
-      `a Headrace answers at ${place}; it does not use this data directory, and ${namedUrl} is named`,
+      `a Headrace answers at ${address}; it does not use this data directory, and ${namedUrl} is named`,
     );
   }
   if (running === undefined) {
     return failure(
       "port",
-      `a Headrace answers at ${place}, and it does not use this data directory`,
+      `a Headrace answers at ${address}, and it does not use this data directory`,
       "Name the data directory that it uses (--data-dir), or give one of the two another port.",
     );
   }
-  return [version(answer.version, `${running} at ${place}`), await readiness(localUrl, signal)];
+  return [version(answer.version, `${running} at ${address}`), await readiness(localUrl, signal)];
 }
 
 const otherPort = "Stop that program (ss -ltnp shows which it is), or choose another port: --port or HEADRACE_PORT.";
 
-function silent(reason: string, running: string | undefined, isTaken: boolean, place: string): Finding {
+function silent(reason: string, running: string | undefined, isTaken: boolean, address: string): Finding {
   if (running === undefined) {
     if (!isTaken) return skipped("server", "none runs on this data directory");
-    return failure("port", `another program holds ${place}, and does not speak HTTP`, otherPort);
+    return failure("port", `another program holds ${address}, and does not speak HTTP`, otherPort);
   }
   return failure(
     "server",
-    `${running}, but does not answer at ${place} (${reason})`,
+    `${running}, but does not answer at ${address} (${reason})`,
     "Is it still starting, or started with another --host or --port? Otherwise see its log, and restart it.",
   );
 }
@@ -125,17 +125,17 @@ function wasStarted(dataDir: string | undefined): boolean {
   return dataDir !== undefined && existsSync(join(dataDir, "credentials.json"));
 }
 
-function notListened(fault: string | undefined, place: string, isMissed: boolean): Finding {
+function notListened(fault: string | undefined, address: string, isMissed: boolean): Finding {
   if (fault === undefined) {
     const remedy = "Start it: headrace serve, or systemctl start headrace; its log says why it ended.";
-    const found = `none runs; ${place} is free`;
+    const found = `none runs; ${address} is free`;
     return isMissed ? failure("server", found, remedy) : warning("server", found, remedy);
   }
   const remedies: Record<string, string> = {
     EACCES: "Ports below 1024 are for root: take another, and let the proxy in front have that one.",
     EADDRNOTAVAIL: "This machine has no such address: correct --host or HEADRACE_HOST (ip addr shows them).",
   };
-  return failure("port", `nothing can listen at ${place} (${fault})`, remedies[fault] ?? "Correct --host or --port.");
+  return failure("port", `nothing can listen at ${address} (${fault})`, remedies[fault] ?? "Correct --host or --port.");
 }
 
 /** Why a server could not listen there. Undefined if it could. */

@@ -147,8 +147,8 @@ function flagsIn(args: readonly string[]): Flags {
 
 function problemsOf(error: unknown): { problems: readonly Problem[] } {
   if (error instanceof ConfigError) return { problems: error.problems };
-  const place = { file: undefined, line: undefined, column: undefined, path: "" };
-  return { problems: [{ ...place, message: reasonOf(error), fix: "See what the message says." }] };
+  const location = { file: undefined, line: undefined, column: undefined, path: "" };
+  return { problems: [{ ...location, message: reasonOf(error), fix: "See what the message says." }] };
 }
 
 function findServer(dataDir: string | undefined): Pick<Subject, "server" | "lockFault"> {
@@ -187,7 +187,7 @@ function localUrlOf(config: Config | undefined, baseUrl: string | undefined): st
   return `http://${asked.includes(":") ? `[${asked}]` : asked}:${port}`;
 }
 
-interface SecretPlaces {
+interface SecretLocations {
   env: Env;
   config: Config | undefined;
   databaseUrl: string | undefined;
@@ -201,7 +201,7 @@ interface SecretPlaces {
 const minSecretLength = 6;
 
 /** All secrets that servers and libraries might repeat in their messages. */
-function secretsOf({ env, config, databaseUrl, redisUrl, secretsHex, dataDir, apiKey }: SecretPlaces): string[] {
+function secretsOf({ env, config, databaseUrl, redisUrl, secretsHex, dataDir, apiKey }: SecretLocations): string[] {
   const urls = [databaseUrl, redisUrl, config?.mail?.url].flatMap((url) => url ?? []);
   const own = attempt(() => secretsIn(dataDir)) ?? [];
   const found = [

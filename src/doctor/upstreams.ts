@@ -151,8 +151,8 @@ async function probeServer(server: KnownServer, signal: AbortSignal): Promise<Up
 /** Ids of this upstream's models that are stated to have the capability. */
 function ableAt(name: string, capability: CapabilityName, config: Subject["config"]): string[] {
   const able = config?.models.filter(({ capabilities }) => capabilities?.[capability] === true) ?? [];
-  const places = able.flatMap(({ deployments }) => deployments.filter(({ upstream }) => upstream === name));
-  return [...new Set(places.map(({ model }) => model))];
+  const served = able.flatMap(({ deployments }) => deployments.filter(({ upstream }) => upstream === name));
+  return [...new Set(served.map(({ model }) => model))];
 }
 
 async function missingOf({ said }: KnownServer, target: HttpTarget, signal: AbortSignal): Promise<Answer["missing"]> {

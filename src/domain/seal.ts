@@ -18,7 +18,7 @@ export interface AccountSeal extends Seal {
 }
 
 /** Makes the seal of one place, such as a table and a row's id. A sealed text opens only in its place. */
-export type SealFor = (place: string) => Seal;
+export type SealFor = (purpose: string) => Seal;
 
 /** The store of the content key, sealed under the installation's secret. */
 export interface ContentKeyStore {

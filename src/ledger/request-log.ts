@@ -163,11 +163,11 @@ export class SqlRequestLog implements RequestLog {
     if (keyId === undefined && personId === undefined) {
       return db`account_id = ${accountId} AND environment = ${environment}`;
     }
-    const place = db`account_id || '' = ${accountId} AND environment || '' = ${environment}`;
-    if (personId === undefined) return db`key_id = ${keyId} AND ${place}`;
+    const scope = db`account_id || '' = ${accountId} AND environment || '' = ${environment}`;
+    if (personId === undefined) return db`key_id = ${keyId} AND ${scope}`;
     const credentials = credentialsOf(db, { accountId, environment, personId });
-    if (keyId === undefined) return db`key_id IN ${credentials} AND ${place}`;
-    return db`key_id = ${keyId} AND ${place} AND key_id || '' IN ${credentials}`;
+    if (keyId === undefined) return db`key_id IN ${credentials} AND ${scope}`;
+    return db`key_id = ${keyId} AND ${scope} AND key_id || '' IN ${credentials}`;
   }
 
   #records(

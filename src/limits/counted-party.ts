@@ -1,10 +1,10 @@
 // The limits of one account or key for a request, with their counters.
-import type { CountedPlace, LimitGroup, LimitSet, RateLimit } from "../domain/limits/limits.ts";
+import type { CounterLocation, LimitGroup, LimitSet, RateLimit } from "../domain/limits/limits.ts";
 import type { RequestBucket, TokenBucket } from "./memory/memory-buckets.ts";
 import type { MonthCounter } from "./memory/quota-counters.ts";
 
 /** All limits with the same id in one object, because with very many keys each memory access is slow. */
-export class CountedParty implements CountedPlace {
+export class CountedParty implements CounterLocation {
   requests: RateLimit | undefined = undefined;
   tokens: RateLimit | undefined = undefined;
   /** The id of its quota. Undefined without a quota. */
@@ -87,16 +87,16 @@ export class CountedParty implements CountedPlace {
  */
 function groupsIn({ requests, tokens, quotas }: LimitSet): LimitGroup[] {
   const groups: Writable<LimitGroup>[] = [];
-  const place = (id: string, kind: "requests" | "tokens" | "quota"): Writable<LimitGroup> => {
+  const group = (id: string, kind: "requests" | "tokens" | "quota"): Writable<LimitGroup> => {
     const known = groups.find((group) => group.id === id && group[kind] === undefined);
     if (known) return known;
     const group = { id };
     groups.push(group);
     return group;
   };
-  for (const quota of quotas) place(quota.id, "quota").quota = quota;
-  for (const rule of requests) place(rule.id, "requests").requests = rule;
-  for (const rule of tokens) place(rule.id, "tokens").tokens = rule;
+  for (const quota of quotas) group(quota.id, "quota").quota = quota;
+  for (const rule of requests) group(rule.id, "requests").requests = rule;
+  for (const rule of tokens) group(rule.id, "tokens").tokens = rule;
   return groups;
 }
 

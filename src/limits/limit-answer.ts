@@ -68,7 +68,7 @@ function periodAt(quota: Quota, start: number, { now, aheadSeconds }: WindowTime
 export function quotasIn(plan: LimitPlan, answer: readonly number[], time: WindowTime): AnsweredQuota[] {
   const { keys, quotas, limited } = plan;
   const from = headSize + 2 * (keys.length - limited.length);
-  return limited.map((place, i) => quotaAt(answer, from + quotaSize * i, quotas[place] as Quota, time));
+  return limited.map((index, i) => quotaAt(answer, from + quotaSize * i, quotas[index] as Quota, time));
 }
 
 /** Returns the refusal. The script found that a limit refuses; the common rules decide which one is reported. */
@@ -79,7 +79,7 @@ export function refusalOf(
   answer: readonly number[],
   time: WindowTime,
 ): GatewayError {
-  const limited = plan.limited.map((place) => plan.quotas[place] as Quota);
+  const limited = plan.limited.map((index) => plan.quotas[index] as Quota);
   const refusal =
     quotaShortage(limited, quotasIn(plan, answer, time), reservation) ??
     rateShortage(limits, bucketsIn(limits, answer), reservation, serverMs(answer));

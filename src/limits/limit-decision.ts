@@ -87,7 +87,7 @@ export function quotaShortage(
 /** Returns the limit of either kind without room that takes longest to regain it. */
 export function rateShortage(
   limits: LimitSet,
-  places: Buckets,
+  buckets: Buckets,
   { minTokens }: Reservation,
   nowMs: number,
 ): GatewayError | undefined {
@@ -96,7 +96,7 @@ export function rateShortage(
   for (const kind of ["requests", "tokens"] as const) {
     const needed = kind === "requests" ? 1 : minTokens;
     for (const [i, rule] of limits[kind].entries()) {
-      const waitMs = places[kind][i]?.waitMs(needed, nowMs) ?? 0;
+      const waitMs = buckets[kind][i]?.waitMs(needed, nowMs) ?? 0;
       if (waitMs <= maxMs) continue;
       worst = { kind, rule, needed };
       maxMs = waitMs;

@@ -5,7 +5,7 @@ import type { Database } from "../storage/sql/database.ts";
 import { openExistingDatabase } from "../storage/sql/existing-database.ts";
 import { openExistingPostgres } from "../storage/sql/open-postgres.ts";
 
-export interface DatabasePlace {
+export interface DatabaseLocation {
   dataDir: string;
   /** The address of PostgreSQL. Undefined for SQLite in the data directory. */
   databaseUrl: string | undefined;
@@ -13,7 +13,7 @@ export interface DatabasePlace {
 
 /** Rejects with a StartError that says why there is no database, or why the work was not done. */
 export async function withDatabaseOf<Result>(
-  { dataDir, databaseUrl }: DatabasePlace,
+  { dataDir, databaseUrl }: DatabaseLocation,
   work: (db: Database) => Promise<Result>,
 ): Promise<Result> {
   const db =

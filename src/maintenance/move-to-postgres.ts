@@ -78,7 +78,7 @@ export async function moveToPostgres(options: MoveOptions): Promise<Moved> {
         source.close();
       }
       const isSame = tables.every(({ differences }) => differences.length === 0);
-      if (isSame) await markCopied(db, placeOf(databaseUrl));
+      if (isSame) await markCopied(db, addressOf(databaseUrl));
       return { tables, isSame, secretFile: secretsHex === undefined ? secretFile : undefined };
     } finally {
       await db.close();
@@ -89,7 +89,7 @@ export async function moveToPostgres(options: MoveOptions): Promise<Moved> {
 }
 
 /** The address of the database without user and password. */
-function placeOf(databaseUrl: string): string {
+function addressOf(databaseUrl: string): string {
   const { host, pathname } = new URL(databaseUrl);
   return host + pathname;
 }

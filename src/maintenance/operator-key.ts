@@ -10,10 +10,10 @@ import { deriveKey, loadSecrets, secretFile } from "../storage/files/secret-file
 import { SqlAccountStore } from "../storage/tables/account-store.ts";
 import { SqlKeyStore } from "../storage/tables/key-store.ts";
 import type { CreateKeyRequest, KeyWire } from "../wire/keys.ts";
-import { type DatabasePlace, withDatabaseOf } from "./data-directory.ts";
+import { type DatabaseLocation, withDatabaseOf } from "./data-directory.ts";
 import { idOfSecret, secretInUse } from "./installation-secret.ts";
 
-export interface OperatorKeyOptions extends DatabasePlace {
+export interface OperatorKeyOptions extends DatabaseLocation {
   /** Each as 64 hex digits. Undefined for those in the data directory. */
   secretsHex: readonly string[] | undefined;
   /** Undefined for the environment of the server's last mode. */

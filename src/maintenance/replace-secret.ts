@@ -5,12 +5,12 @@ import type { KeyRing } from "../domain/key-ring.ts";
 import { maxSecrets, newSecret, secretFile, writeSecretFile } from "../storage/files/secret-file.ts";
 import { syncCommits } from "../storage/sql/durable-commits.ts";
 import { type KeyUnderSecret, SqlSecretStore } from "../storage/tables/secret-store.ts";
-import { type DatabasePlace, withDatabaseOf } from "./data-directory.ts";
+import { type DatabaseLocation, withDatabaseOf } from "./data-directory.ts";
 import { idOfSecret, secretInUse } from "./installation-secret.ts";
 import { readSecrets } from "./operator-key.ts";
 import { countUnderSecrets, forgetSealed, type SecretFigures } from "./secret-rotation.ts";
 
-export interface SecretPlace extends DatabasePlace {
+export interface SecretLocation extends DatabaseLocation {
   /** Each as 64 hex digits. Undefined for those in the data directory. */
   secretsHex: readonly string[] | undefined;
   nowSeconds: number;
@@ -29,10 +29,10 @@ export interface SecretStatus {
 const maxKeysNamed = 20;
 
 /** Throws a StartError if none of the secrets is the database's. */
-export async function secretStatus(place: SecretPlace): Promise<SecretStatus> {
-  const { dataDir, secretsHex, nowSeconds } = place;
+export async function secretStatus(location: SecretLocation): Promise<SecretStatus> {
+  const { dataDir, secretsHex, nowSeconds } = location;
   const secrets = readSecrets(dataDir, secretsHex);
-  return withDatabaseOf(place, async (db) => {
+  return withDatabaseOf(location, async (db) => {
     const inUse = await secretInUse(db, secrets, nowSeconds);
     if (!inUse) throw unknownSecret();
     // The secrets in the order of a server that has not taken over the newest yet.
@@ -50,15 +50,15 @@ export async function secretStatus(place: SecretPlace): Promise<SecretStatus> {
 }
 
 /** Adds a new secret before those in the file. A server takes it over at its next start. Returns the file. */
-export async function rotateSecretFile(place: SecretPlace): Promise<string> {
-  const { file, secrets } = ofFile(place);
+export async function rotateSecretFile(location: SecretLocation): Promise<string> {
+  const { file, secrets } = ofFile(location);
   if (secrets.length >= maxSecrets) {
     throw new StartError(
       `${file} holds ${secrets.length} secrets already, which is the most. Use up the older ones first: \`headrace secret forget-old\`.`,
     );
   }
-  await withDatabaseOf(place, async (db) => {
-    if (!(await secretInUse(db, secrets, place.nowSeconds))) throw unknownSecret();
+  await withDatabaseOf(location, async (db) => {
+    if (!(await secretInUse(db, secrets, location.nowSeconds))) throw unknownSecret();
   });
   writeSecretFile(file, [Buffer.from(newSecret(), "hex"), ...secrets]);
   return file;
@@ -69,11 +69,11 @@ export async function rotateSecretFile(place: SecretPlace): Promise<string> {
  * then those keys are refused, and data that cannot be opened any more is deleted.
  */
 export async function forgetOldSecrets(
-  place: SecretPlace,
+  location: SecretLocation,
   { forced }: { forced: boolean },
 ): Promise<{ file: string | undefined; forgotten: number; figures: SecretFigures }> {
-  const { file, isWaiting, figures } = await secretStatus(place);
-  const secrets = readSecrets(place.dataDir, place.secretsHex);
+  const { file, isWaiting, figures } = await secretStatus(location);
+  const secrets = readSecrets(location.dataDir, location.secretsHex);
   if (isWaiting) {
     throw new StartError(
       "No server has started with the newest secret yet: restart it first, so that it takes that over.",
@@ -85,19 +85,19 @@ export async function forgetOldSecrets(
       `${figures.keysUnderOlder} keys, ${figures.appSecretsUnderOlder} secrets of apps and ${figures.sealedUnderOlder} sealed values are still under an older secret: they would be refused. \`headrace secret status\` names the keys; \`--force\` gives them up.`,
     );
   }
-  if (place.secretsHex !== undefined && !forced) {
+  if (location.secretsHex !== undefined && !forced) {
     throw new StartError(
       "HEADRACE_SECRET is set, so the secret is in no file. Nothing hangs on the older ones: leave the first one alone in the variable, and restart the servers.",
     );
   }
-  if (forced) await withDatabaseOf(place, (db) => forgetSealed(db, [secrets[0]], place.nowSeconds));
+  if (forced) await withDatabaseOf(location, (db) => forgetSealed(db, [secrets[0]], location.nowSeconds));
   // After a power failure, records re-sealed under the secret in use must not be back under older ones.
-  await withDatabaseOf(place, syncCommits);
+  await withDatabaseOf(location, syncCommits);
   if (file !== undefined && secrets.length > 1) writeSecretFile(file, [secrets[0]]);
   return { file, forgotten: file === undefined ? 0 : secrets.length - 1, figures };
 }
 
-function ofFile({ dataDir, secretsHex }: SecretPlace): { file: string; secrets: KeyRing } {
+function ofFile({ dataDir, secretsHex }: SecretLocation): { file: string; secrets: KeyRing } {
   const file = secretFile(dataDir);
   if (secretsHex !== undefined || !existsSync(file)) {
     throw new StartError(

@@ -3,9 +3,9 @@ import { type MadeLink, OneTimeLinks } from "../accounts/links.ts";
 import { StartError } from "../base/errors.ts";
 import { readCredentials } from "../storage/files/credentials-file.ts";
 import { SqlPersonStore } from "../storage/tables/people/person-store.ts";
-import { type DatabasePlace, withDatabaseOf } from "./data-directory.ts";
+import { type DatabaseLocation, withDatabaseOf } from "./data-directory.ts";
 
-export interface SetupLinkOptions extends DatabasePlace {
+export interface SetupLinkOptions extends DatabaseLocation {
   /** The address, with or without `/v1`. Undefined for the server's last address, from credentials.json. */
   baseUrl: string | undefined;
   nowSeconds: number;

@@ -15,9 +15,9 @@ import { lockNames } from "../storage/files/lock-holder.ts";
 import type { Database } from "../storage/sql/database.ts";
 import { SqlAccountStore } from "../storage/tables/account-store.ts";
 import { SqlKeyStore } from "../storage/tables/key-store.ts";
-import { type DatabasePlace, withDatabaseOf } from "./data-directory.ts";
+import { type DatabaseLocation, withDatabaseOf } from "./data-directory.ts";
 
-export interface SpoolDrainOptions extends DatabasePlace {
+export interface SpoolDrainOptions extends DatabaseLocation {
   /** A data directory, or its directory `spool`. */
   directory: string;
   /** Where all replicas count limits. Undefined if each counts its own. */

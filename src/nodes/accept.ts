@@ -96,9 +96,9 @@ export class NodeAcceptor {
   /** Whether there is a place. If all are taken, the network with the most gives one to a network with fewer. */
   #hasRoom(network: string): boolean {
     if (this.#unproven.size < maxUnproven) return true;
-    const places = Map.groupBy(this.#unproven, ([, of]) => of);
-    const own = places.get(network)?.length ?? 0;
-    const [oldest, ...others] = [...places.values()].reduce((most, next) => (next.length > most.length ? next : most));
+    const counts = Map.groupBy(this.#unproven, ([, of]) => of);
+    const own = counts.get(network)?.length ?? 0;
+    const [oldest, ...others] = [...counts.values()].reduce((most, next) => (next.length > most.length ? next : most));
     if (!oldest || others.length <= own) return false;
     oldest[0].close(tunnelCloseCodes.busy, "too many connections of this address wait");
     return true;

@@ -245,10 +245,10 @@ function continuationOf({ deployments }: Model): ChatContinuation | undefined {
 function concurrencyOf({ deployments }: Model): Partial<Record<Operation, number>> {
   const concurrency: Partial<Record<Operation, number>> = {};
   for (const operation of operations) {
-    const places = deployments.map(
+    const slots = deployments.map(
       ({ engine, model }) => engine.concurrency?.(model, operation) ?? engine.maxConcurrency ?? Number.NaN,
     );
-    const sum = places.reduce((total, places) => total + places, 0);
+    const sum = slots.reduce((total, slots) => total + slots, 0);
     if (Number.isSafeInteger(sum) && sum > 0) concurrency[operation] = sum;
   }
   return concurrency;

@@ -26,7 +26,7 @@ import { joinTokenToWire, nodeToWire } from "./node-view.ts";
 
 export interface NodesOptions {
   store: NodeStore;
-  directory: Pick<NodeDirectory, "records" | "engines" | "place" | "isLeaving" | "refresh">;
+  directory: Pick<NodeDirectory, "records" | "engines" | "locate" | "isLeaving" | "refresh">;
   capacity: Pick<Capacity, "figures" | "regroup">;
   router: Pick<Router, "drained">;
   /** Reads again which upstreams and nodes are drained. */

@@ -60,9 +60,9 @@ test("an answer of the database that is late takes nothing back that was read af
   await asked(stale + 1);
   for (const fresh of answers.slice(stale)) fresh.resolve([connectionAt("two")]);
   await refreshed;
-  expect(directory.place("node_1")?.replicaId).toBe("two");
+  expect(directory.locate("node_1")?.replicaId).toBe("two");
   for (const late of answers.slice(1, stale)) late.resolve([]);
   await Bun.sleep(1);
-  expect(directory.place("node_1")?.replicaId).toBe("two");
+  expect(directory.locate("node_1")?.replicaId).toBe("two");
   await directory.close();
 });

@@ -29,7 +29,7 @@ export interface NodeDirectoryOptions {
 }
 
 /** Where a node's connection is. */
-export interface NodePlace {
+export interface NodeLocation {
   replicaId: string;
   clientAddress: string;
   /** Unix seconds. */
@@ -158,7 +158,7 @@ export class NodeDirectory implements NodeWays {
   }
 
   /** Undefined while it is not connected. */
-  place(nodeId: string): NodePlace | undefined {
+  locate(nodeId: string): NodeLocation | undefined {
     const link = this.#links.get(nodeId);
     if (!link) return this.#remote.get(nodeId);
     const { end, connectedAt } = link;
@@ -176,7 +176,7 @@ export class NodeDirectory implements NodeWays {
   }
 
   isGone(nodeId: string): boolean {
-    if (this.place(nodeId)) return false;
+    if (this.locate(nodeId)) return false;
     const { clock } = this.#options;
     const since = this.#awaySinceMs.get(nodeId);
     if (since !== undefined) return clock.monotonicMs() - since > awaySeconds * 1000;
@@ -282,7 +282,7 @@ export class NodeDirectory implements NodeWays {
     const before = [...this.#remote.keys()];
     // The last state counts until the next poll.
     if (before.length > 0) await this.#readConnections(++this.#polls).catch(() => {});
-    if (before.some((nodeId) => !this.place(nodeId))) await this.refresh();
+    if (before.some((nodeId) => !this.locate(nodeId))) await this.refresh();
     this.#endRemoved();
     this.#notice();
   }
@@ -308,7 +308,7 @@ export class NodeDirectory implements NodeWays {
     const holders = new Map(connections.map((connection) => [connection.nodeId, connection]));
     this.#remote = new Map([...holders].filter(([, connection]) => connection.replicaId !== replicaId));
     for (const link of [...this.#links.values()]) this.#check(link, holders.get(link.end.nodeId), pollNumber);
-    for (const nodeId of before.keys()) if (!this.place(nodeId)) this.#isAway(nodeId);
+    for (const nodeId of before.keys()) if (!this.locate(nodeId)) this.#isAway(nodeId);
     for (const nodeId of this.#remote.keys()) this.#awaySinceMs.delete(nodeId);
     this.#options.forwarder.keep(connections.flatMap(({ advertiseUrl }) => advertiseUrl ?? []));
   }

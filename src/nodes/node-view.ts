@@ -8,7 +8,7 @@ import type { NodeDirectory } from "./node-directory.ts";
 import { isApproved, type NodeEngine } from "./node-engine.ts";
 
 export interface NodeViewDeps {
-  directory: Pick<NodeDirectory, "place" | "isLeaving">;
+  directory: Pick<NodeDirectory, "locate" | "isLeaving">;
   capacity: Pick<Capacity, "figures">;
   router: Pick<Router, "drained">;
 }
@@ -19,7 +19,7 @@ export function nodeToWire(
   { directory, capacity, router }: NodeViewDeps,
 ): NodeWire {
   const { id, name, maxConcurrency, toolServers } = record;
-  const place = directory.place(id);
+  const location = directory.locate(id);
   const draining = router.drained.has(name);
   const models = record.announced.map((model) => ({
     id: model.id,
@@ -34,7 +34,7 @@ export function nodeToWire(
     id,
     name,
     status: statusOf({
-      isConnected: place !== undefined,
+      isConnected: location !== undefined,
       draining: draining || directory.isLeaving(id),
       // A machine with only tools needs no approval.
       isApproved: models.some(({ approved }) => approved) || (models.length === 0 && toolServers.length > 0),
@@ -48,9 +48,9 @@ export function nodeToWire(
     local: record.local,
     ...workOf(figures, figures, maxConcurrency),
     version: record.version,
-    client_address: place?.clientAddress ?? null,
-    replica_id: place?.replicaId ?? null,
-    connected_at: place?.connectedAt ?? null,
+    client_address: location?.clientAddress ?? null,
+    replica_id: location?.replicaId ?? null,
+    connected_at: location?.connectedAt ?? null,
     last_seen_at: record.lastSeenAt,
     created_at: record.createdAt,
   };

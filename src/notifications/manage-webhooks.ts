@@ -24,7 +24,7 @@ import type { EgressRules } from "../egress/addresses.ts";
 import { requireKeyManager } from "../policy/manage/delegation.ts";
 import { auditEvent, changedMembers, type Origin } from "../policy/records/audit.ts";
 import type { DeliveryWire, WebhookWire } from "../wire/webhooks.ts";
-import { webhookSecretPlace } from "./delivery/deliverer.ts";
+import { webhookSecretPurpose } from "./delivery/deliverer.ts";
 import { receiverUrl } from "./delivery/receiver.ts";
 import { newWebhookSecret } from "./delivery/signature.ts";
 
@@ -165,7 +165,7 @@ export class Webhooks {
 
   #newSecret(webhookId: string): { secret: string; record: WebhookSecret } {
     const secret = newWebhookSecret();
-    const sealed = this.#options.sealFor(webhookSecretPlace(webhookId)).seal(secret);
+    const sealed = this.#options.sealFor(webhookSecretPurpose(webhookId)).seal(secret);
     return { secret, record: { sealed, last4: secret.slice(-4), expiresAt: null } };
   }
 }

@@ -2,7 +2,7 @@
 import { nanoOfUsd } from "../base/money.ts";
 import type { Account, Tier } from "../domain/account.ts";
 import type { Environment } from "../domain/api-key.ts";
-import type { CountedPlace, LimitGroup, LimitSet, Quota, RateLimit } from "../domain/limits/limits.ts";
+import type { CounterLocation, LimitGroup, LimitSet, Quota, RateLimit } from "../domain/limits/limits.ts";
 import { type QuotaRule, windowOf } from "../domain/limits/quota-rules.ts";
 import type { ApiKeyRecord, ChainKey, KeyChain, KeyStore } from "../domain/principal.ts";
 
@@ -32,7 +32,7 @@ export interface AccountLimits {
 export class ChainLimits implements LimitSet {
   readonly ofAccount: AccountLimits;
   readonly windows: readonly Quota[] | undefined;
-  counted: CountedPlace | undefined = undefined;
+  counted: CounterLocation | undefined = undefined;
   readonly #keys: readonly ChainKey[];
 
   constructor(ofAccount: AccountLimits, keys: readonly ChainKey[]) {

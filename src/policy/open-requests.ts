@@ -57,18 +57,18 @@ export class OpenRequests {
 
   /** Throws `rate_limit_exceeded` where the key has no place left. The two keys of a rotation share theirs. */
   enter({ account, keys: [{ limitId }] }: OpenParty): OpenSlot {
-    const places = this.#byKey.get(limitId) ?? this.#add({ key: limitId, account: account.id });
+    const slots = this.#byKey.get(limitId) ?? this.#add({ key: limitId, account: account.id });
     const most = this.#most();
-    if (places.open >= most) throw tooMany(most);
-    places.open++;
-    return places;
+    if (slots.open >= most) throw tooMany(most);
+    slots.open++;
+    return slots;
   }
 
   /** For a request of the key that is open at another replica and passed on to this one: what it holds here is the key's. */
   lend(ids: HolderIds): OpenSlot {
-    const places = this.#byKey.get(ids.key) ?? this.#add(ids);
-    places.lent++;
-    return { memoryAccount: places.memoryAccount, release: () => places.takeBack() };
+    const slots = this.#byKey.get(ids.key) ?? this.#add(ids);
+    slots.lent++;
+    return { memoryAccount: slots.memoryAccount, release: () => slots.takeBack() };
   }
 
   #add(ids: HolderIds): KeySlots {
@@ -79,15 +79,15 @@ export class OpenRequests {
       this.#accounts.add(account);
     }
     account.keys++;
-    const places = new KeySlots(this, this.#ledger, account, ids);
-    this.#byKey.add(places);
-    return places;
+    const slots = new KeySlots(this, this.#ledger, account, ids);
+    this.#byKey.add(slots);
+    return slots;
   }
 
   /** Nothing of the key is open or held from now on. The one that has been so for longer than many others is forgotten. */
-  idle(places: KeySlots): void {
+  idle(slots: KeySlots): void {
     const before = this.#idle[this.#nextIdle];
-    this.#idle[this.#nextIdle] = places;
+    this.#idle[this.#nextIdle] = slots;
     this.#nextIdle = (this.#nextIdle + 1) % maxIdle;
     if (!before?.leaveIdle()) return;
     const { account } = before;

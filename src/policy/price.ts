@@ -106,28 +106,28 @@ function maxAt(request: PricedRequest, rated: Effective): number {
   const { input, media, output } = dearest(rated);
   const fresh = hasMedia ? media : input;
   const counts = [...noCounts];
-  counts[cachedPlace] = cachedTokens;
+  counts[cachedIndex] = cachedTokens;
   counts[fresh] = (counts[fresh] as number) + promptTokens - cachedTokens;
   counts[output] = completionTokens;
-  counts[requestPlace] = 1;
-  if (units) for (const [place, name] of unitPlaces) counts[place] = units[name] ?? 0;
+  counts[requestIndex] = 1;
+  if (units) for (const [index, name] of unitIndexes) counts[index] = units[name] ?? 0;
   return costOf(counts, rated);
 }
 
 const noParts = { cachedTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 };
 const noCounts: Counts = rates.map(() => 0);
-const placeOf = (name: RateName) => rates.findIndex((rate) => rate.name === name);
-const [cachedPlace, requestPlace] = [placeOf("cachedInput"), placeOf("request")];
-const unitPlaces = [
-  [placeOf("document"), "documents"],
-  [placeOf("searchUnit"), "searchUnits"],
-  [placeOf("character"), "characters"],
-  [placeOf("second"), "seconds"],
-  [placeOf("image"), "images"],
+const indexOf = (name: RateName) => rates.findIndex((rate) => rate.name === name);
+const [cachedIndex, requestIndex] = [indexOf("cachedInput"), indexOf("request")];
+const unitIndexes = [
+  [indexOf("document"), "documents"],
+  [indexOf("searchUnit"), "searchUnits"],
+  [indexOf("character"), "characters"],
+  [indexOf("second"), "seconds"],
+  [indexOf("image"), "images"],
 ] as const satisfies readonly (readonly [number, keyof UsageUnits])[];
-const inputPlaces = (["input", "cachedInput", "cacheWrite", "cacheWriteHour"] as const).map(placeOf);
-const mediaPlaces = [...inputPlaces, placeOf("inputAudio"), placeOf("inputImage")];
-const outputPlaces = (["output", "reasoning", "outputAudio", "outputImage"] as const).map(placeOf);
+const inputIndexes = (["input", "cachedInput", "cacheWrite", "cacheWriteHour"] as const).map(indexOf);
+const mediaIndexes = [...inputIndexes, indexOf("inputAudio"), indexOf("inputImage")];
+const outputIndexes = (["output", "reasoning", "outputAudio", "outputImage"] as const).map(indexOf);
 
 /** Any of them may be what was served. */
 function subsetsOf(names: readonly string[]): string[][] {
@@ -139,15 +139,15 @@ function subsetsOf(names: readonly string[]): string[][] {
 /** Places of the dearest rates for the prompt, for one with media, and for the answer. */
 function dearest(effective: Effective): Dearest {
   effective.dearest ??= {
-    input: dearestOf(effective, inputPlaces),
-    media: dearestOf(effective, mediaPlaces),
-    output: dearestOf(effective, outputPlaces),
+    input: dearestOf(effective, inputIndexes),
+    media: dearestOf(effective, mediaIndexes),
+    output: dearestOf(effective, outputIndexes),
   };
   return effective.dearest;
 }
 
-function dearestOf({ femto }: Effective, places: readonly number[]): number {
-  return places.reduce((best, place) => ((femto[place] as bigint) > (femto[best] as bigint) ? place : best));
+function dearestOf({ femto }: Effective, indexes: readonly number[]): number {
+  return indexes.reduce((best, index) => ((femto[index] as bigint) > (femto[best] as bigint) ? index : best));
 }
 
 /** Whole nano-USD. */
@@ -179,7 +179,7 @@ function countsOf({ promptTokens, completionTokens, parts }: PricedUsage): Count
     details = {},
   } = partsWithin(parts, promptTokens, completionTokens);
   const { cacheWriteHourTokens: writtenHour = 0, searches = 0 } = details;
-  const units = unitPlaces.map(([, name]) => details[name] ?? 0);
+  const units = unitIndexes.map(([, name]) => details[name] ?? 0);
   const fresh = promptTokens - cachedTokens - cacheWriteTokens;
   const inputAudio = Math.min(details.inputAudioTokens ?? 0, fresh);
   const inputImage = Math.min(details.inputImageTokens ?? 0, fresh - inputAudio);

@@ -14,9 +14,9 @@ export const markVariable = "HEADRACE_MODEL_PROCESS";
  * digest, so it does not learn where the data directory is.
  */
 export function markOf(dataDir: string, startId: string): string {
-  const place = statSync(dataDir, { throwIfNoEntry: false });
+  const directory = statSync(dataDir, { throwIfNoEntry: false });
   const digest = createHash("sha256")
-    .update(`${place?.dev ?? 0}:${place?.ino ?? 0}:${dataDir}`)
+    .update(`${directory?.dev ?? 0}:${directory?.ino ?? 0}:${dataDir}`)
     .digest("hex");
   return `${digest.slice(0, 32)}#${startId}`;
 }

@@ -62,7 +62,7 @@ export class EngineSources implements UpstreamSources, ModelSources {
     this.#own = [
       { ...here, name: engine.name, source: "built-in", engine },
       ...commands.map(
-        (command): KnownUpstream => ({ ...here, ...command.speech, ...placeOf(command), engine: command }),
+        (command): KnownUpstream => ({ ...here, ...command.speech, ...limitsOf(command), engine: command }),
       ),
     ];
   }
@@ -188,7 +188,7 @@ export class EngineSources implements UpstreamSources, ModelSources {
     const found = this.#local
       .filter(
         ({ name, url }) =>
-          !own.has(name) && !nodes.has(name) && !named.some((one) => one.name === name || samePlace(one.url, url)),
+          !own.has(name) && !nodes.has(name) && !named.some((one) => one.name === name || isSameAddress(one.url, url)),
       )
       .map(
         ({ name, url }): Wanted => ({
@@ -200,7 +200,7 @@ export class EngineSources implements UpstreamSources, ModelSources {
   }
 }
 
-function placeOf({ name, maxConcurrency }: CommandEngine) {
+function limitsOf({ name, maxConcurrency }: CommandEngine) {
   return { name, maxConcurrency: maxConcurrency ?? null, source: "command" } as const;
 }
 
@@ -263,10 +263,10 @@ export function createUpstream({ name, url, apiKey, httpClient, ...connection }:
   });
 }
 
-function samePlace(a: string, b: string): boolean {
-  const place = (url: string) => {
+function isSameAddress(a: string, b: string): boolean {
+  const addressOf = (url: string) => {
     const { hostname, port } = new URL(url);
     return `${hostname === "localhost" ? "127.0.0.1" : hostname}:${port}`;
   };
-  return place(a) === place(b);
+  return addressOf(a) === addressOf(b);
 }

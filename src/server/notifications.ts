@@ -129,6 +129,6 @@ function outageSources({ sources, router, network }: NotificationOptions["routin
       network.directory
         .records()
         .filter(({ name, lastSeenAt }) => lastSeenAt !== null && !router.drained.has(name))
-        .map(({ id, name }) => ({ id, name, isConnected: network.directory.place(id) !== undefined })),
+        .map(({ id, name }) => ({ id, name, isConnected: network.directory.locate(id) !== undefined })),
   };
 }

@@ -11,7 +11,7 @@ import type { MetricsRouteDeps } from "../http/api/metrics-routes.ts";
 import type { ServiceRouteDeps } from "../http/api/service-routes.ts";
 import type { Replicas } from "../policy/records/replicas.ts";
 import { type Database, dialectOf } from "../storage/sql/database.ts";
-import { placeOf } from "../storage/sql/database-place.ts";
+import { fileOf } from "../storage/sql/database-place.ts";
 import { isSynced, requireSync } from "../storage/sql/durable-commits.ts";
 import type { ExportBounds } from "../tracing/export.ts";
 import type { Tracing, TracingOptions } from "../tracing/open-tracing.ts";
@@ -84,7 +84,7 @@ export async function openObservation(options: ObservationOptions): Promise<Obse
     redis: governance.redisCheck,
     resync: () => requireSync(db),
     writes: () => {
-      if (placeOf(db)?.displaced !== undefined || governance.installation.isAnother) return "lost" as const;
+      if (fileOf(db)?.displaced !== undefined || governance.installation.isAnother) return "lost" as const;
       return replicas.canWrite && governance.ledger.isDrained && isSynced(db) ? "ok" : "refused";
     },
     isDraining: options.isDraining,

@@ -194,7 +194,7 @@ export class ServerMetrics {
     writeSlots(out, known, this.#options.capacity);
     out.family("headrace_node_connected", "gauge", "1 if a node is connected to this or another replica.");
     for (const { id, name } of nodes.records().slice(0, maxShown)) {
-      out.sample(labelText({ node: name }), Number(nodes.place(id) !== undefined));
+      out.sample(labelText({ node: name }), Number(nodes.locate(id) !== undefined));
     }
   }
 
@@ -366,7 +366,7 @@ export function writeSlots(
       .slice(0, maxShown)
       .map(({ model, ...figures }) => ({ upstream, model: model ?? "", ...figures })),
   );
-  const places = [
+  const slots = [
     [
       "headrace_upstream_places",
       "Slots: maximum number of concurrent requests. `model` is set if each model has its own.",
@@ -379,7 +379,7 @@ export function writeSlots(
     ],
     ["headrace_upstream_waiting", "Requests that wait for a slot at this upstream or at another one.", "waiting"],
   ] as const;
-  for (const [name, help, member] of places) {
+  for (const [name, help, member] of slots) {
     out.family(name, "gauge", help);
     // Embeddings may have slots besides those of the same model.
     const sums = new Map<string, number>();

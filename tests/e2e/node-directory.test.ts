@@ -187,7 +187,7 @@ test("of two connections the later one stays, here and where another process has
   second.close(1000, "done");
   expect(await stands("three")()).toBe(true);
   await until(() => directory.isReachable(nodeId), "the other process is known");
-  expect(directory.place(nodeId)).toMatchObject({ replicaId: "rep_2" });
+  expect(directory.locate(nodeId)).toMatchObject({ replicaId: "rep_2" });
   const fourth = connect("four");
   await until(stands("four"), "the fourth stands there");
   await store.connected({ ...elsewhere, connectionId: "five" }, seen);

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { LimitSet } from "../../src/domain/limits/limits.ts";
-import type { AnswerPlace, KeptAnswer } from "../../src/domain/models/policies/answer-store.ts";
+import type { AnswerKey, KeptAnswer } from "../../src/domain/models/policies/answer-store.ts";
 import { limitScripts } from "../../src/limits/shared/limit-scripts.ts";
 import { SharedLimits } from "../../src/limits/shared/shared-limits.ts";
 import { RedisAnswers } from "../../src/storage/redis/redis-answers.ts";
@@ -101,7 +101,7 @@ test("the shared limits ask and write as committed", async () => {
   expectCommitted("redis-limits", records);
 });
 
-const place: AnswerPlace = { digest: "d1", accountId: "acct_1", model: "m" };
+const place: AnswerKey = { digest: "d1", accountId: "acct_1", model: "m" };
 const answer: KeptAnswer = {
   ...{ bytes: Buffer.from('{"id":"c"}'), ignored: ["seed"], at: 1_790_000_000, expiresAt: 1_790_000_060 },
   usage: {

@@ -14,7 +14,7 @@ import { formTicket, type TicketSubject } from "../../src/http/pages/form-ticket
 import { upstreamKeyContext } from "../../src/inference/models/manage-upstreams.ts";
 import { checkOf } from "../../src/maintenance/installation-secret.ts";
 import { type KeptClient, ToolSeals, type ToolTokens } from "../../src/mcp/connections/tool-tokens.ts";
-import { webhookSecretPlace } from "../../src/notifications/delivery/deliverer.ts";
+import { webhookSecretPurpose } from "../../src/notifications/delivery/deliverer.ts";
 import { openAnswer, sealAnswer } from "../../src/oauth/token/sealed-answer.ts";
 import type { ClientRequest, TokenAnswer } from "../../src/oauth/token/stage.ts";
 import { openContentKey, openPseudonymKey } from "../../src/policy/credentials/content-key.ts";
@@ -152,7 +152,7 @@ test("opens content under the committed content key, and makes the committed pse
     add: async (text: string) => text,
   };
   const sealFor = await openContentKey(contentKeys, keyOf("content-key-seal-v1"));
-  const place = sealFor(webhookSecretPlace("whk_1"));
+  const place = sealFor(webhookSecretPurpose("whk_1"));
   const found = committed("content");
   const value = String(found["webhook secret"] ?? place.seal("whsec_1"));
   const pseudonyms = replySeals(

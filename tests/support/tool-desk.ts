@@ -99,7 +99,7 @@ export function handlerFor(
     },
     definitions: { offered: async (_server, _kind, listed) => listed },
     onChange: () => () => {},
-    places: { take: async () => () => {} },
+    slots: { take: async () => () => {} },
     uses: {
       permit: async () => {},
       begin: async ({ server, method, name }) => ({

@@ -30,7 +30,7 @@ import {
 import type { ComponentType } from "react";
 import type { LoadPage } from "./later-page.tsx";
 
-export interface Place {
+export interface PageEntry {
   /** What is behind it in the path belongs to the same page. */
   path: string;
   title: string;
@@ -47,7 +47,7 @@ export interface Section {
   title: string | null;
   /** Who finds its places in the menu, unless everybody does. */
   who?: "operator";
-  places: readonly Place[];
+  pages: readonly PageEntry[];
 }
 
 const overview = pagesOf(() => import("../pages/overview/overview-page.tsx"));
@@ -64,14 +64,14 @@ function pagesOf<Pages extends Record<string, ComponentType>>(file: () => Promis
 }
 
 /** Whether an address is that of a place, or of something that it shows. */
-export function isAt({ path }: Pick<Place, "path">, location: string): boolean {
+export function isAt({ path }: Pick<PageEntry, "path">, location: string): boolean {
   return path === "/" ? location === "/" : location === path || location.startsWith(`${path}/`);
 }
 
 export const sections: readonly Section[] = [
   {
     title: null,
-    places: [
+    pages: [
       { path: "/", title: "Overview", icon: HomeIcon, load: overview("OverviewPage") },
       { path: "/playground", title: "Playground", icon: BeakerIcon, load: daily("PlaygroundPage") },
       { path: "/catalog", title: "Models", icon: CpuIcon, load: models("ModelsPage") },
@@ -87,7 +87,7 @@ export const sections: readonly Section[] = [
   },
   {
     title: "Settings",
-    places: [
+    pages: [
       { path: "/settings/api-keys", title: "API Keys", icon: KeyIcon, load: settings("KeysPage") },
       { path: "/settings/limits", title: "Limits", icon: MeterIcon, load: settings("LimitsPage") },
       { path: "/settings/members", title: "Members", icon: PeopleIcon, load: settings("MembersPage") },
@@ -116,7 +116,7 @@ export const sections: readonly Section[] = [
   {
     title: "Administration",
     who: "operator",
-    places: [
+    pages: [
       { path: "/admin/upstreams", title: "Upstreams", icon: ServerIcon, load: administration("UpstreamsPage") },
       { path: "/admin/model-files", title: "Model files", icon: FileBinaryIcon, load: models("ModelFilesPage") },
       { path: "/admin/tool-servers", title: "MCP servers", icon: PlugIcon, load: administration("McpServersPage") },

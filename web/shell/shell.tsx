@@ -13,7 +13,7 @@ import { Page } from "../parts/page/page.tsx";
 import { Connection } from "./connection.tsx";
 import { EnvironmentMenu } from "./environment-menu.tsx";
 import { LaterPage } from "./later-page.tsx";
-import { isAt, type Place, sections } from "./navigation.ts";
+import { isAt, type PageEntry, sections } from "./navigation.ts";
 import { usePageChange } from "./page-change.ts";
 import { PersonMenu } from "./person-menu.tsx";
 
@@ -86,25 +86,25 @@ export function Shell() {
 /** `chosen`: also the page that is open already. */
 function Menu({ location, chosen }: { location: string; chosen(): void }) {
   const { isManager, isOperator } = useSession();
-  const isShown = ({ who }: Place) => who !== "manager" || isManager;
+  const isShown = ({ who }: PageEntry) => who !== "manager" || isManager;
   return sections
     .filter(({ who }) => who === undefined || isOperator)
-    .map(({ title, places }) => (
+    .map(({ title, pages }) => (
       <nav key={title ?? ""} aria-label={title ?? "Main"}>
         {title && (
           <Text size="xs" c="dimmed" fw={600} mt="sm" mb={2} px="sm" component="h2">
             {title}
           </Text>
         )}
-        {places.filter(isShown).map((place) => {
-          const active = isAt(place, location);
-          const Icon = place.icon;
+        {pages.filter(isShown).map((page) => {
+          const active = isAt(page, location);
+          const Icon = page.icon;
           // Fetched as one points at it, so that it is there when one opens it.
-          const fetchAhead = () => place.load().catch(() => {});
+          const fetchAhead = () => page.load().catch(() => {});
           return (
             <Link
-              key={place.path}
-              href={place.path}
+              key={page.path}
+              href={page.path}
               className="menu-link"
               onPointerEnter={fetchAhead}
               onFocus={fetchAhead}
@@ -112,7 +112,7 @@ function Menu({ location, chosen }: { location: string; chosen(): void }) {
               aria-current={active ? "page" : undefined}
             >
               <Icon size={16} />
-              {place.title}
+              {page.title}
             </Link>
           );
         })}
@@ -122,7 +122,7 @@ function Menu({ location, chosen }: { location: string; chosen(): void }) {
 
 /** What begins anew with each of its values. */
 function frameOf(location: string): string {
-  const kept = sections.flatMap(({ places }) => places).find((place) => place.keepsList && isAt(place, location));
+  const kept = sections.flatMap(({ pages }) => pages).find((page) => page.keepsList && isAt(page, location));
   return kept?.path ?? location;
 }
 
@@ -130,8 +130,8 @@ function Pages({ location }: { location: string }) {
   return (
     <Crash key={frameOf(location)}>
       <Switch>
-        {sections.flatMap(({ places }) =>
-          places.map(({ path, load }) => (
+        {sections.flatMap(({ pages }) =>
+          pages.map(({ path, load }) => (
             <Route key={path} path={path === "/" ? path : `${path}/*?`}>
               <LaterPage load={load} />
             </Route>

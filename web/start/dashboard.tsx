@@ -12,8 +12,8 @@ import { Shell } from "../shell/shell.tsx";
 /** Starts it as a transition: React draws it in slices of some milliseconds, and the browser answers between them. */
 export function startIn(root: Root, Appearance: ComponentType<{ children: ReactNode }>): void {
   // Beside the session, without which it is not shown; where it fails, the page says so.
-  const place = sections.flatMap(({ places }) => places).find((one) => isAt(one, window.location.pathname));
-  place?.load().catch(() => undefined);
+  const page = sections.flatMap(({ pages }) => pages).find((one) => isAt(one, window.location.pathname));
+  page?.load().catch(() => undefined);
   startTransition(() =>
     root.render(
       <StrictMode>

@@ -127,13 +127,13 @@ export function patched(span: ByteSpan, patches: readonly Patch[]): Bytes {
   let { length } = span;
   for (const { from, to, insert } of patches) length += insert.length - (to - from);
   const result = Buffer.allocUnsafeSlow(length);
-  let [at, place] = [span.start, 0];
+  let [at, offset] = [span.start, 0];
   for (const { from, to, insert } of patches) {
-    place += span.buffer.copy(result, place, at, span.start + from);
-    place += insert.copy(result, place);
+    offset += span.buffer.copy(result, offset, at, span.start + from);
+    offset += insert.copy(result, offset);
     at = span.start + to;
   }
-  span.buffer.copy(result, place, at, span.end);
+  span.buffer.copy(result, offset, at, span.end);
   return ByteSpan.of(result);
 }
 

@@ -93,8 +93,8 @@ export class PatternScan {
   /** The assertions that hold before the character, as bits. */
   #holding(unit: number): number {
     const isBoundary = isWordUnit(unit) !== isWordUnit(this.#before);
-    const place = (this.#before === none ? assertions.start : 0) | (unit === none ? assertions.end : 0);
-    return place | (isBoundary ? assertions.boundary : assertions.inside);
+    const assertion = (this.#before === none ? assertions.start : 0) | (unit === none ? assertions.end : 0);
+    return assertion | (isBoundary ? assertions.boundary : assertions.inside);
   }
 
   #follow(state: number, unit: number, holds: number): void {

@@ -199,15 +199,15 @@ const longNumber = 300;
 function afterFraction(start: number, first: number, from: number, whole: number): number {
   let at = from;
   let digits = at - first;
-  let places = 0;
+  let decimals = 0;
   let mantissa = whole;
   if (bytes[at] === dot) {
     for (let code = bytes[++at] as number; isDigit(code); code = bytes[++at] as number) {
       mantissa = mantissa * 10 + code - zero;
-      places++;
+      decimals++;
     }
-    if (places === 0) return fault;
-    digits += places;
+    if (decimals === 0) return fault;
+    digits += decimals;
   }
   const isPlain = ((bytes[at] as number) | 0x20) !== letterE;
   if (!isPlain) {
@@ -218,7 +218,7 @@ function afterFraction(start: number, first: number, from: number, whole: number
   }
   if (isPlain && digits <= exactDigits) {
     // Both are exact, so the quotient is rounded as the digits themselves would be.
-    const size = mantissa / (powersOfTen[places] as number);
+    const size = mantissa / (powersOfTen[decimals] as number);
     if (bytes[at - 1] === zero || size < minPlain) passed.unusual++;
     passed.number = first === start ? size : -size;
   } else {

@@ -20,22 +20,22 @@ export function* inOrderOfTexts(texts: readonly string[]): Generator<undefined, 
     shared = same;
     if (i % pieceTexts === pieceTexts - 1) yield;
   }
-  const places = new Float64Array(texts.length);
+  const positions = new Float64Array(texts.length);
   const characters = Math.floor((exactBits - Math.ceil(Math.log2(texts.length + 1))) / characterBits);
   for (const [i, text] of texts.entries()) {
-    places[i] = placeOf(text, shared, characters) * texts.length + i;
+    positions[i] = positionOf(text, shared, characters) * texts.length + i;
     if (i % pieceTexts === pieceTexts - 1) yield;
   }
-  places.sort();
-  if (places.length > pieceTexts) yield;
-  return places.map((place) => place % texts.length);
+  positions.sort();
+  if (positions.length > pieceTexts) yield;
+  return positions.map((position) => position % texts.length);
 }
 
-function placeOf(text: string, from: number, characters: number): number {
-  let place = 0;
+function positionOf(text: string, from: number, characters: number): number {
+  let position = 0;
   for (let i = from; i < from + characters; i++) {
     const unit = i < text.length ? text.charCodeAt(i) : 0;
-    place = place * 2 ** characterBits + Math.min(unit, 2 ** characterBits - 1);
+    position = position * 2 ** characterBits + Math.min(unit, 2 ** characterBits - 1);
   }
-  return place;
+  return position;
 }

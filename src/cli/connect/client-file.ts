@@ -24,8 +24,8 @@ const maxBytes = 1_000_000;
 export function pathOf({ folder, otherFolder, names }: Omit<ClientFile, "settings">, env: Env): string {
   const [variable = "", ...below] = otherFolder ?? [];
   const other = env[variable];
-  const place = other?.startsWith("/") ? join(other, ...below) : join(homeDirectory(env), ...folder);
-  const path = join(place, names.find((name) => existsSync(join(place, name))) ?? names[0]);
+  const folderPath = other?.startsWith("/") ? join(other, ...below) : join(homeDirectory(env), ...folder);
+  const path = join(folderPath, names.find((name) => existsSync(join(folderPath, name))) ?? names[0]);
   return existsSync(path) ? realpathSync(path) : path;
 }
 

@@ -153,9 +153,9 @@ export function understood<Schema extends z.ZodType>(
 ): z.output<Schema> {
   const result = schema.safeParse(json);
   if (result.success) return result.data;
-  const place = result.error.issues[0]?.path.join(".");
+  const path = result.error.issues[0]?.path.join(".");
   throw new CliError(
-    `${baseUrl} answered with JSON that is no ${what}${place ? ` (at ${printable(place)})` : ""}. Is it a Headrace, of this version?`,
+    `${baseUrl} answered with JSON that is no ${what}${path ? ` (at ${printable(path)})` : ""}. Is it a Headrace, of this version?`,
   );
 }
 

@@ -55,7 +55,7 @@ async function backup(context: CliContext, path: string | undefined, flags: Back
   requireEmbedded(context);
   const dataDir = await context.dataDir(flags.dataDir);
   const nowSeconds = Math.floor(context.nowMs() / 1000);
-  const { folder, target } = placeOf(dataDir, path, flags, nowSeconds);
+  const { folder, target } = destinationOf(dataDir, path, flags, nowSeconds);
   const secrets = flags.includeSecret ? secretsOf(context, dataDir) : undefined;
   const startedMs = performance.now();
   let progress: Progress | undefined;
@@ -103,13 +103,18 @@ function requireEmbedded({ env }: CliContext): void {
   );
 }
 
-interface Place {
+interface Destination {
   /** The folder for backups. Undefined if one file was named. */
   folder: string | undefined;
   target: string;
 }
 
-function placeOf(dataDir: string, path: string | undefined, { keep }: BackupFlags, nowSeconds: number): Place {
+function destinationOf(
+  dataDir: string,
+  path: string | undefined,
+  { keep }: BackupFlags,
+  nowSeconds: number,
+): Destination {
   const named = path === undefined ? join(dataDir, backupsName) : resolve(path);
   const isFolder = path === undefined || keep !== undefined || path.endsWith("/");
   if (isFolder && existsSync(dataDir)) makeDirectory(named);

@@ -3,7 +3,7 @@ import { loadDatabaseUrl, loadSecretsHex } from "../../config/config.ts";
 import {
   forgetOldSecrets,
   rotateSecretFile,
-  type SecretPlace,
+  type SecretLocation,
   type SecretStatus,
   secretStatus,
 } from "../../maintenance/replace-secret.ts";
@@ -28,7 +28,7 @@ const rotateCommand = command({
   description: "Put a new secret in front of the one in the data directory. A server takes it over when it starts.",
   options: dataDirOption,
   async run({ context, options, terminal }) {
-    const file = await rotateSecretFile(await placeOf(context, options));
+    const file = await rotateSecretFile(await locationOf(context, options));
     terminal.print(`${file} has a new secret, in front of the one before.`);
     terminal.note("Restart the server to use it. Keep a copy of the file: without it every key is refused.");
   },
@@ -39,7 +39,7 @@ const statusCommand = command({
   description: "Say how many keys and sealed values are under an older secret.",
   options: { ...dataDirOption, json: ["--json", "print one JSON object"] },
   async run({ context, options, terminal, nowSeconds }) {
-    const found = await secretStatus(await placeOf(context, options));
+    const found = await secretStatus(await locationOf(context, options));
     return { json: asJson(found), show: () => printStatus(terminal, found, nowSeconds()) };
   },
 });
@@ -52,8 +52,8 @@ const forgetOldCommand = command({
     force: ["--force", "even if keys still use an older secret; those keys stop working"],
   },
   async run({ context, options, terminal }) {
-    const place = await placeOf(context, options);
-    const { file, forgotten, figures } = await forgetOldSecrets(place, { forced: options.force ?? false });
+    const location = await locationOf(context, options);
+    const { file, forgotten, figures } = await forgetOldSecrets(location, { forced: options.force ?? false });
     const lost = figures.keysUnderOlder + figures.appSecretsUnderOlder;
     if (lost > 0) terminal.note(`${formatCount(lost)} keys and secrets of apps are refused from the next start on.`);
     if (file === undefined) {
@@ -71,7 +71,7 @@ export const secretCommand = command({
   commands: [rotateCommand, statusCommand, forgetOldCommand],
 });
 
-async function placeOf(context: CliContext, { dataDir }: { dataDir?: string }): Promise<SecretPlace> {
+async function locationOf(context: CliContext, { dataDir }: { dataDir?: string }): Promise<SecretLocation> {
   return {
     dataDir: await context.dataDir(dataDir),
     databaseUrl: loadDatabaseUrl(context.env),

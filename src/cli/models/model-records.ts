@@ -46,7 +46,7 @@ function otherRates(price: ManagedModelWire["price"]): string[] {
 export function printModel(terminal: Terminal, model: ManagedModelWire): void {
   const { capabilities, context_length: context, price, deployments, fallbacks, aliases } = model;
   const abilities = Object.entries(capabilities ?? {}).map(([name, able]) => (able ? name : `no ${name}`));
-  const places = deployments.map(({ upstream, model: id, weight, state, process, listed }) => {
+  const rows = deployments.map(({ upstream, model: id, weight, state, process, listed }) => {
     const more = [
       ...(process === null ? [] : [process]),
       ...(id === model.id ? [] : [`as ${id}`]),
@@ -55,7 +55,7 @@ export function printModel(terminal: Terminal, model: ManagedModelWire): void {
     ];
     return `${upstream}: ${state.replaceAll("_", " ")}${more.length > 0 ? ` (${more.join(", ")})` : ""}`;
   });
-  const [first = "nowhere", ...others] = places;
+  const [first = "nowhere", ...others] = rows;
   const [policy = "none", ...policies] = policyLines(model.settings?.policies);
   const facts: [string, string][] = [
     ["Status", model.status],
@@ -65,7 +65,7 @@ export function printModel(terminal: Terminal, model: ManagedModelWire): void {
     ["Context", context === null ? "unknown" : `${formatCount(context)} tokens`],
     ["Environments", model.environments.join(", ") || "none"],
     ["Runs at", first],
-    ...others.map((place): [string, string] => ["", place]),
+    ...others.map((row): [string, string] => ["", row]),
     ["Stand in", fallbacks.join(", ") || "none"],
     ["Aliases", aliases.join(", ") || "none"],
     ["Policies", policy],

@@ -202,19 +202,19 @@ type FileServer = FileTools["servers"][number];
 
 /** Returns the first contradiction of a server's members. `at` is the member. */
 export function mcpServerFault(given: FileServer): { at: keyof FileServer; message: string; fix: string } | undefined {
-  const [place, another] = (["url", "command", "node"] as const).filter((member) => given[member] !== undefined);
-  if (place === undefined) return { at: "url", message: "is missing", fix: "Give a url, a command, or a node." };
+  const [chosen, another] = (["url", "command", "node"] as const).filter((member) => given[member] !== undefined);
+  if (chosen === undefined) return { at: "url", message: "is missing", fix: "Give a url, a command, or a node." };
   if (another !== undefined)
-    return { at: another, message: `cannot be set together with ${place}`, fix: "Keep one of them." };
-  if (given.share && (place === "node" || given.oauth !== undefined)) {
+    return { at: another, message: `cannot be set together with ${chosen}`, fix: "Keep one of them." };
+  if (given.share && (chosen === "node" || given.oauth !== undefined)) {
     const why =
-      place === "node"
+      chosen === "node"
         ? "for a server that another node shares"
         : "with oauth, because only this machine knows the people's accounts";
     return { at: "share", message: `cannot be true ${why}`, fix: "Leave it out." };
   }
   const fault = toolCredentialsFault(given);
-  if (fault || place === "command") return fault;
+  if (fault || chosen === "command") return fault;
   const foreign = (["env", "directory"] as const).find((member) => given[member] !== undefined);
   return foreign && { at: foreign, message: "is for servers with a command", fix: "Leave it out." };
 }
@@ -226,7 +226,7 @@ export function mcpServerOf(given: FileServer): McpServer {
     name,
     title: given.title ?? null,
     description: given.description ?? null,
-    place: placeOf(given),
+    place: locationOf(given),
     credentials: credentialsOf(given),
     local: given.local,
     environments: given.environments ?? null,
@@ -245,7 +245,7 @@ export function mcpServerOf(given: FileServer): McpServer {
   };
 }
 
-function placeOf({ url, node, command, env = {}, directory }: FileServer): ServerLocation {
+function locationOf({ url, node, command, env = {}, directory }: FileServer): ServerLocation {
   if (url !== undefined) return { kind: "http", url };
   if (node) return { kind: "node", nodeId: node.node, server: node.server };
   const words = typeof command === "string" ? (splitWords(command) ?? []) : (command ?? []);

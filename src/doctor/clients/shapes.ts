@@ -112,7 +112,7 @@ export function faultsOf(shape: z.ZodType, value: unknown): string[] {
   const result = shape.safeParse(value);
   if (result.success) return [];
   return result.error.issues.slice(0, maxFaults).map(({ path, message }) => {
-    const place = path.map((part) => (typeof part === "number" ? `[${part}]` : `.${String(part)}`)).join("");
-    return place === "" ? message : `${place.replace(/^\./, "")}: ${message}`;
+    const pathText = path.map((part) => (typeof part === "number" ? `[${part}]` : `.${String(part)}`)).join("");
+    return pathText === "" ? message : `${pathText.replace(/^\./, "")}: ${message}`;
   });
 }

@@ -60,10 +60,10 @@ export interface LimitSet {
   /** The other limits by id, in the order of the quotas. Undefined: computed when needed. */
   readonly groups?: readonly LimitGroup[] | undefined;
   /** The entry in which a store counts this set. Only the store that cached it reads it. */
-  counted?: CountedPlace | undefined;
+  counted?: CounterLocation | undefined;
 }
 
-export interface CountedPlace {
+export interface CounterLocation {
   /** True if the entry is worth keeping for a new set with the same limits. */
   readonly lasts: boolean;
 }

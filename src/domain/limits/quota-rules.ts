@@ -109,11 +109,11 @@ export function quotaFault(rules: readonly GivenQuotaRule[]): { at: number; fiel
       };
     }
     const rule = quotaRuleOf(given);
-    const place = JSON.stringify([rule.unit, rule.per, rule.window, rule.models, rule.tag]);
-    if (seen.has(place)) {
+    const key = JSON.stringify([rule.unit, rule.per, rule.window, rule.models, rule.tag]);
+    if (seen.has(key)) {
       return { at, field: "per", must: "must not be that of another quota of the same unit, window, models and tag" };
     }
-    seen.add(place);
+    seen.add(key);
   }
   return undefined;
 }

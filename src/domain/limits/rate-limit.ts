@@ -75,9 +75,9 @@ export class Bucket {
     const scale = limit / this.#limit;
     this.#backlog = Math.ceil(this.#backlog * scale);
     this.#newestLowest = 0;
-    for (let place = this.#newest; place; place = place.older) {
-      place.rise = Math.floor(place.rise * scale);
-      this.#newestLowest += place.rise;
+    for (let step = this.#newest; step; step = step.older) {
+      step.rise = Math.floor(step.rise * scale);
+      this.#newestLowest += step.rise;
     }
     this.#limit = limit;
     this.#windowMs = windowMs;
@@ -133,12 +133,12 @@ export class Bucket {
   hold(count: number, nowMs: number): Hold {
     this.take(count, nowMs);
     const rise = this.#backlog - (this.#newest ? this.#newestLowest : 0);
-    const place: Hold = { rise, open: 1, older: this.#newest, newer: undefined, mergedInto: undefined };
-    if (this.#newest) this.#newest.newer = place;
-    this.#newest = place;
+    const step: Hold = { rise, open: 1, older: this.#newest, newer: undefined, mergedInto: undefined };
+    if (this.#newest) this.#newest.newer = step;
+    this.#newest = step;
     this.#newestLowest = this.#backlog;
     this.#openHolds++;
-    return place;
+    return step;
   }
 
   /**
@@ -147,15 +147,15 @@ export class Bucket {
    */
   release(hold: Hold, unused: number, nowMs: number): void {
     this.#refill(nowMs);
-    const place = root(hold);
-    const refund = lowestUpTo(place, unused * this.#windowMs);
+    const step = root(hold);
+    const refund = lowestUpTo(step, unused * this.#windowMs);
     // Lowers the backlog since this entry, and since each newer one.
-    place.rise -= refund;
+    step.rise -= refund;
     this.#newestLowest -= refund;
     this.#backlog -= refund;
-    place.open--;
+    step.open--;
     this.#openHolds--;
-    const merged = this.#mergeOlder(place);
+    const merged = this.#mergeOlder(step);
     if (merged.open === 0) this.#remove(merged);
   }
 
@@ -175,21 +175,21 @@ export class Bucket {
    * than those before.
    */
   #mergeOlder(from: Hold): Hold {
-    let place = from;
-    while (place.older && place.rise <= 0) {
-      const { older, newer } = place;
-      older.rise += place.rise;
-      older.open += place.open;
+    let step = from;
+    while (step.older && step.rise <= 0) {
+      const { older, newer } = step;
+      older.rise += step.rise;
+      older.open += step.open;
       older.newer = newer;
       if (newer) newer.older = older;
       else this.#newest = older;
-      place.mergedInto = older;
+      step.mergedInto = older;
       // Unlinks the entry, so that an open hold does not keep later entries in memory.
-      place.older = undefined;
-      place.newer = undefined;
-      place = older;
+      step.older = undefined;
+      step.newer = undefined;
+      step = older;
     }
-    return place;
+    return step;
   }
 
   /** Removes an entry that no hold uses. */
@@ -213,16 +213,16 @@ export class Bucket {
 /** Returns the lowest backlog since an entry, at most `most`. The search seldom needs more than two steps. */
 function lowestUpTo(from: Hold, most: number): number {
   let sum = 0;
-  for (let place: Hold | undefined = from; place && sum < most; place = place.older) sum += place.rise;
+  for (let step: Hold | undefined = from; step && sum < most; step = step.older) sum += step.rise;
   return Math.min(sum, most);
 }
 
 function root(hold: Hold): Hold {
-  let place = hold;
-  while (place.mergedInto) {
+  let step = hold;
+  while (step.mergedInto) {
     // Shortens the path for the next search.
-    if (place.mergedInto.mergedInto) place.mergedInto = place.mergedInto.mergedInto;
-    place = place.mergedInto;
+    if (step.mergedInto.mergedInto) step.mergedInto = step.mergedInto.mergedInto;
+    step = step.mergedInto;
   }
-  return place;
+  return step;
 }

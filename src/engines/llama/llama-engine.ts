@@ -68,7 +68,7 @@ const unloadAfterMs = 10 * 60_000;
 /** Until the worker tells its number: it chooses this many for most models. */
 const placesBeforeReady = 4;
 /** One computes, and one is ready to follow. */
-const embeddingPlaces = 2;
+const embeddingSlots = 2;
 /** A long prompt, or a model that thinks, may cause a long silence. */
 const silenceTimeoutMs = 10 * 60_000;
 
@@ -108,7 +108,7 @@ export class LlamaEngine implements Engine {
 
   /** A model that must be loaded first has its slots already, since they are given out before it is ready. */
   concurrency(model: string, operation: Operation): number {
-    if (!generates[operation]) return embeddingPlaces;
+    if (!generates[operation]) return embeddingSlots;
     const loaded = this.#loaded.get(model);
     return loaded?.worker ? loaded.slots.total : (this.#options.parallel ?? placesBeforeReady);
   }
@@ -242,7 +242,7 @@ export class LlamaEngine implements Engine {
     const model: LoadedModel = new LoadedModel({
       ...{ id, budget, log, onOpen },
       pinned: this.#known.get(id)?.eager ?? false,
-      places: parallel ?? placesBeforeReady,
+      slots: parallel ?? placesBeforeReady,
       amounts: () => this.#amountsOf(this.#needOf(id)),
       worker: (onReady, onFailed) => this.#workerOf(id, onReady, onFailed),
       onReady: (ready) => this.#becameReady(model, ready),

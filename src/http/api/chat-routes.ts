@@ -178,8 +178,8 @@ async function list(
     const page = await chats.list(chatOwnerOf(principal), filter, { after, limit, order }, clock.nowSeconds());
     if (!page) throw unknownAfter("stored chat completion");
     const { chats: found, hasMore, lastId } = page;
-    const place = lastId === undefined ? {} : { last_id: lastId };
-    return Response.json({ ...pageOf(found.map(storedChatToWire), limit), ...place, has_more: hasMore });
+    const cursor = lastId === undefined ? {} : { last_id: lastId };
+    return Response.json({ ...pageOf(found.map(storedChatToWire), limit), ...cursor, has_more: hasMore });
   };
   return await answerInTurn(exchange, principal, answer, search === undefined ? undefined : searches);
 }

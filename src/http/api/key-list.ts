@@ -36,10 +36,10 @@ export async function keysPage(
   principal: Principal,
   { keys, clock }: { keys: Keys; clock: Clock },
 ): Promise<ListPage<KeyWire>> {
-  if (after !== undefined) await requirePlace(after, principal, keys);
+  if (after !== undefined) await requireCursor(after, principal, keys);
   const toWireHere = wireOf(keys, clock.nowSeconds());
   if (search === undefined && status === undefined) {
-    const records = await keys.listKeys(placeOf(principal), { after, limit: limit + 1 });
+    const records = await keys.listKeys(cursorOf(principal), { after, limit: limit + 1 });
     const shown: KeyWire[] = [];
     for (const record of records) shown.push(await toWireHere(record));
     return pageOf(shown, limit);
@@ -48,7 +48,7 @@ export async function keysPage(
   const found: KeyWire[] = [];
   let last = after;
   for (let looked = 0; looked < maxInspected; looked += batch) {
-    const records = await keys.listKeys(placeOf(principal), { after: last, limit: batch });
+    const records = await keys.listKeys(cursorOf(principal), { after: last, limit: batch });
     for (const record of records.filter(named)) {
       const key = await toWireHere(record);
       if (status === undefined || key.status === status) found.push(key);
@@ -61,14 +61,14 @@ export async function keysPage(
   return { ...pageOf(found, limit), last_id: last ?? null, has_more: true };
 }
 
-function placeOf(principal: Principal) {
+function cursorOf(principal: Principal) {
   const own = ownOnly(principal);
   const { account, environment } = principal;
   return { accountId: account.id, environment, ...(own === null ? {} : { personId: own }) };
 }
 
 /** A cursor that names nothing would silently begin again, or in the middle. */
-async function requirePlace(after: string, principal: Principal, keys: Keys): Promise<void> {
+async function requireCursor(after: string, principal: Principal, keys: Keys): Promise<void> {
   const key = (await keys.findChainById(after))?.keys[0];
   if (key?.kind === "key" && isHere(principal, key)) return;
   throw invalidRequest("after: must be the id of a key of this list, such as the last one shown.");

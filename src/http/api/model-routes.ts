@@ -150,16 +150,16 @@ function pageOf(
     throw fieldError("before_id", "must not be there beside after_id; send one of the two.");
   }
   if (before !== undefined) {
-    const end = placeOf(all, "before_id", before);
+    const end = positionOf(all, "before_id", before);
     const start = Math.max(0, end - limit);
     return { items: all.slice(start, end), hasMore: start > 0 };
   }
-  const start = after === undefined ? 0 : placeOf(all, "after_id", after) + 1;
+  const start = after === undefined ? 0 : positionOf(all, "after_id", after) + 1;
   return { items: all.slice(start, start + limit), hasMore: start + limit < all.length };
 }
 
-function placeOf(all: readonly ListedModel[], field: string, id: string): number {
-  const place = all.findIndex(({ name }) => name === id);
-  if (place >= 0) return place;
+function positionOf(all: readonly ListedModel[], field: string, id: string): number {
+  const index = all.findIndex(({ name }) => name === id);
+  if (index >= 0) return index;
   throw fieldError(field, `there is no model ${shown(id)} in the list any more; begin anew without ${field}.`);
 }

@@ -17,7 +17,7 @@ import { dashboardPage } from "./dashboard-page.ts";
  * First segments of the views' addresses; web/shell/navigation.ts names the views. Not `models`: who asks for that forgot the
  * `/v1`, and is told so.
  */
-const places = [
+const pages = [
   "playground",
   "catalog",
   "prices",
@@ -39,7 +39,7 @@ export interface DashboardDeps {
 
 export function dashboardRoutes(deps: DashboardDeps): PageRoute[] {
   const files = new DashboardFiles(dashboardDirectory);
-  const paths = places.flatMap((place) => (place.endsWith("*") ? [`/${place}`] : [`/${place}`, `/${place}/*`]));
+  const paths = pages.flatMap((page) => (page.endsWith("*") ? [`/${page}`] : [`/${page}`, `/${page}/*`]));
   return [
     ...["/", ...paths].map((path): PageRoute => {
       return {

@@ -79,7 +79,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
   #isPage: boolean;
   #principal: Principal | undefined;
   #trace: RequestTrace | undefined;
-  #place: OpenSlot | undefined;
+  #slot: OpenSlot | undefined;
   #isOver = false;
   /** What is held until the request is over. */
   #held: { release(): void } | undefined;
@@ -225,14 +225,14 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
   }
 
   takeSlot(): OpenSlot | undefined {
-    const place = this.#place;
-    this.#place = undefined;
-    return place;
+    const slot = this.#slot;
+    this.#slot = undefined;
+    return slot;
   }
 
-  returnSlot(place: OpenSlot): void {
-    if (this.#isOver) place.release();
-    else this.#place = place;
+  returnSlot(slot: OpenSlot): void {
+    if (this.#isOver) slot.release();
+    else this.#slot = slot;
   }
 
   finish(error?: GatewayError): void {
@@ -292,8 +292,8 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     this.#principal = principal;
     this.line["key"] = keyId;
     if (this.#options.tracer) this.#beginTrace(this.#options.tracer, route.path, keyId);
-    this.#place = this.#options.openRequests.enter(principal);
-    this.req.memoryAccount = this.#place.memoryAccount;
+    this.#slot = this.#options.openRequests.enter(principal);
+    this.req.memoryAccount = this.#slot.memoryAccount;
     this.req.onOver(this);
     const tick = route.method === "GET" ? accountTicks.next(principal.account.id) : undefined;
     return tick ? this.#answeredLater(route, principal, tick) : this.#answered(route, principal);

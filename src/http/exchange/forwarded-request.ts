@@ -91,9 +91,9 @@ function memoryAccountOf(
   { openRequests }: ForwardedRequestDeps,
 ): MemoryAccount {
   if (!holder) return bufferedBytes.replicas;
-  const place = openRequests.lend(holder);
-  req.onOver({ over: () => place.release() });
-  return place.memoryAccount;
+  const slot = openRequests.lend(holder);
+  req.onOver({ over: () => slot.release() });
+  return slot.memoryAccount;
 }
 
 /** The status has no meaning: the other replica reads the field. */

@@ -45,7 +45,7 @@ export class MessageExchange implements MessageRequest, HttpEnd {
   readonly #lender: SlotLender | undefined;
   readonly #options: Options;
   readonly #startedMs: number;
-  #place: OpenSlot | undefined;
+  #slot: OpenSlot | undefined;
   #heldBytes = 0;
 
   constructor({ kind, requestId, clientAddress, method, route, headers, lender }: CameWith, options: Options) {
@@ -68,12 +68,12 @@ export class MessageExchange implements MessageRequest, HttpEnd {
     const ageMs = elapsedMs(clock, this.#startedMs);
     this.trace = tracer?.begin({ requestId, method, route, keyId, ageMs, headers: this.#headers });
     if (this.trace) this.line["trace_id"] = this.trace.id;
-    this.#place = this.#lender?.takeSlot() ?? openRequests.enter(principal);
-    return this.#place.memoryAccount;
+    this.#slot = this.#lender?.takeSlot() ?? openRequests.enter(principal);
+    return this.#slot.memoryAccount;
   }
 
   hold(bytes: number): GatewayError | undefined {
-    const refusal = this.#place?.memoryAccount.take("requests", bytes);
+    const refusal = this.#slot?.memoryAccount.take("requests", bytes);
     if (!refusal) this.#heldBytes += bytes;
     return refusal;
   }
@@ -85,7 +85,7 @@ export class MessageExchange implements MessageRequest, HttpEnd {
   finish(error?: GatewayError): void {
     const { line } = this;
     const { log, observer, requestLog } = this.#options;
-    this.#giveUp((place) => place.release());
+    this.#giveUp((slot) => slot.release());
     this.durationMs = this.durationNow();
     if (error) {
       this.status = errorTable[error.code].status;
@@ -108,15 +108,15 @@ export class MessageExchange implements MessageRequest, HttpEnd {
 
   leave(): void {
     const lender = this.#lender;
-    this.#giveUp((place) => (lender ? lender.returnSlot(place) : place.release()));
+    this.#giveUp((slot) => (lender ? lender.returnSlot(slot) : slot.release()));
   }
 
-  #giveUp(give: (place: OpenSlot) => void): void {
-    const place = this.#place;
-    if (!place) return;
-    if (this.#heldBytes > 0) place.memoryAccount.release("requests", this.#heldBytes);
+  #giveUp(give: (slot: OpenSlot) => void): void {
+    const slot = this.#slot;
+    if (!slot) return;
+    if (this.#heldBytes > 0) slot.memoryAccount.release("requests", this.#heldBytes);
     this.#heldBytes = 0;
-    this.#place = undefined;
-    give(place);
+    this.#slot = undefined;
+    give(slot);
   }
 }

@@ -41,8 +41,8 @@ export class RequestIds {
 
   #put(value: number, start: number, length: number): void {
     let rest = value;
-    for (let place = start + length - 1; place >= start; place--) {
-      this.#text[place] = digits[rest & 0xf] as number;
+    for (let index = start + length - 1; index >= start; index--) {
+      this.#text[index] = digits[rest & 0xf] as number;
       rest >>>= 4;
     }
   }

@@ -55,7 +55,7 @@ export interface Exchange {
 export interface SlotLender {
   /** Undefined if the place is lent already, or was returned. */
   takeSlot(): OpenSlot | undefined;
-  returnSlot(place: OpenSlot): void;
+  returnSlot(slot: OpenSlot): void;
 }
 
 export interface DeferredLine {

@@ -5,7 +5,7 @@ import type { Log, RequestLogSettings } from "../../base/log.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { Observer } from "../../domain/usage/observer.ts";
 import type { Tracer } from "../../domain/usage/trace.ts";
-import type { TcpPlace, UnixPlace } from "../../http1/server/server.ts";
+import type { TcpAddress, UnixAddress } from "../../http1/server/server.ts";
 import type { Http1Limits } from "../../http1/server/server-limits.ts";
 import type { AddressThrottle } from "../../policy/address-throttle.ts";
 import type { Authenticator } from "../../policy/credentials/authenticate.ts";
@@ -15,7 +15,7 @@ import type { Locality } from "./locality.ts";
 import type { Route } from "./route.ts";
 import type { SessionPrincipals } from "./session-principal.ts";
 
-export type HttpServerOptions = HttpServerParts & (TcpPlace | UnixPlace);
+export type HttpServerOptions = HttpServerParts & (TcpAddress | UnixAddress);
 
 export interface HttpServerParts {
   routes: readonly Route[];

@@ -2,7 +2,7 @@
 
 import { type ErrorCode, GatewayError } from "../../base/errors.ts";
 import type { HeaderFields, PassableRequest, Reply } from "../../http1/message.ts";
-import { type Http1Server, startHttp1Server, type TcpPlace, type UnixPlace } from "../../http1/server/server.ts";
+import { type Http1Server, startHttp1Server, type TcpAddress, type UnixAddress } from "../../http1/server/server.ts";
 import { contentTypeOptions } from "./browser-headers.ts";
 import { errorAnswer } from "./errors.ts";
 import { HttpExchange } from "./exchange.ts";
@@ -15,7 +15,7 @@ import type { HttpServerOptions } from "./server-options.ts";
 export function startHttpServer(options: HttpServerOptions): Http1Server {
   const table = new RouteTable(options.routes);
   return startHttp1Server({
-    ...placeOf(options),
+    ...addressOf(options),
     limits: options.limits ?? {},
     onRequest: onRequestOf(table, options),
     onMalformed: (fault) => malformedAnswer(fault, options),
@@ -23,7 +23,7 @@ export function startHttpServer(options: HttpServerOptions): Http1Server {
   });
 }
 
-function placeOf(options: HttpServerOptions): TcpPlace | UnixPlace {
+function addressOf(options: HttpServerOptions): TcpAddress | UnixAddress {
   if ("unix" in options) return { unix: options.unix };
   const { hostname, port, shared = false } = options;
   return { hostname, port, shared };

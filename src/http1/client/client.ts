@@ -202,11 +202,11 @@ export class Http1Client implements HttpClient, ConnectionOwner {
       exchange.fail(new ClientError("connect", `all ${this.#maxConnections} connections are in use`));
       return;
     }
-    exchange.carrier = this.#placeOf(exchange);
+    exchange.carrier = this.#carrierOf(exchange);
     this.#waiting.push(exchange);
   }
 
-  #placeOf(exchange: ClientExchange): Carrier {
+  #carrierOf(exchange: ClientExchange): Carrier {
     return {
       pause() {},
       resume() {},

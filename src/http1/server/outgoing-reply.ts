@@ -182,12 +182,12 @@ class OutgoingStream implements ClientStream {
       return this.write(before + bytes.toString("latin1", start, end) + after);
     }
     const isChunked = this.#mode === "chunked";
-    const place = turnOutput.place(length + maxFraming);
-    let at = isChunked ? putChunkSize(gatheredBytes, length, place) : place;
+    const offset = turnOutput.reserve(length + maxFraming);
+    let at = isChunked ? putChunkSize(gatheredBytes, length, offset) : offset;
     if (before !== "") at += gatheredBytes.write(before, at, "latin1");
     at += bytes.copy(gatheredBytes, at, start, end);
     if (after !== "") at += gatheredBytes.write(after, at, "latin1");
-    connection.writeSoon(gatheredBytes, place, isChunked ? putLineEnd(gatheredBytes, at) : at);
+    connection.writeSoon(gatheredBytes, offset, isChunked ? putLineEnd(gatheredBytes, at) : at);
     return this.#keepsUp(connection);
   }
 
@@ -255,8 +255,8 @@ class OutgoingStream implements ClientStream {
       const bytes = Buffer.allocUnsafeSlow(room);
       connection.writeSoon(bytes, 0, this.#put(bytes, 0, head, waiting));
     } else {
-      const place = turnOutput.place(room);
-      connection.writeSoon(gatheredBytes, place, this.#put(gatheredBytes, place, head, waiting));
+      const offset = turnOutput.reserve(room);
+      connection.writeSoon(gatheredBytes, offset, this.#put(gatheredBytes, offset, head, waiting));
     }
     if (!this.#ended) return;
     this.#connection = undefined;

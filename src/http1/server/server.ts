@@ -8,9 +8,9 @@ import { defaultLimits, type Http1Limits } from "./server-limits.ts";
 import { turnOutput } from "./turn-output.ts";
 import type { UpgradedConnection } from "./upgraded-connection.ts";
 
-export type Http1ServerOptions = Http1ServerHandlers & (TcpPlace | UnixPlace);
+export type Http1ServerOptions = Http1ServerHandlers & (TcpAddress | UnixAddress);
 
-export interface TcpPlace {
+export interface TcpAddress {
   hostname: string;
   /** 0 for a free port. */
   port: number;
@@ -25,7 +25,7 @@ export interface TcpPlace {
  * Path of a Unix domain socket. It is created only for its owner and must not exist. Its clients are trusted: the line
  * before each request tells its peer (peer-line.ts).
  */
-export interface UnixPlace {
+export interface UnixAddress {
   unix: string;
 }
 

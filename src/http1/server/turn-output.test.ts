@@ -80,18 +80,18 @@ test("what is put together at its place is gathered there, and makes room for it
   const { output, log, sender, gather } = gathering({ bytes });
   const [a, b] = [sender("a"), sender("b")];
   const put = (from: Sender, text: string) => {
-    const start = output.place(text.length + 1);
+    const start = output.reserve(text.length + 1);
     return output.gather(from, bytes, start, start + bytes.write(text, start));
   };
   gather(a, "11");
-  expect([put(b, "222"), output.place(1)]).toEqual([true, 5]);
+  expect([put(b, "222"), output.reserve(1)]).toEqual([true, 5]);
   expect(log).toEqual([]);
   expect(put(a, "333")).toBe(true);
   expect(log).toEqual(["a:11", "b:222"]);
   // Sent by itself it lies where it was put, and is no more in the way.
   output.send();
   output.requestEnded();
-  expect([put(b, "4"), output.place(8), bytes.toString("latin1", 0, 1)]).toEqual([false, 0, "4"]);
+  expect([put(b, "4"), output.reserve(8), bytes.toString("latin1", 0, 1)]).toEqual([false, 0, "4"]);
   await turn();
   expect(log.slice(2)).toEqual(["a:333", "a told", "b told", "a told"]);
 });

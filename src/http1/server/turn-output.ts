@@ -12,11 +12,11 @@ export interface Sender {
   gatheredSent(): void;
 }
 
-/** The reused buffer of the gathered bytes. Pieces of streamed answers are composed here, at `place`. */
+/** The reused buffer of the gathered bytes. Pieces of streamed answers are composed here, at `reserve`. */
 export const gatheredBytes = Buffer.allocUnsafeSlow(256 * 1024);
 /** Copying larger ones is not worthwhile. */
 const maxGathered = 16 * 1024;
-/** The most bytes composed at `place`. */
+/** The most bytes composed at `reserve`. */
 export const maxPlaced = 64 * 1024;
 
 /**
@@ -54,13 +54,13 @@ export class TurnOutput {
    * Returns a place in the gathered bytes for up to `length`, which is at most `maxPlaced`. It is safe only until
    * anything is gathered or sent, so use it immediately.
    */
-  place(length: number): number {
+  reserve(length: number): number {
     if (this.#used + length > this.#bytes.length) this.send();
     return this.#used;
   }
 
   /**
-   * Takes `bytes` from `start` to `end`, by a copy or from `place`. If it returns false, the sender must write them;
+   * Takes `bytes` from `start` to `end`, by a copy or from `reserve`. If it returns false, the sender must write them;
    * its bytes gathered earlier are with the kernel then.
    */
   gather(sender: Sender, bytes: Buffer, start: number, end: number): boolean {

@@ -5,7 +5,7 @@ import type { Bytes } from "../../base/bytes/byte-span.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Model } from "../../domain/models/model.ts";
-import type { AnswerPlace, AnswerStore, FoundAnswer, KeptAnswer } from "../../domain/models/policies/answer-store.ts";
+import type { AnswerKey, AnswerStore, FoundAnswer, KeptAnswer } from "../../domain/models/policies/answer-store.ts";
 import type { CachePolicy } from "../../domain/models/policies/cache.ts";
 import type { Priority } from "../../domain/models/policies/priority.ts";
 import type { CacheResult } from "../../domain/usage/cache-result.ts";
@@ -68,7 +68,7 @@ export class CachedRequest {
   readonly policy: CachePolicy;
   result: CacheResult = "miss";
   readonly #options: CachedRequestOptions;
-  #place: AnswerPlace | undefined;
+  #answerKey: AnswerKey | undefined;
   #mark: unknown;
   #meaning: Meaning | undefined;
   /** Whether its answer is still to be kept: it is a new one, and not too long. */
@@ -91,9 +91,9 @@ export class CachedRequest {
   find(open: LookingUp): KeptAnswer | undefined | Promise<KeptAnswer | undefined> {
     const { asked, parts, refreshes } = this.#options;
     const digest = requestDigest(asked, parts.key);
-    this.#place = { digest, accountId: asked.accountId, model: asked.model.id };
+    this.#answerKey = { digest, accountId: asked.accountId, model: asked.model.id };
     if (refreshes) this.result = "refresh";
-    const found = parts.store.read(this.#place);
+    const found = parts.store.read(this.#answerKey);
     return found instanceof Promise ? found.then((late) => this.#found(late, open)) : this.#found(found, open);
   }
 
@@ -167,12 +167,12 @@ export class CachedRequest {
   keep(usage: TokenUsage, ignored: readonly string[]): void {
     const { parts, policy } = this.#options;
     const bytes = this.#whole ?? (this.#events === "" ? undefined : Buffer.from(this.#events));
-    if (!this.#keeps || !this.#place || !bytes || bytes.length > parts.maxAnswerBytes) return;
+    if (!this.#keeps || !this.#answerKey || !bytes || bytes.length > parts.maxAnswerBytes) return;
     if (!this.#isAnswered(bytes, usage)) return;
     const at = parts.clock.nowSeconds();
     const answer: KeptAnswer = { bytes, usage, ignored, at, expiresAt: at + policy.ttlSeconds };
-    parts.store.write(this.#place, answer, this.#mark);
-    if (this.#meaning) parts.similar.add(this.#meaning, this.#place);
+    parts.store.write(this.#answerKey, answer, this.#mark);
+    if (this.#meaning) parts.similar.add(this.#meaning, this.#answerKey);
   }
 
   /** What is empty, refused or has no end was a mishap: it would be one for an hour if it were kept. */

@@ -2,7 +2,7 @@
 import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import type { Clock } from "../../base/clock.ts";
 import type {
-  AnswerPlace,
+  AnswerKey,
   AnswerStore,
   ForgottenAnswers,
   FoundAnswer,
@@ -48,7 +48,7 @@ export class MemoryAnswers implements AnswerStore {
     return this.#bytes;
   }
 
-  read({ accountId, digest }: AnswerPlace): FoundAnswer {
+  read({ accountId, digest }: AnswerKey): FoundAnswer {
     const account = this.#accounts.get(accountId);
     const entry = account?.entries.get(digest);
     const mark = this.#mark;
@@ -62,7 +62,7 @@ export class MemoryAnswers implements AnswerStore {
     return { answer: entry.answer, mark };
   }
 
-  write({ accountId, digest, model }: AnswerPlace, answer: KeptAnswer, mark: unknown): void {
+  write({ accountId, digest, model }: AnswerKey, answer: KeptAnswer, mark: unknown): void {
     const bytes = bytesOf(answer);
     if (mark !== this.#mark || bytes > this.#maxBytes) return;
     const account = this.#accounts.get(accountId) ?? new AccountAnswers();

@@ -2,7 +2,7 @@
 import { bufferedBytes, type MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
-import type { AnswerPlace } from "../../domain/models/policies/answer-store.ts";
+import type { AnswerKey } from "../../domain/models/policies/answer-store.ts";
 import type { Priority } from "../../domain/models/policies/priority.ts";
 import type { OwnCalls } from "../own-calls.ts";
 
@@ -116,7 +116,7 @@ export class SimilarRequests {
     return best;
   }
 
-  add({ partition, vector, mark }: Meaning, { digest, accountId }: Pick<AnswerPlace, "digest" | "accountId">): void {
+  add({ partition, vector, mark }: Meaning, { digest, accountId }: Pick<AnswerKey, "digest" | "accountId">): void {
     if (mark !== this.#mark) return;
     const within = this.#partitions.get(partition) ?? { accountId, entries: [] };
     const { entries } = within;

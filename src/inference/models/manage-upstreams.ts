@@ -190,7 +190,7 @@ export class Upstreams {
       // A key is never shown, so that it changed is all that is told.
       const became = apiKey === null ? "removed" : "replaced";
       if (apiKey !== before || this.#unreadable.has(name)) detail["api_key"] = stored.sealedApiKey ? became : "added";
-    } else if (sealedApiKey !== null && placeOf(settings) !== placeOf(stored)) {
+    } else if (sealedApiKey !== null && addressOf(settings) !== addressOf(stored)) {
       throw keyStaysHere();
     }
     if (Object.keys(detail).length === 0) return undefined;
@@ -283,11 +283,11 @@ export class Upstreams {
 
 /** Where a sealed key of an upstream opens. */
 export function upstreamKeyContext(upstream: Pick<UpstreamSettings, "name" | "url">): string {
-  return `upstream ${upstream.name} ${placeOf(upstream)}`;
+  return `upstream ${upstream.name} ${addressOf(upstream)}`;
 }
 
 /** Scheme, host and port. */
-function placeOf({ url }: Pick<UpstreamSettings, "url">): string {
+function addressOf({ url }: Pick<UpstreamSettings, "url">): string {
   return new URL(url).origin;
 }
 

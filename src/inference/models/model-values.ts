@@ -151,16 +151,18 @@ function chosen<Value>(given: Value | null | undefined, before: Value | null): V
 function throwFirst([fault]: readonly EntryFault[]): void {
   if (!fault) return;
   const { path, message, fix } = fault;
-  const place = path.map((step, index) => (typeof step === "number" ? `[${step}]` : `${index > 0 ? "." : ""}${step}`));
-  throw invalidRequest(`${place.join("")}: ${message}. ${fix}`);
+  const pathText = path.map((step, index) =>
+    typeof step === "number" ? `[${step}]` : `${index > 0 ? "." : ""}${step}`,
+  );
+  throw invalidRequest(`${pathText.join("")}: ${message}. ${fix}`);
 }
 
 function isPrintable(text: string): boolean {
   return /^[!-~]+$/.test(text);
 }
 
-function unprintable(place: string): GatewayError {
+function unprintable(path: string): GatewayError {
   return invalidRequest(
-    `${place}: must be 1 to 256 printable ASCII characters without spaces. Give an id such as llama-3.1-8b.`,
+    `${path}: must be 1 to 256 printable ASCII characters without spaces. Give an id such as llama-3.1-8b.`,
   );
 }

@@ -6,7 +6,7 @@ import {
   type OverflowSpend,
   type OverflowSpendStore,
   type SpendChange,
-  type SpendPlace,
+  type SpendPeriod,
   SpendUnchanged,
 } from "../../domain/models/policies/overflow.ts";
 
@@ -17,7 +17,7 @@ export interface OverflowSpendingOptions {
 }
 
 /** What was set aside for one request. */
-export interface SetAside extends SpendPlace {
+export interface SetAside extends SpendPeriod {
   readonly nanoUsd: number;
 }
 
@@ -28,7 +28,7 @@ interface Asked {
 }
 
 interface Known {
-  readonly place: SpendPlace;
+  readonly period: SpendPeriod;
   spentNanoUsd: number;
   /** Monotonic milliseconds. */
   atMs: number;
@@ -63,12 +63,12 @@ export class OverflowSpending {
   remaining(model: string, spend: OverflowSpend): number | undefined {
     if (this.isUnknown) return 0;
     const known = this.#known.get(model);
-    const { per, start } = this.placeOf(model, spend);
-    if (!known || known.place.start !== start || known.place.per !== per) return undefined;
+    const { per, start } = this.periodOf(model, spend);
+    if (!known || known.period.start !== start || known.period.per !== per) return undefined;
     return this.#options.clock.monotonicMs() - known.atMs < believedMs ? spend.nanoUsd - known.spentNanoUsd : undefined;
   }
 
-  placeOf(model: string, { per }: OverflowSpend): SpendPlace {
+  periodOf(model: string, { per }: OverflowSpend): SpendPeriod {
     return { model, per, start: this.#period(per).start };
   }
 
@@ -83,10 +83,10 @@ export class OverflowSpending {
 
   /** Resolves to undefined where so much is not left, or nobody can tell; it never rejects. */
   setAside(model: string, spend: OverflowSpend, nanoUsd: number): Promise<SetAside | undefined> {
-    const place = this.placeOf(model, spend);
+    const period = this.periodOf(model, spend);
     return new Promise((resolve) => {
-      const answer = (made: boolean | undefined) => resolve(made ? { ...place, nanoUsd } : undefined);
-      this.#asked.push({ change: { ...place, nanoUsd, most: spend.nanoUsd }, answer });
+      const answer = (made: boolean | undefined) => resolve(made ? { ...period, nanoUsd } : undefined);
+      this.#asked.push({ change: { ...period, nanoUsd, most: spend.nanoUsd }, answer });
       this.#write();
     });
   }
@@ -108,14 +108,14 @@ export class OverflowSpending {
   /** What is spent now, of all processes, for who looks. */
   async spent(model: string, spend: OverflowSpend): Promise<number> {
     await this.#writing;
-    return await this.#options.store.spent(this.placeOf(model, spend));
+    return await this.#options.store.spent(this.periodOf(model, spend));
   }
 
   /** What this process knows: of each model the span that it knew last, where that is not over. */
   figures(): { model: string; spentNanoUsd: number }[] {
     return [...this.#known.values()]
-      .filter(({ place }) => this.#period(place.per).start === place.start)
-      .map(({ place: { model }, spentNanoUsd }) => ({ model, spentNanoUsd }));
+      .filter(({ period }) => this.#period(period.per).start === period.start)
+      .map(({ period: { model }, spentNanoUsd }) => ({ model, spentNanoUsd }));
   }
 
   async close(): Promise<void> {
@@ -152,16 +152,16 @@ export class OverflowSpending {
     const answers = await this.#options.store.change(changes);
     const atMs = this.#options.clock.monotonicMs();
     for (const [index, { spentNanoUsd }] of answers.entries()) {
-      const place = changes[index];
-      if (place) this.#know(place, spentNanoUsd, atMs);
+      const change = changes[index];
+      if (change) this.#know(change, spentNanoUsd, atMs);
     }
     for (const [index, { answer }] of asked.entries()) answer(answers[corrections.length + index]?.made);
   }
 
   /** A correction may be of a span that is over; and the clock may have been put back into the one before. */
-  #know({ model, per, start }: SpendPlace, spentNanoUsd: number, atMs: number): void {
+  #know({ model, per, start }: SpendPeriod, spentNanoUsd: number, atMs: number): void {
     if (this.#period(per).start !== start) return;
-    this.#known.set(model, { place: { model, per, start }, spentNanoUsd, atMs });
+    this.#known.set(model, { period: { model, per, start }, spentNanoUsd, atMs });
   }
 
   /** If nobody knows whether a transaction was made, what it gave back is not given back once more. */

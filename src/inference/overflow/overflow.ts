@@ -68,15 +68,15 @@ export class Overflow {
     model: Model,
     policy: OverflowPolicy,
     request: DecodedRequest,
-    place: SlotRequest,
+    slotRequest: SlotRequest,
     waitedMs: number,
   ): OverflowChoice {
     const own = ranked.filter((one) => !targetOf(policy, one));
     if (own.length === ranked.length) return { candidates: ranked, ...none };
     const over = ranked.filter((one) => !own.includes(one));
-    const reason = this.#reason(own, policy, request, place, waitedMs);
+    const reason = this.#reason(own, policy, request, slotRequest, waitedMs);
     const { afterSeconds } = policy;
-    const isLater = reason === undefined && afterSeconds !== null && !place.onWanted;
+    const isLater = reason === undefined && afterSeconds !== null && !slotRequest.onWanted;
     if (reason === undefined && !isLater) return { candidates: own, ...none };
     const costs: Costs[] = [];
     let excess: Excess | undefined;
@@ -106,18 +106,18 @@ export class Overflow {
     own: readonly Deployment[],
     { hours, promptTokensAbove, afterSeconds }: OverflowPolicy,
     { promptTokens }: Pick<DecodedRequest, "promptTokens">,
-    place: SlotRequest,
+    slotRequest: SlotRequest,
     waitedMs: number,
   ): OverflowReason | undefined {
     const { router, capacity, clock } = this.#options;
     if (hours && isWithin(hours, clock.nowSeconds())) return "hours";
     if (promptTokensAbove !== null && promptTokens > promptTokensAbove) return "prompt";
-    if (place.onWanted) return undefined;
+    if (slotRequest.onWanted) return undefined;
     if (own.every((one) => router.resting(one))) return "down";
     if (afterSeconds === null) return undefined;
     const afterMs = afterSeconds * 1_000;
     if (waitedMs >= afterMs) return "wait";
-    const expectedMs = capacity.expectedWaitMs(own, place);
+    const expectedMs = capacity.expectedWaitMs(own, slotRequest);
     return expectedMs !== undefined && expectedMs >= afterMs && expectedMs > 0 ? "wait" : undefined;
   }
 

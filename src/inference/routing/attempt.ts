@@ -142,7 +142,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
   capped: number | undefined;
   limitName: string | undefined;
   readonly bill: OverflowBill | undefined;
-  readonly #place: Slot;
+  readonly #slot: Slot;
   readonly #router: Router;
   readonly #sender: Sender;
   readonly #assignment: Assignment;
@@ -162,7 +162,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
   #refusal: Outcome | undefined;
 
   constructor(
-    place: Slot,
+    slot: Slot,
     model: Model,
     router: Router,
     sender: Sender,
@@ -172,14 +172,14 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     this.#dispatch = dispatch;
     this.model = model;
     this.bill = bill;
-    this.#place = place;
+    this.#slot = slot;
     this.#router = router;
     this.#sender = sender;
-    this.#assignment = router.begin(place.deployment, model, sender.workload, place.sinceMs);
+    this.#assignment = router.begin(slot.deployment, model, sender.workload, slot.sinceMs);
   }
 
   get deployment(): Deployment {
-    return this.#place.deployment;
+    return this.#slot.deployment;
   }
 
   get trace(): RequestTrace | undefined {
@@ -209,7 +209,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     this.translation = translation;
     this.leftOut = leftOut;
     this.#asked = operation;
-    this.#sender.sending(this.#place.sinceMs);
+    this.#sender.sending(this.#slot.sinceMs);
     const sent: EngineRequest = { requestId, operation, model, body, stream, width, memoryAccount, priority };
     if (form) sent.form = form;
     if (request.answersBytes) sent.takesBytes = true;
@@ -228,7 +228,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
   /** Returns the cancellation of the attempt: the request's own, or one that also ends an overdue attempt. */
   #watched(): Cancellation {
     const { cancellation } = this.#sender;
-    const limitMs = this.#place.kind.begins.limitMs(this.#sender.workload.promptTokens);
+    const limitMs = this.#slot.kind.begins.limitMs(this.#sender.workload.promptTokens);
     if (limitMs === undefined) return cancellation;
     this.#limitMs = limitMs;
     this.#overdue = new Cancellation();
@@ -252,9 +252,9 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     }
     // Answers under way may be all that it works on, or may be as dead as this one.
     const limitMs = this.#limitMs * (this.#router.isAnswering(engine) ? 2 : 1);
-    if (waitedMs < limitMs || this.#router.answeredSince(engine, this.#place.sinceMs)) return;
+    if (waitedMs < limitMs || this.#router.answeredSince(engine, this.#slot.sinceMs)) return;
     if (!this.#dispatch.hasOther(this.deployment)) return;
-    this.#place.kind.begins.missed();
+    this.#slot.kind.begins.missed();
     const seconds = Math.round(waitedMs / 1000);
     const detail = `${engine.name}: no answer began within ${seconds} s, far longer than any before`;
     const message = `The model server did not answer within ${seconds} s.`;
@@ -298,7 +298,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
   another(thrown: unknown, isCut: boolean): MaybePromise<Dispatched> {
     const error = thrown instanceof GatewayError ? thrown : brokeOff(thrown, this.deployment.engine);
     if (this.bill) this.#settleUnanswered(this.bill, error, isCut);
-    if (error.code !== "upstream_error") this.#place.refused();
+    if (error.code !== "upstream_error") this.#slot.refused();
     this.#fail("deployment");
     this.#end();
     const result = resultOf(error, false);
@@ -319,24 +319,24 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
       this.#refusal = refusal;
       throw error;
     }
-    const again = isBusy(error, this.#place) && response.headers.get("retry-after") === null;
+    const again = isBusy(error, this.#slot) && response.headers.get("retry-after") === null;
     // A busy engine, or one without this endpoint, is not broken.
     if (again || (lacksEndpoint && this.#assignment.lacks(asked))) this.#release();
     else this.#fail("deployment");
     this.#end();
     this.#tried(refusal);
     this.#sender.attempted(this.deployment, error);
-    return { failure: error, again: again ? this.#place.gate : undefined };
+    return { failure: error, again: again ? this.#slot.gate : undefined };
   }
 
   /** Undefined where it is no fault of the engine. */
   failed(error: unknown): Refused | undefined {
     if (this.bill) this.#settle(this.bill, error);
     const isFault = !this.#sender.cancellation.cancelled && error instanceof GatewayError && isEngineFault(error);
-    const isUnsent = isFault && error instanceof NotRunningError && !this.#place.gate.isOpen;
+    const isUnsent = isFault && error instanceof NotRunningError && !this.#slot.gate.isOpen;
     if (isUnsent) this.#release();
     else if (isFault) {
-      if (error.code === "upstream_timeout") this.#place.refused();
+      if (error.code === "upstream_timeout") this.#slot.refused();
       // What cannot be reached serves none of its models; what is silent, or says that it cannot, may serve others.
       this.#fail(error.code === "upstream_error" ? "engine" : "deployment");
     } else {
@@ -377,9 +377,8 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
   }
 
   #began(): void {
-    const isFirst = this.#place.answered();
-    if (isFirst && this.#isTimed)
-      this.#place.kind.begins.add(this.#place.durationMs, this.#sender.workload.promptTokens);
+    const isFirst = this.#slot.answered();
+    if (isFirst && this.#isTimed) this.#slot.kind.begins.add(this.#slot.durationMs, this.#sender.workload.promptTokens);
   }
 
   done(failed: boolean, completionTokens?: number): void {
@@ -403,7 +402,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
   }
 
   #tried(step: Outcome): void {
-    this.#sender.tried({ ...step, deployment: this.deployment, model: this.model.id, sinceMs: this.#place.sinceMs });
+    this.#sender.tried({ ...step, deployment: this.deployment, model: this.model.id, sinceMs: this.#slot.sinceMs });
   }
 
   #fail(scope: FailureScope): void {
@@ -411,12 +410,12 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
   }
 
   #release(): void {
-    if (this.#place.isTrial) this.#router.release(this.deployment);
+    if (this.#slot.isTrial) this.#router.release(this.deployment);
   }
 
   #end(completionTokens?: number): void {
     this.#assignment.end(completionTokens);
-    this.#place.release();
+    this.#slot.release();
   }
 }
 
@@ -426,8 +425,8 @@ function isTimed(operation: Operation): boolean {
 }
 
 /** Tells the capacity figures of a refusal for want of capacity; whether the engine works on others meanwhile. */
-function isBusy(error: GatewayError, place: Slot): boolean {
+function isBusy(error: GatewayError, slot: Slot): boolean {
   if (error.code !== "service_unavailable" && error.code !== "upstream_timeout") return false;
-  place.refused();
-  return error.code === "service_unavailable" && place.gate.inFlight > 0;
+  slot.refused();
+  return error.code === "service_unavailable" && slot.gate.inFlight > 0;
 }

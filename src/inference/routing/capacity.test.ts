@@ -491,12 +491,12 @@ describe("the idle lane", () => {
   test("gives the idle lane free slots, and none while a live request waits", async () => {
     const engine = engineWith({ maxConcurrency: 2 });
     const live = capacity.take(on(engine), requestOf("a"));
-    expect(capacity.idlePlaces(on(engine), idle("b"))).toBe(1);
+    expect(capacity.idleSlots(on(engine), idle("b"))).toBe(1);
     const line = idle("b");
     expect(capacity.take(on(engine), line)).toBeDefined();
     expect(capacity.take(on(engine), idle("b"))).toBeUndefined();
     const next = watch(on(engine), requestOf("a"));
-    expect([capacity.idlePlaces(on(engine), idle("b")), line.wanted]).toEqual([0, 1]);
+    expect([capacity.idleSlots(on(engine), idle("b")), line.wanted]).toEqual([0, 1]);
     live?.release();
     await next.settled;
     expect(next.place).toBeDefined();
@@ -581,9 +581,9 @@ describe("the idle lane", () => {
   test("limits the idle lane by its own number, or by the concurrency that the server reports", () => {
     const bounded = new Capacity({ clock: systemClock, router, bounds: () => bounds, maxIdle: () => 1 });
     const [unsaid, said] = [engineWith({}), engineWith({ maxConcurrency: 2 })];
-    expect([unsaid, said].map((engine) => bounded.idlePlaces(on(engine), idle("a")))).toEqual([1, 2]);
+    expect([unsaid, said].map((engine) => bounded.idleSlots(on(engine), idle("a")))).toEqual([1, 2]);
     expect(bounded.take(on(unsaid), idle("a"))).toBeDefined();
-    expect([bounded.take(on(unsaid), idle("a")), bounded.idlePlaces(on(unsaid), idle("a"))]).toEqual([undefined, 0]);
+    expect([bounded.take(on(unsaid), idle("a")), bounded.idleSlots(on(unsaid), idle("a"))]).toEqual([undefined, 0]);
     expect(bounded.take(on(unsaid), requestOf("a"))).toBeDefined();
   });
 
@@ -594,9 +594,9 @@ describe("the idle lane", () => {
       demand: (inFlight: number, waiting: number) => void demands.push([inFlight, waiting]),
     };
     const engine = engineWith({ onDemand });
-    expect(capacity.idlePlaces(on(engine), idle("a"))).toBe(1);
+    expect(capacity.idleSlots(on(engine), idle("a"))).toBe(1);
     void watch(on(engine), idle("a"));
-    expect([demands.at(-1), capacity.idlePlaces(on(engine), idle("a"))]).toEqual([[0, 1], 0]);
+    expect([demands.at(-1), capacity.idleSlots(on(engine), idle("a"))]).toEqual([[0, 1], 0]);
   });
 });
 
@@ -673,7 +673,7 @@ describe("slots reserved for high priorities", () => {
     capacity.take(on(engine), high())?.release();
     let asked = 0;
     const line = { ...requestOf("a"), onWanted: () => void asked++ };
-    expect(capacity.idlePlaces(on(engine), line)).toBe(2);
+    expect(capacity.idleSlots(on(engine), line)).toBe(2);
     const lines = [capacity.take(on(engine), line), capacity.take(on(engine), line), capacity.take(on(engine), line)];
     expect(lines.map((place) => place !== undefined)).toEqual([true, true, false]);
     const live = watch(on(engine), requestOf("b"));

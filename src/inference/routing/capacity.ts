@@ -109,7 +109,7 @@ export class Capacity {
     for (const deployment of candidates) {
       const gate = this.#gate(deployment, request);
       if (gate.mayTake(request) && this.#isFree(gate, deployment, request, othersWork)) {
-        return this.#place(gate, deployment, request);
+        return this.#takeSlot(gate, deployment, request);
       }
     }
     return undefined;
@@ -180,10 +180,15 @@ export class Capacity {
     if (!waiting) return undefined;
     const gates = [...waiting.options.keys()];
     const { ahead, turnMs } = outlook(gates, waiting, waiting);
-    const place = ahead + 1;
-    const of = Math.max(place, ...gates.map(({ queue }) => queue.waiting));
+    const position = ahead + 1;
+    const of = Math.max(position, ...gates.map(({ queue }) => queue.waiting));
     const waitedMs = Math.round(this.#options.clock.monotonicMs() - sinceMs);
-    return { place, of, waitedMs, expectedMs: turnMs === undefined ? undefined : Math.round(place * turnMs) };
+    return {
+      place: position,
+      of,
+      waitedMs,
+      expectedMs: turnMs === undefined ? undefined : Math.round(position * turnMs),
+    };
   }
 
   /**
@@ -201,15 +206,15 @@ export class Capacity {
    * How many requests like this one the idle lane would get places for now, at all candidates together. Where all of them are
    * at rest, one is enough to see whether that is over.
    */
-  idlePlaces(candidates: readonly Deployment[], request: SlotRequest): number {
+  idleSlots(candidates: readonly Deployment[], request: SlotRequest): number {
     const isAtRest = !this.#anyWorks(candidates);
     const gates = new Set<Gate>();
     for (const deployment of candidates) {
       if (isAtRest || !this.#options.router.resting(deployment)) gates.add(this.#gate(deployment, request));
     }
-    let places = 0;
-    for (const gate of gates) places += gate.idlePlaces;
-    return isAtRest ? Math.min(1, places) : places;
+    let slots = 0;
+    for (const gate of gates) slots += gate.idleSlots;
+    return isAtRest ? Math.min(1, slots) : slots;
   }
 
   /** One entry for each limit of this engine that was needed so far. */
@@ -302,10 +307,10 @@ export class Capacity {
         order: turn.order,
         request,
         options,
-        grant(place) {
+        grant(slot) {
           leave();
-          resolve(place);
-          for (const gate of gates) if (gate !== place.gate) gate.wake();
+          resolve(slot);
+          for (const gate of gates) if (gate !== slot.gate) gate.wake();
         },
         refuse: () => fail(refusal),
         regroup() {
@@ -355,14 +360,14 @@ export class Capacity {
     const { options, request } = waiting;
     const deployment = options.get(gate);
     if (!deployment || !this.#isFree(gate, deployment, request, this.#anyWorks(options.values()))) return false;
-    waiting.grant(this.#place(gate, deployment, request));
+    waiting.grant(this.#takeSlot(gate, deployment, request));
     return true;
   }
 
-  #place(gate: Gate, deployment: Deployment, request: SlotRequest): Slot {
-    const place = gate.take(deployment, request);
-    if (this.#options.router.claim(deployment)) place.isTrial = true;
-    return place;
+  #takeSlot(gate: Gate, deployment: Deployment, request: SlotRequest): Slot {
+    const slot = gate.take(deployment, request);
+    if (this.#options.router.claim(deployment)) slot.isTrial = true;
+    return slot;
   }
 
   /** A deployment at rest after a failure gets nothing while others work, and one request when its rest is over. */

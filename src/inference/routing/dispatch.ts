@@ -213,8 +213,8 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
       else if (refused) this.#notRetried(candidates, refused);
       return;
     }
-    const place = capacity.take(allowed, this);
-    if (place) this.#ask(place);
+    const slot = capacity.take(allowed, this);
+    if (slot) this.#ask(slot);
     else this.#wait(allowed);
   }
 
@@ -259,53 +259,53 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     return way.isBudgeted;
   }
 
-  #ask(place: Slot): void {
+  #ask(slot: Slot): void {
     const model = this.#detour?.offered ?? this.#wanted;
-    if (!this.#sender.mayAsk(place.deployment, model)) {
-      this.#giveBack(place);
+    if (!this.#sender.mayAsk(slot.deployment, model)) {
+      this.#giveBack(slot);
       this.#lookAgain();
       return;
     }
-    const bill = model.policies?.overflow && this.#bill(place, model);
+    const bill = model.policies?.overflow && this.#bill(slot, model);
     if (!(bill instanceof Promise)) {
-      this.#send(place, model, bill);
+      this.#send(slot, model, bill);
       return;
     }
     this.#goOn(
       bill,
       (made) => {
         // What must not leave may have been said meanwhile.
-        if (made && this.#sender.mayAsk(place.deployment, model)) {
-          this.#send(place, model, made);
+        if (made && this.#sender.mayAsk(slot.deployment, model)) {
+          this.#send(slot, model, made);
           return;
         }
         made?.settle(undefined);
-        this.#giveBack(place);
+        this.#giveBack(slot);
         this.#lookAgain();
       },
       (error) => {
-        this.#giveBack(place);
+        this.#giveBack(slot);
         this.reject(error);
       },
     );
   }
 
-  #giveBack(place: Slot): void {
-    if (place.isTrial) this.#deps.router.release(place.deployment);
-    place.release();
+  #giveBack(slot: Slot): void {
+    if (slot.isTrial) this.#deps.router.release(slot.deployment);
+    slot.release();
   }
 
-  #send(place: Slot, model: Model, bill: OverflowBill | undefined): void {
+  #send(slot: Slot, model: Model, bill: OverflowBill | undefined): void {
     const { cancellation } = this.#sender;
     // It may have left after it was given the place: who was asked nothing is charged nothing.
     if (cancellation.cancelled) {
       bill?.settle(undefined);
-      this.#giveBack(place);
+      this.#giveBack(slot);
       this.reject(cancellation.reason);
       return;
     }
-    if (bill) this.#overflows(place, model);
-    const attempt = new Attempt(place, model, this.#deps.router, this.#sender, bill, this);
+    if (bill) this.#overflows(slot, model);
+    const attempt = new Attempt(slot, model, this.#deps.router, this.#sender, bill, this);
     this.#attempt = attempt;
     let response: MaybePromise<EngineResponse>;
     try {
@@ -436,9 +436,9 @@ class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDi
     };
     this.#goOn(
       capacity.wait(candidates, this, turn, cancellation, way.choice?.laterMs),
-      (place) => {
+      (slot) => {
         over();
-        if (place) this.#ask(place);
+        if (slot) this.#ask(slot);
         else this.#lookAgain();
       },
       (error) => {

@@ -136,19 +136,19 @@ export class FairQueue<W extends Waiter> {
   }
 
   /** They were given places, waiting or not. The round in which these count as turns; 0: nobody waits, so that they are none. */
-  took(sharer: Sharer, places: number): number {
+  took(sharer: Sharer, slots: number): number {
     const rank = this.#rank(sharer.priority);
     const party = this.#party(rank, sharer);
     const given = ++this.#given;
-    party.inFlight += places;
+    party.inFlight += slots;
     party.lastGiven = given;
-    party.account.inFlight += places;
+    party.account.inFlight += slots;
     party.account.lastGiven = given;
-    rank.inFlight += places;
+    rank.inFlight += slots;
     if (this.#waiting === 0) return 0;
     const before = rank.usedAfter(0, this.#now);
     this.#now = Math.max(this.#now, before);
-    rank.used = before + places / rank.share;
+    rank.used = before + slots / rank.share;
     return this.#round;
   }
 
@@ -156,13 +156,13 @@ export class FairQueue<W extends Waiter> {
    * `moreTurns`: where places were held longer than usual, or shorter: what that was beyond the turns that were counted in
    * `round`. It counts in that one alone: what was not charged in this one is not given back in it.
    */
-  gaveBack(sharer: Sharer, places: number, round = 0, moreTurns = 0): void {
+  gaveBack(sharer: Sharer, slots: number, round = 0, moreTurns = 0): void {
     const rank = this.#rank(sharer.priority);
     const party = rank.parties.get(sharer.partyId);
     if (!party) return;
-    party.inFlight -= places;
-    party.account.inFlight -= places;
-    rank.inFlight -= places;
+    party.inFlight -= slots;
+    party.account.inFlight -= slots;
+    rank.inFlight -= slots;
     if (round === this.#round) rank.used += moreTurns / rank.share;
     forgetIdle(rank, party);
   }

@@ -31,7 +31,7 @@ export interface SlotRequest extends Sharer {
 export interface Waiting extends Waiter, IndexedItem {
   readonly request: SlotRequest;
   readonly options: Map<Gate, Deployment>;
-  grant(place: Slot): void;
+  grant(slot: Slot): void;
   /** All of its gates gave its place in the queue to others. */
   refuse(): void;
   /** The engines changed. */
@@ -193,7 +193,7 @@ export class Gate {
    * How many requests of the idle lane would get a place now. Where a server has to be started first, one may wait for it, as
    * long as nobody else does.
    */
-  get idlePlaces(): number {
+  get idleSlots(): number {
     if (this.queue.waiting > 0 || this.#isCalm) return 0;
     if (!this.isOpen) return this.#inFlight + this.idleQueue.waiting === 0 ? 1 : 0;
     const free = Math.min(this.limit - this.#inFlight - this.#heldReady, this.#maxIdle() - this.#idleInFlight);
@@ -204,11 +204,11 @@ export class Gate {
   makeWay(): boolean {
     let asked = false;
     while (this.#askedFor < this.queue.waiting) {
-      const place = this.#idle.pop();
-      if (!place) break;
+      const slot = this.#idle.pop();
+      if (!slot) break;
       this.#askedFor++;
       asked = true;
-      place.wanted();
+      slot.wanted();
     }
     if (asked) {
       this.#calmUntilMs = this.nowMs() + calmMs;
@@ -247,21 +247,21 @@ export class Gate {
     this.#reportDemand();
     const kinds = this.#kinds.get(deployment.model) ?? this.#kindsOf(deployment.model);
     const kind = kinds[kindIndex[operation] + (stream ? 1 : 0)] as AnswerKind;
-    const place = new Slot(this, deployment, request, weight, kind, this.#measured.sent(), this.#inFlight);
-    place.round = round;
-    if (!onWanted) return place;
-    place.onWanted = onWanted;
-    this.#idle.push(place);
+    const slot = new Slot(this, deployment, request, weight, kind, this.#measured.sent(), this.#inFlight);
+    slot.round = round;
+    if (!onWanted) return slot;
+    slot.onWanted = onWanted;
+    this.#idle.push(slot);
     this.#idleInFlight++;
-    return place;
+    return slot;
   }
 
   /** `heldMs`: how long, where an answer came. */
-  giveBack(place: Slot, weight: number, heldMs: number | undefined): void {
+  giveBack(slot: Slot, weight: number, heldMs: number | undefined): void {
     this.#inFlight -= weight;
-    if (place.onWanted) this.#idleGaveBack(place, weight);
-    else if (place.round === 0) this.queue.gaveBack(place, weight);
-    else this.queue.gaveBack(place, weight, place.round, this.#moreTurns(place, weight));
+    if (slot.onWanted) this.#idleGaveBack(slot, weight);
+    else if (slot.round === 0) this.queue.gaveBack(slot, weight);
+    else this.queue.gaveBack(slot, weight, slot.round, this.#moreTurns(slot, weight));
     if (this.#refused.size > 0) this.#reportRoom(heldMs !== undefined);
     if (heldMs !== undefined) this.#holdMs = (this.#holdMs ?? heldMs) * (1 - holdWeight) + heldMs * holdWeight;
     this.#reportDemand();
@@ -337,12 +337,12 @@ export class Gate {
     return weight * (Math.min((this.nowMs() - sinceMs) / this.#holdMs, maxTurns) - 1);
   }
 
-  #idleGaveBack(place: Slot, weight: number): void {
-    const at = this.#idle.indexOf(place);
+  #idleGaveBack(slot: Slot, weight: number): void {
+    const at = this.#idle.indexOf(slot);
     if (at >= 0) this.#idle.splice(at, 1);
     else this.#askedFor--;
     this.#idleInFlight--;
-    this.idleQueue.gaveBack(place, weight);
+    this.idleQueue.gaveBack(slot, weight);
   }
 
   #kindsOf(model: string): readonly AnswerKind[] {

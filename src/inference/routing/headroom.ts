@@ -26,9 +26,9 @@ export class Headroom {
   }
 
   /** So many places are wanted at this moment, those that are held included. */
-  wanted(places: number): void {
+  wanted(slots: number): void {
     this.#turn();
-    this.#peak = Math.max(this.#peak, places);
+    this.#peak = Math.max(this.#peak, slots);
   }
 
   /** How many of `limit` places lower priorities leave. No clock is read where there was nothing to hold any ready for. */

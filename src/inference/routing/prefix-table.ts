@@ -17,7 +17,7 @@ interface Word {
  */
 export class PrefixTable<D extends object> {
   readonly #words: Word[] = [];
-  #places = new Map<D, number>();
+  #columns = new Map<D, number>();
 
   /** Hashes remembered, at most twice what `record` was last allowed for each 31 deployments. */
   get size(): number {
@@ -30,8 +30,8 @@ export class PrefixTable<D extends object> {
   read(prefix: PromptPrefix, candidates: readonly { state: D; warm: number }[]): void {
     const known = this.#words.map((word) => lengthsIn(word, prefix));
     for (const candidate of candidates) {
-      const place = this.#places.get(candidate.state);
-      if (place !== undefined) candidate.warm = known[Math.floor(place / wordBits)]?.[place % wordBits] ?? 0;
+      const column = this.#columns.get(candidate.state);
+      if (column !== undefined) candidate.warm = known[Math.floor(column / wordBits)]?.[column % wordBits] ?? 0;
     }
   }
 
@@ -44,28 +44,28 @@ export class PrefixTable<D extends object> {
 
   /** The deployment is being sent the prompt. `most`: hashes to remember from one turn to the next. */
   record(prefix: PromptPrefix, deployment: D, most: number): void {
-    const place = this.#placeOf(deployment);
-    const word = this.#words[Math.floor(place / wordBits)];
+    const column = this.#columnOf(deployment);
+    const word = this.#words[Math.floor(column / wordBits)];
     if (!word) return;
-    const bit = 1 << (place % wordBits);
+    const bit = 1 << (column % wordBits);
     for (const hash of prefix.hashes) word.young.set(hash, (word.young.get(hash) ?? 0) | bit);
     if (word.young.size <= most) return;
     word.old = word.young;
     word.young = new Map();
   }
 
-  #placeOf(deployment: D): number {
-    let place = this.#places.get(deployment);
-    if (place !== undefined) return place;
-    if (this.#places.size >= wordBits * maxWords) {
+  #columnOf(deployment: D): number {
+    let column = this.#columns.get(deployment);
+    if (column !== undefined) return column;
+    if (this.#columns.size >= wordBits * maxWords) {
       // Deployments that came and went hold places for ever: begin anew.
-      this.#places = new Map();
+      this.#columns = new Map();
       this.#words.length = 0;
     }
-    place = this.#places.size;
-    this.#places.set(deployment, place);
-    if (this.#words.length * wordBits <= place) this.#words.push({ young: new Map(), old: new Map() });
-    return place;
+    column = this.#columns.size;
+    this.#columns.set(deployment, column);
+    if (this.#words.length * wordBits <= column) this.#words.push({ young: new Map(), old: new Map() });
+    return column;
   }
 }
 

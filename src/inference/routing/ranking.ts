@@ -125,15 +125,15 @@ function settle(ranks: readonly Rank[], prefix: PromptPrefix, usual: number): vo
   const warmest = Math.max(0, ...open.map(({ warm }) => warm));
   if (warmest > prefix.originEnd) return;
   const key = warmest > 0 ? prefix.origin : (prefix.hashes[0] ?? 0);
-  let place: Rank | undefined;
+  let best: Rank | undefined;
   let least = Number.POSITIVE_INFINITY;
   for (const rank of open) {
     const lot = lotOf(mixed(key, rank.state.lot), rank.share);
     if (rank.warm < warmest || lot >= least) continue;
-    place = rank;
+    best = rank;
     least = lot;
   }
-  if (place) place.cold = prefix.continues ? 0 : Math.max(0, place.cold - (worthFinding * usual) / coldTokenCost);
+  if (best) best.cold = prefix.continues ? 0 : Math.max(0, best.cold - (worthFinding * usual) / coldTokenCost);
 }
 
 /** Part of the prompt's tokens that is not warm: tokens are not known, but they are spread about evenly. */

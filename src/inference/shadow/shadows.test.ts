@@ -26,7 +26,7 @@ function started(changes: Partial<Model> = {}, idlePlaces = 1_000) {
       },
     },
     catalog: { get: () => second },
-    capacity: { idlePlaces: () => idlePlaces },
+    capacity: { idleSlots: () => idlePlaces },
     guardrails: {
       begin: (names) => ({ names, ofRequest: () => Promise.resolve(undefined), answer: undefined, findings: [] }),
     },

@@ -29,7 +29,7 @@ export interface ShadowCount {
 export interface ShadowsOptions {
   ownCalls: OwnCalls;
   catalog: Pick<InferenceDeps["catalog"], "get">;
-  capacity: Pick<InferenceDeps["capacity"], "idlePlaces">;
+  capacity: Pick<InferenceDeps["capacity"], "idleSlots">;
   guardrails: Guardrails | undefined;
   /** On whose account their bytes are held: nobody's of the clients. */
   memoryAccount: MemoryAccount;
@@ -98,7 +98,7 @@ export class Shadows implements ShadowSender {
     const { operation, width } = request;
     const whose = { priority: defaultPriority, accountId: "", partyId: "" };
     const asked = { ...whose, operation, stream: false, width, model: second.id, onWanted: () => {} };
-    return this.#options.capacity.idlePlaces(open, asked) > 0;
+    return this.#options.capacity.idleSlots(open, asked) > 0;
   }
 
   async #ask({ second, request, requestId, neverLeaves, names, checkedBy = [] }: Shadowed): Promise<ShadowResult> {

@@ -139,9 +139,9 @@ function readable(text: string): string {
 
 /** Sorts rows in the order that all writers use. */
 function inOrder(rows: RollupRow[], keyLength: number): RollupRow[] {
-  const place = (row: RollupRow) => row.slice(0, keyLength).join("\n");
+  const keyOf = (row: RollupRow) => row.slice(0, keyLength).join("\n");
   return rows
-    .map((row) => ({ row, place: place(row) }))
+    .map((row) => ({ row, place: keyOf(row) }))
     .sort((a, b) => (a.place < b.place ? -1 : 1))
     .map(({ row }) => row);
 }

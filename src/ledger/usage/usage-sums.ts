@@ -360,8 +360,8 @@ export class UsageSums {
     this.#numbers[first + lastAt] = second;
   }
 
-  #plus(place: number, value: number): void {
-    this.#numbers[place] = (this.#numbers[place] ?? 0) + value;
+  #plus(index: number, value: number): void {
+    this.#numbers[index] = (this.#numbers[index] ?? 0) + value;
   }
 
   #widen(first: number, second: number): void {

@@ -9,7 +9,7 @@ const pageRows = 256;
 const commonPrefix = "key:key_";
 
 /** The location of a row: its numbers begin at `first` in a page, and the last one is for the row itself. */
-export interface RowPlace {
+export interface RowLocation {
   readonly nth: number;
   readonly page: Float64Array;
   readonly first: number;
@@ -36,18 +36,18 @@ export abstract class KeptRows<Row extends KeptRow> {
 
   find(id: string): Row | undefined {
     const nth = this.#ids.find(id);
-    return nth === noRow ? undefined : this.at(this.#placeOf(nth));
+    return nth === noRow ? undefined : this.at(this.#locationOf(nth));
   }
 
   /** Adds a row of zeros for an id that has none. */
   add(id: string): Row {
     const nth = this.#ids.add(id);
     this.#pages[Math.floor(nth / pageRows)] ??= new Float64Array(pageRows * this.#width);
-    const place = this.#placeOf(nth);
-    const { page, first, last } = place;
+    const location = this.#locationOf(nth);
+    const { page, first, last } = location;
     page.fill(0, first, last);
     page[last] = ++this.#lives;
-    return this.at(place);
+    return this.at(location);
   }
 
   /**
@@ -61,7 +61,7 @@ export abstract class KeptRows<Row extends KeptRow> {
         this.#cursor = 0;
         return;
       }
-      const row = this.at(this.#placeOf(this.#cursor++));
+      const row = this.at(this.#locationOf(this.#cursor++));
       if (row.isKept && this.isOver(row, nowMs, isCrowded)) this.remove(row);
     }
   }
@@ -72,7 +72,7 @@ export abstract class KeptRows<Row extends KeptRow> {
     this.#ids.remove(row.nth);
   }
 
-  protected abstract at(place: RowPlace): Row;
+  protected abstract at(location: RowLocation): Row;
 
   /**
    * Reports whether a row may be dropped because it can be recreated without loss. Rows in constant use should stay
@@ -80,7 +80,7 @@ export abstract class KeptRows<Row extends KeptRow> {
    */
   protected abstract isOver(row: Row, nowMs: number, isCrowded: boolean): boolean;
 
-  #placeOf(nth: number): RowPlace {
+  #locationOf(nth: number): RowLocation {
     const page = this.#pages[Math.floor(nth / pageRows)] as Float64Array;
     const first = (nth % pageRows) * this.#width;
     return { nth, page, first, last: first + this.#width - 1 };
@@ -96,7 +96,7 @@ export class KeptRow {
   /** A number that identifies this use of the row; 0 while it is free. */
   readonly #life: number;
 
-  constructor({ nth, page, first, last }: RowPlace) {
+  constructor({ nth, page, first, last }: RowLocation) {
     this.nth = nth;
     this.#page = page;
     this.#first = first;
@@ -124,7 +124,7 @@ export class KeptRow {
 
   protected add(nth: number, value: number): void {
     const page = this.#page;
-    const place = this.#first + nth;
-    page[place] = (page[place] ?? 0) + value;
+    const location = this.#first + nth;
+    page[location] = (page[location] ?? 0) + value;
   }
 }

@@ -4,7 +4,7 @@ import type { Clock } from "../../base/clock.ts";
 import { SweptMap } from "../../base/swept-map.ts";
 import type { RateLimit } from "../../domain/limits/limits.ts";
 import { Bucket, type BucketRule, type BucketState } from "../../domain/limits/rate-limit.ts";
-import { KeptRow, KeptRows, type RowPlace } from "./kept-rows.ts";
+import { KeptRow, KeptRows, type RowLocation } from "./kept-rows.ts";
 
 /** Minimum time in memory, although most buckets are full again long before their next use. */
 const keptMs = 60_000;
@@ -106,8 +106,8 @@ class RestingBuckets extends KeptRows<RestingBucket> {
     super(width);
   }
 
-  protected override at(place: RowPlace): RestingBucket {
-    return new RestingBucket(place);
+  protected override at(location: RowLocation): RestingBucket {
+    return new RestingBucket(location);
   }
 
   /** A full bucket equals an unused one. */

@@ -21,7 +21,7 @@ const unlimited: LimitStatus = { requests: undefined, tokens: undefined };
 export class MemoryLease implements Lease, Granted {
   readonly reservedTokens: number;
   status: LimitStatus = unlimited;
-  readonly #places: LeaseSlots;
+  readonly #slots: LeaseSlots;
   /** The last of the request's parties. */
   readonly #parties: CountedParty | undefined;
   /** The windows in which it began, to which its usage belongs. */
@@ -35,7 +35,7 @@ export class MemoryLease implements Lease, Granted {
   #settled = false;
 
   constructor(
-    places: LeaseSlots,
+    slots: LeaseSlots,
     parties: CountedParty | undefined,
     windows: readonly CountedWindow[] | undefined,
     tokens: number,
@@ -44,7 +44,7 @@ export class MemoryLease implements Lease, Granted {
   ) {
     this.reservedTokens = tokens;
     this.stop = stop;
-    this.#places = places;
+    this.#slots = slots;
     this.#parties = parties;
     this.#windows = windows;
     this.#tokens = tokens;
@@ -76,12 +76,12 @@ export class MemoryLease implements Lease, Granted {
   }
 
   extend(tokens: number, nanoUsd: number): void {
-    if (!this.#settled) this.#extend(tokens, nanoUsd, this.#places.clock.monotonicMs());
+    if (!this.#settled) this.#extend(tokens, nanoUsd, this.#slots.clock.monotonicMs());
   }
 
   settle(tokens: number, nanoUsd: number): void {
     if (this.#settled) return;
-    const nowMs = this.#places.clock.monotonicMs();
+    const nowMs = this.#slots.clock.monotonicMs();
     this.#extend(tokens, nanoUsd, nowMs);
     this.#settled = true;
     let nth = 0;
@@ -119,7 +119,7 @@ export class MemoryLease implements Lease, Granted {
 
   /** The party continues with the next month's counter. */
   #counterOf({ counter }: CountedParty, id: string): QuotaCounter {
-    const { counters } = this.#places;
+    const { counters } = this.#slots;
     return counter?.among === counters ? counter : (counters.find(id) as QuotaCounter);
   }
 }

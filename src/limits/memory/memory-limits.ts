@@ -58,14 +58,14 @@ export class MemoryLimits implements LimitStore {
   readonly #requests = new RequestBuckets();
   readonly #tokens: TokenBuckets;
   /** The owners of leases that begin in this month. */
-  #places: LeaseSlots;
+  #slots: LeaseSlots;
 
   constructor({ clock, ledger, starts }: MemoryLimitsOptions) {
     this.#clock = clock;
     this.#quotas = new MemoryQuotas(clock, ledger);
     this.#windows = new MemoryWindows(clock, ledger, starts);
     this.#tokens = new TokenBuckets(clock);
-    this.#places = { clock, counters: this.#quotas.now() };
+    this.#slots = { clock, counters: this.#quotas.now() };
   }
 
   /** Number of limits and quotas with figures in memory. */
@@ -129,13 +129,13 @@ export class MemoryLimits implements LimitStore {
     }
     if (isUnread) return this.#admitOnceRead(limits, reservation);
     for (let party = last; party; party = party.before) if (party.requests) party.requestBucket?.take(1, nowMs);
-    if (this.#places.counters !== counters) this.#places = { clock: this.#clock, counters };
+    if (this.#slots.counters !== counters) this.#slots = { clock: this.#clock, counters };
     if (counted) for (const one of counted) this.#windows.begin(one, nowMs);
     const { stop } = reservation;
     const stopping = stop && counted?.filter(({ quota }) => quota.stops);
     const others = stopping ? counted?.filter(({ quota }) => !quota.stops) : counted;
     const ending = stop && stopping && stopping.length > 0 ? new MemoryStop(stopping, stop) : undefined;
-    const lease = new MemoryLease(this.#places, last, others, tokens, nanoUsd, ending);
+    const lease = new MemoryLease(this.#slots, last, others, tokens, nanoUsd, ending);
     lease.begin(nowMs);
     lease.status = this.#statusOf(last, nowMs);
     return lease;

@@ -2,7 +2,7 @@
 import type { CalendarMonth } from "../../base/calendar-month.ts";
 import type { Period } from "../../domain/limits/quota-rules.ts";
 import type { QuotaFigures } from "../limit-decision.ts";
-import { KeptRow, KeptRows, type RowPlace } from "./kept-rows.ts";
+import { KeptRow, KeptRows, type RowLocation } from "./kept-rows.ts";
 
 /** The counts of one quota in this process. */
 export interface QuotaCounter extends QuotaFigures {
@@ -40,8 +40,8 @@ export class QuotaCounters extends KeptRows<MonthCounter> {
     this.month = month;
   }
 
-  protected override at(place: RowPlace): MonthCounter {
-    return new MonthCounter(this, place);
+  protected override at(location: RowLocation): MonthCounter {
+    return new MonthCounter(this, location);
   }
 
   protected override isOver(counter: MonthCounter, nowMs: number): boolean {
@@ -53,8 +53,8 @@ export class QuotaCounters extends KeptRows<MonthCounter> {
 export class MonthCounter extends KeptRow implements QuotaCounter {
   readonly #counters: QuotaCounters;
 
-  constructor(counters: QuotaCounters, place: RowPlace) {
-    super(place);
+  constructor(counters: QuotaCounters, location: RowLocation) {
+    super(location);
     this.#counters = counters;
   }
 

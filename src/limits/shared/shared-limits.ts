@@ -275,10 +275,10 @@ export class SharedLimits implements LimitStore {
 
   /** Returns the keys of a lease's quotas, some of which roll. */
   #keysIn({ quotas, quotaKeys: keys, limited }: LimitPlan, answered: readonly AnsweredQuota[]): string[] {
-    const names = new Map(limited.map((place, i) => [place, answered[i]?.name ?? 0]));
-    return keys.map((key, place) => {
-      const quota = quotas[place] as Quota;
-      return isRolling(quota) ? rollingCounterKey(this.#prefix, quota, names.get(place) ?? 0) : key;
+    const names = new Map(limited.map((index, i) => [index, answered[i]?.name ?? 0]));
+    return keys.map((key, index) => {
+      const quota = quotas[index] as Quota;
+      return isRolling(quota) ? rollingCounterKey(this.#prefix, quota, names.get(index) ?? 0) : key;
     });
   }
 
@@ -327,14 +327,14 @@ export class SharedLimits implements LimitStore {
   ): SharedStop {
     const [, , , , tokens = 0, nanoUsd = 0] = answer;
     const buckets = (answer.length - headSize - quotaSize * limited.length) / 2;
-    const figures = stops.map((place) => {
-      const at = headSize + 2 * buckets + quotaSize * limited.indexOf(place);
-      return quotaAt(answer, at, quotas[place] as Quota, time);
+    const figures = stops.map((index) => {
+      const at = headSize + 2 * buckets + quotaSize * limited.indexOf(index);
+      return quotaAt(answer, at, quotas[index] as Quota, time);
     });
     const grows = reservation.stop?.grows ?? false;
     const facts = { number, asked: reservation, tokens, nanoUsd, grows, figures };
-    const keys = stops.map((place) => quotaKeys[place] as string);
-    return new SharedStop({ ...facts, quotas: stops.map((place) => quotas[place] as Quota), keys }, this.#grow);
+    const keys = stops.map((index) => quotaKeys[index] as string);
+    return new SharedStop({ ...facts, quotas: stops.map((index) => quotas[index] as Quota), keys }, this.#grow);
   }
 
   /** The part of a lease that this process granted alone. */
@@ -349,8 +349,8 @@ export class SharedLimits implements LimitStore {
     const grows = reservation.stop?.grows ?? false;
     const amounts = { tokens: held(tokens), nanoUsd: held(nanoUsd), grows, most: stop };
     const facts = { number, asked: reservation, ...amounts };
-    const some = stops.map((place) => quotas[place] as Quota);
-    const keys = stops.map((place) => quotaKeys[place] as string);
+    const some = stops.map((index) => quotas[index] as Quota);
+    const keys = stops.map((index) => quotaKeys[index] as string);
     const made = new SharedStop({ ...facts, quotas: some, keys, figures: some.map(() => nothingUsed) }, this.#grow);
     made.own = { stop, lease, reservedTokens, status };
     return made;

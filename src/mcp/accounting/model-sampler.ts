@@ -55,18 +55,15 @@ export class ModelSampler implements ToolSampler {
     const principal = await this.#options.still(caller);
     requireScope(principal, "chat:write");
     const asked = this.#admit(signal);
-    const place = this.#options.openRequests.enter(principal);
+    const slot = this.#options.openRequests.enter(principal);
     asked.count++;
     asked.running++;
     try {
       const model = await this.#modelFor(principal, params);
-      return samplingResultOf(
-        await this.#run(principal, place.memoryAccount, chatBodyOf(params, model), signal),
-        model,
-      );
+      return samplingResultOf(await this.#run(principal, slot.memoryAccount, chatBodyOf(params, model), signal), model);
     } finally {
       asked.running--;
-      place.release();
+      slot.release();
     }
   }
 

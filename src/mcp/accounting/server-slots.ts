@@ -33,30 +33,30 @@ export class ServerSlots implements McpServerSlots {
   async take(wanted: SlotWanted): Promise<() => void> {
     const { server, party, cancellation } = wanted;
     cancellation?.throwIfCancelled();
-    const places = this.#of(server);
-    if (mayEnter(places, party)) enter(places, party);
-    else await this.#wait(places, wanted);
+    const slots = this.#of(server);
+    if (mayEnter(slots, party)) enter(slots, party);
+    else await this.#wait(slots, wanted);
     let isHeld = true;
     return () => {
       if (!isHeld) return;
       isHeld = false;
-      this.#leave(server.name, places, party);
+      this.#leave(server.name, slots, party);
     };
   }
 
   #of({ name, maxConcurrency }: SlotWanted["server"]): Slots {
-    let places = this.#servers.get(name);
-    if (!places) {
-      places = { running: 0, held: new Map(), waiting: new Map(), waitingCount: 0, most: maxConcurrency };
-      this.#servers.set(name, places);
+    let slots = this.#servers.get(name);
+    if (!slots) {
+      slots = { running: 0, held: new Map(), waiting: new Map(), waitingCount: 0, most: maxConcurrency };
+      this.#servers.set(name, slots);
     }
-    places.most = maxConcurrency;
-    return places;
+    slots.most = maxConcurrency;
+    return slots;
   }
 
-  #wait(places: Slots, { server, party, cancellation }: SlotWanted): Promise<void> {
-    const others = places.waiting.get(party) ?? [];
-    if (places.waitingCount >= maxWaiting || others.length >= maxOfParty) throw noSlot(server);
+  #wait(slots: Slots, { server, party, cancellation }: SlotWanted): Promise<void> {
+    const others = slots.waiting.get(party) ?? [];
+    if (slots.waitingCount >= maxWaiting || others.length >= maxOfParty) throw noSlot(server);
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const over = () => {
       clearTimeout(timer);
@@ -70,26 +70,26 @@ export class ServerSlots implements McpServerSlots {
     };
     const giveUp = (reason: unknown) => {
       over();
-      leaveQueue(places, party, waiter);
+      leaveQueue(slots, party, waiter);
       reject(reason);
     };
     const cancelled = () => giveUp(cancellation?.reason);
     const timer = setTimeout(() => giveUp(noSlot(server)), Math.min(maxWaitMs, server.timeoutMs));
     others.push(waiter);
-    places.waiting.set(party, others);
-    places.waitingCount++;
+    slots.waiting.set(party, others);
+    slots.waitingCount++;
     cancellation?.onCancel(cancelled);
     return promise;
   }
 
-  #leave(name: string, places: Slots, party: string): void {
-    places.running--;
-    const held = (places.held.get(party) ?? 0) - 1;
-    if (held > 0) places.held.set(party, held);
-    else places.held.delete(party);
+  #leave(name: string, slots: Slots, party: string): void {
+    slots.running--;
+    const held = (slots.held.get(party) ?? 0) - 1;
+    if (held > 0) slots.held.set(party, held);
+    else slots.held.delete(party);
     // A raised bound can free several slots at once.
-    while (letNextIn(places));
-    if (places.running === 0 && places.waitingCount === 0) this.#servers.delete(name);
+    while (letNextIn(slots));
+    if (slots.running === 0 && slots.waitingCount === 0) this.#servers.delete(name);
   }
 }
 
@@ -101,36 +101,36 @@ function mayEnter({ running, held, most }: Slots, party: string): boolean {
   return running < (held.has(party) ? most - Math.floor(most / 4) : most);
 }
 
-function enter(places: Slots, party: string): void {
-  places.running++;
-  places.held.set(party, (places.held.get(party) ?? 0) + 1);
+function enter(slots: Slots, party: string): void {
+  slots.running++;
+  slots.held.set(party, (slots.held.get(party) ?? 0) + 1);
 }
 
 /** Lets the next waiting call in. Returns false if no waiting call may enter. */
-function letNextIn(places: Slots): boolean {
-  for (const [party, [next]] of places.waiting) {
-    if (!next || !mayEnter(places, party)) continue;
-    leaveQueue(places, party, next);
+function letNextIn(slots: Slots): boolean {
+  for (const [party, [next]] of slots.waiting) {
+    if (!next || !mayEnter(slots, party)) continue;
+    leaveQueue(slots, party, next);
     // The party moves behind all other parties.
-    const rest = places.waiting.get(party);
+    const rest = slots.waiting.get(party);
     if (rest) {
-      places.waiting.delete(party);
-      places.waiting.set(party, rest);
+      slots.waiting.delete(party);
+      slots.waiting.set(party, rest);
     }
-    enter(places, party);
+    enter(slots, party);
     next.enter();
     return true;
   }
   return false;
 }
 
-function leaveQueue(places: Slots, party: string, waiter: Waiter): void {
-  const waiters = places.waiting.get(party);
+function leaveQueue(slots: Slots, party: string, waiter: Waiter): void {
+  const waiters = slots.waiting.get(party);
   const at = waiters?.indexOf(waiter) ?? -1;
   if (!waiters || at < 0) return;
   waiters.splice(at, 1);
-  places.waitingCount--;
-  if (waiters.length === 0) places.waiting.delete(party);
+  slots.waitingCount--;
+  if (waiters.length === 0) slots.waiting.delete(party);
 }
 
 function noSlot({ name, maxConcurrency }: SlotWanted["server"]): GatewayError {

@@ -29,7 +29,7 @@ export interface MeteredUsesOptions {
   /** Notified of each settled call, to check later what its limits have left. */
   quotaWatch: { used(principal: Principal): void };
   observer: ToolObserver;
-  places: McpServerSlots;
+  slots: McpServerSlots;
   contents: ToolContentWriter;
   stopping: Stopping;
   clock: Clock;
@@ -80,7 +80,7 @@ export class MeteredUses implements ToolUses {
 
   /** Runs a free request, such as a list. A separate rate limit has been checked before. */
   async #ask(use: ToolUse, startedMs: number): Promise<OpenToolUse> {
-    const release = await this.#place(use);
+    const release = await this.#takeSlot(use);
     const endTrace = this.#traced(use, startedMs);
     return {
       rest: release,
@@ -100,7 +100,7 @@ export class MeteredUses implements ToolUses {
     const { lease } = await admitter.admit(principal, size, withoutLimits);
     let release = () => {};
     try {
-      release = await this.#place(use);
+      release = await this.#takeSlot(use);
       const queueMs = clock.monotonicMs() - startedMs;
       const entry = await this.#onLedger(use, model.id, startedMs);
       // Charges the call from here on even if the process crashes, because the server may be asked.
@@ -127,10 +127,10 @@ export class MeteredUses implements ToolUses {
     return price;
   }
 
-  async #place({ server, principal, cancellation, trace }: ToolUse): Promise<() => void> {
+  async #takeSlot({ server, principal, cancellation, trace }: ToolUse): Promise<() => void> {
     const goesOn = trace?.waits("queue");
     try {
-      return await this.#options.places.take({ server, party: partyOf(principal), cancellation });
+      return await this.#options.slots.take({ server, party: partyOf(principal), cancellation });
     } finally {
       goesOn?.();
     }

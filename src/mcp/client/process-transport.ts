@@ -84,8 +84,8 @@ export class ProcessTransport implements Line, Transport {
       chmodSync(room, 0o700);
       this.#home = mkdtempSync(join(room, `${server}-`));
       const all = { ...kept, HOME: this.#home, ...env };
-      const place = directory ?? this.#home;
-      this.#process = new GuardedProcess({ command, directory: place, env: all, mark, stopMs, talks: true });
+      const workingDirectory = directory ?? this.#home;
+      this.#process = new GuardedProcess({ command, directory: workingDirectory, env: all, mark, stopMs, talks: true });
     } catch (error) {
       this.#processGone();
       throw this.#failed("could not be started", error instanceof Error ? error.message : String(error));

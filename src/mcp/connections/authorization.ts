@@ -9,7 +9,7 @@ import type {
 import { type EgressRules, isLoopbackHost, type Resolve } from "../../egress/addresses.ts";
 import { type EgressFetch, egressFetch } from "../../egress/fetch.ts";
 import { fault, orFault } from "./authorization-fault.ts";
-import { mayAuthorize, type PersonalServer, type Place } from "./personal-server.ts";
+import { mayAuthorize, type PersonalServer, type Target } from "./personal-server.ts";
 import type { ToolClient, ToolIssuer, ToolTokens } from "./tool-tokens.ts";
 
 export interface ToolAuthorizationOptions {
@@ -125,7 +125,7 @@ export class ToolAuthorization {
 
   /** Redeems the code. `iss` of the callback is checked against the metadata (RFC 9207). Throws as `find` does. */
   redeem(
-    server: Place,
+    server: Target,
     metadata: AuthorizationServerMetadata,
     given: {
       client: ToolClient;
@@ -167,7 +167,7 @@ export class ToolAuthorization {
           clientInformation: informationOf(tokens.client),
           refreshToken: tokens.refreshToken,
           resource: tokens.resource,
-          fetchFn: this.#fetchFor(placeOf(serverUrl, tokens.issuer)),
+          fetchFn: this.#fetchFor(targetOf(serverUrl, tokens.issuer)),
         });
         return checked(renewed);
       } catch (error) {
@@ -191,7 +191,7 @@ export class ToolAuthorization {
       if (method === "client_secret_post" && client.clientSecret !== undefined) {
         body.set("client_secret", client.clientSecret);
       }
-      const fetchFn = this.#fetchFor(placeOf(serverUrl, issuer));
+      const fetchFn = this.#fetchFor(targetOf(serverUrl, issuer));
       return (await fetchFn(issuer.revocationEndpoint, { method: "POST", headers, body })).ok;
     } catch {
       return false;
@@ -202,20 +202,20 @@ export class ToolAuthorization {
    * Requests may reach the configured server and authorization server at private addresses. Loopback is allowed only if
    * the server itself is on loopback.
    */
-  #rulesFor({ url, issuer }: Place): EgressRules {
+  #rulesFor({ url, issuer }: Target): EgressRules {
     return {
       allowLoopback: this.#options.rules.allowLoopback || isLoopbackHost(new URL(url)),
       named: [url, ...(issuer === null ? [] : [issuer])].map((one) => new URL(one).origin),
     };
   }
 
-  #fetchFor(place: Place): EgressFetch {
-    return egressFetch({ ...this.#options, rules: this.#rulesFor(place), timeoutMs, maxBytes });
+  #fetchFor(target: Target): EgressFetch {
+    return egressFetch({ ...this.#options, rules: this.#rulesFor(target), timeoutMs, maxBytes });
   }
 
   /** Requires https for all endpoints, because browsers and secrets are sent there. Loopback may use http. */
-  #requireEndpoints(place: Place, metadata: AuthorizationServerMetadata): void {
-    const { allowLoopback } = this.#rulesFor(place);
+  #requireEndpoints(target: Target, metadata: AuthorizationServerMetadata): void {
+    const { allowLoopback } = this.#rulesFor(target);
     const { authorization_endpoint, token_endpoint, registration_endpoint } = metadata;
     const { revocationEndpoint } = issuerOf(metadata, false);
     for (const endpoint of [authorization_endpoint, token_endpoint, registration_endpoint, revocationEndpoint]) {
@@ -237,7 +237,7 @@ export function issuerOf(metadata: AuthorizationServerMetadata, isNamed: boolean
   };
 }
 
-function placeOf(url: string, { issuer, isNamed }: ToolIssuer): Place {
+function targetOf(url: string, { issuer, isNamed }: ToolIssuer): Target {
   return { url, issuer: isNamed ? issuer : null };
 }
 
@@ -280,7 +280,7 @@ async function challengeOf(url: string, fetchFn: EgressFetch) {
  * own authorization server.
  */
 async function describedBy(
-  { url, issuer }: Place,
+  { url, issuer }: Target,
   challenge: { resourceMetadataUrl?: URL },
   fetchFn: EgressFetch,
 ): Promise<OAuthProtectedResourceMetadata> {

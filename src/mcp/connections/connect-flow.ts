@@ -206,16 +206,16 @@ export class ConnectFlow {
   /** Registers a client for all users of this server, because the client identifies no user. */
   async #registered(server: PersonalServer, found: FoundAuthorization, redirectUri: string): Promise<ToolClient> {
     const { store, seals, authorization, clock, issuer } = this.#options;
-    const place = { server: server.name, issuer: found.metadata.issuer };
-    const stored = await store.findClient(place.server, place.issuer);
-    const kept = stored && seals.openClient(place, stored.sealed);
+    const clientOwner = { server: server.name, issuer: found.metadata.issuer };
+    const stored = await store.findClient(clientOwner.server, clientOwner.issuer);
+    const kept = stored && seals.openClient(clientOwner, stored.sealed);
     const nowSeconds = clock.nowSeconds();
     // The registration must outlast the time that a user has for the flow.
     const lasts = kept && (kept.endsAt === null || kept.endsAt > nowSeconds + connectLifeSeconds);
     if (kept && lasts && kept.redirectUri === redirectUri) return kept;
     const client = await authorization.register(server, found, { redirectUri, name: clientName, uri: issuer() });
-    const sealed = seals.sealClient(place, { ...client, redirectUri });
-    await store.putClient({ ...place, sealed, createdAt: nowSeconds });
+    const sealed = seals.sealClient(clientOwner, { ...client, redirectUri });
+    await store.putClient({ ...clientOwner, sealed, createdAt: nowSeconds });
     return client;
   }
 }

@@ -4,14 +4,14 @@ import type { McpServer, ToolCredentials } from "../../domain/tools/mcp-server.t
 import type { StoredToolConnection } from "../../domain/tools/tool-connection.ts";
 
 /** Addresses that an operator configured, which may be private. */
-export interface Place {
+export interface Target {
   readonly url: string;
   /** The authorization server; null: the operator configured none. */
   readonly issuer: string | null;
 }
 
 /** A server in the form that the flow needs. */
-export interface PersonalServer extends Place {
+export interface PersonalServer extends Target {
   readonly name: string;
   readonly credentials: Omit<Extract<ToolCredentials, { kind: "person" }>, "kind" | "issuer">;
 }
@@ -24,7 +24,7 @@ export function personalServer(server: McpServer | undefined): PersonalServer | 
 }
 
 /** Reports whether the operator permits this authorization server. */
-export function mayAuthorize({ issuer }: Place, other: string): boolean {
+export function mayAuthorize({ issuer }: Target, other: string): boolean {
   return issuer === null || trimSlashes(issuer) === trimSlashes(other);
 }
 
@@ -32,6 +32,6 @@ export function mayAuthorize({ issuer }: Place, other: string): boolean {
  * Reports whether a connection still fits the server. Tokens do not fit after a change of the server's address or
  * authorization server.
  */
-export function isConnectedTo(server: Place, { url, issuer }: Pick<StoredToolConnection, "url" | "issuer">): boolean {
+export function isConnectedTo(server: Target, { url, issuer }: Pick<StoredToolConnection, "url" | "issuer">): boolean {
   return server.url === url && mayAuthorize(server, issuer);
 }

@@ -45,13 +45,13 @@ export class ToolSeals {
     return JSON.parse(unseal(sealed, this.#keys, connectionId)) as ToolTokens;
   }
 
-  sealClient(place: ClientPlace, client: KeptClient): string {
-    return seal(JSON.stringify(client), this.#keys, contextOf(place));
+  sealClient(owner: ClientOwner, client: KeptClient): string {
+    return seal(JSON.stringify(client), this.#keys, contextOf(owner));
   }
 
-  openClient(place: ClientPlace, sealed: string): KeptClient | undefined {
+  openClient(owner: ClientOwner, sealed: string): KeptClient | undefined {
     try {
-      return JSON.parse(unseal(sealed, this.#keys, contextOf(place))) as KeptClient;
+      return JSON.parse(unseal(sealed, this.#keys, contextOf(owner))) as KeptClient;
     } catch {
       // Clients that were sealed under a lost secret are registered anew.
       return undefined;
@@ -59,7 +59,7 @@ export class ToolSeals {
   }
 }
 
-interface ClientPlace {
+interface ClientOwner {
   server: string;
   issuer: string;
 }
@@ -70,6 +70,6 @@ export interface KeptClient extends ToolClient {
   readonly endsAt: number | null;
 }
 
-function contextOf({ server, issuer }: ClientPlace): string {
+function contextOf({ server, issuer }: ClientOwner): string {
   return `${server} ${issuer}`;
 }

@@ -14,7 +14,7 @@ import { requireOperator } from "../../policy/manage/operator.ts";
 import { aboutInstallation, auditEvent, changedMembers, type Origin } from "../../policy/records/audit.ts";
 import { Turns } from "../../policy/turns.ts";
 import type { CreateMcpServerRequest, McpServerWire, UpdateMcpServerRequest } from "../../wire/tools/mcp-servers.ts";
-import { changedServer, type FindNode, newServer, originOf, placeOf } from "./server-values.ts";
+import { changedServer, type FindNode, locationOf, newServer, originOf } from "./server-values.ts";
 import { settingsToWire } from "./server-view.ts";
 
 export interface ManagedServersOptions {
@@ -111,7 +111,7 @@ export class ManagedServers implements McpServers {
   async add(principal: Principal, request: CreateMcpServerRequest, origin: Origin): Promise<McpServerWire> {
     requireOperator(principal);
     const { store, findNode } = this.#options;
-    const place = await placeOf(request, findNode);
+    const place = await locationOf(request, findNode);
     if (!place) throw fieldError("url", "is missing. Give a url, or a node with the name of the server there.");
     const server = newServer(request, place);
     await this.#decide(async () => {
@@ -133,7 +133,7 @@ export class ManagedServers implements McpServers {
   ): Promise<McpServerWire> {
     requireOperator(principal);
     const { store, findNode, ended } = this.#options;
-    const place = await placeOf(request, findNode);
+    const place = await locationOf(request, findNode);
     await this.#decide(async () => {
       const opened = this.#requireStored(name);
       const before = { ...opened.server, enabled: opened.stored.enabled };

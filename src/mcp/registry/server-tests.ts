@@ -12,7 +12,7 @@ import type { McpServerTestRequest, McpServerTestWire } from "../../wire/tools/m
 import { ServerLists } from "../server/server-lists.ts";
 import type { Definitions } from "./definitions.ts";
 import type { ManagedServers } from "./managed-servers.ts";
-import { type FindNode, newServer, placeOf } from "./server-values.ts";
+import { type FindNode, locationOf, newServer } from "./server-values.ts";
 
 /** A session for one test only. */
 export interface SeparateLink {
@@ -69,7 +69,7 @@ export class ServerTests {
       const protocolVersion = protocol_version === undefined ? (known.protocolVersion ?? null) : protocol_version;
       return { ...known, protocolVersion, enabled: true };
     }
-    const place = await placeOf({ url, node }, findNode);
+    const place = await locationOf({ url, node }, findNode);
     if (!place) throw fieldError("name", "give either name, of a server that there is, or url, or node.");
     return newServer({ name: unnamed, headers, protocol_version }, place);
   }

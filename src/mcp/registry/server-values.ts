@@ -65,7 +65,7 @@ export function changedServer(current: McpServer, request: UpdateMcpServerReques
 }
 
 /** Returns undefined if the request names no location. Rejects with `invalid_request`. */
-export async function placeOf(
+export async function locationOf(
   { url, node }: Pick<UpdateMcpServerRequest, "url" | "node">,
   findNode: FindNode,
 ): Promise<ServerLocation | undefined> {
@@ -141,11 +141,11 @@ function personOf(before: ToolCredentials, given: OAuth, isSameServer: boolean):
   if (secret) requireText("oauth.client_secret", secret, texts.clientSecret);
   for (const [index, scope] of (scopes ?? []).entries()) requireText(`oauth.scopes[${index}]`, scope, texts.scope);
   const isSameClient = clientId === current.clientId;
-  const isSamePlace = isSameServer && issuer === current.issuer;
-  if (secret === undefined && isSameClient && !isSamePlace && current.clientSecret !== null) {
+  const isSameLocation = isSameServer && issuer === current.issuer;
+  if (secret === undefined && isSameClient && !isSameLocation && current.clientSecret !== null) {
     throw fieldError("oauth.client_secret", secretMoves);
   }
-  const kept = isSameClient && isSamePlace ? current.clientSecret : null;
+  const kept = isSameClient && isSameLocation ? current.clientSecret : null;
   return { kind: "person", issuer, clientId, clientSecret: secret === undefined ? kept : secret, scopes };
 }
 

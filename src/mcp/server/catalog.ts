@@ -28,7 +28,7 @@ export interface ServerCatalogDeps {
   servers: Pick<McpServers, "all" | "find">;
   links: Pick<ClientSessions, "open">;
   definitions: DefinitionGuard;
-  places: McpServerSlots;
+  slots: McpServerSlots;
   uses: Pick<ToolUses, "permit">;
   clock: Clock;
   log: Log;
@@ -171,8 +171,8 @@ export class ServerCatalog {
     const { isLegacy } = link;
     // Lists queue as a party of their own, so that they do not wait behind the caller's calls, or the reverse.
     const party = `lists of ${partyOf(call.principal)}`;
-    const place = (cancellation: Cancellation) => this.#deps.places.take({ server, party, cancellation });
-    const items = await this.#lists.of(link, kind, place, isFresh);
+    const takeSlot = (cancellation: Cancellation) => this.#deps.slots.take({ server, party, cancellation });
+    const items = await this.#lists.of(link, kind, takeSlot, isFresh);
     if (kind === "resources" || kind === "resourceTemplates") return { isLegacy, items };
     const guarded = kind === "tools" ? "tool" : "prompt";
     const lacks = link.capabilities[kind === "tools" ? "prompts" : "tools"] === undefined;

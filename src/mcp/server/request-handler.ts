@@ -229,6 +229,6 @@ function shown(kind: ListKind, { server, item, name }: Found, { only }: ClientCa
   const of = only === undefined ? server.name : undefined;
   if (kind === "tools" || kind === "prompts") return { ...item, name: publicName(of, name) };
   if (of === undefined) return item;
-  const place = kind === "resources" ? "uri" : "uriTemplate";
-  return { ...item, [place]: publicUri(of, String(item[place])) };
+  const member = kind === "resources" ? "uri" : "uriTemplate";
+  return { ...item, [member]: publicUri(of, String(item[member])) };
 }

@@ -49,10 +49,10 @@ interface Kept {
 }
 
 /** Takes a request slot of the server. Rejects if no slot becomes free in time. */
-type TakePlace = (cancellation: Cancellation) => Promise<() => void>;
+type TakeSlot = (cancellation: Cancellation) => Promise<() => void>;
 
 /** Takes no slot, for a session that is not shared. */
-const atOnce: TakePlace = async () => () => {};
+const atOnce: TakeSlot = async () => () => {};
 
 export class ServerLists {
   readonly #clock: Pick<Clock, "monotonicMs">;
@@ -66,31 +66,36 @@ export class ServerLists {
   }
 
   /**
-   * Returns a list. Concurrent callers share one read, and a failed read is repeated. `place` takes a slot for each
+   * Returns a list. Concurrent callers share one read, and a failed read is repeated. `takeSlot` takes a slot for each
    * page. With `isFresh`, a list older than a second is read anew; other callers get the old list meanwhile.
    */
-  of(link: ClientSession, kind: ListKind, place: TakePlace = atOnce, isFresh = false): Promise<readonly JsonObject[]> {
+  of(
+    link: ClientSession,
+    kind: ListKind,
+    takeSlot: TakeSlot = atOnce,
+    isFresh = false,
+  ): Promise<readonly JsonObject[]> {
     const kept = this.#of(link);
     const known = kept.get(kind);
     const now = this.#clock.monotonicMs();
     if (known && now < known.untilMs) {
       if (!isFresh || now < known.readMs + freshMs) return known.items;
-      known.renewal ??= this.#read(link, kind, place, kept, known);
+      known.renewal ??= this.#read(link, kind, takeSlot, kept, known);
       return known.renewal;
     }
     this.#drop(kept, kind);
-    return this.#read(link, kind, place, kept);
+    return this.#read(link, kind, takeSlot, kept);
   }
 
   /** Reads a list. `known` is an older list that stays until the read succeeds. */
   #read(
     link: ClientSession,
     kind: ListKind,
-    place: TakePlace,
+    takeSlot: TakeSlot,
     kept: Map<ListKind, Kept>,
     known?: Kept,
   ): Promise<readonly JsonObject[]> {
-    const read = inTime(link, kind, place);
+    const read = inTime(link, kind, takeSlot);
     const items = read.then((list) => list.items);
     const fresh: Kept = { items, length: 0, readMs: Number.POSITIVE_INFINITY, untilMs: Number.POSITIVE_INFINITY };
     if (!known) kept.set(kind, fresh);
@@ -158,12 +163,12 @@ export class ServerLists {
  * Continues when the first caller disconnects, because others share the read. The read counts on no caller's memory
  * account.
  */
-async function inTime(link: ClientSession, kind: ListKind, place: TakePlace): Promise<ReadList> {
+async function inTime(link: ClientSession, kind: ListKind, takeSlot: TakeSlot): Promise<ReadList> {
   const cancellation = new Cancellation();
   const late = () => cancellation.cancel(listFault(`${listKinds[kind].method} took more than ${readMs} ms`));
   const timer = setTimeout(late, readMs);
   try {
-    return await readList(link, kind, { memoryAccount: bufferedBytes.bounded, cancellation }, place);
+    return await readList(link, kind, { memoryAccount: bufferedBytes.bounded, cancellation }, takeSlot);
   } finally {
     clearTimeout(timer);
   }
@@ -173,7 +178,7 @@ async function readList(
   link: ClientSession,
   kind: ListKind,
   exchange: ToolExchange,
-  place: TakePlace,
+  takeSlot: TakeSlot,
 ): Promise<ReadList> {
   const { method, capability } = listKinds[kind];
   if (link.capabilities[capability] === undefined) return { items: [], length: 0, goodMs: defaultMs };
@@ -183,7 +188,7 @@ async function readList(
   let length = 0;
   let cursor: string | undefined;
   do {
-    const leave = await place(exchange.cancellation);
+    const leave = await takeSlot(exchange.cancellation);
     const asked = link.request(method, cursor === undefined ? {} : { cursor }, exchange);
     const answer = await asked.finally(leave);
     if ("error" in answer) throw listFault(`${method}: ${answer.error.code} ${answer.error.message}`);

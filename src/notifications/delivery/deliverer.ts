@@ -188,7 +188,7 @@ export class Deliverer {
     const webhook = await webhooks.find(webhookId);
     if (!webhook?.isEnabled) return { ...missing, error: "disabled" };
     const nowSeconds = clock.nowSeconds();
-    const seal = sealFor(webhookSecretPlace(webhookId));
+    const seal = sealFor(webhookSecretPurpose(webhookId));
     const secrets = webhook.secrets
       .filter(({ expiresAt }) => expiresAt === null || expiresAt > nowSeconds)
       .flatMap(({ sealed }) => seal.open(sealed) ?? []);
@@ -235,7 +235,7 @@ function noAttempts(): Record<AttemptEnd, number> {
 const missing: Outcome = { status: null, error: "gone", durationMs: 0, result: "never" };
 
 /** Returns the purpose under which a webhook's secrets are sealed. */
-export function webhookSecretPlace(webhookId: string): string {
+export function webhookSecretPurpose(webhookId: string): string {
   return `webhook secret ${webhookId}`;
 }
 

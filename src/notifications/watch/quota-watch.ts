@@ -35,7 +35,7 @@ interface Touched {
 /** One limit of a quota, with the used amount. */
 interface Measure {
   /** Identifies subject, window and limit. A threshold is reported once for each place. */
-  place: string;
+  subject: string;
   /** Identifies subject and limit, without the window. */
   series: string;
   period: Period;
@@ -155,7 +155,7 @@ function measuresOf(
     amount: number,
     shown: (amount: number) => number,
   ): Measure => ({
-    place: `quota ${id} ${unit} ${start} ${limit}`,
+    subject: `quota ${id} ${unit} ${start} ${limit}`,
     series: `${id} ${unit} ${limit}`,
     period,
     // Both sides are whole numbers. A limit of zero has no thresholds.
@@ -180,13 +180,13 @@ function measuresOf(
   ];
 }
 
-function tidingsOf({ place, data }: Measure, threshold: number, accountId: string): Tidings {
+function tidingsOf({ subject, data }: Measure, threshold: number, accountId: string): Tidings {
   const { environment } = data;
   return {
     type: "quota.threshold",
     accountId,
     environment,
-    once: `${place} ${threshold}`,
+    once: `${subject} ${threshold}`,
     data: { ...data, threshold },
   };
 }

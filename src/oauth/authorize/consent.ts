@@ -39,7 +39,7 @@ export async function allowedAlready(
   if (!membership || memberships.length > 1) return undefined;
   if (resources.some((one) => one !== apiResource)) return undefined;
   if (app.type !== "confidential" || !redirectUri.startsWith("https://")) return undefined;
-  const allowed = await oauth.allowedBefore(placeOf(app, membership), nowSeconds);
+  const allowed = await oauth.allowedBefore(ownerOf(app, membership), nowSeconds);
   return scopes.every((scope) => allowed.scopes.includes(scope)) ? allowed : undefined;
 }
 
@@ -50,10 +50,10 @@ export async function toolsBefore(
   oauth: Pick<OAuthStore, "allowedBefore">,
   nowSeconds: number,
 ): Promise<Authorization["tools"]> {
-  return membership ? (await oauth.allowedBefore(placeOf(app, membership), nowSeconds)).tools : null;
+  return membership ? (await oauth.allowedBefore(ownerOf(app, membership), nowSeconds)).tools : null;
 }
 
-function placeOf({ id: appId, environment }: Pick<App, "id" | "environment">, membership: OwnMembership) {
+function ownerOf({ id: appId, environment }: Pick<App, "id" | "environment">, membership: OwnMembership) {
   const { id: membershipId, personId, accountId } = membership;
   return { appId, personId, accountId, membershipId, environment };
 }

@@ -2,7 +2,7 @@
 
 import { type IpRange, parseRange } from "../../base/text/ip-range.ts";
 import type { Account } from "../../domain/account.ts";
-import type { CountedPlace, LimitSet } from "../../domain/limits/limits.ts";
+import type { CounterLocation, LimitSet } from "../../domain/limits/limits.ts";
 import type { ResponseCache } from "../../domain/models/policies/cache.ts";
 import { defaultPriority, lowestPriority, type Priority } from "../../domain/models/policies/priority.ts";
 import { commandLineAppId } from "../../domain/people/app.ts";
@@ -50,7 +50,7 @@ export class CachedChain implements KeyUse {
   readonly #limitId: string;
   readonly #terms: ChainTerms;
   #principal: Principal | undefined = undefined;
-  #counted: CountedPlace | undefined = undefined;
+  #counted: CounterLocation | undefined = undefined;
 
   constructor(key: Pick<ChainKey, "id" | "limitId">, terms: ChainTerms) {
     this.keyId = key.id;

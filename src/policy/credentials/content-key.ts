@@ -15,11 +15,11 @@ const keyContext = "content_key";
  */
 export async function openContentKey(store: ContentKeyStore, sealingKey: Keys): Promise<SealFor> {
   const key = await foundKey(store, sealingKey);
-  return (place) => ({
-    seal: (text) => seal(text, key, place),
+  return (purpose) => ({
+    seal: (text) => seal(text, key, purpose),
     open(sealedText) {
       try {
-        return unseal(sealedText, key, place);
+        return unseal(sealedText, key, purpose);
       } catch {
         return undefined;
       }

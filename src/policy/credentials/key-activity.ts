@@ -123,7 +123,7 @@ export class KeyActivity {
     const sorting = inOrderOfTexts(uses.map(({ keyId }) => keyId));
     for (;;) {
       const { done, value: order } = sorting.next();
-      if (done) return Array.from(order, (place) => uses[place] as KeyUse);
+      if (done) return Array.from(order, (index) => uses[index] as KeyUse);
       // Requests have their turn.
       await new Promise((resolve) => setImmediate(resolve));
     }

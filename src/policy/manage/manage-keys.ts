@@ -80,9 +80,9 @@ export function createKey(
     priority: values.priority ?? priorityOf(principal),
   };
   requireGrantable(principal, makers, record, "makes");
-  const place = { accountId: principal.account.id, environment: principal.environment };
+  const owner = { accountId: principal.account.id, environment: principal.environment };
   const whose = { personId: ownOnly(principal), parentId: makers[0]?.id ?? null, createdBy: actorOf(principal).id };
-  return newKey(principal, { ...place, ...whose, ...record }, context);
+  return newKey(principal, { ...owner, ...whose, ...record }, context);
 }
 
 /**
@@ -92,7 +92,7 @@ export function createKey(
 export function createKeyAsOperator(
   principal: Principal,
   request: CreateKeyRequest,
-  place: { accountId: string; environment: Environment },
+  owner: { accountId: string; environment: Environment },
   context: { pepper: Uint8Array; origin: Origin },
 ): NewKey {
   requireScope(principal, "admin:manage");
@@ -101,7 +101,7 @@ export function createKeyAsOperator(
   const { models, tools, neverLeaves } = values;
   requireGrantable(principal, [], { models, tools, neverLeaves }, "makes");
   if (values.scopes.includes("admin:manage")) {
-    if (principal.tokenExpiresAt !== undefined || place.environment !== principal.environment) {
+    if (principal.tokenExpiresAt !== undefined || owner.environment !== principal.environment) {
       throw forbidden(
         "scopes: admin:manage is given only by an API key, not by a token, and only in the key's own environment; `headrace operator-key` makes others.",
       );
@@ -110,7 +110,7 @@ export function createKeyAsOperator(
   }
   return newKey(
     principal,
-    { ...place, personId: null, parentId: null, createdBy: actorOf(principal).id, ...values },
+    { ...owner, personId: null, parentId: null, createdBy: actorOf(principal).id, ...values },
     context,
   );
 }
@@ -118,13 +118,13 @@ export function createKeyAsOperator(
 /** The same by whoever has the data directory. */
 export function createKeyAtConsole(
   request: CreateKeyRequest,
-  place: { accountId: string; environment: Environment },
+  owner: { accountId: string; environment: Environment },
   context: { pepper: Uint8Array; origin: Origin },
 ): NewKey {
   const values = valuesOf(request, context.origin.nowSeconds, new Set(defaultScopes));
   return newKey(
     { type: "operator" },
-    { ...place, personId: null, parentId: null, createdBy: null, ...values },
+    { ...owner, personId: null, parentId: null, createdBy: null, ...values },
     context,
   );
 }

@@ -21,7 +21,7 @@ const isolatingNotes = [
   ["priority", notes.priority],
   ["metadata", notes.metadata],
 ] as const satisfies readonly (readonly [IsolatedMember["name"], number])[];
-const places = Object.keys(notes).length;
+const offset = Object.keys(notes).length;
 const onlyUsage = Buffer.from('{"include_usage":true}');
 
 /**
@@ -33,11 +33,11 @@ export class BodyNotes implements BodyFacts {
   /** True if the scan passed a member that has no rule. */
   hasUnknown = false;
   /** Byte offsets of the noted values; start and end are 0 for an absent member. */
-  readonly #starts = new Int32Array(places);
-  readonly #ends = new Int32Array(places);
+  readonly #starts = new Int32Array(offset);
+  readonly #ends = new Int32Array(offset);
   /** Values of noted numbers, and item counts of noted arrays. */
-  readonly #numbers = new Float64Array(places);
-  readonly #items = new Int32Array(places);
+  readonly #numbers = new Float64Array(offset);
+  readonly #items = new Int32Array(offset);
 
   clear(): void {
     this.promptTokens = 0;

@@ -48,13 +48,13 @@ export type AnswerMember = (typeof names)[number];
 const maxDepth = 30;
 
 /** Index of each member in the array of places. */
-const placeOf = Object.fromEntries(names.map((name, at) => [name, 2 * at])) as Readonly<Record<AnswerMember, number>>;
+const offsetOf = Object.fromEntries(names.map((name, at) => [name, 2 * at])) as Readonly<Record<AnswerMember, number>>;
 /** The first member that is also searched within, and the maximum depth of the objects noted there. */
-const firstWithin = placeOf.choices;
+const firstWithin = offsetOf.choices;
 const deepestNoted = 5;
 /** The member names by length, each with its index in the array of places. */
 const namesOfLength = Array.from({ length: 1 + Math.max(...names.map(({ length }) => length)) }, (_, length) =>
-  names.filter((name) => name.length === length).map((name) => ({ name: Buffer.from(name), place: placeOf[name] })),
+  names.filter((name) => name.length === length).map((name) => ({ name: Buffer.from(name), place: offsetOf[name] })),
 );
 const [backslash, space, letterN] = [0x5c, 0x20, 0x6e];
 const other = -2;
@@ -66,13 +66,13 @@ const other = -2;
  */
 export function scanAnswer(answer: ByteSpan): ScannedAnswer | undefined {
   if (!load(answer)) return undefined;
-  const places = new Int32Array(2 * names.length);
+  const offsets = new Int32Array(2 * names.length);
   choices = 0;
   messages = 0;
   ends = 0;
   isOddChoice = false;
   beginParts();
-  return isJsonObject(answer.length, places) ? new ScannedAnswer(answer, places) : undefined;
+  return isJsonObject(answer.length, offsets) ? new ScannedAnswer(answer, offsets) : undefined;
 }
 
 /** Members of a scanned answer. Offsets are relative to the beginning of the answer. */
@@ -87,12 +87,12 @@ export class ScannedAnswer {
   readonly hasWholeParts: boolean;
   readonly #answer: ByteSpan;
   /** Start and end of each member's value, in the order of the names; both 0 if the member is absent. */
-  readonly #places: Int32Array;
+  readonly #offsets: Int32Array;
 
   /** `answer` must be the text that is loaded. */
-  constructor(answer: ByteSpan, places: Int32Array) {
+  constructor(answer: ByteSpan, offsets: Int32Array) {
     this.#answer = answer;
-    this.#places = places;
+    this.#offsets = offsets;
     this.hasPlainMessages = choices > 0 && isCompleteSoFar() && !isOddChoice;
     this.hasWholeParts = areWholeParts();
     this.usage = countedUsage(this.startOf("usage"));
@@ -100,11 +100,11 @@ export class ScannedAnswer {
 
   /** Returns the offset where the member's value begins, or 0 if the member is absent. */
   startOf(member: AnswerMember): number {
-    return this.#places[placeOf[member]] as number;
+    return this.#offsets[offsetOf[member]] as number;
   }
 
   endOf(member: AnswerMember): number {
-    return this.#places[placeOf[member] + 1] as number;
+    return this.#offsets[offsetOf[member] + 1] as number;
   }
 
   /** Returns the first byte of the member's value, or 0 if the member is absent. */
@@ -217,7 +217,7 @@ function isCompleteSoFar(): boolean {
 
 /** Notes the beginning of the value of `member`, or of a value inside it. */
 function beginsWithin(member: number, depth: number, first: number): void {
-  if (member !== placeOf.choices) partBegins((member - firstWithin) / 2, depth, first);
+  if (member !== offsetOf.choices) partBegins((member - firstWithin) / 2, depth, first);
   else if (depth === choiceDepth - 1) {
     isOddChoice ||= !isCompleteSoFar();
     choices++;
@@ -226,7 +226,7 @@ function beginsWithin(member: number, depth: number, first: number): void {
 
 /** Notes a member of an object within `member`: its name opens at `at`, its value begins at `value`. */
 function noteWithin(member: number, depth: number, at: number, value: number): void {
-  if (member === placeOf.choices) noteChoice(depth, at, value);
+  if (member === offsetOf.choices) noteChoice(depth, at, value);
   else notePart((member - firstWithin) / 2, depth, at, value);
 }
 
@@ -251,13 +251,13 @@ function noteChoice(depth: number, at: number, value: number): void {
 const usualEnds = ["stop", "length"].map((end) => Buffer.from(end));
 
 /** Checks the syntax strictly and notes the places of the members on the way. */
-function isJsonObject(length: number, places: Int32Array): boolean {
+function isJsonObject(length: number, offsets: Int32Array): boolean {
   let at = afterSpace(0);
   if (bytes[at] !== openBrace) return false;
   let depth = 0;
   /** The one bit per level, the innermost last; 1 for an object. */
   let objects = 0;
-  /** Index in `places` of the current top-level member, or `other`. */
+  /** Index in `offsets` of the current top-level member, or `other`. */
   let member = other;
   for (;;) {
     const first = bytes[at] as number;
@@ -272,7 +272,7 @@ function isJsonObject(length: number, places: Int32Array): boolean {
           if (depth === 1) member = memberAt(at);
           const nameAt = at;
           at = valueAfterName(at);
-          if (at < 0 || member === fault || !begins(places, member, depth, at)) return false;
+          if (at < 0 || member === fault || !begins(offsets, member, depth, at)) return false;
           if (member >= firstWithin && depth <= deepestNoted) noteWithin(member, depth, nameAt, at);
         }
         continue;
@@ -280,7 +280,7 @@ function isJsonObject(length: number, places: Int32Array): boolean {
     } else {
       at = afterScalar(first, at);
       if (at < 0) return false;
-      if (depth === 1 && member >= 0) places[member + 1] = at;
+      if (depth === 1 && member >= 0) offsets[member + 1] = at;
       at = afterSpace(at);
     }
     for (;;) {
@@ -292,7 +292,7 @@ function isJsonObject(length: number, places: Int32Array): boolean {
           if (depth === 1) member = memberAt(at);
           const nameAt = at;
           at = valueAfterName(at);
-          if (at < 0 || member === fault || !begins(places, member, depth, at)) return false;
+          if (at < 0 || member === fault || !begins(offsets, member, depth, at)) return false;
           if (member >= firstWithin && depth <= deepestNoted) noteWithin(member, depth, nameAt, at);
         }
         break;
@@ -300,7 +300,7 @@ function isJsonObject(length: number, places: Int32Array): boolean {
       if (next !== (isObject ? closeBrace : closeBracket)) return false;
       at++;
       objects >>>= 1;
-      if (--depth === 1 && member >= 0) places[member + 1] = at;
+      if (--depth === 1 && member >= 0) offsets[member + 1] = at;
       at = afterSpace(at);
       if (depth === 0) return at === length;
     }
@@ -308,15 +308,15 @@ function isJsonObject(length: number, places: Int32Array): boolean {
 }
 
 /** Returns false if the answer already had this member. */
-function begins(places: Int32Array, member: number, depth: number, at: number): boolean {
+function begins(offsets: Int32Array, member: number, depth: number, at: number): boolean {
   if (depth !== 1 || member < 0) return true;
-  if (places[member] !== 0) return false;
-  places[member] = at;
+  if (offsets[member] !== 0) return false;
+  offsets[member] = at;
   return true;
 }
 
 /**
- * Returns the index in `places` of the member whose name opens at `at`, or `other`. Returns `fault` for a name with
+ * Returns the index in `offsets` of the member whose name opens at `at`, or `other`. Returns `fault` for a name with
  * escapes.
  */
 function memberAt(at: number): number {

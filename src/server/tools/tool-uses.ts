@@ -40,7 +40,7 @@ export function openToolUses(options: ToolUsesOptions): ToolUseParts {
     mcpServerSlots,
     toolUses: new MeteredUses({
       ...{ admitter, throttle, ledger, refusalCounts, quotaWatch, observer, clock },
-      places: mcpServerSlots,
+      slots: mcpServerSlots,
       contents: governance.toolContentWriter,
       stopping: inference.stopping,
       noteRefused: ({ requestId, principal }, model, error, durationMs) =>

@@ -89,7 +89,7 @@ export async function openTools(options: ToolsOptions) {
     ]);
     const handler = new handlerModule.RequestHandler({
       ...{ servers: mcpServers, links, definitions: toolDefinitions, onChange, clock, log },
-      ...{ places: uses.mcpServerSlots, uses: uses.toolUses, sampler: uses.toolSampler },
+      ...{ slots: uses.mcpServerSlots, uses: uses.toolUses, sampler: uses.toolSampler },
       searchFrom: () => current().tools.searchFrom,
     });
     return { handler, endpoint: new endpointModule.Endpoint(handler, clock, still) };

@@ -35,9 +35,9 @@ export async function copyIdOf(db: Database): Promise<string> {
   return (await readInstallation(db, copyNames.id)) ?? "";
 }
 
-/** `place` names the complete copy, without a password. */
-export async function markCopied(db: Database, place: string): Promise<void> {
-  await putInstallation(db, copyNames.to, place);
+/** `directory` names the complete copy, without a password. */
+export async function markCopied(db: Database, directory: string): Promise<void> {
+  await putInstallation(db, copyNames.to, directory);
 }
 
 /** Checked before a server writes anything: throws a StartError for an incomplete copy. */

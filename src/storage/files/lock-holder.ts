@@ -38,8 +38,8 @@ function holderOf(file: string): number | undefined {
   }
   const { ino, dev } = statSync(file);
   for (const line of locks.split("\n")) {
-    const [, , , kind, pid, place = ""] = line.trim().split(/\s+/);
-    const [major = "", minor = "", inode = ""] = place.split(":");
+    const [, , , kind, pid, fileId = ""] = line.trim().split(/\s+/);
+    const [major = "", minor = "", inode = ""] = fileId.split(":");
     if (kind !== "WRITE" || inode !== String(ino) || !sameDevice(dev, major, minor)) continue;
     // 0 and less: of another namespace of processes, as of a container.
     return Number(pid) > 0 ? Number(pid) : undefined;

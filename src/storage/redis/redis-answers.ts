@@ -2,7 +2,7 @@
 import { GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import type {
-  AnswerPlace,
+  AnswerKey,
   AnswerStore,
   ForgottenAnswers,
   FoundAnswer,
@@ -76,17 +76,17 @@ export class RedisAnswers implements AnswerStore {
     });
   }
 
-  async read(place: AnswerPlace): Promise<FoundAnswer> {
+  async read(answerKey: AnswerKey): Promise<FoundAnswer> {
     if (!this.#connection.isUp) return nothing;
     try {
-      const names = this.#markKeys(place);
-      const [sealed, ...found] = (await this.#connection.send("MGET", [this.#keyOf(place), ...names])) as (
+      const names = this.#markKeys(answerKey);
+      const [sealed, ...found] = (await this.#connection.send("MGET", [this.#keyOf(answerKey), ...names])) as (
         | string
         | null
       )[];
       const marks = isWhole(found) ? found : await this.#marked(names);
       if (!marks) return nothing;
-      const text = typeof sealed === "string" ? this.#sealOf(place).open(sealed) : undefined;
+      const text = typeof sealed === "string" ? this.#sealOf(answerKey).open(sealed) : undefined;
       const content = text === undefined ? undefined : (JSON.parse(text) as Content);
       if (!content || !Bun.deepEquals(content.marks, marks)) return { answer: undefined, mark: marks };
       const { text: body, usage, ignored, at, expiresAt } = content;
@@ -97,19 +97,19 @@ export class RedisAnswers implements AnswerStore {
     }
   }
 
-  write(place: AnswerPlace, answer: KeptAnswer, mark: unknown): void {
+  write(answerKey: AnswerKey, answer: KeptAnswer, mark: unknown): void {
     // Without known marks, a stored answer could outlive a clearing.
     if (!Array.isArray(mark) || !this.#connection.isUp) return;
     const { bytes, usage, ignored, at, expiresAt } = answer;
     const content: Content = { text: bytes.toString(), marks: mark, usage, ignored, at, expiresAt };
-    const sealed = this.#sealOf(place).seal(JSON.stringify(content));
+    const sealed = this.#sealOf(answerKey).seal(JSON.stringify(content));
     if (this.#unwrittenBytes + sealed.length > maxUnwrittenBytes) return;
     this.#unwrittenBytes += sealed.length;
     const written = () => {
       this.#unwrittenBytes -= sealed.length;
     };
     const seconds = String(Math.max(1, expiresAt - at));
-    this.#connection.send("SET", [this.#keyOf(place), sealed, "EX", seconds]).then(written, written);
+    this.#connection.send("SET", [this.#keyOf(answerKey), sealed, "EX", seconds]).then(written, written);
   }
 
   /** Answers stored before have a different mark from now on. */
@@ -163,11 +163,11 @@ export class RedisAnswers implements AnswerStore {
     this.#connection.close();
   }
 
-  #keyOf({ digest }: AnswerPlace): string {
+  #keyOf({ digest }: AnswerKey): string {
     return this.#prefix + digest;
   }
 
-  #markKeys({ accountId, model }: AnswerPlace): string[] {
+  #markKeys({ accountId, model }: AnswerKey): string[] {
     return [
       this.#markKey(undefined, undefined),
       this.#markKey(accountId, undefined),
@@ -180,7 +180,7 @@ export class RedisAnswers implements AnswerStore {
     return `${this.#prefix}forgotten:${accountId ?? ""}:${model ?? ""}`;
   }
 
-  #sealOf({ accountId, digest }: AnswerPlace) {
+  #sealOf({ accountId, digest }: AnswerKey) {
     return this.#sealFor(`answer ${accountId} ${digest}`);
   }
 }

@@ -84,8 +84,8 @@ async function connected(client: RedisClient, url: string, timeoutMs: number): P
 function refusalOf(url: URL, timeoutMs: number): Promise<string | undefined> {
   const { promise, resolve, reject } = Promise.withResolvers<string | undefined>();
   const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
-  const place = { host, port: Number(url.port || 6379) };
-  const socket = url.protocol === "rediss:" ? connectTls({ ...place, servername: host }) : connectTcp(place);
+  const address = { host, port: Number(url.port || 6379) };
+  const socket = url.protocol === "rediss:" ? connectTls({ ...address, servername: host }) : connectTcp(address);
   const [user, password] = [url.username, url.password].map(decodeURIComponent) as [string, string];
   const credential = user === "" ? [password] : [user, password];
   if (password !== "") socket.write(encoded(["AUTH", ...credential]));

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { DatabasePlace } from "./database-place.ts";
+import { DatabaseFile } from "./database-place.ts";
 
 let folder: string;
 beforeEach(() => {
@@ -25,7 +25,7 @@ test.each<[string, () => void]>([
   ],
 ])("reports a database file that %s as displaced", (_, displace) => {
   const file = join(folder, "data", "headrace.db");
-  const place = new DatabasePlace(file);
+  const place = new DatabaseFile(file);
   expect(place.displaced).toBeUndefined();
   displace();
   expect(place.displaced).toBe(file);

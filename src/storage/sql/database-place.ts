@@ -5,9 +5,9 @@ import type { SQL } from "bun";
 import { GatewayError } from "../../base/errors.ts";
 
 const retryAfterSeconds = 5;
-const places = new WeakMap<object, DatabasePlace>();
+const locations = new WeakMap<object, DatabaseFile>();
 
-export class DatabasePlace {
+export class DatabaseFile {
   readonly #files: readonly { path: string; opened: string }[];
 
   /** The database must be open: the current identities of its files are remembered. */
@@ -31,13 +31,13 @@ export class DatabasePlace {
 }
 
 /** Remembers the files of `db`. */
-export function rememberPlace(db: SQL, file: string): void {
-  places.set(db.options, new DatabasePlace(file));
+export function rememberFile(db: SQL, file: string): void {
+  locations.set(db.options, new DatabaseFile(file));
 }
 
 /** Returns undefined for PostgreSQL and for connections other than a server's. */
-export function placeOf(db: SQL): DatabasePlace | undefined {
-  return places.get(db.options);
+export function fileOf(db: SQL): DatabaseFile | undefined {
+  return locations.get(db.options);
 }
 
 /** An open file's number is not reused. Undefined if the path leads to no visible file. */

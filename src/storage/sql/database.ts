@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import { SQL } from "bun";
 import { exactMs } from "../../base/clock.ts";
-import { placeOf, rememberPlace } from "./database-place.ts";
+import { fileOf, rememberFile } from "./database-place.ts";
 import type { Dialect } from "./migrations.ts";
 import { openPostgres } from "./open-postgres.ts";
 import { turnsOf } from "./postgres-pool.ts";
@@ -25,7 +25,7 @@ export function dialectOf(db: Database): Dialect {
  * to change.
  */
 export async function writing<Result>(db: Database, work: (tx: Database) => Promise<Result>): Promise<Result> {
-  placeOf(db)?.require();
+  fileOf(db)?.require();
   if (dialectOf(db) === "sqlite") return db.begin("IMMEDIATE", work);
   const transaction = () =>
     db.begin(async (tx) => {
@@ -37,7 +37,7 @@ export async function writing<Result>(db: Database, work: (tx: Database) => Prom
 
 /** Runs a transaction that writes without reading, so it needs no turn in the queue of writers on PostgreSQL. */
 export async function adding<Result>(db: Database, work: (tx: Database) => Promise<Result>): Promise<Result> {
-  placeOf(db)?.require();
+  fileOf(db)?.require();
   return dialectOf(db) === "sqlite" ? db.begin("IMMEDIATE", work) : db.begin(work);
 }
 
@@ -73,7 +73,7 @@ export async function openDatabase(file: string): Promise<Database> {
   // Overwrites deleted content, such as a stored chat, in the file.
   await db.unsafe("PRAGMA secure_delete = ON");
   await db.begin("IMMEDIATE", (tx) => bringUpToDate(tx, "sqlite"));
-  rememberPlace(db, file);
+  rememberFile(db, file);
   return db;
 }
 
@@ -83,7 +83,7 @@ export async function openBeside(dataDir: string): Promise<Database> {
   const db = new SQL({ adapter: "sqlite", filename: file, create: false, readwrite: true });
   await waitBriefly(db);
   await db.unsafe("PRAGMA synchronous = NORMAL");
-  rememberPlace(db, file);
+  rememberFile(db, file);
   return db;
 }
 

@@ -2,7 +2,7 @@
 import { open } from "node:fs/promises";
 import { GatewayError } from "../../base/errors.ts";
 import { type Database, dialectOf } from "./database.ts";
-import { placeOf } from "./database-place.ts";
+import { fileOf } from "./database-place.ts";
 
 /** Databases whose last sync failed. */
 const failing = new WeakSet<object>();
@@ -18,7 +18,7 @@ const retryAfterSeconds = 5;
 export async function syncCommits(db: Database): Promise<void> {
   const file = await databaseFile(db);
   if (file === undefined) return;
-  placeOf(db)?.require();
+  fileOf(db)?.require();
   try {
     // Never opens the database file itself: closing a descriptor of it would drop SQLite's locks.
     const log = await open(`${file}-wal`);

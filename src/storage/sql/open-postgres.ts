@@ -55,13 +55,13 @@ async function open(
   { waitMs, bounds }: PostgresOptions & { waitMs: number },
   prepare: (db: SQL) => Promise<void>,
 ): Promise<SQL> {
-  const place = placeOf(url);
+  const address = addressOf(url);
   const db = new SQL(url, { max: 1, connectionTimeout: 5, database: databaseOf(url) });
   try {
-    requireSupported(await reach(db, waitMs), place);
+    requireSupported(await reach(db, waitMs), address);
     await prepare(db);
   } catch (error) {
-    throw startError(error, place);
+    throw startError(error, address);
   } finally {
     await db.close({ timeout: 0 });
   }
@@ -102,7 +102,7 @@ const notThereYet = /^(57P03|53300|ERR_POSTGRES_CONNECTION_(REFUSED|CLOSED|TIMEO
 
 export function requireSupported(
   { version, encoding, standby }: ServerFacts,
-  { server, database }: PostgresPlace,
+  { server, database }: PostgresAddress,
 ): void {
   const number = Number(version);
   if (number < oldestServer) {
@@ -139,7 +139,7 @@ async function migrate(db: SQL): Promise<void> {
 
 const variable = "HEADRACE_DATABASE_URL";
 
-export interface PostgresPlace {
+export interface PostgresAddress {
   /** Host and port. */
   server: string;
   database: string;
@@ -147,7 +147,7 @@ export interface PostgresPlace {
 }
 
 /** Returns the parts of the URL that may be shown. */
-export function placeOf(url: string): PostgresPlace {
+export function addressOf(url: string): PostgresAddress {
   const { hostname, port, username } = new URL(url);
   return {
     server: `${hostname}:${port || "5432"}`,
@@ -157,14 +157,14 @@ export function placeOf(url: string): PostgresPlace {
 }
 
 /** The server's message may contain a value, so only its code is kept. */
-export function startError(error: unknown, place: PostgresPlace): unknown {
+export function startError(error: unknown, address: PostgresAddress): unknown {
   const code = postgresCode(error);
-  const what = code === undefined ? undefined : problem(code, place);
+  const what = code === undefined ? undefined : problem(code, address);
   return what === undefined ? error : new StartError(`${variable}: ${what} (${code})`);
 }
 
 /** Returns undefined for a fault of the gateway. */
-function problem(code: string, { server, database, user }: PostgresPlace): string | undefined {
+function problem(code: string, { server, database, user }: PostgresAddress): string | undefined {
   if (/^28/.test(code)) {
     return `the server at ${server} does not let the user ${user} in: check user and password, and pg_hba.conf of the server.`;
   }

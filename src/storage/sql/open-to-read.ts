@@ -1,7 +1,7 @@
 // Opens a server's database to read it with any schema. Nothing is written, created or migrated.
 import { SQL } from "bun";
 import type { Database } from "./database.ts";
-import { placeOf, startError } from "./open-postgres.ts";
+import { addressOf, startError } from "./open-postgres.ts";
 import { isMissingTable } from "./postgres-errors.ts";
 import { databaseOf } from "./postgres-pool.ts";
 
@@ -39,7 +39,7 @@ export async function openPostgresToRead(url: string): Promise<Database> {
     return db;
   } catch (error) {
     await db.close({ timeout: 0 });
-    throw startError(error, placeOf(url));
+    throw startError(error, addressOf(url));
   }
 }
 

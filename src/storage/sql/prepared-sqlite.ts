@@ -1,7 +1,7 @@
 // A separate connection to a SQLite file, with statements that are prepared once. It waits for locks outside of SQLite.
 import { SQLiteError, Database as Sqlite, type Statement } from "bun:sqlite";
 import { checkpointsElsewhere } from "./checkpointer.ts";
-import { DatabasePlace } from "./database-place.ts";
+import { DatabaseFile } from "./database-place.ts";
 
 const maxPauseMs = 16;
 
@@ -12,7 +12,7 @@ const maxPauseMs = 16;
  */
 export class PreparedSqlite {
   readonly #db: Sqlite;
-  readonly #place: DatabasePlace;
+  readonly #file: DatabaseFile;
   readonly #statements = new Map<string, Statement>();
 
   constructor(file: string) {
@@ -21,7 +21,7 @@ export class PreparedSqlite {
     // Use the settings of the other connection. The journal mode belongs to the file.
     this.#db.run("PRAGMA synchronous = NORMAL");
     for (const pragma of checkpointsElsewhere) this.#db.run(pragma);
-    this.#place = new DatabasePlace(file);
+    this.#file = new DatabaseFile(file);
   }
 
   statement(sql: string): Statement {
@@ -35,7 +35,7 @@ export class PreparedSqlite {
 
   /** Throws what `work` throws, without a change; `service_unavailable` if the file is not in its place. */
   transact<Result>(work: () => Result): Result {
-    this.#place.require();
+    this.#file.require();
     this.statement("BEGIN IMMEDIATE").run();
     try {
       const result = work();

@@ -66,8 +66,8 @@ export class SqliteSource {
   /** Yields up to `limit` rows after the given key, in key order. */
   *rows(table: SourceTable, after: readonly Value[] | undefined, limit: number): Generator<Row> {
     const key = table.key.map(quoted).join(", ");
-    const places = table.key.map(() => "?").join(", ");
-    const later = after === undefined ? "" : `(${key}) > (${places})`;
+    const placeholders = table.key.map(() => "?").join(", ");
+    const later = after === undefined ? "" : `(${key}) > (${placeholders})`;
     const where = [table.condition, later].filter((part) => part !== "").join(" AND ");
     const columns = table.columns.map(({ name }) => quoted(name)).join(", ");
     const statement = this.#db.prepare<Row, SQLQueryBindings[]>(

@@ -33,7 +33,7 @@ export class SqlRefusalStore implements RefusalStore {
 
   async add(counts: readonly RefusalCount[]): Promise<void> {
     // Written in one order, so that two processes do not wait for each other's rows.
-    const rows = counts.toSorted((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1)).map(refusals.row);
+    const rows = counts.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1)).map(refusals.row);
     await added(
       this.#db,
       (tx) => tx`
@@ -66,7 +66,7 @@ export class SqlRefusalStore implements RefusalStore {
   }
 }
 
-function placeOf(count: RefusalCount): string {
+function keyOf(count: RefusalCount): string {
   const { accountId, environment, start, keyId, appId, model, reason } = count;
   return [accountId, environment, start, keyId, appId, model, reason].join("\n");
 }

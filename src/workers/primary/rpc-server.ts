@@ -57,13 +57,13 @@ export interface SettledLease {
 class OpenLease {
   readonly limits: LimitSet;
   readonly reservation: Reservation;
-  readonly place: { release(): void };
+  readonly slot: { release(): void };
   granted: Granted | undefined;
 
-  constructor(limits: LimitSet, reservation: Reservation, place: OpenLease["place"]) {
+  constructor(limits: LimitSet, reservation: Reservation, slot: OpenLease["slot"]) {
     this.limits = limits;
     this.reservation = reservation;
-    this.place = place;
+    this.slot = slot;
   }
 }
 
@@ -126,20 +126,20 @@ export class RpcServer implements Handlers {
 
   #admit(question: number, set: number, reservation: Reservation): void {
     const limits = this.#setOf(set);
-    let place: OpenLease["place"];
+    let slot: OpenLease["slot"];
     try {
-      place = this.#options.enter(limits);
+      slot = this.#options.enter(limits);
     } catch (error) {
       this.#answers.answer(question, { status: unsaid, refusal: errorText(error) } satisfies AdmissionText);
       return;
     }
-    const asked = new OpenLease(limits, reservation, place);
+    const asked = new OpenLease(limits, reservation, slot);
     const admission = this.#options.limits.admit(limits, reservation);
     if (admission instanceof Promise) {
       admission.then(
         (later) => this.#admitted(question, asked, later),
         (error: unknown) => {
-          place.release();
+          slot.release();
           this.#answers.refuse(question, error);
         },
       );
@@ -214,8 +214,8 @@ export class RpcServer implements Handlers {
     return this.#orphans;
   }
 
-  #settle({ granted, limits, reservation, place }: OpenLease, tokens: number, nanoUsd: number): void {
-    place.release();
+  #settle({ granted, limits, reservation, slot }: OpenLease, tokens: number, nanoUsd: number): void {
+    slot.release();
     granted?.lease.settle(tokens, nanoUsd);
     this.#options.used(this, { limits, reservation, tokens, nanoUsd });
   }
@@ -229,13 +229,13 @@ export class RpcServer implements Handlers {
   #admitted(question: number, asked: OpenLease, admission: Admission): void {
     const { status } = admission;
     if ("refusal" in admission) {
-      asked.place.release();
+      asked.slot.release();
       this.#answers.answer(question, { status, refusal: errorText(admission.refusal) } satisfies AdmissionText);
       return;
     }
     // The worker ended while the limits were asked.
     if (this.#isClosed) {
-      asked.place.release();
+      asked.slot.release();
       admission.lease.settle(0, 0);
       return;
     }

@@ -1,7 +1,7 @@
 // Limits that the primary process decides: one decision there for all workers.
 import type {
   Admission,
-  CountedPlace,
+  CounterLocation,
   Granted,
   Lease,
   LimitSet,
@@ -27,7 +27,7 @@ import type { PrimaryLink } from "./primary-link.ts";
  * A set of limits that the primary process knows by number. The number is stored in the set, and in other sets made of
  * the same limits.
  */
-class NamedSet implements CountedPlace {
+class NamedSet implements CounterLocation {
   readonly lasts = true;
   readonly of: RemoteLimits;
   readonly number: number;

@@ -17,9 +17,9 @@ interface NewAppProps {
 export function NewApp({ app, children, done }: NewAppProps) {
   const { client_id: id, client_secret: secret } = app;
   // What copies comes first; nobody ends this by one Enter too many.
-  const place = useFirstButton();
+  const firstButton = useFirstButton();
   return (
-    <Stack ref={place}>
+    <Stack ref={firstButton}>
       {secret !== undefined && <CopyNow what="the secret" where="on the server where the app runs" />}
       <div>
         <Text size="sm" fw={600} mb={4}>

@@ -27,9 +27,9 @@ export function RotateSecret({ app, opened, close }: { app: App; opened: boolean
 }
 
 function NewSecret({ app, done }: { app: RotatedApp; done(): void }) {
-  const place = useFirstButton();
+  const firstButton = useFirstButton();
   return (
-    <Stack ref={place}>
+    <Stack ref={firstButton}>
       <CopyNow what="the secret" where="on the server where the app runs" />
       <CopyBlock value={app.client_secret} label="Copy the client secret" wrap />
       <Text size="sm">{oldEnds(app)}</Text>

@@ -24,7 +24,7 @@ import { SmallNote } from "../../parts/words/note.tsx";
 import { CreateKey } from "./create-key.tsx";
 import { type UsageByKey, usageDays, useUsageByKey } from "./key-usage.ts";
 
-const place = "/settings/api-keys";
+const path = "/settings/api-keys";
 /** The parameters of the address. `create`: whether the dialog for a new key is open. */
 const asked = { search: "", status: "", create: "" };
 
@@ -74,7 +74,7 @@ export function KeyList() {
         columns={columns}
         keyOf={({ id }) => id}
         rowHeight={60}
-        choose={({ id }) => navigate(`${place}/${id}`)}
+        choose={({ id }) => navigate(`${path}/${id}`)}
         empty={
           <NoneFound
             what="key"
@@ -105,7 +105,7 @@ function columnsOf(usage: UsageByKey | null | undefined, isWaiting: boolean): Co
       head: "Key",
       cell: (key) => (
         <Stack gap={0}>
-          <PlainLink href={`${place}/${key.id}`} fw={600} lineClamp={1}>
+          <PlainLink href={`${path}/${key.id}`} fw={600} lineClamp={1}>
             {key.name}
           </PlainLink>
           <SmallNote ff="monospace" truncate>

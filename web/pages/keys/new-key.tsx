@@ -24,9 +24,9 @@ interface NewKeyProps {
 
 export function NewKey({ created, children, done }: NewKeyProps) {
   // What copies comes first; nobody ends this by one Enter too many.
-  const place = useFirstButton();
+  const firstButton = useFirstButton();
   return (
-    <Stack ref={place}>
+    <Stack ref={firstButton}>
       <CopyNow what="the key" />
       <CopyBlock value={created.key} label="Copy the key" />
       {children}

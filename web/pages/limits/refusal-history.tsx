@@ -73,13 +73,13 @@ export function RefusalHistory({ refusals = [], error, names, days }: RefusalHis
 function chartOf(refusals: readonly Refusal[], days: number) {
   const now = Math.floor(nowSeconds());
   const times = bucketStarts("hour", now - days * 86_400 + 3_600, now + 1);
-  const place = new Map(times.map((time, index) => [time, index]));
+  const indexes = new Map(times.map((time, index) => [time, index]));
   const series: Series[] = [];
   for (const [color, reason] of refusalReasons.entries()) {
     const values = times.map(() => 0);
     let total = 0;
     for (const refusal of refusals) {
-      const at = place.get(refusal.start);
+      const at = indexes.get(refusal.start);
       if (refusal.reason !== reason || at === undefined) continue;
       values[at] = (values[at] ?? 0) + refusal.requests;
       total += refusal.requests;

@@ -13,7 +13,7 @@ export function ServerState({ server: { enabled, waiting } }: { server: McpServe
 }
 
 /** Its address, or where it is without one. */
-export function placeOf({ place, url, node }: McpServer): string {
+export function locationOf({ place, url, node }: McpServer): string {
   if (node) return `${node.server}, on a node`;
   return place === "command" ? "A program on this machine" : (url ?? "");
 }

@@ -15,7 +15,7 @@ import { LongTable } from "../../parts/table/long-table.tsx";
 import { SmallNote } from "../../parts/words/note.tsx";
 import { AddServer } from "./add-server.tsx";
 import { mcpServersPath } from "./mcp-server-paths.ts";
-import { identityNames, placeOf, ServerState, waitingText } from "./mcp-server-words.tsx";
+import { identityNames, locationOf, ServerState, waitingText } from "./mcp-server-words.tsx";
 import { ServerView } from "./server-view.tsx";
 
 export const McpServersPage = operatorsOnly("MCP servers", McpServers);
@@ -76,7 +76,7 @@ function columnsOf(choose: (server: McpServer) => void): Column<McpServer>[] {
         <>
           <NameButton show={() => choose(server)}>{server.title ?? server.name}</NameButton>
           <SmallNote lineClamp={1} style={{ overflowWrap: "anywhere" }}>
-            {placeOf(server)}
+            {locationOf(server)}
           </SmallNote>
         </>
       ),

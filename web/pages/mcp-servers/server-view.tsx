@@ -19,7 +19,7 @@ import { ConnectedPeople } from "./connected-people.tsx";
 import { AllDefinitions, AskForThem, OneDefinition, ToApprove, useWaiting } from "./definitions.tsx";
 import { EditServer } from "./edit-server.tsx";
 import { definitionsPath, mcpServerPath, mcpServersPath, staleWithMcpServers, testsPath } from "./mcp-server-paths.ts";
-import { approvalTexts, identityText, placeOf, ServerState } from "./mcp-server-words.tsx";
+import { approvalTexts, identityText, locationOf, ServerState } from "./mcp-server-words.tsx";
 import { TestResult } from "./test-result.tsx";
 
 export function ServerView({ server, close }: { server: McpServer; close(): void }) {
@@ -58,7 +58,7 @@ export function ServerView({ server, close }: { server: McpServer; close(): void
           <Title order={2} ref={heading} tabIndex={-1}>
             {title ?? name}
           </Title>
-          <Note>{placeOf(server)}</Note>
+          <Note>{locationOf(server)}</Note>
         </div>
         <ServerState server={server} />
       </Group>

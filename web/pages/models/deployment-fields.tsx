@@ -32,7 +32,7 @@ export function DeploymentFields({ deployments, isNew, error, change }: Deployme
           </Note>
         )}
         {deployments.map((deployment, index) => (
-          <Place
+          <OneDeployment
             key={deployment.key}
             deployment={deployment}
             number={index + 1}
@@ -67,7 +67,7 @@ interface PlaceProps {
   remove(): void;
 }
 
-function Place({ deployment, number, hasOthers, upstreams, change, remove }: PlaceProps) {
+function OneDeployment({ deployment, number, hasOthers, upstreams, change, remove }: PlaceProps) {
   return (
     <div className="model-place-fields">
       <NativeSelect

@@ -20,8 +20,10 @@ export function useModelFilters() {
     change,
     clear: () => change(noFilter),
     matches({ status: model, managed, health: itsHealth }: ShownModel) {
-      const places = [...model.deployments, ...(managed?.deployments ?? [])];
-      const text = [model.id, ...places.flatMap(({ upstream, model: id }) => [upstream, id])].join(" ").toLowerCase();
+      const deployments = [...model.deployments, ...(managed?.deployments ?? [])];
+      const text = [model.id, ...deployments.flatMap(({ upstream, model: id }) => [upstream, id])]
+        .join(" ")
+        .toLowerCase();
       const isUsed = use === null || abilitiesOf(model).includes(use);
       const isHealth = health === null || itsHealth !== "ok";
       return isUsed && isHealth && words.every((word) => text.includes(word));

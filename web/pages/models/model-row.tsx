@@ -49,8 +49,8 @@ export const ModelRow = memo(function ModelRow({ model, managed, isHere, show }:
         {managed && <SmallNote>{sourceNames[managed.source]}</SmallNote>}
       </Stack>
       <Stack component="ul" gap="xs" className="model-places" aria-label={`Deployments of ${id}`}>
-        {deployments.map((place) => (
-          <Place key={`${place.upstream} ${place.model}`} place={place} of={id} />
+        {deployments.map((deployment) => (
+          <DeploymentLine key={`${deployment.upstream} ${deployment.model}`} deployment={deployment} of={id} />
         ))}
         {deployments.length === 0 && (
           <Text component="li" size="sm" c="dimmed">
@@ -83,8 +83,8 @@ const kinds: Record<DeploymentStatus["kind"], string | null> = {
   node: "on a node",
 };
 
-function Place({ place, of }: { place: DeploymentStatus; of: string }) {
-  const { upstream, kind, model, state, process, running, waiting, concurrency } = place;
+function DeploymentLine({ deployment, of }: { deployment: DeploymentStatus; of: string }) {
+  const { upstream, kind, model, state, process, running, waiting, concurrency } = deployment;
   const processText = process === null ? null : processWords[process].toLowerCase();
   const more = [kinds[kind], model === of ? null : `as ${model}`, processText]
     .filter((part) => part !== null)
@@ -108,9 +108,9 @@ function Place({ place, of }: { place: DeploymentStatus; of: string }) {
         <Text size="xs" fw={waiting > 0 ? 600 : 400} className="numeric" {...(waiting > 0 ? {} : { c: "dimmed" })}>
           {count(waiting)} waiting
         </Text>
-        {waiting > 0 && <SmallNote>{lineWords(place)}</SmallNote>}
+        {waiting > 0 && <SmallNote>{lineWords(deployment)}</SmallNote>}
       </div>
-      <Speed place={place} />
+      <Speed deployment={deployment} />
     </li>
   );
 }
@@ -125,7 +125,7 @@ function lineWords({ waiting_by_priority: counts, expected_wait_ms: waits }: Dep
   return lines.join(", ");
 }
 
-function Speed({ place: { tokens_per_second, first_token_ms } }: { place: DeploymentStatus }) {
+function Speed({ deployment: { tokens_per_second, first_token_ms } }: { deployment: DeploymentStatus }) {
   if (tokens_per_second === null && first_token_ms === null) {
     return <SmallNote>No speed measured yet</SmallNote>;
   }

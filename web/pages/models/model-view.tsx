@@ -52,7 +52,7 @@ export function ModelView({ model, ids, close, edit }: ModelViewProps) {
       )}
       <Facts facts={factsOf(model)} />
       <ModelPrice model={model} />
-      <Places model={model} />
+      <DeploymentList model={model} />
       <ModelPolicies model={model} />
       {status === "ok" && <Comparisons model={id} />}
       {strangers.length > 0 && (
@@ -73,7 +73,7 @@ export function ModelView({ model, ids, close, edit }: ModelViewProps) {
   );
 }
 
-function Places({ model: { id, deployments } }: { model: ManagedModel }) {
+function DeploymentList({ model: { id, deployments } }: { model: ManagedModel }) {
   const weights = deployments.reduce((total, { weight }) => total + weight, 0);
   if (deployments.length === 0) return null;
   return (
@@ -122,7 +122,7 @@ function factsOf(model: ManagedModel) {
 
 function RemoveModel({ model, close }: { model: ManagedModel; close(): void }) {
   const { id, overrides_database: isHidden, settings } = model;
-  const places = settings?.deployments?.length ?? 0;
+  const deploymentCount = settings?.deployments?.length ?? 0;
   return (
     <Removal
       {...{ name: id, path: managedPathOf(id), stale: staleWithModels, close }}
@@ -133,7 +133,7 @@ function RemoveModel({ model, close }: { model: ManagedModel; close(): void }) {
       {isHidden
         ? "The dashboard settings of this model are removed. The model in headrace.yaml stays unchanged."
         : `The price and all other settings of this model are removed. ${
-            places > 0
+            deploymentCount > 0
               ? "The model can no longer be called, unless an upstream lists the same id."
               : "The model stays available as its upstreams list it, but its usage is not counted as spend."
           } Running requests are completed. Past usage is kept.`}

@@ -20,9 +20,9 @@ export function seriesOf(usage: Usage, names: Overview["names"], by: ChartGroup,
   const metric: Metric = metrics[name];
   const all = valuesOf(usage.total, metric);
   if (by === "all") return [{ label: metric.title, values: all }];
-  const ranked = usage.ranking[rankings[name]].flatMap((place) => {
-    const group = usage.groups[place];
-    return group ? [{ place, group }] : [];
+  const ranked = usage.ranking[rankings[name]].flatMap((rank) => {
+    const group = usage.groups[rank];
+    return group ? [{ place: rank, group }] : [];
   });
   const first = usage.group_count <= maxSeries + 1 ? ranked : ranked.slice(0, maxSeries);
   const labels = labelsOf(first.map(({ group }) => nameOf(group.id, by, names)));

@@ -28,9 +28,9 @@ export function PlaygroundPage() {
 function Bench({ models }: { models: readonly ModelStatus[] }) {
   const { session, environment } = useSession();
   const [parameters, setParameters] = useSearchParams();
-  const place = `${session.person.id} ${session.account.id} ${environment}`;
+  const scope = `${session.person.id} ${session.account.id} ${environment}`;
   // Once: it must not change under somebody who writes, because another does better by now.
-  const [first] = useState(() => lastIn(place, models) ?? firstOf(models));
+  const [first] = useState(() => lastIn(scope, models) ?? firstOf(models));
   const chosen = parameters.get("model") ?? first;
   const model = models.find(({ id }) => id === chosen);
   return (
@@ -45,7 +45,7 @@ function Bench({ models }: { models: readonly ModelStatus[] }) {
       }
     >
       {model ? (
-        <Trial model={model} models={models} place={place} />
+        <Trial model={model} models={models} scope={scope} />
       ) : (
         <Empty title={chosen === null ? "No model chosen" : `Model ${chosen} not found`}>
           The model may have been removed, or this account may not use it in this environment. Choose another model
@@ -56,7 +56,7 @@ function Bench({ models }: { models: readonly ModelStatus[] }) {
   );
 }
 
-function Trial({ model, models, place }: { model: ModelStatus; models: readonly ModelStatus[]; place: string }) {
+function Trial({ model, models, scope }: { model: ModelStatus; models: readonly ModelStatus[]; scope: string }) {
   const use = mainAbilityOf(model);
   if (use === "embeddings") return <EmbeddingsTry key={model.id} model={model.id} />;
   if (use === undefined) {
@@ -67,13 +67,13 @@ function Trial({ model, models, place }: { model: ModelStatus; models: readonly 
     );
   }
   const path: AnswerPath = use === "chat" ? "/v1/chat/completions" : "/v1/completions";
-  const conversation = conversationOf(path, place);
+  const conversation = conversationOf(path, scope);
   return <Talk key={path} {...{ conversation, models }} model={model.id} isChat={use === "chat"} />;
 }
 
 /** With which somebody talked here before, and may. */
-function lastIn(place: string, models: readonly ModelStatus[]): string | undefined {
-  const last = conversationOf("/v1/chat/completions", place).state().model;
+function lastIn(scope: string, models: readonly ModelStatus[]): string | undefined {
+  const last = conversationOf("/v1/chat/completions", scope).state().model;
   return models.find(({ id }) => id === last)?.id;
 }
 

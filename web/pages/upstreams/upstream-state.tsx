@@ -31,7 +31,7 @@ export const sourceNames: Record<Upstream["source"], string> = {
 };
 
 /** Its address, or where it is without one. */
-export function placeOf({ url, source }: Upstream): string {
+export function addressOf({ url, source }: Upstream): string {
   return url ?? (source === "node" ? "through a node" : "in this server");
 }
 

@@ -19,7 +19,7 @@ import { EditUpstream } from "./edit-upstream.tsx";
 import { TestResult } from "./test-result.tsx";
 import { UnpricedModels } from "./unpriced-models.tsx";
 import { staleWithUpstreams, upstreamPath, upstreamsPath } from "./upstream-paths.ts";
-import { apiNames, placeOf, readOnlyText, sourceNames, UpstreamState } from "./upstream-state.tsx";
+import { addressOf, apiNames, readOnlyText, sourceNames, UpstreamState } from "./upstream-state.tsx";
 
 export function UpstreamView({ upstream, close }: { upstream: Upstream; close(): void }) {
   const [editing, setEditing] = useState(false);
@@ -34,7 +34,7 @@ export function UpstreamView({ upstream, close }: { upstream: Upstream; close():
       <Group justify="space-between">
         <div style={{ overflowWrap: "anywhere" }}>
           <Title order={2}>{name}</Title>
-          <Note>{placeOf(upstream)}</Note>
+          <Note>{addressOf(upstream)}</Note>
         </div>
         <UpstreamState upstream={upstream} />
       </Group>
@@ -82,9 +82,9 @@ function factsOf(upstream: Upstream) {
   const { url, source, models, running, waiting, concurrency, max_concurrency: most } = upstream;
   const { has_api_key: hasKey, discover, environments, created_at: createdAt } = upstream;
   const { timeout_seconds: timeout, idle_seconds: idle } = upstream;
-  const places = concurrency === null ? "" : ` of ${count(concurrency)}`;
+  const ofLimit = concurrency === null ? "" : ` of ${count(concurrency)}`;
   return [
-    ["Running now", `${count(running)}${places}`],
+    ["Running now", `${count(running)}${ofLimit}`],
     ["Waiting", count(waiting)],
     ["Models", discover ? count(models) : `${count(models)}, listed models are not served`],
     ["Max concurrency", most === null ? "measured" : count(most)],

@@ -92,9 +92,9 @@ function WebhookForm({ kind, creation, close }: WebhookFormProps) {
 
 function Made({ secret, done }: { secret: string; done(): void }) {
   // What copies comes first; nobody ends this by one Enter too many.
-  const place = useFirstButton();
+  const firstButton = useFirstButton();
   return (
-    <Stack ref={place}>
+    <Stack ref={firstButton}>
       <CopyNow what="the secret" where="on the server that receives" />
       <CopyBlock value={secret} label="Copy the secret" wrap />
       <Text size="sm">

@@ -107,9 +107,9 @@ class Reader {
     const after = this.#text[this.#at + mark.length] ?? " ";
     // An underscore within a word is one, as in a name of a variable.
     const isInWord = char === "_" && /[\p{L}\p{N}]/u.test(before) && /[\p{L}\p{N}]/u.test(after);
-    const place = this.#open.findLastIndex((one) => one.mark === mark);
-    if (!isInWord && place >= 0 && !/\s/.test(before)) {
-      while (this.#open.length > place + 1) this.#giveUpLast();
+    const index = this.#open.findLastIndex((one) => one.mark === mark);
+    if (!isInWord && index >= 0 && !/\s/.test(before)) {
+      while (this.#open.length > index + 1) this.#giveUpLast();
       this.#flush();
       const parts = this.#open.pop()?.parts ?? [];
       this.#at += mark.length;
@@ -132,9 +132,9 @@ class Reader {
   #link(): boolean {
     target.lastIndex = this.#at;
     const [whole, href] = target.exec(this.#text) ?? [];
-    const place = this.#open.findLastIndex(({ mark }) => mark === "[");
-    if (whole === undefined || href === undefined || place < 0) return false;
-    while (this.#open.length > place + 1) this.#giveUpLast();
+    const index = this.#open.findLastIndex(({ mark }) => mark === "[");
+    if (whole === undefined || href === undefined || index < 0) return false;
+    while (this.#open.length > index + 1) this.#giveUpLast();
     this.#flush();
     const parts = this.#open.pop()?.parts ?? [];
     this.#at += whole.length;

@@ -22,7 +22,7 @@ export interface Plotted {
 }
 
 /** A bucket is drawn in its middle, between the marks of its start and end. */
-export function places({ times, bucket }: Pick<Plotted, "times" | "bucket">): number[] {
+export function offsets({ times, bucket }: Pick<Plotted, "times" | "bucket">): number[] {
   return bucket === undefined ? [...times] : times.map((time) => (time + endOf(bucket, time)) / 2);
 }
 
@@ -31,7 +31,7 @@ export function drawn(plotted: Plotted): UPlot.AlignedData {
   const { times, series, kind, hidden } = plotted;
   const nothing = times.map(() => null);
   const isShown = ({ label }: Series) => !hidden.has(label);
-  if (kind === "line") return [places(plotted), ...series.map((one) => (isShown(one) ? [...one.values] : nothing))];
+  if (kind === "line") return [offsets(plotted), ...series.map((one) => (isShown(one) ? [...one.values] : nothing))];
   const sums = times.map(() => 0);
   const stacked = series.toReversed().map((one) => {
     if (!isShown(one)) return nothing;
@@ -40,7 +40,7 @@ export function drawn(plotted: Plotted): UPlot.AlignedData {
       return sums[index] ?? 0;
     });
   });
-  return [places(plotted), ...stacked.reverse()];
+  return [offsets(plotted), ...stacked.reverse()];
 }
 
 /** The span from the first bucket's start to the last one's end. */

@@ -3,7 +3,7 @@ import { useComputedColorScheme } from "@mantine/core";
 import { type KeyboardEvent, useEffect, useRef, useState } from "react";
 import type UPlot from "uplot";
 import { chartColor, chartDash } from "../../theme.ts";
-import { drawn, edges, lonely, type Plotted, places } from "./chart-data.ts";
+import { drawn, edges, lonely, offsets, type Plotted } from "./chart-data.ts";
 import { ChartReadout, spoken } from "./chart-readout.tsx";
 import { axisLabels, dateOf, stepsOf } from "./chart-time.ts";
 import { useIsNear, whenItsTurn } from "./chart-turn.ts";
@@ -28,20 +28,20 @@ const wholeSteps = Array.from({ length: 15 }, (_, power) => [1, 2, 5].map((first
 
 export function ChartPicture(props: PictureProps) {
   const { title, times, bucket, series, kind, hidden, format, whole, height, width, index, isReader, read } = props;
-  const place = useRef<HTMLDivElement>(null);
+  const box = useRef<HTMLDivElement>(null);
   const plot = useRef<UPlot>(undefined);
   const now = useRef(props);
   now.current = props;
   const scheme = useComputedColorScheme("light", { getInitialValueInEffect: false });
-  const isNear = useIsNear(place);
+  const isNear = useIsNear(box);
   const [shown, setShown] = useState<UPlot>();
   const labels = series.map(({ label, color }) => `${label} ${color}`).join("\n");
   // biome-ignore lint/correctness/useExhaustiveDependencies: figures, size and hidden series are set below, without a new drawing
   useEffect(() => {
     if (!isNear) return;
     const giveUp = whenItsTurn((Plot) => {
-      if (!place.current) return;
-      plot.current = new Plot(optionsOf(Plot, now, scheme), drawn(now.current), place.current);
+      if (!box.current) return;
+      plot.current = new Plot(optionsOf(Plot, now, scheme), drawn(now.current), box.current);
       setShown(plot.current);
     });
     return () => {
@@ -53,7 +53,7 @@ export function ChartPicture(props: PictureProps) {
   useEffect(() => plot.current?.setSize({ width, height }), [width, height]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: `drawn` takes what is listed
   useEffect(() => plot.current?.setData(drawn(now.current)), [times, series, kind, hidden, bucket]);
-  const at = index === undefined ? undefined : places({ times, bucket })[index];
+  const at = index === undefined ? undefined : offsets({ times, bucket })[index];
   useEffect(() => {
     // One that was destroyed is not drawn on.
     if (!shown || shown !== plot.current || (shown.cursor.idx ?? undefined) === index) return;
@@ -72,7 +72,7 @@ export function ChartPicture(props: PictureProps) {
   return (
     <div className="chart">
       <div
-        ref={place}
+        ref={box}
         className="chart-picture"
         style={{ height }}
         role="slider"

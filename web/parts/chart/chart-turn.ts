@@ -6,10 +6,10 @@ import type UPlot from "uplot";
 const nearBy = 300;
 
 /** From when on it was near once. */
-export function useIsNear(place: RefObject<HTMLElement | null>): boolean {
+export function useIsNear(box: RefObject<HTMLElement | null>): boolean {
   const [isNear, setNear] = useState(false);
   useEffect(() => {
-    const element = place.current;
+    const element = box.current;
     if (!element || isNear) return;
     const watch = new IntersectionObserver(
       (entries) => {
@@ -19,7 +19,7 @@ export function useIsNear(place: RefObject<HTMLElement | null>): boolean {
     );
     watch.observe(element);
     return () => watch.disconnect();
-  }, [place, isNear]);
+  }, [box, isNear]);
   return isNear;
 }
 

@@ -11,10 +11,10 @@ export function problemOf(error: ApiFailure | null, field: string): string | und
 }
 
 /** What is wrong at this place of a field, or below it: `policies.cache`, `policies.split[0].model`. */
-export function problemAt(error: ApiFailure | null, place: string): string | undefined {
+export function problemAt(error: ApiFailure | null, path: string): string | undefined {
   const { message = "" } = error ?? {};
-  if (!message.startsWith(place) || !/^[:.[]/.test(message.slice(place.length))) return undefined;
-  return problemOf(error, /^[a-z_]+/.exec(place)?.[0] ?? "");
+  if (!message.startsWith(path) || !/^[:.[]/.test(message.slice(path.length))) return undefined;
+  return problemOf(error, /^[a-z_]+/.exec(path)?.[0] ?? "");
 }
 
 /** The error, unless it is about one of the fields. */

@@ -3,7 +3,7 @@ import { useEffect, useRef } from "react";
 
 /** Gives what its place is to be known by. */
 export function useFirstButton() {
-  const place = useRef<HTMLDivElement>(null);
-  useEffect(() => place.current?.querySelector("button")?.focus(), []);
-  return place;
+  const container = useRef<HTMLDivElement>(null);
+  useEffect(() => container.current?.querySelector("button")?.focus(), []);
+  return container;
 }

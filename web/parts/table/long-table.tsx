@@ -10,7 +10,7 @@ import { ScrollRegion } from "../page/scroll-region.tsx";
 import { Waiting } from "../page/waiting.tsx";
 import { count } from "../words/figures.ts";
 import { type Column, roomOf } from "./column.ts";
-import { keepPlace, keptPlace } from "./kept-place.ts";
+import { keepOffset, keptOffset } from "./kept-place.ts";
 import { useStaged } from "./staged.ts";
 import { TableRow } from "./table-row.tsx";
 
@@ -71,7 +71,7 @@ export function LongTable<Row>(props: LongTableProps<Row>) {
   const scrolling = useRef<HTMLDivElement>(null);
   // Where the rows are no longer kept it begins anew: loading all of them for it would take long.
   const [firstOffset] = useState(() => {
-    const kept = keptPlace(label);
+    const kept = keptOffset(label);
     return kept < items.length * rowHeight ? kept : 0;
   });
   const rows = useVirtualizer({
@@ -144,7 +144,7 @@ export function LongTable<Row>(props: LongTableProps<Row>) {
           style={{ maxHeight: height }}
           label={label}
           onScroll={(event) => {
-            keepPlace(label, event.currentTarget.scrollTop);
+            keepOffset(label, event.currentTarget.scrollTop);
             showNewerAtTop();
           }}
         >

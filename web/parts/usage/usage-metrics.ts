@@ -90,12 +90,12 @@ interface Shown {
 /** A series for each of the first groups, in their order. */
 export function seriesOf({ times, totals, groups, nameOf, overlap = false }: Shown, name: MetricName): Series[] {
   const metric: Metric = metrics[name];
-  const place = new Map(times.map((time, index) => [time, index]));
+  const indexes = new Map(times.map((time, index) => [time, index]));
   const valuesOf = (rows: readonly UsageRow[]) => {
     const values = times.map((): number | null => metric.of(noFigures));
     // A group may have several rows of one bucket, where it is of several environments.
     for (const row of byBucket(rows)) {
-      const at = place.get(row.start);
+      const at = indexes.get(row.start);
       if (at !== undefined) values[at] = metric.of(row);
     }
     return values;

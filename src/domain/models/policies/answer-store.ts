@@ -2,7 +2,7 @@
 import type { TokenUsage } from "../../usage/usage.ts";
 
 /** Identifies a cached answer: account, model, and `digest` of all relevant parts of the request. */
-export interface AnswerPlace {
+export interface AnswerKey {
   readonly digest: string;
   readonly accountId: string;
   /** Public id of the model that served it. */
@@ -36,9 +36,9 @@ export interface FoundAnswer {
 
 /** An unreachable store has no answers: it never throws, and never delays a request for long. */
 export interface AnswerStore {
-  read(place: AnswerPlace): FoundAnswer | Promise<FoundAnswer>;
+  read(key: AnswerKey): FoundAnswer | Promise<FoundAnswer>;
   /** Stores the answer, without a guarantee that and how long it is kept. */
-  write(place: AnswerPlace, answer: KeptAnswer, mark: unknown): void;
+  write(key: AnswerKey, answer: KeptAnswer, mark: unknown): void;
   /** Rejects with `service_unavailable` if clearing cannot be guaranteed. */
   forget(which: ForgottenAnswers): Promise<void>;
 }

@@ -41,7 +41,7 @@ export const overflowReasons = ["down", "wait", "prompt", "hours"] as const;
 export type OverflowReason = (typeof overflowReasons)[number];
 
 /** The spend of one model in one span. */
-export interface SpendPlace {
+export interface SpendPeriod {
   /** Public id. */
   readonly model: string;
   readonly per: OverflowSpend["per"];
@@ -49,7 +49,7 @@ export interface SpendPlace {
   readonly start: number;
 }
 
-export interface SpendChange extends SpendPlace {
+export interface SpendChange extends SpendPeriod {
   /** Amount to reserve, or to return if negative. */
   readonly nanoUsd: number;
   /** Reserves only if the total stays within this; null: in any case. */
@@ -74,5 +74,5 @@ export interface OverflowSpendStore {
    */
   change(changes: readonly SpendChange[]): Promise<readonly SpendAnswer[]>;
   /** Returns the spend so far; 0 without any. */
-  spent(place: SpendPlace): Promise<number>;
+  spent(period: SpendPeriod): Promise<number>;
 }

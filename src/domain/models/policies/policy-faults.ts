@@ -40,16 +40,16 @@ function overflowFaults(
   { priceFault, upstreams }: Around,
 ): EntryFault[] {
   const names = to.map(({ upstream }) => upstream);
-  const places = [...new Set(deployments.map(({ upstream }) => upstream))];
+  const targets = [...new Set(deployments.map(({ upstream }) => upstream))];
   return to.flatMap(({ upstream, costOf }, index): EntryFault[] => {
     const path = ["overflow", "to", index];
     const priced = costOf === null ? undefined : priceFault(costOf);
     const faults: EntryFault[] = priced ? [{ path: [...path, "cost_of"], ...priced }] : [];
     if (names.indexOf(upstream) !== index) {
       faults.push({ path: [...path, "upstream"], message: "is named twice", fix: "Name each upstream once." });
-    } else if (places.length > 0 && !places.includes(upstream)) {
+    } else if (targets.length > 0 && !targets.includes(upstream)) {
       const message = `has no deployment of ${id}`;
-      const fix = `Name one of ${places.join(", ")}, or add a deployment there.`;
+      const fix = `Name one of ${targets.join(", ")}, or add a deployment there.`;
       faults.push({ path: [...path, "upstream"], message, fix });
     } else if (upstreams && !upstreams.includes(upstream)) {
       const fix = "Name one that there is, or add the upstream.";

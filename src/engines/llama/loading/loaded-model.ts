@@ -18,7 +18,7 @@ export interface LoadedModelOptions {
   budget: MemoryBudget;
   log: Log;
   /** The slots until the process tells how many it has. */
-  places: number;
+  slots: number;
   /** The memory to reserve. */
   amounts(): Amounts;
   /** Its process, not started yet. */
@@ -30,7 +30,7 @@ export interface LoadedModelOptions {
 }
 
 /** One computes, and one is ready to follow. */
-const embeddingPlaces = 2;
+const embeddingSlots = 2;
 /** A model that did not fit or load is not tried again sooner, whatever requests arrive. */
 const restMs = 15_000;
 
@@ -42,7 +42,7 @@ interface Demand {
 export class LoadedModel implements Tenant {
   readonly slots: Slots;
   /** Embeddings use a separate context in the worker, so they take no slots of chats. */
-  readonly embeddingSlots = new Slots(embeddingPlaces);
+  readonly embeddingSlots = new Slots(embeddingSlots);
   facts: EngineModel | undefined;
   readonly #options: LoadedModelOptions;
   readonly #demands: [generation: Demand, embedding: Demand] = [
@@ -65,7 +65,7 @@ export class LoadedModel implements Tenant {
 
   constructor(options: LoadedModelOptions) {
     this.#options = options;
-    this.slots = new Slots(options.places);
+    this.slots = new Slots(options.slots);
   }
 
   get name(): string {

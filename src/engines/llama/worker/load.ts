@@ -96,8 +96,8 @@ export async function load(settings: WorkerSettings, { log, giveUp }: LoadHooks)
 /** The text of an error with its place in the code, since the library's messages are short ("Object is disposed"). */
 function errorText(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  const place = /^[ \t]*at (?:async )?([\w.#<>]+)/m.exec(error.stack ?? "")?.[1];
-  return `${error.name}: ${error.message}${place === undefined ? "" : ` (in ${place})`}`;
+  const frame = /^[ \t]*at (?:async )?([\w.#<>]+)/m.exec(error.stack ?? "")?.[1];
+  return `${error.name}: ${error.message}${frame === undefined ? "" : ` (in ${frame})`}`;
 }
 
 function readChat(library: Library, model: LlamaModel, template: string): Chat {

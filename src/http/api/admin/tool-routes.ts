@@ -135,7 +135,7 @@ const listDefinitions = endpoint("GET", "/v1/admin/tool-servers/:name/definition
   async answer({ deps: { mcpServers, toolDefinitions }, id: name, query }) {
     mcpServers.known(name);
     const { limit, search = "", waiting } = query;
-    const page = { after: placeOf(query.after), limit: limit + 1, search, isWaiting: waiting };
+    const page = { after: cursorOf(query.after), limit: limit + 1, search, isWaiting: waiting };
     return pageOf((await toolDefinitions.page(name, page)).map(definitionToWire), limit);
   },
 });
@@ -162,7 +162,7 @@ function idOf({ kind, name }: Pick<ToolDefinition, "kind" | "name">): string {
 }
 
 /** Throws `invalid_request`. */
-function placeOf(after: string | undefined): Pick<ToolDefinition, "kind" | "name"> | undefined {
+function cursorOf(after: string | undefined): Pick<ToolDefinition, "kind" | "name"> | undefined {
   if (after === undefined) return undefined;
   const slash = after.indexOf("/");
   const kind = definitionKinds.find((one) => one === after.slice(0, slash));

@@ -58,11 +58,11 @@ const list = endpoint("GET", "/v1/prices", {
     const { source, date, vendors } = priceList();
     const words = search.split(/\s+/).filter((word) => word !== "");
     const found = matchingPrices(words).filter(({ name }) => vendor === undefined || vendorOf(name) === vendor);
-    const place = after === undefined ? -1 : found.findIndex(({ name }) => name === after);
-    if (after !== undefined && place < 0) {
+    const index = after === undefined ? -1 : found.findIndex(({ name }) => name === after);
+    if (after !== undefined && index < 0) {
       throw invalidRequest("after: must be an id of this list, such as the last one shown.");
     }
-    const shown = found.slice(place + 1, place + 2 + limit).map(toWire);
+    const shown = found.slice(index + 1, index + 2 + limit).map(toWire);
     return { ...pageOf(shown, limit), source, date, vendors: vendors.map((one) => ({ ...one })) };
   },
 });

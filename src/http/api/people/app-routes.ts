@@ -76,7 +76,7 @@ const list = endpoint("GET", "/v1/apps", {
   query: appQuery,
   response: { description: "One page of apps.", json: appList },
   async answer({ deps: { apps, clock }, principal, query: { limit, after } }) {
-    if (after !== undefined) await requirePlace(after, principal, apps);
+    if (after !== undefined) await requireCursor(after, principal, apps);
     const own = ownOnly(principal);
     const { account, environment } = principal;
     const filter = { accountId: account.id, environment, ...(own === null ? {} : { personId: own }) };
@@ -88,7 +88,7 @@ const list = endpoint("GET", "/v1/apps", {
 });
 
 /** A cursor that names nothing would silently begin again, or in the middle. */
-async function requirePlace(after: string, principal: Principal, apps: AppStore): Promise<void> {
+async function requireCursor(after: string, principal: Principal, apps: AppStore): Promise<void> {
   try {
     requireApp(principal, await apps.findApp(after), after);
   } catch (error) {

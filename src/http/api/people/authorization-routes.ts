@@ -47,11 +47,11 @@ const list = endpoint("GET", "/v1/authorizations", {
   async answer({ deps: { oauth, clock }, principal: { person }, query: { limit, after } }) {
     const all = (await oauth.listAllowedApps(person.id, clock.nowSeconds())).map(toWire);
     // The last of that id: logins of the command line tool may be there for one account in several environments.
-    const place = after === undefined ? -1 : all.findLastIndex(({ id }) => id === after);
-    if (after !== undefined && place < 0) {
+    const index = after === undefined ? -1 : all.findLastIndex(({ id }) => id === after);
+    if (after !== undefined && index < 0) {
       throw invalidRequest("after: must be an id of this list, such as the last one shown.");
     }
-    return pageOf(all.slice(place + 1), limit);
+    return pageOf(all.slice(index + 1), limit);
   },
 });
 

@@ -88,11 +88,11 @@ async function connect(exchange: Exchange, deps: RealtimeRouteDeps): Promise<Pla
   // For who has used up its requests nothing is opened.
   await deps.admitter.refuseSpent(principal, { onLimits: () => {} });
   // The request ends as the session begins, which has a connection to a server for as long as it lasts.
-  let place: OpenSlot | undefined = deps.openRequests.enter(principal);
+  let slot: OpenSlot | undefined = deps.openRequests.enter(principal);
   let connection: OpenLongConnection | undefined;
   const over = () => {
-    place?.release();
-    place = undefined;
+    slot?.release();
+    slot = undefined;
     connection?.release();
   };
   try {

@@ -87,8 +87,8 @@ class ResponseSocket implements MessageLinkListener, SlotLender, Stoppable {
   readonly #clientGone = new Cancellation();
   readonly #connection: OpenLongConnection;
   /** Among the open requests of the key, for as long as the connection lasts; its messages use it one after the other. */
-  readonly #place: OpenSlot;
-  #isPlaceLent = false;
+  readonly #slot: OpenSlot;
+  #isSlotLent = false;
   readonly #held: HeldResponses;
   /** On the account of the connection, as is the one that is answered. */
   readonly #waiting: Buffer[] = [];
@@ -109,7 +109,7 @@ class ResponseSocket implements MessageLinkListener, SlotLender, Stoppable {
       },
     });
     try {
-      this.#place = deps.openRequests.enter(opener);
+      this.#slot = deps.openRequests.enter(opener);
     } catch (error) {
       this.#connection.release();
       throw error;
@@ -123,13 +123,13 @@ class ResponseSocket implements MessageLinkListener, SlotLender, Stoppable {
   }
 
   takeSlot(): OpenSlot | undefined {
-    if (this.#isPlaceLent || this.#clientGone.cancelled) return undefined;
-    this.#isPlaceLent = true;
-    return { memoryAccount: this.#place.memoryAccount, release: () => this.#placeReturned() };
+    if (this.#isSlotLent || this.#clientGone.cancelled) return undefined;
+    this.#isSlotLent = true;
+    return { memoryAccount: this.#slot.memoryAccount, release: () => this.#slotReturned() };
   }
 
-  returnSlot(place: OpenSlot): void {
-    place.release();
+  returnSlot(slot: OpenSlot): void {
+    slot.release();
   }
 
   /** An answer that is under way ends by itself, with the reason. */
@@ -163,13 +163,13 @@ class ResponseSocket implements MessageLinkListener, SlotLender, Stoppable {
     // The relay says nothing to a client that has left.
     this.#stream?.over();
     this.#held.release();
-    if (!this.#isPlaceLent) this.#place.release();
+    if (!this.#isSlotLent) this.#slot.release();
   }
 
-  #placeReturned(): void {
-    if (!this.#isPlaceLent) return;
-    this.#isPlaceLent = false;
-    if (this.#clientGone.cancelled) this.#place.release();
+  #slotReturned(): void {
+    if (!this.#isSlotLent) return;
+    this.#isSlotLent = false;
+    if (this.#clientGone.cancelled) this.#slot.release();
   }
 
   #end(reason: LongConnectionEnd, error: GatewayError): void {

@@ -162,11 +162,11 @@ async function inputOf(
   const output = objectsOf(response["output"]).length;
   const all = "items" in chain ? chain.items.slice(0, chain.items.length - output) : input;
   const byId = new Map<string, StoredItem & { id: string }>();
-  for (const [place, item] of all.entries()) {
+  for (const [index, item] of all.entries()) {
     const itemId = String(item["id"]);
     const before = byId.get(itemId);
     if (!before) byId.set(itemId, { ...item, id: itemId });
-    else if (!isDeepStrictEqual(before, item)) byId.set(`${itemId}_${place}`, { ...item, id: `${itemId}_${place}` });
+    else if (!isDeepStrictEqual(before, item)) byId.set(`${itemId}_${index}`, { ...item, id: `${itemId}_${index}` });
   }
   return [...byId.values()];
 }

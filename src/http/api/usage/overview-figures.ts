@@ -38,10 +38,10 @@ export const seriesShape = z.object({
 });
 
 const charts = ["requests", "total_tokens", "cost", "errors", "first_token_ms", "tokens_per_second"] as const;
-const places = z.array(z.int());
+const ranks = z.array(z.int());
 export const rankingShape = z.object({
-  ...{ requests: places, total_tokens: places, cost: places, errors: places },
-  ...{ first_token_ms: places, tokens_per_second: places },
+  ...{ requests: ranks, total_tokens: ranks, cost: ranks, errors: ranks },
+  ...{ first_token_ms: ranks, tokens_per_second: ranks },
 });
 
 /** A mean counts for as much as was measured of it: who streamed one short answer is not the slowest of all. */
@@ -161,8 +161,8 @@ export async function rankedGroups(
   });
   const shown = new Set(first.flatMap(([, ids]) => ids));
   const groups = byRequests.filter(([id]) => shown.has(id)).map(([id, sums]) => ({ id, sums }));
-  const place = new Map(groups.map(({ id }, at) => [id, at]));
-  const ranking = Object.fromEntries(first.map(([chart, ids]) => [chart, ids.map((id) => place.get(id) ?? 0)]));
+  const indexes = new Map(groups.map(({ id }, at) => [id, at]));
+  const ranking = Object.fromEntries(first.map(([chart, ids]) => [chart, ids.map((id) => indexes.get(id) ?? 0)]));
   return { groups, ranking: ranking as RankedGroups["ranking"], count: all.size };
 }
 

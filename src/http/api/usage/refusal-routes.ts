@@ -112,8 +112,8 @@ function toWire(count: RefusalCount): z.infer<typeof refusalShape> {
 export function refusalsByReason(counts: readonly RefusalCount[]) {
   return [...Map.groupBy(counts, ({ reason }) => reason)]
     .map(([reason, all]) => {
-      const byPlace = [...Map.groupBy(all, ({ keyId, model }) => `${keyId} ${model}`).values()];
-      const [most] = byPlace.toSorted((one, other) => sumOf(other) - sumOf(one))[0] ?? [];
+      const byKeyAndModel = [...Map.groupBy(all, ({ keyId, model }) => `${keyId} ${model}`).values()];
+      const [most] = byKeyAndModel.toSorted((one, other) => sumOf(other) - sumOf(one))[0] ?? [];
       const last_at = Math.max(...all.map(({ lastAt }) => lastAt));
       return { reason, requests: sumOf(all), last_at, key: most?.keyId ?? null, model: most?.model ?? null };
     })

@@ -71,8 +71,8 @@ export function operatorQuery(
   principal: Principal,
   nowSeconds: number,
 ): StatementQuery {
-  const place = { accountId, environment: asked.environment ?? principal.environment };
-  return { ...partOf(asked), ...place, ...timeOf(asked, nowSeconds), groupBy: asked.group_by ?? [] };
+  const scope = { accountId, environment: asked.environment ?? principal.environment };
+  return { ...partOf(asked), ...scope, ...timeOf(asked, nowSeconds), groupBy: asked.group_by ?? [] };
 }
 
 export function timeOf(asked: Pick<Asked, "month">, nowSeconds: number): CalendarMonth {

@@ -224,13 +224,13 @@ async function allAccountsAnswer(deps: Deps, exchange: Exchange, principal: Prin
 
 async function linesOfAccounts(
   { accounts, statements }: Deps,
-  place: CalendarMonth & { environment: Environment },
+  scope: CalendarMonth & { environment: Environment },
 ): Promise<AccountLine[]> {
   const lines: AccountLine[] = [];
   for (let after: string | undefined; ; ) {
     const found = await accounts.listAccounts({ after, limit: accountsAtOnce });
     for (const { id, name } of found) {
-      const { total } = await statements.read({ ...place, accountId: id, groupBy: [] });
+      const { total } = await statements.read({ ...scope, accountId: id, groupBy: [] });
       if (total.requests > 0) lines.push({ account: id, account_name: name, sums: total });
     }
     if (found.length < accountsAtOnce) return lines;

@@ -11,7 +11,7 @@ import type {
   FilePart,
   MediaSource,
   Part,
-  Place,
+  RequestPath,
   ResultTurn,
 } from "../conversation/conversation.ts";
 import { isObject, type Json, listOf, objectOf, textOf } from "./json-value.ts";
@@ -32,7 +32,7 @@ class MessageReader {
   /** Legacy calls by `function_call`, which have no id, by the function's name. */
   readonly #olderCalls = new Map<string, string>();
 
-  read(message: Json, place: Place): ConversationMessage {
+  read(message: Json, place: RequestPath): ConversationMessage {
     const { role } = message;
     switch (role) {
       case "system":
@@ -58,7 +58,7 @@ class MessageReader {
     }
   }
 
-  #assistant(message: Json, place: Place): ConversationMessage {
+  #assistant(message: Json, place: RequestPath): ConversationMessage {
     if (isObject(message["audio"])) {
       throw fieldError(
         `${place}.audio`,
@@ -81,7 +81,7 @@ class MessageReader {
     return { role: "assistant", parts, ...(name === undefined ? {} : { name }), place };
   }
 
-  #call(call: Json, place: Place): CallPart {
+  #call(call: Json, place: RequestPath): CallPart {
     const callId = textOf(call["id"]) ?? "";
     const kind = isObject(call["custom"]) ? "custom" : "function";
     const called = objectOf(call[kind]);
@@ -93,7 +93,7 @@ class MessageReader {
     return { type: "call", callId, kind, name, input, ...(cache ? { cache } : {}) };
   }
 
-  #olderCall(call: Json, place: Place): CallPart {
+  #olderCall(call: Json, place: RequestPath): CallPart {
     const name = textOf(call["name"]);
     if (name === undefined) throw fieldError(`${place}.function_call.name`, "is missing.");
     const callId = `call_of_${name}_in_${place.replace(/\D+/g, "")}`;
@@ -101,7 +101,7 @@ class MessageReader {
     return { type: "call", callId, kind: "function", name, input: textOf(call["arguments"]) ?? "" };
   }
 
-  #result(callId: string, message: Json, place: Place): ResultTurn {
+  #result(callId: string, message: Json, place: RequestPath): ResultTurn {
     const parts = readContent({ ...message, cache_control: undefined }, place);
     const cache = cacheOf(message);
     return {
@@ -127,7 +127,7 @@ function thoughtsOf({ content, thinking_blocks }: Json): Json {
   };
 }
 
-function answerTexts(message: Json, place: Place): AnswerPart[] {
+function answerTexts(message: Json, place: RequestPath): AnswerPart[] {
   const { content } = message;
   if (!Array.isArray(content)) return readContent(message, place).filter((part) => part.type === "text");
   return withCache(
@@ -146,7 +146,7 @@ function answerTexts(message: Json, place: Place): AnswerPart[] {
 }
 
 /** Reads the content of a message; a cache mark on the message applies to all of its content. */
-function readContent(message: Json, place: Place): Part[] {
+function readContent(message: Json, place: RequestPath): Part[] {
   const { content } = message;
   const parts: Part[] =
     typeof content === "string"
@@ -163,7 +163,7 @@ function withCache<P extends AnswerPart | Part>(parts: P[], cache: Cache | undef
   return [...parts.slice(0, -1), { ...last, cache }];
 }
 
-function readPart(part: Json, place: Place): Part {
+function readPart(part: Json, place: RequestPath): Part {
   const { type } = part;
   if (type === "text") return cached({ type, text: textOf(part["text"]) ?? "" }, part);
   if (type === "refusal") return { type: "text", text: textOf(part["refusal"]) ?? "" };
@@ -184,7 +184,7 @@ function readPart(part: Json, place: Place): Part {
   );
 }
 
-function readFile({ file_data, file_id, filename }: Json, place: Place): FilePart {
+function readFile({ file_data, file_id, filename }: Json, place: RequestPath): FilePart {
   const data = textOf(file_data);
   const id = textOf(file_id);
   const name = textOf(filename);

@@ -123,7 +123,7 @@ class ChunkWriter implements ReplySink {
   #begun = false;
   #refused = false;
   /** The position and kind of each call, and whether the call has no arguments yet. */
-  readonly #calls = new Map<number, { place: number; kind: ReplyCall["kind"]; isEmpty: boolean }>();
+  readonly #calls = new Map<number, { position: number; kind: ReplyCall["kind"]; isEmpty: boolean }>();
   /** The current reasoning block, whose proof comes with its whole text. */
   #thought: { pieces: string[]; isSummary: boolean } = { pieces: [], isSummary: false };
   #thoughts = 0;
@@ -190,14 +190,14 @@ class ChunkWriter implements ReplySink {
 
   call(index: number, { callId, kind, name }: ReplyCall): void {
     this.block();
-    const place = this.#calls.size;
-    this.#calls.set(index, { place, kind, isEmpty: true });
+    const position = this.#calls.size;
+    this.#calls.set(index, { position, kind, isEmpty: true });
     if (this.#older) {
-      if (place === 0) this.#delta({ function_call: { name, arguments: "" } });
+      if (position === 0) this.#delta({ function_call: { name, arguments: "" } });
       return;
     }
     const called = kind === "custom" ? { custom: { name, input: "" } } : { function: { name, arguments: "" } };
-    this.#delta({ tool_calls: [{ index: place, id: callId, type: kind, ...called }] });
+    this.#delta({ tool_calls: [{ index: position, id: callId, type: kind, ...called }] });
   }
 
   arguments(index: number, text: string): void {
@@ -205,11 +205,11 @@ class ChunkWriter implements ReplySink {
     if (!call || text === "") return;
     call.isEmpty = false;
     if (this.#older) {
-      if (call.place === 0) this.#delta({ function_call: { arguments: text } });
+      if (call.position === 0) this.#delta({ function_call: { arguments: text } });
       return;
     }
     const called = call.kind === "custom" ? { custom: { input: text } } : { function: { arguments: text } };
-    this.#delta({ tool_calls: [{ index: call.place, ...called }] });
+    this.#delta({ tool_calls: [{ index: call.position, ...called }] });
   }
 
   usage(): void {

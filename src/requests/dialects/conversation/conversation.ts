@@ -3,7 +3,7 @@
 /**
  * Path of a value in the client's request, in the client's format, such as `messages[3].content[0]`. Used in errors.
  */
-export type Place = string;
+export type RequestPath = string;
 
 export interface Conversation {
   /** Turns in the order of the conversation, including instructions. */
@@ -33,7 +33,7 @@ export type ConversationMessage = InstructionTurn | UserTurn | AssistantTurn | R
 export interface InstructionTurn {
   readonly role: "system" | "developer";
   readonly parts: readonly Part[];
-  readonly place: Place;
+  readonly place: RequestPath;
 }
 
 export interface UserTurn {
@@ -41,7 +41,7 @@ export interface UserTurn {
   readonly parts: readonly Part[];
   /** Name of the user, if the conversation has several. */
   readonly name?: string | undefined;
-  readonly place: Place;
+  readonly place: RequestPath;
 }
 
 export interface AssistantTurn {
@@ -50,7 +50,7 @@ export interface AssistantTurn {
   readonly name?: string | undefined;
   /** Id of the turn or of its text in its format. */
   readonly id?: string | undefined;
-  readonly place: Place;
+  readonly place: RequestPath;
 }
 
 /** The result of one tool call. */
@@ -62,7 +62,7 @@ export interface ResultTurn {
   /** True if the tool failed; the parts hold the reason. */
   readonly failed?: boolean | undefined;
   readonly cache?: Cache | undefined;
-  readonly place: Place;
+  readonly place: RequestPath;
 }
 
 /** A part of the prompt. `cache` is Anthropic's mark: the prompt up to here should be cached. */
@@ -80,7 +80,7 @@ export interface ImagePart {
   /** OpenAI's `detail`: auto, low, high. */
   readonly detail?: string | undefined;
   readonly cache?: Cache | undefined;
-  readonly place: Place;
+  readonly place: RequestPath;
 }
 
 export interface AudioPart {
@@ -89,7 +89,7 @@ export interface AudioPart {
   readonly data: string;
   /** The audio format, such as `wav` or `mp3`. */
   readonly format: string;
-  readonly place: Place;
+  readonly place: RequestPath;
 }
 
 export interface FilePart {
@@ -97,7 +97,7 @@ export interface FilePart {
   readonly source: MediaSource;
   readonly name?: string | undefined;
   readonly cache?: Cache | undefined;
-  readonly place: Place;
+  readonly place: RequestPath;
 }
 
 export type MediaSource =
@@ -165,7 +165,7 @@ export interface Tool {
   /** Input format of a custom tool: `{type: "text"}` or `{type: "grammar", syntax, definition}`. */
   readonly format?: Readonly<Record<string, unknown>> | undefined;
   readonly cache?: Cache | undefined;
-  readonly place: Place;
+  readonly place: RequestPath;
 }
 
 export type ToolChoice =
@@ -204,7 +204,7 @@ export interface Sampling {
   readonly seed?: number | undefined;
   readonly stop?: readonly string[] | undefined;
   /** The place of `stop`, if the client names it otherwise. */
-  readonly stopPlace?: Place | undefined;
+  readonly stopPlace?: RequestPath | undefined;
   readonly logitBias?: Readonly<Record<string, number>> | undefined;
   /** Requests log-probabilities of the answer's tokens, and of this many alternatives. */
   readonly logprobs?: number | undefined;

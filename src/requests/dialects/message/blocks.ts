@@ -1,13 +1,13 @@
 // Content blocks of a Messages request that show something to a model: text, images and documents.
 import { fieldError } from "../../../base/errors.ts";
-import type { Cache, MediaSource, Part, Place } from "../conversation/conversation.ts";
+import type { Cache, MediaSource, Part, RequestPath } from "../conversation/conversation.ts";
 import { isObject, type Json, objectOf, objectsOf, textOf } from "./json.ts";
 
 /**
  * Returns the parts of a block in a prompt or a tool result, in order. Throws `invalid_request` for a block that only
  * Anthropic knows.
  */
-export function partsOf(block: Json, place: Place): Part[] {
+export function partsOf(block: Json, place: RequestPath): Part[] {
   const cache = cacheOf(block);
   switch (block["type"]) {
     case "text":
@@ -26,7 +26,7 @@ export function partsOf(block: Json, place: Place): Part[] {
 }
 
 /** Returns the content of a message or a tool result, which is a text or a list of blocks, as parts. */
-export function contentParts(content: unknown, place: Place): Part[] {
+export function contentParts(content: unknown, place: RequestPath): Part[] {
   if (typeof content === "string") return [{ type: "text", text: content }];
   return objectsOf(content).flatMap((block, i) => partsOf(block, `${place}.content[${i}]`));
 }
@@ -36,7 +36,7 @@ export function cacheOf(holder: Json): Cache | undefined {
   return isObject(cache) ? cache : undefined;
 }
 
-export function unknownBlock(block: Json, place: Place) {
+export function unknownBlock(block: Json, place: RequestPath) {
   return fieldError(
     `${place}.type`,
     `a \`${String(block["type"])}\` block means nothing to the model server that serves this model; leave it out, or ask a model whose server speaks Messages itself.`,
@@ -44,7 +44,7 @@ export function unknownBlock(block: Json, place: Place) {
 }
 
 /** Writes a document of blocks as these blocks, after its title and context. */
-function documentParts(block: Json, place: Place): Part[] {
+function documentParts(block: Json, place: RequestPath): Part[] {
   const cache = cacheOf(block);
   const title = textOf(block["title"]);
   const context = textOf(block["context"]);
@@ -64,7 +64,7 @@ function documentParts(block: Json, place: Place): Part[] {
   return cache && last && last.type !== "audio" ? [...parts.slice(0, -1), { ...last, cache }] : parts;
 }
 
-function sourceOf(block: Json, place: Place): MediaSource {
+function sourceOf(block: Json, place: RequestPath): MediaSource {
   const source = objectOf(block["source"]);
   const { data, media_type, url, file_id } = source;
   switch (source["type"]) {

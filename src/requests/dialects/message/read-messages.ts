@@ -6,8 +6,8 @@ import type {
   CallPart,
   ConversationMessage,
   Part,
-  Place,
   ReasoningPart,
+  RequestPath,
   ResultTurn,
 } from "../conversation/conversation.ts";
 import { cacheOf, contentParts, partsOf, unknownBlock } from "./blocks.ts";
@@ -28,7 +28,7 @@ export interface ReadTurns {
    * Kinds of blocks that only Anthropic's servers write and read, and members of blocks that mean nothing elsewhere.
    * Each has the place of its first use.
    */
-  readonly leftOut: Readonly<Record<string, Place>>;
+  readonly leftOut: Readonly<Record<string, RequestPath>>;
 }
 
 /** Throws `invalid_request` for a message or block that means nothing to any other model server. */
@@ -42,7 +42,7 @@ export function readTurns(body: Json, seal: Seal): ReadTurns {
 class TurnReading implements ReadTurns {
   readonly turns: ConversationMessage[] = [];
   readonly loaded = new Set<string>();
-  readonly leftOut: Record<string, Place> = {};
+  readonly leftOut: Record<string, RequestPath> = {};
   readonly #seal: Seal;
 
   constructor(seal: Seal) {
@@ -54,7 +54,7 @@ class TurnReading implements ReadTurns {
     if (parts.length > 0) this.turns.push({ role: "system", parts, place: "system" });
   }
 
-  message({ role, content }: Json, place: Place): void {
+  message({ role, content }: Json, place: RequestPath): void {
     if (role === "user") this.#user(content, place);
     else if (role === "assistant") this.#assistant(content, place);
     else if (role === "system") this.turns.push({ role, parts: contentParts(content, place), place });
@@ -62,7 +62,7 @@ class TurnReading implements ReadTurns {
   }
 
   /** Results come before everything else: other formats have them as separate messages, right after the calls. */
-  #user(content: unknown, place: Place): void {
+  #user(content: unknown, place: RequestPath): void {
     if (typeof content === "string") {
       this.turns.push({ role: "user", parts: contentParts(content, place), place });
       return;
@@ -77,7 +77,7 @@ class TurnReading implements ReadTurns {
     if (parts.length > 0) this.turns.push({ role: "user", parts, place });
   }
 
-  #result(block: Json, place: Place): ResultTurn {
+  #result(block: Json, place: RequestPath): ResultTurn {
     for (const [i, inner] of objectsOf(block["content"]).entries()) {
       const { type, tool_name } = inner;
       if (type === "tool_reference" && typeof tool_name === "string") this.loaded.add(tool_name);
@@ -94,7 +94,7 @@ class TurnReading implements ReadTurns {
     };
   }
 
-  #assistant(content: unknown, place: Place): void {
+  #assistant(content: unknown, place: RequestPath): void {
     const parts: AnswerPart[] = typeof content === "string" ? [{ type: "text", text: content }] : [];
     for (const [i, block] of objectsOf(content).entries()) {
       const blockPlace = `${place}.content[${i}]`;
@@ -103,7 +103,7 @@ class TurnReading implements ReadTurns {
     if (parts.length > 0) this.turns.push({ role: "assistant", parts, place });
   }
 
-  #answerPart(block: Json, place: Place): AnswerPart {
+  #answerPart(block: Json, place: RequestPath): AnswerPart {
     switch (block["type"]) {
       case "text":
         return { type: "text", text: textOf(block["text"]) ?? "", cache: cacheOf(block) };
@@ -133,12 +133,12 @@ class TurnReading implements ReadTurns {
   }
 
   /** Only Anthropic's models cite the part of a document that their words come from. */
-  #noteCitations({ citations }: Json, place: Place): void {
+  #noteCitations({ citations }: Json, place: RequestPath): void {
     if (objectOf(citations)["enabled"] === true) this.leftOut[`${place}.citations`] = place;
   }
 
   /** Reports whether the block calls a tool at Anthropic or holds its result; no other server can read such a block. */
-  #isServers(block: Json, place: Place): boolean {
+  #isServers(block: Json, place: RequestPath): boolean {
     const type = textOf(block["type"]) ?? "";
     if (type !== "server_tool_use" && type !== "mcp_tool_use" && !/.._tool_result$/.test(type)) return false;
     for (const { tool_name } of objectsOf(objectOf(block["content"])["tool_references"])) {

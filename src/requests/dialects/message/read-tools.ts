@@ -1,6 +1,6 @@
 // Reads the tools of a Messages request, and the choice among them.
 import { fieldError } from "../../../base/errors.ts";
-import type { Place, Tool, ToolChoice } from "../conversation/conversation.ts";
+import type { RequestPath, Tool, ToolChoice } from "../conversation/conversation.ts";
 import { fitsStrict } from "../conversation/strict-schema.ts";
 import { cacheOf } from "./blocks.ts";
 import { clientToolOf } from "./client-tools.ts";
@@ -25,7 +25,7 @@ export function readTools(body: Json, loaded: ReadonlySet<string>): Tool[] {
   });
 }
 
-function readTool(tool: Json, place: Place): Tool {
+function readTool(tool: Json, place: RequestPath): Tool {
   const type = textOf(tool["type"]) ?? "custom";
   const known = type === "custom" ? undefined : clientToolOf(tool);
   if (type !== "custom" && !known) {

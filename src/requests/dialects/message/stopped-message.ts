@@ -12,10 +12,10 @@ export class FollowedMessage implements StreamFollower {
   readonly #open = new Set<number>();
 
   see({ type, index }: Json): void {
-    const place = numberOf(index);
-    if (place === undefined) return;
-    if (type === "content_block_start" || type === "content_block_delta") this.#open.add(place);
-    else if (type === "content_block_stop") this.#open.delete(place);
+    const blockIndex = numberOf(index);
+    if (blockIndex === undefined) return;
+    if (type === "content_block_start" || type === "content_block_delta") this.#open.add(blockIndex);
+    else if (type === "content_block_stop") this.#open.delete(blockIndex);
   }
 
   stopped(_: unknown, usage: ReplyUsage, mark: StopMark): string {

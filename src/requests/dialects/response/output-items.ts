@@ -11,28 +11,28 @@ export interface EventSink {
   event(type: string, members: string): void;
 }
 
-interface ItemPlace {
+interface ItemPosition {
   /** The id of the item, and its index in the output. */
   id: string;
   index: number;
 }
 
-function at({ id, index }: ItemPlace): string {
+function at({ id, index }: ItemPosition): string {
   return `"item_id":${JSON.stringify(id)},"output_index":${index}`;
 }
 
 export abstract class OpenItem {
-  protected readonly place: ItemPlace;
+  protected readonly position: ItemPosition;
   protected readonly events: EventSink;
 
-  constructor(place: ItemPlace, events: EventSink) {
-    this.place = place;
+  constructor(position: ItemPosition, events: EventSink) {
+    this.position = position;
     this.events = events;
   }
 
   /** Index of the item in the output. */
   get index(): number {
-    return this.place.index;
+    return this.position.index;
   }
 
   /** Ends the item and returns its final form. `isWhole` is false if the answer was cut off inside the item. */
@@ -44,12 +44,15 @@ export abstract class OpenItem {
   protected added(item: Json): void {
     this.events.event(
       "response.output_item.added",
-      `"output_index":${this.place.index},"item":${JSON.stringify(item)}`,
+      `"output_index":${this.position.index},"item":${JSON.stringify(item)}`,
     );
   }
 
   protected ended(item: Json): Json {
-    this.events.event("response.output_item.done", `"output_index":${this.place.index},"item":${JSON.stringify(item)}`);
+    this.events.event(
+      "response.output_item.done",
+      `"output_index":${this.position.index},"item":${JSON.stringify(item)}`,
+    );
     return item;
   }
 }
@@ -58,8 +61,8 @@ export abstract class OpenItem {
 export class WholeItem extends OpenItem {
   readonly #item: Json;
 
-  constructor(place: ItemPlace, events: EventSink, item: Json) {
-    super(place, events);
+  constructor(position: ItemPosition, events: EventSink, item: Json) {
+    super(position, events);
     this.#item = item;
     this.added(item);
   }
@@ -86,8 +89,8 @@ export class OpenMessage extends OpenItem {
   /** First members of the current part's events. */
   #at = "";
 
-  constructor(place: ItemPlace, events: EventSink) {
-    super(place, events);
+  constructor(position: ItemPosition, events: EventSink) {
+    super(position, events);
     this.added(this.#item("in_progress", []));
   }
 
@@ -144,14 +147,14 @@ export class OpenMessage extends OpenItem {
   }
 
   #item(status: string, content: readonly Json[]): Json {
-    return { id: this.place.id, type: "message", status, role: "assistant", content };
+    return { id: this.position.id, type: "message", status, role: "assistant", content };
   }
 
   #open(kind: PartKind): void {
     if (this.#kind === kind) return;
     this.endPart();
     this.#kind = kind;
-    this.#at = `${at(this.place)},"content_index":${this.#content.length}`;
+    this.#at = `${at(this.position)},"content_index":${this.#content.length}`;
     this.events.event("response.content_part.added", `${this.#at},"part":${JSON.stringify(this.#part(kind, ""))}`);
   }
 
@@ -191,12 +194,12 @@ export class OpenReasoning extends OpenItem {
   #text = "";
   #proof: ReasoningProof | undefined;
 
-  constructor(place: ItemPlace, events: EventSink, options: ReasoningOptions, isSummary: boolean) {
-    super(place, events);
+  constructor(position: ItemPosition, events: EventSink, options: ReasoningOptions, isSummary: boolean) {
+    super(position, events);
     this.isSummary = isSummary;
     this.#options = options;
-    this.#at = `${at(place)},"${options.asSummary ? "summary" : "content"}_index":0`;
-    this.added({ id: place.id, type: "reasoning", summary: [] });
+    this.#at = `${at(position)},"${options.asSummary ? "summary" : "content"}_index":0`;
+    this.added({ id: position.id, type: "reasoning", summary: [] });
   }
 
   text(text: string): void {
@@ -220,7 +223,7 @@ export class OpenReasoning extends OpenItem {
     const parts = this.#text === "" ? [] : [this.#part(this.#text)];
     const sealed = this.#sealed();
     return {
-      id: this.place.id,
+      id: this.position.id,
       type: "reasoning",
       summary: asSummary ? parts : [],
       ...(asSummary ? {} : { content: parts }),
@@ -269,10 +272,10 @@ export class OpenCall extends OpenItem {
   #input = "";
   isDone = false;
 
-  constructor(place: ItemPlace, events: EventSink, call: ReplyCall) {
-    super(place, events);
+  constructor(position: ItemPosition, events: EventSink, call: ReplyCall) {
+    super(position, events);
     this.#call = call;
-    this.#at = at(place);
+    this.#at = at(position);
     this.added(this.#item("in_progress"));
   }
 
@@ -319,7 +322,7 @@ export class OpenCall extends OpenItem {
       ? { type: "custom_tool_call", input: this.#input }
       : { type: "function_call", arguments: this.#input };
     return {
-      id: this.place.id,
+      id: this.position.id,
       ...own,
       status,
       call_id: callId,

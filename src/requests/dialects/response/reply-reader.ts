@@ -39,7 +39,7 @@ export class ResponseReader implements ReplyReader {
     this.#sink ??= new ClientCalls(to, this.#names);
     const sink = this.#sink;
     const { type, delta, item } = data;
-    const index = placeOf(data);
+    const index = indexOf(data);
     if (type === "error") throw this.#fault(data);
     // The nothing follows the end.
     if (this.isOver) return;
@@ -81,28 +81,28 @@ export class ResponseReader implements ReplyReader {
     const items = objectsOf(output);
     // The last event may give an item another id, so items count as left out only if more items end than began.
     const areMore = items.length > this.#itemCount;
-    const arePlacesTrue = !areMore && this.#begun.size === this.#itemCount;
+    const areIndexesTrue = !areMore && this.#begun.size === this.#itemCount;
     const hasBareText = this.#itemCount === 0 && this.#withText.size > 0;
     for (const [position, item] of items.entries()) {
-      const place = this.#placeOf(item) ?? (arePlacesTrue ? position : undefined);
-      if (place !== undefined && this.#begun.has(place)) {
-        if (!this.#over.has(place)) this.#done(item, place, sink);
+      const index = this.#indexOf(item) ?? (areIndexesTrue ? position : undefined);
+      if (index !== undefined && this.#begun.has(index)) {
+        if (!this.#over.has(index)) this.#done(item, index, sink);
       } else if (areMore && !this.#begun.has(position) && (!hasBareText || isCall(item))) {
         this.#done(item, position, sink);
       }
     }
   }
 
-  #placeOf(item: Json): number | undefined {
+  #indexOf(item: Json): number | undefined {
     const id = idOf(item);
     if (id === undefined) return undefined;
-    for (const [place, known] of this.#begun) if (known === id) return place;
+    for (const [index, known] of this.#begun) if (known === id) return index;
     return undefined;
   }
 
   /** Reads a text or arguments without deltas, from the event that ends them. */
   #sendAtEnd(type: string, data: Json, sink: ReplySink): void {
-    const index = placeOf(data);
+    const index = indexOf(data);
     const [delta, member] = wholeTexts[type] ?? [];
     const text = member && textOf(data[member]);
     if (!delta || !text || (this.#withText.has(index) && !this.#withTextAtEnd.has(index))) return;
@@ -120,7 +120,7 @@ export class ResponseReader implements ReplyReader {
   }
 
   #delta(type: string, delta: string, data: Json, sink: ReplySink): void {
-    const index = placeOf(data);
+    const index = indexOf(data);
     switch (type) {
       case "response.output_text.delta": {
         const { logprobs } = data;
@@ -151,7 +151,7 @@ export class ResponseReader implements ReplyReader {
     if (id !== undefined && this.#begun.get(index) === id) return;
     // A server may give all items the same place.
     if (this.#begun.has(index))
-      for (const places of [this.#withText, this.#withTextAtEnd, this.#over]) places.delete(index);
+      for (const indexes of [this.#withText, this.#withTextAtEnd, this.#over]) indexes.delete(index);
     this.#begun.set(index, id);
     this.#itemCount++;
     if (type === "message" || type === "reasoning") sink.block();
@@ -240,7 +240,7 @@ const wholeTexts: Readonly<Record<string, readonly [delta: string, member: strin
   "response.function_call_arguments.done": ["response.function_call_arguments.delta", "arguments"],
 };
 
-function placeOf({ output_index: index }: Json): number {
+function indexOf({ output_index: index }: Json): number {
   return numberOf(index) ?? 0;
 }
 

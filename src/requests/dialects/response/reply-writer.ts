@@ -125,12 +125,12 @@ export class ResponseWriter implements ReplyWriter, EventSink {
     this.#endReasoning();
     const before = this.#calls.get(index);
     if (before && !before.isDone) this.#end(before);
-    const place = this.#place(call.kind);
+    const position = this.#nextPosition(call.kind);
     // Calls may lack an id or share one at some servers, but the client finds the result of a call by its id.
     const isFree = call.callId !== "" && !this.#callIds.has(call.callId);
-    const callId = isFree ? call.callId : place.id.replace(/^[a-z]+/, "call");
+    const callId = isFree ? call.callId : position.id.replace(/^[a-z]+/, "call");
     this.#callIds.add(callId);
-    const begun = new OpenCall(place, this, { ...call, callId });
+    const begun = new OpenCall(position, this, { ...call, callId });
     this.#calls.set(index, begun);
     this.#newCalls.push(begun);
   }
@@ -214,7 +214,7 @@ export class ResponseWriter implements ReplyWriter, EventSink {
     return JSON.stringify({ ...this.#base, ...responseState(state) });
   }
 
-  #place(kind: keyof typeof idPrefixes): { id: string; index: number } {
+  #nextPosition(kind: keyof typeof idPrefixes): { id: string; index: number } {
     const index = this.#items++;
     return { id: `${idPrefixes[kind]}_${this.#head.id.replace(/^resp_/, "")}_${index}`, index };
   }
@@ -223,7 +223,7 @@ export class ResponseWriter implements ReplyWriter, EventSink {
     if (this.#message) return this.#message;
     this.#endReasoning();
     this.#endFinishedCalls();
-    this.#message = new OpenMessage(this.#place("message"), this);
+    this.#message = new OpenMessage(this.#nextPosition("message"), this);
     return this.#message;
   }
 
@@ -231,7 +231,7 @@ export class ResponseWriter implements ReplyWriter, EventSink {
     if (this.#reasoning) return this.#reasoning;
     this.#endMessage();
     this.#endFinishedCalls();
-    this.#reasoning = new OpenReasoning(this.#place("reasoning"), this, this.#reasoningOptions, isSummary);
+    this.#reasoning = new OpenReasoning(this.#nextPosition("reasoning"), this, this.#reasoningOptions, isSummary);
     return this.#reasoning;
   }
 
@@ -256,8 +256,8 @@ export class ResponseWriter implements ReplyWriter, EventSink {
     const isCut = reason === "length" || reason === "context" || reason === "filter";
     // A partial summary would lose the rest of the conversation.
     if (this.#summary && !isCut) {
-      const place = this.#place("compaction");
-      this.#end(new WholeItem(place, this, compactionItem(place.id, this.#summary, this.#head.seal)));
+      const position = this.#nextPosition("compaction");
+      this.#end(new WholeItem(position, this, compactionItem(position.id, this.#summary, this.#head.seal)));
       this.#summary = "";
     }
     for (const item of this.#openItems()) this.#end(item, !(isCut && item.index === this.#items - 1));

@@ -29,17 +29,17 @@ export class FollowedResponse implements StreamFollower {
   #characters = 0;
 
   see(event: Json): void {
-    const place = numberOf(event["output_index"]);
+    const index = numberOf(event["output_index"]);
     const type = textOf(event["type"]) ?? "";
     // A server may send a false index; items must follow each other.
-    if (place === undefined || place < 0 || place > this.#items.length) return;
+    if (index === undefined || index < 0 || index > this.#items.length) return;
     if (type === "response.output_item.added" || type === "response.output_item.done") {
-      if (isObject(event["item"])) this.#items[place] = structuredClone(event["item"]) as Open;
-      if (type.endsWith("done")) this.#done.add(place);
+      if (isObject(event["item"])) this.#items[index] = structuredClone(event["item"]) as Open;
+      if (type.endsWith("done")) this.#done.add(index);
       return;
     }
-    const item = this.#items[place];
-    if (item && !this.#done.has(place)) this.#add(item, type, event);
+    const item = this.#items[index];
+    if (item && !this.#done.has(index)) this.#add(item, type, event);
   }
 
   #add(item: Open, type: string, event: Json): void {

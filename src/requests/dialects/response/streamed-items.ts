@@ -3,7 +3,7 @@ import { isObject, type Json, textOf } from "./json.ts";
 import { inputKinds, type PartKind, type PartList, type PieceEvent, partKinds } from "./stream-pieces.ts";
 
 /** Maximum number of items, and of parts in an item. A server that sends more errs or lies. */
-export const maxPlaces = 4_096;
+export const maxItems = 4_096;
 /** Maximum number of characters that are collected from pieces. */
 const maxCharacters = 8 * 1024 * 1024;
 
@@ -35,14 +35,14 @@ export interface OpenItem {
 
 export class StreamedItems {
   readonly all: (OpenItem | undefined)[] = [];
-  readonly #places: (number | undefined)[] = [];
+  readonly #indexes: (number | undefined)[] = [];
   readonly #placesById = new Map<string, number>();
   #characters = 0;
   #itemCharacters = 0;
 
   /** Adds an item. `reportedIndex` is the item's index in the server's events. */
   add(
-    place: number,
+    index: number,
     reportedIndex: number | undefined,
     item: Json,
     reportedId: string | undefined,
@@ -52,16 +52,16 @@ export class StreamedItems {
       ...{ id: textOf(item["id"]), reportedId, begun: item, isLean, content: [], summary: [] },
       ...{ input: "", hasInput: false, isInputDone: false, isDone: false },
     };
-    this.all[place] = open;
-    if (reportedIndex !== undefined) this.#places[reportedIndex] = place;
-    for (const id of [reportedId, open.id]) if (id !== undefined) this.#placesById.set(id, place);
+    this.all[index] = open;
+    if (reportedIndex !== undefined) this.#indexes[reportedIndex] = index;
+    for (const id of [reportedId, open.id]) if (id !== undefined) this.#placesById.set(id, index);
     return open;
   }
 
   /** Returns the place of an item that begins, or begins again. */
-  placeOfAdded(index: number | undefined, item: Json): number {
+  indexOfAdded(index: number | undefined, item: Json): number {
     const id = idOf(item);
-    const known = this.#knownPlace(index, id);
+    const known = this.#knownIndex(index, id);
     if (known === undefined) return this.#free(index);
     const open = this.all[known];
     const isKnown =
@@ -70,10 +70,10 @@ export class StreamedItems {
   }
 
   /** Returns the place of an item that ends, or ends again. */
-  placeOfDone(index: number | undefined, item: Json): number {
+  indexOfDone(index: number | undefined, item: Json): number {
     const id = idOf(item);
     if (index !== undefined || id !== undefined) {
-      const known = this.#knownPlace(index, id);
+      const known = this.#knownIndex(index, id);
       if (known === undefined && index !== undefined) return this.#free(index);
       const open = known === undefined ? undefined : this.all[known];
       if (known !== undefined && open) {
@@ -90,8 +90,8 @@ export class StreamedItems {
   }
 
   /** Returns the place of the item that a piece belongs to. */
-  placeOfPiece(index: number | undefined, id: string | undefined, type: string | undefined): number {
-    const known = this.#knownPlace(index, id);
+  indexOfPiece(index: number | undefined, id: string | undefined, type: string | undefined): number {
+    const known = this.#knownIndex(index, id);
     if (known === undefined) return this.#free(index);
     const open = this.all[known];
     if (!open || (id !== undefined && id === open.reportedId)) return known;
@@ -101,21 +101,21 @@ export class StreamedItems {
   }
 
   /** Returns the places of the items in the last event. Items that are new there follow all others. */
-  placesOf(items: readonly Json[]): number[] {
+  indexesOf(items: readonly Json[]): number[] {
     const used = new Set<number>();
     let next = this.all.length;
     return items.map((item, position) => {
-      const isFree = (place: number) => {
-        const open = this.all[place];
-        return open !== undefined && !used.has(place) && isAlike(open.begun, item);
+      const isFree = (index: number) => {
+        const open = this.all[index];
+        return open !== undefined && !used.has(index) && isAlike(open.begun, item);
       };
       const byId = this.#byId(idOf(item));
-      let place = byId !== undefined && !used.has(byId) ? byId : -1;
-      if (place < 0 && isFree(position)) place = position;
-      if (place < 0) place = this.all.findIndex((_, at) => isFree(at));
-      if (place < 0) place = next++;
-      used.add(place);
-      return place;
+      let index = byId !== undefined && !used.has(byId) ? byId : -1;
+      if (index < 0 && isFree(position)) index = position;
+      if (index < 0) index = this.all.findIndex((_, at) => isFree(at));
+      if (index < 0) index = next++;
+      used.add(index);
+      return index;
     });
   }
 
@@ -154,8 +154,8 @@ export class StreamedItems {
   }
 
   /** Returns the place by index, else by id, else that of the last item. Items of some servers share one id. */
-  #knownPlace(index: number | undefined, id: string | undefined): number | undefined {
-    if (index !== undefined) return this.#places[index];
+  #knownIndex(index: number | undefined, id: string | undefined): number | undefined {
+    if (index !== undefined) return this.#indexes[index];
     const last = this.all.length - 1;
     return this.#byId(id) ?? (last < 0 ? undefined : last);
   }

@@ -141,7 +141,7 @@ export function itemIdAt(answerId: string, type: unknown, index: number): string
   return prefix && `${prefix}_${answerId.replace(/^resp_/, "")}_${index}`;
 }
 
-export interface StrictPlace {
+export interface StrictPosition {
   /** The id of the answer, and the item's place in its output. */
   readonly answerId: string;
   readonly index: number;
@@ -153,17 +153,17 @@ export interface StrictPlace {
 }
 
 /** Returns the item with the members that clients need: the same object if none is missing. */
-export function strictItem(item: Json, place: StrictPlace): Json {
+export function strictItem(item: Json, position: StrictPosition): Json {
   const { type } = item;
-  const id = place.id ?? (textOf(item["id"]) || itemIdAt(place.answerId, type, place.index));
+  const id = position.id ?? (textOf(item["id"]) || itemIdAt(position.answerId, type, position.index));
   const own = id === undefined || id === item["id"] ? item : { ...item, id };
-  if (type === "message") return strictMessageItem(own, place);
-  if (type === "function_call") return strictCall(own, place, textOf(item["id"]));
+  if (type === "message") return strictMessageItem(own, position);
+  if (type === "function_call") return strictCall(own, position, textOf(item["id"]));
   if (type === "reasoning") return strictReasoningItem(own);
   return own;
 }
 
-function strictMessageItem(item: Json, { status: expected }: StrictPlace): Json {
+function strictMessageItem(item: Json, { status: expected }: StrictPosition): Json {
   const status = textOf(item["status"]) ?? expected;
   const role = textOf(item["role"]) ?? "assistant";
   const content = strictContent(item["content"]);
@@ -192,7 +192,7 @@ export function strictPart(part: unknown): unknown {
 /** Gives a complete call without arguments an empty object. `reportedId` is the server's id of the item. */
 function strictCall(
   item: Json,
-  { answerId, index, isWhole, status: expected }: StrictPlace,
+  { answerId, index, isWhole, status: expected }: StrictPosition,
   reportedId?: string,
 ): Json {
   const { arguments: given, call_id: callId } = item;
@@ -218,19 +218,19 @@ function strictReasoningItem(item: Json): Json {
 
 /**
  * Returns the output of an ended response with the members that clients need: the same list if none is missing.
- * `placeOf` returns an item's index for the client, and its id if the client already got one.
+ * `positionOf` returns an item's index for the client, and its id if the client already got one.
  */
 export function strictOutput(
   output: unknown,
   status: unknown,
-  placeOf: (item: Json, position: number) => Pick<StrictPlace, "answerId" | "index" | "id" | "isWhole">,
+  positionOf: (item: Json, position: number) => Pick<StrictPosition, "answerId" | "index" | "id" | "isWhole">,
 ): readonly Json[] {
   const items = objectsOf(output);
   const last = items.length - 1;
   let isStrict = Array.isArray(output) && items.length === output.length;
   const strict = items.map((item, position) => {
     const own = strictItem(item, {
-      ...placeOf(item, position),
+      ...positionOf(item, position),
       // An answer that was cut off ends inside its last item.
       status: status === "incomplete" && position === last ? "incomplete" : "completed",
     });

@@ -4,7 +4,7 @@ import type { RepairHead } from "../translation/repair-head.ts";
 import { isObject, type Json, numberOf, objectsOf, textOf } from "./json.ts";
 import { statusOf } from "./reply-reader.ts";
 import { inputKinds, type PartKind, type PartList, type PieceEvent, partKinds, pieceEvents } from "./stream-pieces.ts";
-import { idOf, kindOf, maxPlaces, type OpenItem, type OpenPart, StreamedItems } from "./streamed-items.ts";
+import { idOf, kindOf, maxItems, type OpenItem, type OpenPart, StreamedItems } from "./streamed-items.ts";
 import {
   isWholeUsage,
   itemIdAt,
@@ -44,7 +44,7 @@ export class StrictResponse implements StreamRepair {
   /** Output index in the server's event, and the places of the items in the last event. */
   #reportedIndex: number | undefined;
   #piece: PieceEvent | undefined;
-  #finalPlaces: readonly number[] = [];
+  #finalIndexes: readonly number[] = [];
 
   constructor(head: StreamHead) {
     this.#head = head;
@@ -63,7 +63,7 @@ export class StrictResponse implements StreamRepair {
     }
     const index = numberOf(event["output_index"]);
     this.#reportedIndex = index;
-    if (index !== undefined && !isPlace(index)) return event;
+    if (index !== undefined && !isIndex(index)) return event;
     if ((type === itemAdded || type === itemDone) && isObject(item)) {
       return this.#strictItemEvent(event, type, item, index);
     }
@@ -124,14 +124,14 @@ export class StrictResponse implements StreamRepair {
     if (items.length === 0) {
       const known = this.#items.output(status);
       if (known.length > 0) {
-        this.#finalPlaces = this.#items.placesOf(known);
+        this.#finalIndexes = this.#items.indexesOf(known);
         return known;
       }
     }
-    const places = this.#items.placesOf(items);
-    this.#finalPlaces = places;
+    const indexes = this.#items.indexesOf(items);
+    this.#finalIndexes = indexes;
     return strictOutput(output, status, (item, position) => {
-      const index = places[position] as number;
+      const index = indexes[position] as number;
       const open = this.#items.all[index];
       const id = textOf(item["id"]) ? undefined : open?.id;
       return { answerId: this.#head.id, index, id, isWhole: open?.hasInput !== true };
@@ -140,15 +140,15 @@ export class StrictResponse implements StreamRepair {
 
   #strictItemEvent(event: Json, type: unknown, item: Json, index: number | undefined): Json {
     const isDone = type === itemDone;
-    const place = isDone ? this.#items.placeOfDone(index, item) : this.#items.placeOfAdded(index, item);
-    const open = this.#items.all[place];
+    const itemIndex = isDone ? this.#items.indexOfDone(index, item) : this.#items.indexOfAdded(index, item);
+    const open = this.#items.all[itemIndex];
     const own = strictItem(item, {
-      ...{ answerId: this.#head.id, index: place, id: open?.id },
+      ...{ answerId: this.#head.id, index: itemIndex, id: open?.id },
       status: isDone ? "completed" : "in_progress",
       isWhole: isDone && open?.hasInput !== true,
     });
     this.#reportedItem = item;
-    return own === item && place === index ? event : { ...event, output_index: place, item: own };
+    return own === item && itemIndex === index ? event : { ...event, output_index: itemIndex, item: own };
   }
 
   #reportedItem: Json = {};
@@ -158,14 +158,14 @@ export class StrictResponse implements StreamRepair {
     const reportedId = textOf(event["item_id"]) || undefined;
     const kind = list && kindOf(piece, event, undefined);
     const type = piece.item ?? (index === undefined ? kind?.item : undefined);
-    const place = this.#items.placeOfPiece(index, reportedId, type);
-    const open = this.#items.all[place];
-    const id = open?.id ?? reportedId ?? itemIdAt(this.#head.id, piece.item ?? kind?.item, place);
+    const itemIndex = this.#items.indexOfPiece(index, reportedId, type);
+    const open = this.#items.all[itemIndex];
+    const id = open?.id ?? reportedId ?? itemIdAt(this.#head.id, piece.item ?? kind?.item, itemIndex);
     let own = event;
-    if (place !== index || id !== event["item_id"]) own = { ...own, output_index: place, item_id: id };
+    if (itemIndex !== index || id !== event["item_id"]) own = { ...own, output_index: itemIndex, item_id: id };
     if (list) {
       const name = `${list}_index`;
-      const at = numberOf(event[name]) ?? partPlace(open?.[list] ?? [], step, kindOf(piece, event, open));
+      const at = numberOf(event[name]) ?? partIndexOf(open?.[list] ?? [], step, kindOf(piece, event, open));
       if (at !== event[name]) own = { ...own, [name]: at };
     }
     if (piece.part || !list) return own;
@@ -202,7 +202,7 @@ export class StrictResponse implements StreamRepair {
 
   #admitsPlaced(type: string, event: Json): boolean {
     const index = numberOf(event["output_index"]);
-    if (index === undefined || !isPlace(index)) return true;
+    if (index === undefined || !isIndex(index)) return true;
     if (type === itemAdded || type === itemDone) return this.#admitsItem(type, index, event["item"]);
     const piece = this.#piece;
     return !piece || this.#admitsPiece(piece, index, event);
@@ -234,16 +234,17 @@ export class StrictResponse implements StreamRepair {
     }
     if (open?.isDone) return step === "delta" || step === "note";
     open ??= this.#insertItem(index, event, item ?? kindOf({ ...nothing, list }, event, undefined).item);
-    const place = numberOf(event[`${list}_index`]) ?? 0;
-    if (!isPlace(place)) return true;
+    const partIndex = numberOf(event[`${list}_index`]) ?? 0;
+    if (!isIndex(partIndex)) return true;
     const kind = reportedPart ?? kindOf({ ...nothing, list }, event, open);
     const parts = open[list];
     if (step === "added") {
-      if (parts[place]) return false;
-      parts[place] = newPart(kind);
+      if (parts[partIndex]) return false;
+      parts[partIndex] = newPart(kind);
       return true;
     }
-    const part = parts[place] ?? (step === "done" ? undefined : this.#insertPart(open, place, index, kind, kind.empty));
+    const part =
+      parts[partIndex] ?? (step === "done" ? undefined : this.#insertPart(open, partIndex, index, kind, kind.empty));
     return !part || this.#admitsText(part, { step, isText: reportedPart !== undefined, isLean: open.isLean }, event);
   }
 
@@ -279,13 +280,13 @@ export class StrictResponse implements StreamRepair {
   }
 
   /** Inserts the item of a piece. */
-  #insertItem(place: number, { item_id: id }: Json, type: string): OpenItem {
+  #insertItem(itemIndex: number, { item_id: id }: Json, type: string): OpenItem {
     const item =
       type === "reasoning"
         ? { id, type, summary: [] }
         : { id, type: "message", status: "in_progress", role: "assistant", content: [] };
-    this.#insert({ type: itemAdded, output_index: place, item });
-    return this.#items.add(place, this.#reportedIndex, item, textOf(id), true);
+    this.#insert({ type: itemAdded, output_index: itemIndex, item });
+    return this.#items.add(itemIndex, this.#reportedIndex, item, textOf(id), true);
   }
 
   #insertPart(open: OpenItem, at: number, output_index: number, kind: PartKind, part: Json): OpenPart {
@@ -299,24 +300,24 @@ export class StrictResponse implements StreamRepair {
   /** Ends the items of the whole response that did not end, and inserts those that are missing. */
   #finishItems(items: readonly Json[]): void {
     this.#reportedIndex = undefined;
-    for (const [position, item] of items.slice(0, maxPlaces).entries()) {
-      const place = this.#finalPlaces[position] as number;
-      if (this.#items.all[place]?.isDone) continue;
-      const open = this.#finishParts(item, place, idOf(item));
+    for (const [position, item] of items.slice(0, maxItems).entries()) {
+      const itemIndex = this.#finalIndexes[position] as number;
+      if (this.#items.all[itemIndex]?.isDone) continue;
+      const open = this.#finishParts(item, itemIndex, idOf(item));
       open.isDone = true;
-      this.#insert({ type: itemDone, output_index: place, item: { ...item, ...(open.id && { id: open.id }) } });
+      this.#insert({ type: itemDone, output_index: itemIndex, item: { ...item, ...(open.id && { id: open.id }) } });
     }
   }
 
-  #finishParts(item: Json, place: number, reportedId: string | undefined): OpenItem {
+  #finishParts(item: Json, itemIndex: number, reportedId: string | undefined): OpenItem {
     const { type } = item;
-    let open = this.#items.all[place];
+    let open = this.#items.all[itemIndex];
     if (!open) {
       const begun = emptied(item);
-      this.#insert({ type: itemAdded, output_index: place, item: begun });
-      open = this.#items.add(place, this.#reportedIndex, begun, reportedId, false);
+      this.#insert({ type: itemAdded, output_index: itemIndex, item: begun });
+      open = this.#items.add(itemIndex, this.#reportedIndex, begun, reportedId, false);
     }
-    const of = { item_id: open.id ?? item["id"], output_index: place };
+    const of = { item_id: open.id ?? item["id"], output_index: itemIndex };
     const input = inputKinds[String(type)];
     if (input && !open.isInputDone) {
       const all = textOf(item[input.member]) ?? "";
@@ -374,8 +375,8 @@ export class StrictResponse implements StreamRepair {
 
 const nothing = { step: "added", item: undefined, part: undefined, whole: undefined } as const;
 
-function isPlace(index: number): boolean {
-  return index >= 0 && index <= maxPlaces;
+function isIndex(index: number): boolean {
+  return index >= 0 && index <= maxItems;
 }
 
 function listOr(value: unknown): unknown {
@@ -387,7 +388,7 @@ function newPart(kind: PartKind): OpenPart {
 }
 
 /** Returns the index of a part whose event has none. */
-function partPlace(parts: readonly (OpenPart | undefined)[], step: PieceEvent["step"], kind: PartKind): number {
+function partIndexOf(parts: readonly (OpenPart | undefined)[], step: PieceEvent["step"], kind: PartKind): number {
   const last = parts.at(-1);
   if (!last) return 0;
   const isLast = step === "done" || (!last.isDone && last.kind === kind && !(step === "added" && last.hasText));

@@ -88,13 +88,13 @@ function ofDelta(pieces: PieceSlot[], delta: Event, index: number, made: (delta:
   }
   for (const call of Array.isArray(delta["tool_calls"]) ? delta["tool_calls"] : []) {
     if (!isHolder(call)) continue;
-    const place = call["index"] ?? 0;
+    const callIndex = call["index"] ?? 0;
     for (const [kind, member] of [["function", "arguments"] as const, ["custom", "input"] as const]) {
       const called = call[kind];
       if (!isHolder(called)) continue;
-      const key = `${index}/calls/${place}`;
+      const key = `${index}/calls/${callIndex}`;
       addPiece(pieces, called, member, key, (text) =>
-        made({ tool_calls: [{ index: place, [kind]: { [member]: text } }] }),
+        made({ tool_calls: [{ index: callIndex, [kind]: { [member]: text } }] }),
       );
     }
   }
@@ -107,7 +107,7 @@ const ownParts: ReadonlySet<string> = new Set(["audio", "function_call", "tool_c
  * Adds pieces of texts in nested parts, in which some servers send an answer or its reasoning. Pieces at one place are
  * one text.
  */
-function addNested(pieces: PieceSlot[], value: object, place: string, made: (changed: unknown) => Event): void {
+function addNested(pieces: PieceSlot[], value: object, prefix: string, made: (changed: unknown) => Event): void {
   const first = structuredClone(value) as Event;
   textsIn(value as Event).forEach((slot, at) => {
     const other = (text: string) => {
@@ -115,7 +115,7 @@ function addNested(pieces: PieceSlot[], value: object, place: string, made: (cha
       for (const [index, { put }] of textsIn(copy).entries()) put(index === at ? text : "");
       return made(copy);
     };
-    pieces.push({ ...slot, key: `${place}/${at}`, with: other });
+    pieces.push({ ...slot, key: `${prefix}/${at}`, with: other });
   });
 }
 

@@ -158,7 +158,7 @@ export class SqlBatchWork implements BatchWork {
     const { cachedTokens = 0, reasoningTokens = 0 } = end?.parts ?? {};
     const [completed, failed] = isError ? [0, 1] : [1, 0];
     const columns = {
-      answer: this.#sealFor(placeOf(batchId, line)).seal(text),
+      answer: this.#sealFor(purposeOf(batchId, line)).seal(text),
       is_error: failed,
       usage_record: usage ? JSON.stringify(usage) : null,
       paid: usage ? 0 : 1,
@@ -271,7 +271,7 @@ export class SqlBatchWork implements BatchWork {
       answer:
         doneAt === null
           ? null
-          : { text: this.#sealFor(placeOf(batchId, Number(line))).open(answer ?? ""), isError: isError === 1 },
+          : { text: this.#sealFor(purposeOf(batchId, Number(line))).open(answer ?? ""), isError: isError === 1 },
     }));
   }
 
@@ -308,6 +308,6 @@ export class SqlBatchWork implements BatchWork {
 }
 
 /** The context of a line's sealed answer. */
-function placeOf(batchId: string, line: number): string {
+function purposeOf(batchId: string, line: number): string {
   return `batch_lines.answer ${batchId} ${line}`;
 }

@@ -5,7 +5,7 @@ test("goes on past a chat that is deleted between the list and its text", async 
   const chats = new Map([["b", "canal"]]);
   const found = await searchChats(undefined, {
     ...{ limit: 10, maxSize: 1_000 },
-    places: async (after) => (after ? [] : ["a", "b"].map((id) => ({ id, list_size: 1 }))),
+    positions: async (after) => (after ? [] : ["a", "b"].map((id) => ({ id, list_size: 1 }))),
     texts: async (id) => (chats.has(id) ? { messages: chats.get(id) ?? "", completion: "" } : undefined),
     isSought: (messages) => messages.includes("canal"),
   });
@@ -17,7 +17,7 @@ test("ends a page once it has looked at more than eight million characters", asy
   const page = async (second: string) =>
     searchChats(undefined, {
       ...{ limit: 10, maxSize: 1_000 },
-      places: async () => ["a", "b", "c"].map((id) => ({ id, list_size: 1 })),
+      positions: async () => ["a", "b", "c"].map((id) => ({ id, list_size: 1 })),
       texts: async (id) => ({ messages: id === "a" ? long : id === "b" ? second : "canal", completion: "" }),
       isSought: (messages) => messages === "canal",
     });

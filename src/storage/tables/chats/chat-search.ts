@@ -10,19 +10,19 @@ const chatCharacters = 2_000;
 const batch = 50;
 
 /** A chat's position in the list. */
-export interface SearchedPlace {
+export interface SearchPosition {
   id: string;
   /** Characters of the listed members. */
   list_size: number | string;
 }
 
-export interface ChatSearch<Place extends SearchedPlace> {
+export interface ChatSearch<Place extends SearchPosition> {
   /** Maximum number of returned chats. */
   limit: number;
   /** Maximum characters of a page; a single chat may have more. */
   maxSize: number;
   /** Returns up to `limit` positions after this one, or from the beginning. */
-  places(after: Place | undefined, limit: number): Promise<Place[]>;
+  positions(after: Place | undefined, limit: number): Promise<Place[]>;
   /** Returns undefined for a chat that was deleted meanwhile. */
   texts(id: string): Promise<{ messages: string; completion: string } | undefined>;
   isSought(messages: string, completion: string): boolean;
@@ -34,27 +34,27 @@ export interface SearchedPage {
   lastId: string | undefined;
 }
 
-export async function searchChats<Place extends SearchedPlace>(
+export async function searchChats<Place extends SearchPosition>(
   from: Place | undefined,
-  { limit, maxSize, places, texts, isSought }: ChatSearch<Place>,
+  { limit, maxSize, positions, texts, isSought }: ChatSearch<Place>,
 ): Promise<SearchedPage> {
   const ids: string[] = [];
   let [size, looked, characters, turn] = [0, 0, 0, 0];
   for (let last = from; ; ) {
-    const found = await places(last, batch);
-    for (const place of found) {
+    const found = await positions(last, batch);
+    for (const position of found) {
       if (ids.length === limit || looked === maxChats || characters > maxCharacters) return { ids, lastId: last?.id };
       if (turn > turnCharacters) {
         await new Promise(setImmediate);
         turn = 0;
       }
-      const { messages = "", completion = "" } = (await texts(place.id)) ?? {};
+      const { messages = "", completion = "" } = (await texts(position.id)) ?? {};
       if (isSought(messages, completion)) {
-        size += Number(place.list_size);
+        size += Number(position.list_size);
         if (ids.length > 0 && size > maxSize) return { ids, lastId: last?.id };
-        ids.push(place.id);
+        ids.push(position.id);
       }
-      last = place;
+      last = position;
       looked += 1;
       characters += messages.length + completion.length;
       turn += messages.length + completion.length + chatCharacters;

@@ -12,7 +12,7 @@ import { adding, type Database, writing } from "../../sql/database.ts";
 import { Erasing } from "../../sql/erasing.ts";
 import { reached } from "../../sql/outage.ts";
 import { storedChats, tagOf, tagRows, toRow } from "./chat-rows.ts";
-import { type SearchedPage, type SearchedPlace, searchChats } from "./chat-search.ts";
+import { type SearchedPage, type SearchPosition, searchChats } from "./chat-search.ts";
 
 /** Maximum characters of JSON of a page in memory; a single chat may be larger. */
 const maxPageSize = 16_000_000;
@@ -21,7 +21,7 @@ const deletedMarkSeconds = 3_600;
 /** Labels are compared by rarity up to this count. */
 const rarityBound = 1_000;
 
-interface Place extends SearchedPlace {
+interface ChatPosition extends SearchPosition {
   created_at: number | string;
 }
 
@@ -32,7 +32,7 @@ interface Page {
 }
 
 interface PlacedPage extends Omit<Page, "after"> {
-  after: Place | undefined;
+  after: ChatPosition | undefined;
 }
 
 /**
@@ -141,20 +141,20 @@ export class SqlChatStore implements ChatStore {
   }
 
   async #list(owner: ChatOwner, filter: ChatFilter, page: Page, nowSeconds: number): Promise<ChatPage | undefined> {
-    const after = page.after === undefined ? undefined : await this.#placeOf(owner, page.after);
+    const after = page.after === undefined ? undefined : await this.#positionOf(owner, page.after);
     if (page.after !== undefined && !after) return undefined;
     if (filter.search !== undefined) {
       const { ids, lastId } = await this.#search(owner, filter, { ...page, after }, filter.search, nowSeconds);
       const chats = await this.#chats(owner, ids, nowSeconds);
       return lastId === undefined ? { chats, hasMore: false } : { chats, hasMore: true, lastId };
     }
-    const found = await this.#places(owner, filter, { ...page, after }, nowSeconds);
+    const found = await this.#positions(owner, filter, { ...page, after }, nowSeconds);
     const ids: string[] = [];
     let size = 0;
-    for (const place of found.slice(0, page.limit)) {
-      size += Number(place.list_size);
+    for (const position of found.slice(0, page.limit)) {
+      size += Number(position.list_size);
       if (ids.length > 0 && size > maxPageSize) break;
-      ids.push(place.id);
+      ids.push(position.id);
     }
     return { chats: await this.#chats(owner, ids, nowSeconds), hasMore: found.length > ids.length };
   }
@@ -174,8 +174,8 @@ export class SqlChatStore implements ChatStore {
     return searchChats(page.after, {
       limit: page.limit,
       maxSize: maxPageSize,
-      places: async (after, limit) =>
-        (await this.#places(owner, filter, { ...page, after, limit: limit - 1 }, now)).slice(0, limit),
+      positions: async (after, limit) =>
+        (await this.#positions(owner, filter, { ...page, after, limit: limit - 1 }, now)).slice(0, limit),
       texts: async (id) => {
         const [row]: { messages: string; completion: string }[] = await this.#db`
           SELECT messages, completion FROM stored_chats AS c WHERE id = ${id} AND ${this.#visible(owner, now)}`;
@@ -186,12 +186,12 @@ export class SqlChatStore implements ChatStore {
   }
 
   /** Returns one more than a page holds, if there are more. Ordered by an index, so every page costs the same. */
-  async #places(
+  async #positions(
     owner: ChatOwner,
     { model, metadata = {} }: ChatFilter,
     page: PlacedPage,
     nowSeconds: number,
-  ): Promise<Place[]> {
+  ): Promise<ChatPosition[]> {
     const db = this.#db;
     const { accountId, environment, appId, personId } = owner;
     const [rarest, ...others] = await this.#byRarity(owner, Object.entries(metadata).map(tagOf));
@@ -221,10 +221,10 @@ export class SqlChatStore implements ChatStore {
       ORDER BY ${at} ${direction}, ${id} ${direction} LIMIT ${page.limit + 1}`;
   }
 
-  async #placeOf(owner: ChatOwner, id: string): Promise<Place | undefined> {
-    const [place]: Place[] = await this.#db`
+  async #positionOf(owner: ChatOwner, id: string): Promise<ChatPosition | undefined> {
+    const [position]: ChatPosition[] = await this.#db`
       SELECT id, created_at, list_size FROM stored_chats AS c WHERE id = ${id} AND ${this.#ownedBy(owner)}`;
-    return place;
+    return position;
   }
 
   /** Finds chats by their rarest label, and checks the other labels. */

@@ -4,7 +4,7 @@ import {
   type OverflowSpendStore,
   type SpendAnswer,
   type SpendChange,
-  type SpendPlace,
+  type SpendPeriod,
   SpendUnchanged,
 } from "../../../domain/models/policies/overflow.ts";
 import { type Database, writing } from "../../sql/database.ts";
@@ -42,7 +42,7 @@ export class SqlOverflowSpendStore implements OverflowSpendStore {
     }
   }
 
-  async spent({ model, per, start }: SpendPlace): Promise<number> {
+  async spent({ model, per, start }: SpendPeriod): Promise<number> {
     const rows: Row[] = await available(this.#db`
       SELECT nano_usd FROM overflow_spend WHERE model = ${model} AND per = ${per} AND start = ${start}`);
     return Number(rows[0]?.nano_usd ?? 0);

@@ -29,7 +29,7 @@ interface Step {
 }
 
 /** The free slots that are not taken yet. */
-class Places {
+class DeliverySlots {
   /** Ids of deliveries that got a slot. */
   readonly taken: string[] = [];
   /** These ids, and those of running attempts. */
@@ -111,25 +111,25 @@ export class SqlDeliveryStore implements DeliveryStore {
    */
   async #find(nowSeconds: number, bounds: ClaimBounds): Promise<string[]> {
     const { limit, perTarget } = bounds;
-    const places = new Places(bounds);
-    for (let nth = 0; nth < perTarget && places.taken.length < limit; nth++) {
-      const before = places.taken.length;
+    const slots = new DeliverySlots(bounds);
+    for (let nth = 0; nth < perTarget && slots.taken.length < limit; nth++) {
+      const before = slots.taken.length;
       const start = this.#after;
-      await this.#walk(nowSeconds, { from: start, to: undefined }, places);
-      if (start !== "") await this.#walk(nowSeconds, { from: "", to: start }, places);
-      if (places.taken.length === before) break;
+      await this.#walk(nowSeconds, { from: start, to: undefined }, slots);
+      if (start !== "") await this.#walk(nowSeconds, { from: "", to: start }, slots);
+      if (slots.taken.length === before) break;
     }
-    return places.taken;
+    return slots.taken;
   }
 
-  async #walk(nowSeconds: number, { from, to }: { from: string; to: string | undefined }, places: Places) {
+  async #walk(nowSeconds: number, { from, to }: { from: string; to: string | undefined }, slots: DeliverySlots) {
     for (let after = from; ; ) {
-      const steps = await this.#step(nowSeconds, after, places.ids);
+      const steps = await this.#step(nowSeconds, after, slots.ids);
       for (const { target, id, owner } of steps) {
         if (target === null || (to !== undefined && target > to)) return;
-        if (id === null || owner === null || !places.take({ id, target, owner })) continue;
+        if (id === null || owner === null || !slots.take({ id, target, owner })) continue;
         this.#after = target;
-        if (places.isFull) return;
+        if (slots.isFull) return;
       }
       after = steps.at(-1)?.target ?? "";
       if (steps.length < targetsAtOnce) return;

@@ -19,14 +19,14 @@ export interface IssuedGrant {
   refreshToken: RefreshToken;
 }
 
-type GrantPlace = Pick<ApiKeyRecord, "appId" | "personId" | "accountId" | "environment" | "parentId">;
+type GrantOwner = Pick<ApiKeyRecord, "appId" | "personId" | "accountId" | "environment" | "parentId">;
 
 export function isActive({ keys, account }: KeyChain, nowSeconds: number): boolean {
   return account.status === "active" && keys.every((key) => keyStatus(key, nowSeconds) === "active");
 }
 
 /** Reports whether the membership and the app of a grant still exist. */
-export async function mayGrant(tx: Database, grant: GrantPlace, nowSeconds: number): Promise<boolean> {
+export async function mayGrant(tx: Database, grant: GrantOwner, nowSeconds: number): Promise<boolean> {
   const chain = await readChain(tx, { id: grant.parentId ?? "" });
   if (!chain || !isActive(chain, nowSeconds)) return false;
   const [{ kind, personId, accountId, environment }] = chain.keys;

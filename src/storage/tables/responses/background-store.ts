@@ -14,7 +14,7 @@ import { adding, type Database, writing } from "../../sql/database.ts";
 import { placesWithin, putIntoConversation } from "./conversation-items.ts";
 import { type ContentColumns, ResponseContent } from "./response-content.ts";
 import { addItems } from "./response-items.ts";
-import { available, outputOf, places, storedResponses, visible } from "./response-rows.ts";
+import { available, outputOf, sealPurposes, storedResponses, visible } from "./response-rows.ts";
 
 /** How long events are kept after the end of their response. */
 const eventSeconds = 600;
@@ -161,7 +161,7 @@ export class SqlBackgroundStore implements BackgroundStore {
       ORDER BY first_number`;
     return rows.flatMap((row) => {
       const number = Number(row.first_number);
-      const events = this.#content.open<string[]>(places.events(id, number), row.events);
+      const events = this.#content.open<string[]>(sealPurposes.events(id, number), row.events);
       const seen = Math.max(0, after + 1 - number);
       return events ? [{ first: number + seen, events: events.slice(seen) }] : [];
     });
@@ -174,7 +174,7 @@ export class SqlBackgroundStore implements BackgroundStore {
       first_number: first,
       last_number: first + events.length - 1,
       size: events.reduce((sum, event) => sum + event.length, 0),
-      events: this.#content.seal(places.events(id, first), events),
+      events: this.#content.seal(sealPurposes.events(id, first), events),
     };
     // A writer without confirmation retries with newer events; the first write may arrive later.
     await tx`

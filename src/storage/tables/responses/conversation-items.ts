@@ -10,7 +10,17 @@ import type {
 } from "../../../domain/models/stored-response.ts";
 import type { Database } from "../../sql/database.ts";
 import type { ResponseContent } from "./response-content.ts";
-import { idOf, inPieces, itemKeyOf, outputOf, ownedBy, ownerIs, places, sizeOf, turnByTurn } from "./response-rows.ts";
+import {
+  idOf,
+  inPieces,
+  itemKeyOf,
+  outputOf,
+  ownedBy,
+  ownerIs,
+  sealPurposes,
+  sizeOf,
+  turnByTurn,
+} from "./response-rows.ts";
 
 /** Characters that are read at once. */
 const batchSize = 4_000_000;
@@ -47,18 +57,18 @@ export async function addToConversation(
   const kept = await withIdsOfTheirOwn(tx, conversationId, items);
   const first = Number(row.next_place) - items.length;
   const of = { conversation_id: conversationId, account_id: row.account_id, environment: row.environment };
-  let place = first;
+  let position = first;
   await turnByTurn(kept, async (some) => {
     const rows = some.map(({ id, item }) => {
       const key = itemKeyOf(id);
       return {
         ...of,
-        place: place++,
+        place: position++,
         item: key,
         added_at: nowSeconds,
         response_id: responseId,
         size: sizeOf([item]),
-        content: content.seal(places.item(conversationId, key), item),
+        content: content.seal(sealPurposes.item(conversationId, key), item),
       };
     });
     await tx`INSERT INTO conversation_items ${tx(rows)}`;
@@ -146,7 +156,7 @@ export async function readAll(
       SELECT item, content FROM conversation_items
       WHERE conversation_id = ${conversationId} AND place > ${after} AND place <= ${upTo} ORDER BY place`;
     for (const row of rows) {
-      const item = content.open<StoredItem>(places.item(conversationId, row.item), row.content);
+      const item = content.open<StoredItem>(sealPurposes.item(conversationId, row.item), row.content);
       if (item) items.push(item);
     }
     after = upTo;
@@ -169,10 +179,10 @@ interface PlacedItem {
 export function placesWithin<Place extends PlacedItem>(found: readonly Place[], maxSize: number): Place[] {
   let size = 0;
   const within: Place[] = [];
-  for (const place of found) {
-    size += Number(place.size);
+  for (const position of found) {
+    size += Number(position.size);
     if (within.length > 0 && size > maxSize) break;
-    within.push(place);
+    within.push(position);
   }
   return within;
 }

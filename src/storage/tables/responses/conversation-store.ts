@@ -14,7 +14,7 @@ import { adding, type Database, writing } from "../../sql/database.ts";
 import { Erasing } from "../../sql/erasing.ts";
 import { addToConversation, deleteItems, type ItemColumns, placesWithin, readAll } from "./conversation-items.ts";
 import { ResponseContent } from "./response-content.ts";
-import { available, conversations, itemKeyOf, ownedBy, ownerIs, places } from "./response-rows.ts";
+import { available, conversations, itemKeyOf, ownedBy, ownerIs, sealPurposes } from "./response-rows.ts";
 
 /** Maximum characters of JSON of a page in memory; a single item may be larger. */
 const maxPageSize = 16_000_000;
@@ -135,7 +135,7 @@ export class SqlConversationStore implements ConversationStore {
 
   async deleteItem(owner: ResponseOwner, id: string, itemId: string, nowSeconds: number): Promise<boolean> {
     const isThere = await available(this.#isThere(owner, id, nowSeconds));
-    if (!isThere || (await available(this.#placeOf(id, itemId))) === undefined) return false;
+    if (!isThere || (await available(this.#positionOf(id, itemId))) === undefined) return false;
     return await available(
       writing(this.#db, async (tx) => {
         const [row] = await tx`
@@ -156,10 +156,10 @@ export class SqlConversationStore implements ConversationStore {
   ): Promise<ItemPage | undefined> {
     const db = this.#db;
     if (!(await this.#isThere(owner, id, nowSeconds))) return undefined;
-    const place = after === undefined ? undefined : await this.#placeOf(id, after);
-    if (after !== undefined && place === undefined) return undefined;
+    const position = after === undefined ? undefined : await this.#positionOf(id, after);
+    if (after !== undefined && position === undefined) return undefined;
     const ascending = order === "asc";
-    const beyond = place === undefined ? db`` : db`AND place ${ascending ? db`>` : db`<`} ${place}`;
+    const beyond = position === undefined ? db`` : db`AND place ${ascending ? db`>` : db`<`} ${position}`;
     const direction = ascending ? db`ASC` : db`DESC`;
     const found: { place: number | string; size: number | string }[] = await db`
       SELECT place, size FROM conversation_items WHERE conversation_id = ${id} ${beyond}
@@ -195,7 +195,7 @@ export class SqlConversationStore implements ConversationStore {
     return row !== undefined;
   }
 
-  async #placeOf(id: string, itemId: string): Promise<number | undefined> {
+  async #positionOf(id: string, itemId: string): Promise<number | undefined> {
     const [row]: { place: number | string }[] = await this.#db`
       SELECT place FROM conversation_items WHERE conversation_id = ${id} AND item = ${itemKeyOf(itemId)}`;
     return row && Number(row.place);
@@ -203,16 +203,16 @@ export class SqlConversationStore implements ConversationStore {
 
   #conversation(row: { metadata: string }): Conversation | undefined {
     const record = conversations.record(row);
-    const metadata = this.#content.open<Metadata>(places.metadata(record.id), row.metadata);
+    const metadata = this.#content.open<Metadata>(sealPurposes.metadata(record.id), row.metadata);
     return metadata && { ...record, metadata };
   }
 
   #item(conversationId: string, { item, content }: ItemColumns): StoredItem | undefined {
-    return this.#content.open<StoredItem>(places.item(conversationId, item), content);
+    return this.#content.open<StoredItem>(sealPurposes.item(conversationId, item), content);
   }
 
   #sealed(id: string, metadata: Metadata): string {
-    return this.#content.seal(places.metadata(id), metadata);
+    return this.#content.seal(sealPurposes.metadata(id), metadata);
   }
 
   #visible(owner: ResponseOwner, nowSeconds: number) {

@@ -1,7 +1,7 @@
 // Seals and opens the content of stored responses. Content that cannot be opened counts as missing.
 import type { StoredItem, StoredResponse } from "../../../domain/models/stored-response.ts";
 import type { SealFor } from "../../../domain/seal.ts";
-import { isEnded, outputOf, places, sizeOf, storedResponses } from "./response-rows.ts";
+import { isEnded, outputOf, sealPurposes, sizeOf, storedResponses } from "./response-rows.ts";
 
 /** Characters that are serialized and sealed in one go, which blocks requests. */
 const sizeAtOnce = 1_000_000;
@@ -39,37 +39,37 @@ export class ResponseContent {
       ...storedResponses.row(stored),
       input_size: sizeOf(stored.input),
       seen_at: isEnded(stored) ? null : stored.createdAt,
-      input: this.seal(places.input(stored.id), stored.input),
+      input: this.seal(sealPurposes.input(stored.id), stored.input),
       ...this.responseColumns(stored.id, stored.response),
     };
   }
 
   /** Returns the columns that change with the result. */
   responseColumns(id: string, response: StoredItem) {
-    return { output_size: sizeOf(outputOf(response)), response: this.seal(places.response(id), response) };
+    return { output_size: sizeOf(outputOf(response)), response: this.seal(sealPurposes.response(id), response) };
   }
 
   /** Returns undefined if it cannot be opened, because its key was dropped. */
   record(row: ContentColumns): StoredResponse | undefined {
-    const input = this.open<StoredItem[]>(places.input(row.id), row.input);
-    const response = this.open<StoredItem>(places.response(row.id), row.response);
+    const input = this.open<StoredItem[]>(sealPurposes.input(row.id), row.input);
+    const response = this.open<StoredItem>(sealPurposes.response(row.id), row.response);
     return input && response && { ...storedResponses.record(row), input, response };
   }
 
   /** Returns the input and then the output. */
   items(row: ContentColumns): StoredItem[] | undefined {
-    const input = this.open<StoredItem[]>(places.input(row.id), row.input);
-    const response = this.open<StoredItem>(places.response(row.id), row.response);
+    const input = this.open<StoredItem[]>(sealPurposes.input(row.id), row.input);
+    const response = this.open<StoredItem>(sealPurposes.response(row.id), row.response);
     return input && response && [...input, ...outputOf(response)];
   }
 
-  seal(place: string, value: unknown): string {
-    return this.#sealFor(place).seal(JSON.stringify(value));
+  seal(purpose: string, value: unknown): string {
+    return this.#sealFor(purpose).seal(JSON.stringify(value));
   }
 
   /** `Value` is the type that was sealed for this place. */
-  open<Value>(place: string, sealed: string): Value | undefined {
-    const opened = this.#sealFor(place).open(sealed);
+  open<Value>(purpose: string, sealed: string): Value | undefined {
+    const opened = this.#sealFor(purpose).open(sealed);
     return opened === undefined ? undefined : (JSON.parse(opened) as Value);
   }
 }

@@ -2,7 +2,7 @@
 import type { MayRead, ResponseOwner, StoredItem, StoredResponse } from "../../../domain/models/stored-response.ts";
 import type { Database } from "../../sql/database.ts";
 import type { ContentColumns, ResponseContent } from "./response-content.ts";
-import { idOf, inPieces, itemKeyOf, ownedBy, places, sizeOf, turnByTurn, visible } from "./response-rows.ts";
+import { idOf, inPieces, itemKeyOf, ownedBy, sealPurposes, sizeOf, turnByTurn, visible } from "./response-rows.ts";
 
 /** Ids of one statement, each as a query of its own. */
 const idsAtOnce = 50;
@@ -136,7 +136,7 @@ async function ofConversations(
     ),
   );
   return rows.flatMap((row) => {
-    const item = content.open<StoredItem>(places.item(row.conversation_id, row.item), row.content);
+    const item = content.open<StoredItem>(sealPurposes.item(row.conversation_id, row.item), row.content);
     return item ? [[wanted.get(row.item) ?? "", item] satisfies [string, StoredItem]] : [];
   });
 }

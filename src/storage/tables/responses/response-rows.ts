@@ -35,7 +35,7 @@ export const conversations = table<Omit<Conversation, "metadata">>({
 });
 
 /** The contexts of seals: a sealed text opens only in its own row and column. */
-export const places = {
+export const sealPurposes = {
   input: (id: string) => `stored_responses.input ${id}`,
   response: (id: string) => `stored_responses.response ${id}`,
   events: (id: string, first: number) => `response_events ${id} ${first}`,

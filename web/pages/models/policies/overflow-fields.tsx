@@ -13,18 +13,18 @@ import type { FormTarget, OverflowForm, Span } from "./policy-form.ts";
 interface OverflowFieldsProps {
   overflow: OverflowForm;
   /** Names of the upstreams of its places; none where it runs wherever it is found. */
-  places: readonly string[];
+  ownUpstreams: readonly string[];
   error: ApiFailure | null;
   change(overflow: OverflowForm): void;
 }
 
 const at = "policies.overflow";
 
-export function OverflowFields({ overflow, places, error, change }: OverflowFieldsProps) {
+export function OverflowFields({ overflow, ownUpstreams, error, change }: OverflowFieldsProps) {
   const set = (changed: Partial<OverflowForm>) => change({ ...overflow, ...changed });
   return (
     <>
-      <Targets {...{ overflow, places, error, change }} />
+      <Targets {...{ overflow, ownUpstreams, error, change }} />
       <div className="model-policy-pair">
         <NumberInput
           label="If the wait exceeds"
@@ -63,9 +63,9 @@ export function OverflowFields({ overflow, places, error, change }: OverflowFiel
   );
 }
 
-function Targets({ overflow: { to, ...rest }, places, error, change }: OverflowFieldsProps) {
+function Targets({ overflow: { to, ...rest }, ownUpstreams, error, change }: OverflowFieldsProps) {
   const known = useList<Upstream>("/v1/admin/upstreams").items.map(({ name }) => name);
-  const upstreams = places.length > 0 ? [...new Set(places)] : known;
+  const upstreams = ownUpstreams.length > 0 ? [...new Set(ownUpstreams)] : known;
   const free = upstreams.find((name) => !to.some(({ upstream }) => upstream === name));
   const key = Math.max(-1, ...to.map((one) => one.key)) + 1;
   const add = (upstream: string) =>
@@ -115,7 +115,7 @@ interface TargetProps {
 }
 
 function Target({ target, number, upstreams, error, change, remove }: TargetProps) {
-  const place = `${at}.to[${number - 1}]`;
+  const path = `${at}.to[${number - 1}]`;
   const cost = (label: string, name: "input" | "output") => (
     <NumberInput
       label={label}
@@ -126,7 +126,7 @@ function Target({ target, number, upstreams, error, change, remove }: TargetProp
       min={0}
       allowNegative={false}
       hideControls
-      error={problemAt(error, `${place}.cost.${name}`)}
+      error={problemAt(error, `${path}.cost.${name}`)}
     />
   );
   return (
@@ -136,7 +136,7 @@ function Target({ target, number, upstreams, error, change, remove }: TargetProp
         data={upstreams}
         value={target.upstream}
         onChange={(event) => change({ ...target, upstream: event.currentTarget.value })}
-        error={problemAt(error, `${place}.upstream`) ?? problemAt(error, `${place}.cost_of`)}
+        error={problemAt(error, `${path}.upstream`) ?? problemAt(error, `${path}.cost_of`)}
       />
       {cost("Cost of input", "input")}
       {cost("Cost of output", "output")}

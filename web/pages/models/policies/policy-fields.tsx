@@ -42,7 +42,9 @@ export function PolicyFields({ policies, places, ids, error, change }: PolicyFie
         isOn={overflow !== null}
         change={(isOn) => set({ overflow: isOn ? newOverflow : null })}
       >
-        {overflow && <OverflowFields {...{ overflow, places, error }} change={(one) => set({ overflow: one })} />}
+        {overflow && (
+          <OverflowFields {...{ overflow, ownUpstreams: places, error }} change={(one) => set({ overflow: one })} />
+        )}
       </Policy>
       <Policy
         label="Response cache"

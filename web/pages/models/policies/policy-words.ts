@@ -38,8 +38,8 @@ function overflowSentence(overflow: NonNullable<Policies["overflow"]>): string {
     reasons.length > 0
       ? `${isOne ? "is" : "are"} used ${listed(reasons, "or")}`
       : `${isOne ? "is" : "are"} used after all other servers`;
-  const places = to.map(({ upstream }) => upstream);
-  return `${listed(places)} ${asked}${bounds.length > 0 ? `, for at most ${listed(bounds)}` : ""}.`;
+  const upstreams = to.map(({ upstream }) => upstream);
+  return `${listed(upstreams)} ${asked}${bounds.length > 0 ? `, for at most ${listed(bounds)}` : ""}.`;
 }
 
 export const cachedWords: Readonly<Record<CachedRequests, string>> = {

@@ -66,7 +66,7 @@ export function TakePrice({ listed, models }: TakePriceProps) {
 /** The one without a price whose name, here or where it runs, is that of the list. */
 function likely({ model, id }: ListedPrice, models: readonly ManagedModel[]): ManagedModel | undefined {
   return models.find(({ id: own, price, deployments }) => {
-    const names = [own, ...deployments.map((place) => place.model)];
+    const names = [own, ...deployments.map((deployment) => deployment.model)];
     return price === null && names.some((name) => name === model || name === id);
   });
 }

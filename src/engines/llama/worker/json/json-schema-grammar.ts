@@ -125,10 +125,10 @@ class SchemaTranslation {
     const kept = constraints(own);
     const base = Object.fromEntries(kept.map((key) => [key, own[key]]));
     const expressions = options.map((option, index) => {
-      const place = `${path}.${keyword}[${index}]`;
-      if (kept.length === 0) return this.expression(option, place, depth + 1);
+      const optionPath = `${path}.${keyword}[${index}]`;
+      if (kept.length === 0) return this.expression(option, optionPath, depth + 1);
       // The keywords beside the alternatives apply to each of them.
-      return option === true ? this.expression(base, path, depth + 1) : this.#merged([base, option], place, depth);
+      return option === true ? this.expression(base, path, depth + 1) : this.#merged([base, option], optionPath, depth);
     });
     return this.rules.add(alternatives(expressions));
   }

@@ -59,7 +59,7 @@ export class HostedResponse {
   /** The final response of the current turn. */
   #ended: Json | undefined;
   /** Indices in the whole output by index in the current turn. */
-  #places = new Map<number, number>();
+  #indexes = new Map<number, number>();
   #hidden = new Set<number>();
   #calls: HostedCall[] = [];
   #waits = false;
@@ -127,7 +127,7 @@ export class HostedResponse {
   beginTurn(): void {
     this.#turns++;
     this.#ended = undefined;
-    this.#places = new Map();
+    this.#indexes = new Map();
     this.#hidden = new Set();
     this.#calls = [];
     this.#waits = false;
@@ -146,19 +146,19 @@ export class HostedResponse {
       this.fail(textOf(event["code"]) ?? "server_error", textOf(event["message"]) ?? "The model's answer broke off.");
       return "";
     }
-    const place = numberOf(event["output_index"]);
+    const sentIndex = numberOf(event["output_index"]);
     const before = this.#takeFirst();
-    if (place === undefined) return before + this.#eventText(event);
-    return before + this.#takeOfItem(event, type, place);
+    if (sentIndex === undefined) return before + this.#eventText(event);
+    return before + this.#takeOfItem(event, type, sentIndex);
   }
 
   /** Takes a whole answer like the events of a stream. */
   takeWhole(response: Json): void {
     const { output, ...rest } = response;
     this.take({ type: "response.created", response: { ...rest, ...inProgress, output: [] } });
-    for (const [place, item] of (Array.isArray(output) ? output : []).entries()) {
-      this.take({ type: added, output_index: place, item });
-      this.take({ type: done, output_index: place, item });
+    for (const [sentIndex, item] of (Array.isArray(output) ? output : []).entries()) {
+      this.take({ type: added, output_index: sentIndex, item });
+      this.take({ type: done, output_index: sentIndex, item });
     }
     this.#takeEnd(response);
   }
@@ -221,12 +221,12 @@ export class HostedResponse {
     return first.map((event) => this.#eventText(event)).join("");
   }
 
-  #takeOfItem(event: Json, type: string, place: number): string {
+  #takeOfItem(event: Json, type: string, sentIndex: number): string {
     const item = isObject(event["item"]) ? event["item"] : undefined;
-    const index = this.#placeOf(place);
+    const index = this.#indexOf(sentIndex);
     const offered = item?.["type"] === "function_call" ? this.#offered.find(item["name"]) : undefined;
-    if (offered && type === added) this.#hidden.add(place);
-    if (this.#hidden.has(place)) return item && offered && type === done ? this.#asked(item, offered, index) : "";
+    if (offered && type === added) this.#hidden.add(sentIndex);
+    if (this.#hidden.has(sentIndex)) return item && offered && type === done ? this.#asked(item, offered, index) : "";
     const shown = item && this.#shown(item);
     if (shown && type === done) {
       this.#output[index] = shown;
@@ -235,11 +235,11 @@ export class HostedResponse {
     return this.#eventText({ ...event, output_index: index, ...(shown && { item: shown }) });
   }
 
-  #placeOf(place: number): number {
-    const known = this.#places.get(place);
+  #indexOf(sentIndex: number): number {
+    const known = this.#indexes.get(sentIndex);
     if (known !== undefined) return known;
     const index = this.#add({});
-    this.#places.set(place, index);
+    this.#indexes.set(sentIndex, index);
     return index;
   }
 
