@@ -16,7 +16,7 @@ function recordingLog() {
   return { lines, log: { info: write, warn: write, error: write } };
 }
 
-test("a task that fails is told of and tried again, and keeps no other from its turn", async () => {
+test("logs a failed task, retries it, and runs the other tasks", async () => {
   const { lines, log } = recordingLog();
   const calls: [string, number][] = [];
   const broken = async (at: number) => {
@@ -37,7 +37,7 @@ test("a task that fails is told of and tried again, and keeps no other from its 
   expect(lines).toEqual([failed, failed]);
 });
 
-test("the housekeeper comes by itself, one round at a time, and closing waits for the one that is under way", async () => {
+test("runs tasks periodically, one round at a time, and waits for a running round on close", async () => {
   const { log } = recordingLog();
   const step = Promise.withResolvers<void>();
   const begun = Promise.withResolvers<void>();
@@ -59,7 +59,7 @@ test("the housekeeper comes by itself, one round at a time, and closing waits fo
   expect([most, ended, running]).toEqual([1, 1, 0]);
 });
 
-test("a clock that jumps ahead by a year ends nothing here that would count again once it is set right", async () => {
+test("deletes nothing because of a clock that jumps ahead by a year", async () => {
   const { lines, log } = recordingLog();
   const clock = manualClock(nowSeconds);
   let seen: SeenTimes | undefined;

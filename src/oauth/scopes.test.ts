@@ -4,12 +4,12 @@ import { requestedScopes } from "./scopes.ts";
 
 const app: { scopes: Scope[] } = { scopes: ["usage:read", "chat:write", "chat:read"] };
 
-describe("the scopes an app asks for", () => {
-  test("the scopes an app asks for are given in their usual order, each once", () => {
+describe("the scopes that an app requests", () => {
+  test("returns requested scopes in their usual order, each once", () => {
     expect(requestedScopes("chat:write chat:read chat:write", app)).toEqual(["chat:read", "chat:write"]);
   });
 
-  test.each([[undefined], [""]])("the scopes an app asks for are all of the app's where %p was sent", (text) => {
+  test.each([[undefined], [""]])("returns all of an app's scopes for the request %p", (text) => {
     expect(requestedScopes(text, app)).toEqual(["chat:read", "chat:write", "usage:read"]);
   });
 
@@ -23,14 +23,17 @@ describe("the scopes an app asks for", () => {
     ["chat:read\tchat:write", "a tab"],
     ["chat:read,chat:write", "a comma"],
     ["constructor", "a name that every object has"],
-  ])("the scopes %p are refused: %s", (text) => {
+  ])("refuses the scopes %p: %s", (text) => {
     expect(requestedScopes(text, app)).toHaveProperty("fault");
   });
 
-  test.each(['"><script>', "\\", "ü", "a\r\nb", "x".repeat(5_000)])("a fault never says back %j", (name) => {
-    const refused = requestedScopes(name, app) as { fault: string };
-    expect(refused.fault).toMatch(/^[\x20\x21\x23-\x5b\x5d-\x7e]+$/);
-    expect(refused.fault).not.toContain(name);
-    expect(refused.fault.length).toBeLessThan(300);
-  });
+  test.each(['"><script>', "\\", "ü", "a\r\nb", "x".repeat(5_000)])(
+    "does not repeat the scope %j in its error",
+    (name) => {
+      const refused = requestedScopes(name, app) as { fault: string };
+      expect(refused.fault).toMatch(/^[\x20\x21\x23-\x5b\x5d-\x7e]+$/);
+      expect(refused.fault).not.toContain(name);
+      expect(refused.fault.length).toBeLessThan(300);
+    },
+  );
 });

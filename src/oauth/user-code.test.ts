@@ -2,11 +2,11 @@
 import { expect, test } from "bun:test";
 import { newUserCode, normalizedUserCode } from "./user-code.ts";
 
-test("a code is shown as two groups of four letters without vowels and digits", () => {
+test("formats a user code as two groups of four letters without vowels and digits", () => {
   for (let n = 0; n < 200; n++) expect(newUserCode()).toMatch(/^[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4}$/);
 });
 
-test("every letter is as likely as any other", () => {
+test("chooses every letter of a user code with equal probability", () => {
   const counts = new Map<string, number>();
   for (let n = 0; n < 5_000; n++) {
     for (const letter of newUserCode().replace("-", "")) counts.set(letter, (counts.get(letter) ?? 0) + 1);
@@ -16,13 +16,13 @@ test("every letter is as likely as any other", () => {
   for (const count of counts.values()) expect(Math.abs(count - 2_000)).toBeLessThan(300);
 });
 
-test("a code is read in any case, with any dashes and blanks, and kept as its letters alone", () => {
+test("normalizes a user code in any case, with dashes and blanks", () => {
   const typed = ["BCDF-GHJK", "bcdfghjk", " bcdf ghjk\n", "B C D F – G H J K", "BCDF_GHJK", "bcdf.ghjk"];
   expect(typed.map(normalizedUserCode)).toEqual(typed.map(() => "BCDFGHJK"));
 });
 
 test.each(["", "BCDF-GHJ", "BCDF-GHJKL", "ACDF-GHJK", "BCDF-GHJ1", "BCDF'GHJK", `${"-".repeat(60)}BCDFGHJK`])(
-  "what cannot be a code is none: %j",
+  "rejects %j as a user code",
   (text) => {
     expect(normalizedUserCode(text)).toBeUndefined();
   },

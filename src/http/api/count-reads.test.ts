@@ -4,7 +4,7 @@ import { principalFor } from "../../../tests/support/principal.ts";
 import { systemClock } from "../../base/clock.ts";
 import { type CountRouteDeps, countFor } from "./inference-answer.ts";
 
-test("counts of tokens read the conversations that they go on from in turns, two at a time", async () => {
+test("runs two token counts of stored conversations at a time for an account", async () => {
   let [running, most] = [0, 0];
   const chain = async (): Promise<never> => {
     most = Math.max(most, ++running);

@@ -19,7 +19,7 @@ function readDictionary(text: string): Record<string, number> {
 
 const parts = { cachedTokens: 1, cacheWriteTokens: 2, reasoningTokens: 3 };
 
-test("writes the usage as a dictionary, with parts and cost where there are some", () => {
+test("writes usage as a structured dictionary, with parts and cost if present", () => {
   expect(readDictionary(written({ promptTokens: 0, completionTokens: 0, nanoUsd: null }))).toEqual({
     ...{ prompt_tokens: 0, completion_tokens: 0 },
   });
@@ -29,7 +29,7 @@ test("writes the usage as a dictionary, with parts and cost where there are some
   });
 });
 
-test("writes amounts that no integer of a structured field holds as the largest one", () => {
+test("writes the largest structured integer for amounts above it", () => {
   const largest = 999_999_999_999_999;
   for (const amount of [largest, 1_000_000_000_000_000, Number.MAX_SAFE_INTEGER, 1e21]) {
     const all = { cachedTokens: amount, cacheWriteTokens: amount, reasoningTokens: amount };
@@ -38,7 +38,7 @@ test("writes amounts that no integer of a structured field holds as the largest 
   }
 });
 
-test("writes findings of guardrails as a dictionary", () => {
+test("writes guardrail findings as a structured dictionary", () => {
   const found = (action: "mask" | "block" | "note", count: number) => ({ action, count }) as never;
   expect(readDictionary(guardrailHeader([found("mask", 2), found("note", 1), found("mask", 3)]))).toEqual({
     ...{ masked: 5, noted: 1 },

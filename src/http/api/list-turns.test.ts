@@ -47,7 +47,7 @@ function first(routes: ScopedRoute[]): ScopedRoute {
   return route;
 }
 
-test("sums one report of usage at a time", async () => {
+test("sums one usage report at a time for an account", async () => {
   const routeOf = (read: <Value>(value: Value) => Promise<Value>) =>
     first(
       usageRoutes({
@@ -60,7 +60,7 @@ test("sums one report of usage at a time", async () => {
   expect(await mostAtOnce(routeOf, "/v1/usage")).toBe(1);
 });
 
-test("reads one page of requests at a time", async () => {
+test("reads one page of requests at a time for an account", async () => {
   const routeOf = (read: <Value>(value: Value) => Promise<Value>) =>
     first(
       requestRoutes({
@@ -73,13 +73,13 @@ test("reads one page of requests at a time", async () => {
   expect(await mostAtOnce(routeOf, "/v1/requests")).toBe(1);
 });
 
-test("reads one list of refusals at a time", async () => {
+test("reads one list of refusals at a time for an account", async () => {
   const routeOf = (read: <Value>(value: Value) => Promise<Value>) =>
     first(refusalRoutes({ ...common, refusalStore: { list: () => read([]) }, refusalCounts: { flush } }));
   expect(await mostAtOnce(routeOf, "/v1/refusals")).toBe(1);
 });
 
-test("sums the statement of an account before the waiting statements of another, and bounds those", async () => {
+test("sums an account's statement before waiting statements of others, and bounds the queue", async () => {
   const order: string[] = [];
   const routes = statementRoutes({
     ...common,

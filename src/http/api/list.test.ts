@@ -6,7 +6,7 @@ import { listOf, pageOf, pageQuery } from "./list.ts";
 
 const objects = (...ids: string[]) => ids.map((id) => ({ id }));
 
-test("a page has what was asked for, the ids of both its ends, and whether there is more", () => {
+test("returns a page of the requested length with first_id, last_id and has_more", () => {
   expect(pageOf(objects("a", "b", "c"), 2)).toEqual({
     object: "list",
     data: objects("a", "b"),
@@ -17,17 +17,17 @@ test("a page has what was asked for, the ids of both its ends, and whether there
   expect(pageOf(objects("a", "b"), 2)).toMatchObject({ last_id: "b", has_more: false });
 });
 
-test("an empty list has no ends", () => {
+test("returns null ids for an empty list", () => {
   expect(pageOf([], 20)).toEqual({ object: "list", data: [], first_id: null, last_id: null, has_more: false });
 });
 
-test("the schema describes exactly what a page is", () => {
+test("describes a page exactly in its schema", () => {
   const schema = z.strictObject(listOf(z.object({ id: z.string() }), "ThingList").shape);
   expect(schema.safeParse(pageOf(objects("a"), 1)).success).toBe(true);
   expect(schema.safeParse(pageOf([], 1)).success).toBe(true);
 });
 
-test("limit is 20 where nobody says, and from 1 to 100", () => {
+test("limits a page to 20 by default, and accepts 1 to 100", () => {
   const read = (search: string) => readQuery(z.object(pageQuery), `http://localhost/v1/things${search}`);
   expect(read("")).toEqual({ limit: 20 });
   expect(read("?limit=100&after=thing_1")).toEqual({ limit: 100, after: "thing_1" });

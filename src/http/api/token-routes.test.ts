@@ -54,7 +54,7 @@ async function exchange(body: unknown, headers: Record<string, string> = {}) {
   return { status: response.status, headers: response.headers, answer };
 }
 
-test("a request for a token is answered with a bearer token, its real life and scopes, and says that nobody may keep the answer", async () => {
+test("issues a bearer token with its lifetime and scopes, and with no-store", async () => {
   const { secret, id } = await all.addKey("live", {
     expiresAt: all.now.seconds + 1_000,
     scopes: ["chat:write", "usage:read"],
@@ -72,7 +72,7 @@ test("a request for a token is answered with a bearer token, its real life and s
   expect(all.log.lines.map(({ fields }) => fields?.["key"])).toContain(id);
 });
 
-test("a verifier that knows only the published keys accepts the token", async () => {
+test("issues a token that verifies with the published keys alone", async () => {
   const { secret } = await all.addKey();
   const { answer } = await exchange({ api_key: secret });
   const published = await fetch(address("/.well-known/jwks.json"));
@@ -82,7 +82,7 @@ test("a verifier that knows only the published keys accepts the token", async ()
   expect(verified.payload.sub).toBe(all.accountId);
 });
 
-describe("a key that a header would not get in with gets no token, with the same answer", () => {
+describe("a key that would be refused in a header", () => {
   const refused = {
     message: invalidApiKeyMessage,
     type: "invalid_request_error",
@@ -96,14 +96,14 @@ describe("a key that a header would not get in with gets no token, with the same
     expect(answered.get("cache-control")).toBe("no-store");
   }
 
-  test("no wrong key gets a token", async () => {
+  test("refuses a token to a wrong key", async () => {
     const token = (await exchange({ api_key: (await all.addKey()).secret })).answer["access_token"];
     for (const key of ["", " ", "nonsense", `${generateApiKey("live")}x`, generateApiKey("live"), String(token)]) {
       await expectRefused(key);
     }
   });
 
-  test("no ended key gets a token", async () => {
+  test("refuses a token to an ended key", async () => {
     await expectRefused((await all.addKey("live", { expiresAt: all.now.seconds })).secret);
     const { secret, id } = await all.addKey();
     expect((await exchange({ api_key: secret })).status).toBe(200);
@@ -112,7 +112,7 @@ describe("a key that a header would not get in with gets no token, with the same
     await expectRefused(secret);
   });
 
-  test("no key of other addresses gets a token, behind a trusted proxy as well", async () => {
+  test("refuses a token to a key from another address, behind a trusted proxy too", async () => {
     const { secret } = await all.addKey("live", { allowedIps: ["10.0.0.0/8"] });
     await expectRefused(secret);
     await expectRefused(secret, { "x-forwarded-for": "10.0.0.1, 203.0.113.9" });
@@ -121,7 +121,7 @@ describe("a key that a header would not get in with gets no token, with the same
 });
 
 // hardening: K2
-test("a development key gets no token from elsewhere, and is told why, as its owner alone can be", async () => {
+test("refuses a token to a dev key from another machine, and tells the key's owner why", async () => {
   const { secret } = await all.addKey("dev");
   for (const headers of [{}, { host: "host.docker.internal:7545" }]) {
     expect((await exchange({ api_key: secret }, headers)).status).toBe(200);
@@ -151,7 +151,7 @@ test.each([
   [{ scope: ["chat:write"] }, "scope: must be a string"],
   [{ scope: "chat:everything" }, "scope: must be names from chat:read, chat:write"],
   [{ expire_in: 60 }, "expire_in: is no member of this request"],
-])("a request that is wrong is told how: %j", async (part, message) => {
+])("names the fault of the token request %j", async (part, message) => {
   const { secret } = await all.addKey();
   const body = Object.keys(part).length === 0 || "api_key" in part ? part : { api_key: secret, ...part };
   const { status, answer } = await exchange(body);
@@ -159,14 +159,14 @@ test.each([
   expect(answer.error?.message).toStartWith(message);
 });
 
-test("a scope that the key lacks is 403 and named", async () => {
+test("answers 403 and names a scope that the key lacks", async () => {
   const { secret } = await all.addKey("live", { scopes: ["chat:write"] });
   const { status, answer, headers } = await exchange({ api_key: secret, scope: "keys:manage" });
   expect([status, answer.error?.message]).toEqual([403, "API key lacks required scope: keys:manage"]);
   expect(headers.get("www-authenticate")).toContain('scope="keys:manage"');
 });
 
-test("neither the key nor the token gets into the log or the audit log", async () => {
+test("writes neither the key nor the token to the log or the audit log", async () => {
   const { secret } = await all.addKey("live", { scopes: ["chat:write"] });
   const { answer } = await exchange({ api_key: secret });
   await exchange({ api_key: secret, scope: secret });

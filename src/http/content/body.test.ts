@@ -56,7 +56,7 @@ async function refusal(
   throw new Error("It was accepted.");
 }
 
-test("a body that is here is read without waiting; one on its way when it has come", async () => {
+test("reads an arrived body synchronously, and a later one once it has arrived", async () => {
   const text = '{"model":"m","x":"é"}';
   const read = readJsonBody(request(text), limits);
   expect(read).toMatchObject({ text, body: { model: "m", x: "é" } });
@@ -65,7 +65,7 @@ test("a body that is here is read without waiting; one on its way when it has co
   expect(await later).toMatchObject({ text, bytes: ByteSpan.of(text) });
 });
 
-test("the most that may be read is what the limit says", () => {
+test("passes the size limit to the reader of the body", () => {
   let most = 0;
   const readBody = (maxBytes: number) => {
     most = maxBytes;
@@ -75,17 +75,17 @@ test("the most that may be read is what the limit says", () => {
   expect(most).toBe(limits.bodyBytes);
 });
 
-test("a byte-order mark is neither parsed nor passed on", async () => {
+test("removes a byte-order mark before parsing and forwarding", async () => {
   const { text, bytes } = await readJsonBody(request('\ufeff{"a":1}'), limits);
   expect([text, bytes.text]).toEqual(['{"a":1}', '{"a":1}']);
 });
 
-describe("refused is", () => {
+describe("refused bodies", () => {
   test.each<[BodyFault, GatewayError["code"], RegExp]>([
     ["too_large", "request_too_large", /^The body is larger than the limit of 1000 bytes\.$/],
     ["incomplete", "invalid_request", /^The body ended early\.$/],
     ["malformed", "invalid_request", /framing is wrong: Because\.$/],
-  ])("a body that is %s is refused, whether its fault is thrown or rejected with", async (fault, code, message) => {
+  ])("refuses a body that is %s, whether the reader throws or rejects", async (fault, code, message) => {
     const error = new RequestBodyError(fault, "Because.");
     const thrown = await refusal(
       request("", {
@@ -110,7 +110,7 @@ describe("refused is", () => {
     ["The body must be a JSON object.", "null"],
     ["The body cannot be used: the JSON is nested more than 8 levels deep.", "[".repeat(9)],
     ["The body cannot be used: it holds more than 200000 objects and arrays.", `{"z":[${"[[]],".repeat(100_000)}0]}`],
-  ])("a body that cannot be used is refused with %p", async (message, bytes) => {
+  ])("refuses an unusable body with %p", async (message, bytes) => {
     expect(await refusal(request(bytes))).toEqual({ code: "invalid_request", message, detail: undefined });
   });
 
@@ -120,7 +120,7 @@ describe("refused is", () => {
     [{ "content-type": "application/jsonx" }, /Content-Type/],
     [{ ...headers, "content-encoding": "compress" }, /gzip, deflate, br or zstd/],
     [{ ...headers, "content-encoding": "gzip, br" }, /compressed once/],
-  ])("a body sent with %p is refused", async (fields, message) => {
+  ])("refuses a body sent with %p", async (fields, message) => {
     const refused = await refusal(request("{}", { headers: new Headers(fields) }));
     expect(refused.code).toBe("unsupported_media_type");
     expect(refused.message).toMatch(message);
@@ -138,7 +138,7 @@ describe("a compressed body", () => {
     ["deflate", deflateSync(text)],
     ["br", brotliCompressSync(text)],
     ["zstd", zstdCompressSync(text)],
-  ])("a body compressed by %s is read as it was before, and counts as held", async (encoding, bytes) => {
+  ])("decompresses a body in %s and counts its bytes against the key", async (encoding, bytes) => {
     let held = 0;
     const hold = (more: number) => {
       held += more;
@@ -148,7 +148,7 @@ describe("a compressed body", () => {
     expect(held).toBe(Buffer.byteLength(text));
   });
 
-  test("a compressed body over the limit once it is unpacked is 413, and no more of it is unpacked", async () => {
+  test("refuses a body that exceeds the limit when decompressed, and decompresses no more of it", async () => {
     let held = 0;
     const hold = (more: number) => {
       held += more;
@@ -172,7 +172,7 @@ describe("a compressed body", () => {
     ["zstd", zstdCompressSync],
   ] as const;
 
-  test.each(codings)("a body by %s that ends early is refused, wherever it ends", async (encoding, pack) => {
+  test.each(codings)("refuses a truncated body in %s, wherever it ends", async (encoding, pack) => {
     for (const content of [text, long]) {
       const whole = pack(content);
       for (const part of [0, 0.01, 0.1, 0.5, 0.9, 0.99, 1]) {
@@ -187,7 +187,7 @@ describe("a compressed body", () => {
     }
   });
 
-  test.each(codings)("a body by %s behind which there is more is refused, whatever that is", async (encoding, pack) => {
+  test.each(codings)("refuses a body in %s with any bytes after its end", async (encoding, pack) => {
     const whole = pack(text);
     for (const more of ["x", "\0", "\0\0\0\0\0\0\0\0", text, whole.subarray(0, -1)]) {
       const { code, message } = await refusal(packed(encoding, Buffer.concat([whole, Buffer.from(more)])));
@@ -195,7 +195,7 @@ describe("a compressed body", () => {
     }
   });
 
-  test.each(codings)("unpacks a body by %s that comes in pieces of any length", async (encoding, pack) => {
+  test.each(codings)("decompresses a body in %s from pieces of any length", async (encoding, pack) => {
     const whole = pack(long);
     for (const pieceBytes of [1, 7, 1_000, 100_000]) {
       const inPieces = (bytes: Uint8Array) => packed(encoding, bytes, { flowBody: () => piecesOf(bytes, pieceBytes) });
@@ -206,7 +206,7 @@ describe("a compressed body", () => {
     }
   });
 
-  test("keeps the source of a compressed body waiting while the decoder is behind", async () => {
+  test("pauses the source of a compressed body while the decoder is behind", async () => {
     const random = Buffer.from(crypto.getRandomValues(new Uint8Array(50_000))).toString("hex");
     const noise = JSON.stringify({ model: random.repeat(5) });
     const whole = gzipSync(noise, { level: 0 });
@@ -232,7 +232,7 @@ describe("a compressed body", () => {
     expect(maxAtOnce).toBeLessThan(5);
   });
 
-  test("a fault of the connection in the middle of a compressed body is told as that", async () => {
+  test("reports a connection error in the middle of a compressed body as such", async () => {
     const flowBody = (): BodySource => ({
       flow(sink) {
         sink.data(ByteSpan.of(gzipSync(text).subarray(0, 20)));
@@ -245,21 +245,21 @@ describe("a compressed body", () => {
     expect(await refusal(packed("gzip", "", { flowBody }))).toMatchObject({ detail: "body_incomplete" });
   });
 
-  test.each(codings)("a body that is something else than %s is refused", async (encoding) => {
+  test.each(codings)("refuses a body that is not really in %s", async (encoding) => {
     for (const bytes of [text, ""]) {
       const { code, message } = await refusal(packed(encoding, bytes));
       expect([code, message]).toEqual(["invalid_request", expect.stringContaining("cannot be unpacked")]);
     }
   });
 
-  test("a body for which there is no room once it is unpacked gets the refusal of whoever holds it", async () => {
+  test("refuses a body that exceeds its memory account when decompressed", async () => {
     const full = new GatewayError("rate_limit_exceeded", "Full.");
     expect(await refusal(packed("gzip", gzipSync(text), { hold: () => full }))).toMatchObject({ message: "Full." });
   });
 });
 
 test.each(["application/json; charset=utf-8", "APPLICATION/JSON", "application/problem+json", "application/json ;x"])(
-  "a body of the type %p is read as JSON",
+  "reads a body of the type %p as JSON",
   (type) => {
     const req = request("{}", { headers: new Headers({ "content-type": type, "content-encoding": "Identity" }) });
     expect(readJsonBody(req, limits)).toMatchObject({ body: {} });

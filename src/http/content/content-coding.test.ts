@@ -21,7 +21,7 @@ test.each([
   ["deflate, compress", undefined],
   ["", undefined],
   [null, undefined],
-])("who accepts %p gets %p", (accepted, coding) => {
+])("answers accept-encoding %p with %p", (accepted, coding) => {
   expect(codingFor(accepted, codings)).toBe(coding as never);
 });
 
@@ -32,14 +32,14 @@ test.each([
   ["zstd", zstdDecompressSync],
   ["br", brotliDecompressSync],
   ["gzip", gunzipSync],
-] as const)("what is sent as %s reads as it was, and caches are told of what it depends on", async (coding, decode) => {
+] as const)("compresses an answer in %s without loss, and sets vary for caches", async (coding, decode) => {
   const answer = await inCoding({ status: 200, headers: { ...json, etag: '"a"', vary: "Accept" }, body }, coding);
   expect(answer.headers).toMatchObject({ "content-encoding": coding, etag: 'W/"a"', vary: "Accept, Accept-Encoding" });
   expect(answer.body.length).toBeLessThan(body.length / 4);
   expect(decode(answer.body as Uint8Array).toString()).toBe(body);
 });
 
-test("small answers, errors, pictures and what is compressed already stay as they are", () => {
+test("does not compress small answers, errors, pictures and compressed files", () => {
   const worth = (status: number, headers: Record<string, string>, text = body) =>
     isWorthCoding({ status, headers, body: text });
   expect(worth(200, json)).toBe(true);

@@ -12,7 +12,7 @@ function maker() {
   return { clock, made, make, kept: new KeptBriefly<number>(clock, 2) };
 }
 
-test("what took long is kept for ten times as long, and those who ask together share one", async () => {
+test("caches a slow result for ten times its duration, shared by concurrent callers", async () => {
   const { clock, made, make, kept } = maker();
   made.tookMs = 500;
   expect(await Promise.all([kept.get("a", make), kept.get("a", make)])).toEqual([1, 1]);
@@ -22,7 +22,7 @@ test("what took long is kept for ten times as long, and those who ask together s
   expect(await kept.get("a", make)).toBe(2);
 });
 
-test("what was quick is kept for a second, nothing for longer than ten seconds, and no more than there is room for", async () => {
+test("caches a quick result for one second, any result for ten at most, and few results at once", async () => {
   const { clock, made, make, kept } = maker();
   expect(await kept.get("a", make)).toBe(1);
   clock.now += 1_000;
@@ -36,7 +36,7 @@ test("what was quick is kept for a second, nothing for longer than ten seconds, 
   expect(await kept.get("a", make)).toBe(6);
 });
 
-test("what failed is asked for again", async () => {
+test("does not cache a failure", async () => {
   const { make, kept } = maker();
   await expect(kept.get("a", () => Promise.reject(new Error("no database")))).rejects.toThrow("no database");
   expect(await kept.get("a", make)).toBe(1);

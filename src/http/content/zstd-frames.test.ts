@@ -40,7 +40,7 @@ function decodes(bytes: Buffer): boolean {
   }
 }
 
-test("one frame or several are whole, and what is cut anywhere else than between two is not, as a decoder says", () => {
+test("accepts whole zstd frames and refuses a cut elsewhere than between two, like a decoder", () => {
   fc.assert(
     fc.property(
       fc.array(frame, { minLength: 1, maxLength: 3 }),
@@ -55,7 +55,7 @@ test("one frame or several are whole, and what is cut anywhere else than between
   );
 });
 
-test("what follows a frame and is none makes it no whole one", () => {
+test("refuses bytes after a frame that are no frame", () => {
   const whole = zstdCompressSync("hello");
   for (const more of ["x", "\0\0\0\0", "garbage, and much of it", whole.subarray(0, 4), whole.subarray(0, -1)]) {
     expect(areWholeZstdFrames(Buffer.concat([whole, Buffer.from(more)]))).toBe(false);

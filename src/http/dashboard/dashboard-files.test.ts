@@ -21,7 +21,7 @@ function build(script: string, mtime: number): void {
 
 const text = (bytes: Uint8Array | undefined) => new TextDecoder().decode(bytes);
 
-test("without a build there are no entries; a new build is noticed", async () => {
+test("lists no entries without a dashboard build, and notices a new build", async () => {
   const files = new DashboardFiles(join(directory, "none"));
   expect(await files.entries()).toBeUndefined();
   const built = new DashboardFiles(directory);
@@ -38,7 +38,7 @@ test.each([
   ["br;q=0.0", undefined, "main-a1.js"],
   ["identity", undefined, "main-a1.js"],
   [null, undefined, "main-a1.js"],
-])("who accepts %p is given the form %p", async (accepted, encoding, content) => {
+])("answers accept-encoding %p with the variant %p", async (accepted, encoding, content) => {
   build("main-a1.js", 1000);
   const file = await new DashboardFiles(directory).find("main-a1.js", accepted);
   expect([file?.encoding, text(file?.bytes)]).toEqual([encoding, content]);
@@ -55,6 +55,6 @@ test.each([
   "main-a1.js/",
   "MAIN-A9.js",
   `${"a".repeat(200)}.js`,
-])("nothing but what the page loads is given out: %p", async (name) => {
+])("serves no file that the page does not load: %p", async (name) => {
   expect(await new DashboardFiles(directory).find(name, null)).toBeUndefined();
 });

@@ -18,7 +18,7 @@ test.each([
   [{}],
   // A proxy in front may ask for it.
   [{ authorization: "Basic YTpi" }],
-])("a browser without a session is led to the sign-in, and from there back (%p)", async (headers) => {
+])("redirects a browser without a session to sign in, and back afterwards (%p)", async (headers) => {
   for (const target of ["/", "/usage?group=key", "/requests/req_1", "/settings/keys", "/admin/upstreams"]) {
     const answer = await get(target, headers);
     expect([answer.status, answer.headers.get("location")]).toEqual([
@@ -29,7 +29,7 @@ test.each([
 });
 
 test.each([[{ authorization: "Bearer sk_dev_hr_x" }], [{ "x-api-key": "sk_dev_hr_x" }]])(
-  "a program with a key, which forgot the /v1, is told so and gets no page (%p)",
+  "answers an API client that forgot /v1 with a hint instead of a page (%p)",
   async (headers) => {
     for (const target of ["/", "/usage?group_by=key", "/requests", `/chats/${"x".repeat(1_000)}`]) {
       const answer = await get(target, headers);

@@ -61,7 +61,7 @@ function keyServer(handle: ScopedRoute["handle"], memoryAccount: MemoryAccount =
 
 const request = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
 
-test("a stream that fails as it begins is broken off, and holds no connection", async () => {
+test("closes the connection if a stream fails as it begins", async () => {
   const server = serverWith(() => ({
     status: 200,
     headers: {},
@@ -74,7 +74,7 @@ test("a stream that fails as it begins is broken off, and holds no connection", 
   server.close();
 });
 
-test("an answer with a header that cannot be sent becomes a fault of ours, and holds no connection", async () => {
+test("answers an internal error for an unsendable header, and releases the connection", async () => {
   const errors: string[] = [];
   const server = serverWith(() => ({ status: 303, headers: { location: "/€" }, body: "" }), errors);
   const response = await fetch(`http://127.0.0.1:${server.port}/`, { redirect: "manual" });
@@ -84,7 +84,7 @@ test("an answer with a header that cannot be sent becomes a fault of ours, and h
   server.close();
 });
 
-test("each exchange is told of once at its end: answered, failed, of no route, and what is no request", async () => {
+test("logs each exchange once at its end: answered, failed, unrouted or malformed", async () => {
   const ends: HttpEnd[] = [];
   let answers = 0;
   const handle = () => {
@@ -116,7 +116,7 @@ test("each exchange is told of once at its end: answered, failed, of no route, a
   server.close();
 });
 
-test("an exchange that goes on after its handler is told of when it ends", async () => {
+test("logs an exchange that outlasts its handler at its real end", async () => {
   const ends: HttpEnd[] = [];
   const { promise, resolve } = Promise.withResolvers<() => void>();
   const route = (exchange: Exchange) => {
@@ -141,7 +141,7 @@ test("an exchange that goes on after its handler is told of when it ends", async
   server.close();
 });
 
-test("a request that is refused in the event in which it came is told of with the time that took", async () => {
+test("logs the duration of a request that is refused synchronously", async () => {
   const ends: HttpEnd[] = [];
   const handle = () => {
     const endMs = performance.now() + 5;

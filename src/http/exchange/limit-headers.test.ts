@@ -10,7 +10,7 @@ function headersOf(status: LimitStatus): AnswerHeaders {
   return headers;
 }
 
-test("each limited kind has limit, remaining and reset; an unlimited one is left out", () => {
+test("writes limit, remaining and reset for each limited kind only", () => {
   const requests = { limit: 100, remaining: 99, resetMs: 600 };
   expect(headersOf({ requests, tokens: undefined })).toEqual({
     "x-ratelimit-limit-requests": 100,
@@ -25,7 +25,7 @@ test("each limited kind has limit, remaining and reset; an unlimited one is left
   expect(headersOf({ requests: undefined, tokens: undefined })).toEqual({});
 });
 
-test("durations are written as Go and OpenAI write them", () => {
+test("writes durations in the form of Go and OpenAI", () => {
   const cases: [number, string][] = [
     [0, "0s"],
     [12, "12ms"],
@@ -41,7 +41,7 @@ test("durations are written as Go and OpenAI write them", () => {
   for (const [ms, text] of cases) expect(duration(ms)).toBe(text);
 });
 
-test("durations are rounded up, in whole numbers, so that whoever waits that long is never early", () => {
+test("rounds durations up to whole numbers, so that no client returns too early", () => {
   const units: Record<string, number> = { h: 3_600_000, m: 60_000, s: 1_000, ms: 1 };
   for (const ms of [0.2, 1.5, 998.1, 999.5, 1_000.4, 1_499, 59_999.9, 119_001, 3_599_001, 3_600_001, 86_399_999]) {
     const text = duration(ms);

@@ -16,12 +16,12 @@ describe("a local request", () => {
     ["::1", "[::1]:7545"],
     ["::ffff:127.0.0.1", "LOCALHOST:1"],
     ["127.9.8.7", "127.1.2.3"],
-  ])("a local request comes from %s and asks for %s", (peer, host) => {
+  ])("treats a request from %s to the host %s as local", (peer, host) => {
     expect(isLocal(request({ host }), peer)).toBe(true);
   });
 
   test.each(["10.0.0.1", "::ffff:10.0.0.1", "fe80::1", "", "1127.0.0.1", "::127.0.0.1", "localhost"])(
-    "a local request does not come from %p",
+    "does not treat a request from %p as local",
     (peer) => {
       expect(isLocal(request(), peer)).toBe(false);
     },
@@ -37,12 +37,12 @@ describe("a local request", () => {
     "",
     "127.0.0.1:",
     "0.0.0.0",
-  ])("a local request does not ask for the Host %p", (host) => {
+  ])("does not treat a request to the Host %p as local", (host) => {
     expect(isLocal(request({ host }), "127.0.0.1")).toBe(false);
   });
 
   test.each(["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-forwarded-by"])(
-    "a local request bears no %s, not even an empty one",
+    "does not treat a request with the header %s as local, even if it is empty",
     (name) => {
       expect(isLocal(request({ [name]: "" }), "127.0.0.1")).toBe(false);
       expect(isLocal(request({ [name]: "127.0.0.1" }), "127.0.0.1")).toBe(false);
@@ -58,7 +58,7 @@ describe("a local request", () => {
     ["http://evil.example@127.0.0.1/", false],
     ["http:///v1/models", false],
     ["*", false],
-  ])("a request whose target is %p is a local one: %p", (target, expected) => {
+  ])("decides whether a request with the target %p is local: %p", (target, expected) => {
     expect(isLocal(request({}, target), "127.0.0.1")).toBe(expected);
   });
 });
@@ -86,15 +86,12 @@ const otherNames = [
 
 describe("a development key", () => {
   // hardening: K2
-  test.each(otherNames)(
-    "a development key counts from this machine under the name %p, for which nothing is open without a key",
-    (host) => {
-      expect(whyNot(request({ host }))).toBeUndefined();
-      expect(isLocal(request({ host }), "127.0.0.1")).toBe(false);
-    },
-  );
+  test.each(otherNames)("accepts a dev key locally under the name %p, which opens nothing without a key", (host) => {
+    expect(whyNot(request({ host }))).toBeUndefined();
+    expect(isLocal(request({ host }), "127.0.0.1")).toBe(false);
+  });
 
-  test("a development key counts where a client sends no Host at all, as HTTP/1.0 allows", () => {
+  test("accepts a dev key without a Host header, as HTTP/1.0 allows", () => {
     expect(strict.whyNotLocal(incoming({ target: "/v1/models" }))).toBeUndefined();
     expect(strict.isLocal(incoming({ target: "/v1/models" }))).toBe(false);
   });
@@ -111,7 +108,7 @@ describe("a development key", () => {
     "host.docker.internal.evil.example",
     "127.1",
     "127.0.0.1:",
-  ])("a development key does not count under the public name %p, and is told the remedy", (host) => {
+  ])("refuses a dev key under the public name %p, with a remedy", (host) => {
     const why = whyNot(request({ host }));
     expect(why).toContain("allowed_hosts");
     expect(why).toContain(host.replace(/:\d+$/, ""));
@@ -119,7 +116,7 @@ describe("a development key", () => {
 
   // hardening: K2
   test.each(["10.0.0.1", "172.17.0.2", "::ffff:192.168.1.2", "fe80::1", "", "localhost"])(
-    "a development key does not count from another machine, such as %p, whatever name is asked for",
+    "refuses a dev key from the other machine %p under any name",
     (peer) => {
       for (const host of ["127.0.0.1:7545", "host.docker.internal"]) {
         expect(whyNot(request({ host }), peer)).toContain("comes from another one");
@@ -129,7 +126,7 @@ describe("a development key", () => {
 
   // hardening: K2
   test.each(["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "cf-connecting-ip"])(
-    "a development key does not count where a tunnel or proxy passed the request on, which %s shows",
+    "refuses a dev key if the header %s shows a tunnel or proxy",
     (name) => {
       for (const host of ["127.0.0.1:7545", "host.docker.internal", ""]) {
         expect(whyNot(request({ host, [name]: "127.0.0.1" }))).toContain(name);
@@ -147,14 +144,11 @@ describe("a development key", () => {
     { origin: "http://localhost@evil.example" },
     { "sec-fetch-site": "same-origin" },
     { "sec-fetch-site": "cross-site" },
-  ] as Record<string, string>[])(
-    "a development key does not count for a page of elsewhere (%p) under another name",
-    (headers) => {
-      expect(whyNot(request({ host: "rebound.local:7545", ...headers }))).toContain("allowed_hosts");
-    },
-  );
+  ] as Record<string, string>[])("refuses a dev key for a foreign page (%p) under another name", (headers) => {
+    expect(whyNot(request({ host: "rebound.local:7545", ...headers }))).toContain("allowed_hosts");
+  });
 
-  test("a development key counts for a page of this machine, and for what a person types into the address bar", () => {
+  test("accepts a dev key for a local page and for the address bar", () => {
     for (const headers of [
       { origin: "http://localhost:3000" },
       { origin: "http://127.0.0.1:8080", "sec-fetch-site": "cross-site" },
@@ -164,24 +158,24 @@ describe("a development key", () => {
     }
   });
 
-  test("a development key does not count where the target names a public host, though the Host is this machine's", () => {
+  test("refuses a dev key if the target names a public host, despite a local Host header", () => {
     expect(whyNot(request({}, "http://evil.example/v1/models"))).toContain("evil.example");
     expect(whyNot(request({}, "http://host.docker.internal/v1/models"))).toBeUndefined();
   });
 });
 
-describe("a host of allowed_hosts", () => {
+describe("a host in allowed_hosts", () => {
   const by = new Locality(["Devbox.Example.com", "203.0.113.9", "2001:db8::1"]);
 
   test.each(["devbox.example.com", "DEVBOX.example.com:7545", "203.0.113.9:7545", "[2001:db8::1]:7545"])(
-    "a host of allowed_hosts is this machine, with a key and without: %p",
+    "treats a host in allowed_hosts as local, with a key and without: %p",
     (host) => {
       expect(isLocal(request({ host }), "127.0.0.1", by)).toBe(true);
       expect(whyNot(request({ host, origin: `http://${host}` }), "127.0.0.1", by)).toBeUndefined();
     },
   );
 
-  test("a host of allowed_hosts opens nothing to other machines, through proxies, or under a name that only contains it", () => {
+  test("does not open a host in allowed_hosts to other machines, through proxies or as a part of a name", () => {
     const host = "devbox.example.com";
     expect(isLocal(request({ host }), "10.0.0.1", by)).toBe(false);
     expect(whyNot(request({ host }), "10.0.0.1", by)).toBeDefined();

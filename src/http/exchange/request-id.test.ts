@@ -5,13 +5,13 @@ import { RequestIds } from "./request-id.ts";
 const hour = 3_600_000;
 const start = 1_700_000_000_000;
 
-test("an id is a UUID of version 7 of its moment", () => {
+test("makes ids that are UUIDs of version 7 for the current moment", () => {
   const id = new RequestIds().next(start);
   expect(id).toMatch(/^req_[\da-f]{8}-[\da-f]{4}-7[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/);
   expect(msOf(id)).toBe(start);
 });
 
-test("each id is greater than the one before, in one millisecond and where the clock goes back", () => {
+test("makes each id greater than the one before, within a millisecond and after the clock went back", () => {
   const made = new RequestIds();
   const times = [...new Array(10_000).fill(start), start - hour, start - hour, start + 1, start + hour];
   const ids = times.map((ms) => made.next(ms));
@@ -22,7 +22,7 @@ test("each id is greater than the one before, in one millisecond and where the c
   expect(msOf(ids.at(-1) ?? "")).toBe(start + hour);
 });
 
-test("what is behind the counter of an id is random, every bit of it", () => {
+test("fills every bit of an id after its counter randomly", () => {
   const made = new RequestIds();
   const seen = [0n, 0n];
   for (let n = 0; n < 200; n++) {

@@ -11,7 +11,7 @@ describe("a sample of one in ten", () => {
     return [levelOfLine(fields, durationMs, sampled, () => draw), fields] as const;
   };
 
-  test("a sample of one in ten leaves out what went well, but for a tenth that says so", () => {
+  test("logs a tenth of the successful requests and marks their lines as sampled", () => {
     expect(level({ status: 200 })).toEqual([undefined, { status: 200 }]);
     expect(level({ status: 200, outcome: "completed" })[0]).toBeUndefined();
     expect(level({ status: 303 }, 5, 0.1)[0]).toBeUndefined();
@@ -23,7 +23,7 @@ describe("a sample of one in ten", () => {
     ["a status of a fault without a code", { status: 404 }],
     ["a stream that its client left", { status: 200, outcome: "cancelled" }],
     ["a client that left before the answer", { status: 499 }],
-  ])("a sample of one in ten keeps %s, and as one line that stands for itself", (_name, fields) => {
+  ])("logs %s at full rate despite sampling", (_name, fields) => {
     expect(level(fields)).toEqual(["info", fields]);
   });
 
@@ -31,21 +31,21 @@ describe("a sample of one in ten", () => {
     ["a stream that failed in its middle", { status: 200, outcome: "failed", code: "upstream_error" }],
     ["an answer that no model server gave", { status: 502, code: "upstream_error" }],
     ["a fault of a store", { status: 503, code: "service_unavailable" }],
-  ])("keeps %s as a warning in a sample of one in ten", (_name, fields) => {
+  ])("logs %s as a warning despite sampling", (_name, fields) => {
     expect(level(fields)).toEqual(["warn", fields]);
   });
 
-  test("a sample of one in ten keeps what is slow as a warning", () => {
+  test("logs a slow request as a warning despite sampling", () => {
     expect(level({ status: 200 }, 1_000)).toEqual(["warn", { status: 200, slow: true }]);
     expect(level({ status: 200 }, 999)[0]).toBeUndefined();
   });
 
-  test("a sample of one in ten keeps a fault of ours as an error, however long it took", () => {
+  test("logs an internal fault as an error despite sampling, however long the request took", () => {
     expect(level({ status: 500, code: "internal_error" }, 5_000)[0]).toBe("error");
   });
 });
 
-test("without settings every request has its line, and draws no lots", () => {
+test("logs every request without sampling settings, and draws no random numbers", () => {
   const draw = () => {
     throw new Error("drawn");
   };

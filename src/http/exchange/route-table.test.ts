@@ -19,7 +19,7 @@ const found = (method: string, path: string) => {
   return match && [match.route.path, match.params];
 };
 
-describe("a path leads to", () => {
+describe("routes of a path", () => {
   test.each([
     ["GET", "/v1/models", "/v1/models", {}],
     ["HEAD", "/v1/models", "/v1/models", {}],
@@ -30,11 +30,11 @@ describe("a path leads to", () => {
     ["POST", "/v1/chat/completions", "/v1/chat/completions", {}],
     ["DELETE", "/v1/chat/completions/c%31", "/v1/chat/completions/:id", { id: "c1" }],
     ["GET", "/v1/chat/completions/c1/messages", "/v1/chat/completions/:id/messages", { id: "c1" }],
-  ])("a path leads to its route: %s %s", (method, path, expected, params) => {
+  ])("finds the route of %s %s", (method, path, expected, params) => {
     expect(found(method, path)).toEqual([expected, params]);
   });
 
-  test("a path leads to another route by another method, also where it was found a moment ago", () => {
+  test("finds another route for another method of a path that was just looked up", () => {
     const methods = ["GET", "GET", "POST", "POST", "DELETE", "GET"];
     const each = methods.map((method) => table.find(method, "/v1/chat/completions")?.route);
     expect(each).toEqual([routes[3], routes[3], routes[2], routes[2], undefined, routes[3]]);
@@ -52,19 +52,19 @@ describe("a path leads to", () => {
     ["HEAD", "/v1/chat/completions/c1/x"],
     ["PUT", "/v1/models"],
     ["get", "/v1/models"],
-  ])("a path leads to nothing: %s %s", (method, path) => {
+  ])("finds no route for %s %s", (method, path) => {
     expect(found(method, path)).toBeUndefined();
   });
 });
 
-test("a path of its own takes no method of a pattern that it matches", () => {
+test("gives an exact path none of the methods of a pattern that it matches", () => {
   const own = new RouteTable([route("POST", "/v1/passkeys/options"), route("DELETE", "/v1/passkeys/:id")]);
   expect(own.allowed("/v1/passkeys/options")).toEqual(["POST"]);
   expect(own.find("DELETE", "/v1/passkeys/options")).toBeUndefined();
   expect(own.allowed("/v1/passkeys/p1")).toEqual(["DELETE"]);
 });
 
-test("a path tells which methods it takes, HEAD where there is GET", () => {
+test("lists the methods of a path, with HEAD beside GET", () => {
   expect(table.allowed("/v1/chat/completions").sort()).toEqual(["GET", "HEAD", "POST"]);
   expect(table.allowed("/v1/chat/completions/c1").sort()).toEqual(["DELETE", "GET", "HEAD"]);
   expect(table.allowed("/v1/nope")).toEqual([]);
@@ -88,7 +88,7 @@ describe("the path of a target", () => {
     ["/openai/v12/models", "/openai/v12/models"],
     ["/openai/openai/v1/models", "/openai/openai/v1/models"],
     ["/openai/v1/../keys", "/v1/../keys"],
-  ])("the path of the target %s is %s", (target, path) => {
+  ])("reads the path of the target %s as %s", (target, path) => {
     expect(pathOf(target)).toBe(path);
   });
 });

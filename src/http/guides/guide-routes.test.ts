@@ -50,14 +50,14 @@ function get(target: string, headers: Record<string, string> = {}, table = built
   return responseOf(() => route.handle(exchangeFor(incoming({ target, headers }), { params })));
 }
 
-test("/docs leads to the guides, and to the reference where they were not built", async () => {
+test("redirects /docs to the guides, or to the reference if the guides were not built", async () => {
   expect((await get("/docs")).headers.get("location")).toBe("/docs/");
   expect((await get("/docs", {}, missing)).headers.get("location")).toBe("/docs/api");
   const answer = await get("/docs/keys", {}, missing);
   expect([answer.status, await answer.text()]).toEqual([404, expect.stringContaining("npm run docs")]);
 });
 
-test("a page may run the scripts that its build has seen, and nothing else inline; it is asked about each time", async () => {
+test("allows a guide only its build's inline scripts, and revalidates each page", async () => {
   for (const [target, script] of [
     ["/docs/", "new"],
     ["/docs/keys", "new"],
@@ -73,7 +73,7 @@ test("a page may run the scripts that its build has seen, and nothing else inlin
   }
 });
 
-test("a file named by its content is kept for ever, and comes as the browser likes it best", async () => {
+test("caches a file with a content hash forever, in the encoding that the browser prefers", async () => {
   for (const [accepted, body, coding] of [
     ["gzip, br", "app.js.br", "br"],
     ["gzip", "app.js.gz", "gzip"],
@@ -86,7 +86,7 @@ test("a file named by its content is kept for ever, and comes as the browser lik
   }
 });
 
-test("a file is read from the disk once, until there is a new build", async () => {
+test("reads a file from the disk once per build", async () => {
   writeFileSync(join(directory, "keys.html"), "written over");
   expect(await (await get("/docs/keys")).text()).toBe("keys.html");
   writeFileSync(join(directory, "manifest.json"), JSON.stringify(manifest));
@@ -94,12 +94,12 @@ test("a file is read from the disk once, until there is a new build", async () =
   expect(await (await get("/docs/keys")).text()).toBe("written over");
 });
 
-test("what a new build has just taken away is not there: no fault of the server", async () => {
+test("answers 404 for a file that a new build has just removed", async () => {
   const answer = await get("/docs/gone");
   expect([answer.status, await answer.text()]).toEqual([404, expect.stringContaining("load the page again")]);
 });
 
-test("a folder without its slash leads to it, and a page with one to the page; what is not there is a page that says so, of the same version", async () => {
+test("redirects by trailing slash, and answers a missing page with the 404 page of its version", async () => {
   expect((await get("/docs/adr")).headers.get("location")).toBe("/docs/adr/");
   expect((await get("/docs/keys/")).headers.get("location")).toBe("/docs/keys");
   for (const [target, file] of [
@@ -122,7 +122,7 @@ test.each([
   "__proto__",
   "constructor",
   "adr/../secret",
-])("nothing but what the manifest lists is given out: %s", async (address) => {
+])("serves nothing that the manifest does not list: %s", async (address) => {
   const answer = await get(`/docs/${address}`);
   expect([answer.status, await answer.text()]).toEqual([404, "404.html"]);
 });

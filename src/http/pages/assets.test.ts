@@ -17,7 +17,7 @@ test.each([
   ["logo.svg", "image/svg+xml"],
   ["passkeys.js", "text/javascript; charset=utf-8"],
   ["simplewebauthn.js", "text/javascript; charset=utf-8"],
-])("%s is served as %s, and asked about each time", async (name, type) => {
+])("serves %s as %s and revalidates it each time", async (name, type) => {
   const response = await asset(name);
   expect(response.status).toBe(200);
   expect(response.headers.get("content-type")).toBe(type);
@@ -25,7 +25,7 @@ test.each([
   expect((await response.text()).length).toBeGreaterThan(100);
 });
 
-test("a browser that has the file already is told so", async () => {
+test("answers 304 to a browser that has the file", async () => {
   const etag = (await asset("pages.css")).headers.get("etag") ?? "";
   for (const known of [etag, `W/${etag}`, `"another", ${etag}`, "*"]) {
     const response = await asset("pages.css", { "if-none-match": known });
@@ -43,11 +43,11 @@ test.each([
   "constructor",
   "__proto__",
   "",
-])("%p is no file that is served", async (name) => {
+])("serves no file for %p", async (name) => {
   expect((await asset(name)).status).toBe(404);
 });
 
-test("the passkey library is a module that exports what our script imports", async () => {
+test("serves a passkey library that exports what the gateway's script imports", async () => {
   const directory = mkdtempSync(join(tmpdir(), "headrace-asset-"));
   try {
     const file = join(directory, "library.mjs");
@@ -66,6 +66,6 @@ test("the passkey library is a module that exports what our script imports", asy
   }
 });
 
-test("the stylesheet loads nothing from anywhere", async () => {
+test("loads nothing external from the stylesheet", async () => {
   expect(await (await asset("pages.css")).text()).not.toMatch(/url\(|@import/);
 });

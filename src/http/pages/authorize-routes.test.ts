@@ -31,8 +31,8 @@ async function allow(browser: Browser, path: string, fields: Record<string, stri
   return server.codeOf(response.headers.get("location"));
 }
 
-describe("the page", () => {
-  test("the page of consent says who asks, for what, for which account, and where one will be sent", async () => {
+describe("the consent page", () => {
+  test("shows the app, its scopes, the account and the redirect target on the consent page", async () => {
     const app = await server.addApp({ scopes: ["chat:read", "chat:write", "models:read", "usage:read"] });
     const { browser, person } = await newcomer();
     const text = await (await browser.get(authorizePath(app))).text();
@@ -50,7 +50,7 @@ describe("the page", () => {
     expect(text.match(/<button name="decision" value="(?:allow|deny)"/g)).toHaveLength(2);
   });
 
-  test("the page of consent says at which servers tools are used: by title to who may know of them, and to others by the name that was asked for", async () => {
+  test("shows MCP servers on the consent page by title if the user may know them, else by requested name", async () => {
     const app = await server.addApp({ scopes: ["tools:use"] });
     const { browser } = await newcomer();
     const shared = mcpServerFor({ title: "GitHub <issues>" });
@@ -78,7 +78,7 @@ describe("the page", () => {
     expect(await shown("/mcp")).toContain("the tools of <strong>every server</strong> that you may use");
   });
 
-  test("what a person chooses of the servers is what the code stands for", async () => {
+  test("issues a code for the MCP servers that the user chose", async () => {
     const app = await server.addApp({ scopes: ["tools:use"] });
     const { browser } = await newcomer();
     for (const name of ["crm", "github"]) server.tools.set(name, mcpServerFor({ name }));
@@ -100,7 +100,7 @@ describe("the page", () => {
     server.tools.clear();
   });
 
-  test("what was chosen stays where something else has to be chosen anew: neither becomes more, or another", async () => {
+  test("keeps each choice on the consent page when another one has to be corrected", async () => {
     const app = await server.addApp({ scopes: ["tools:use"] });
     const second = await server.addAccount({ name: "Second" });
     const { person } = await newcomer([second.id]);
@@ -129,7 +129,7 @@ describe("the page", () => {
     ["http://[::1]:5000/", "a program on this computer ([::1])"],
     ["com.example.notes:/callback", "the app on this device that opens com.example.notes: links"],
     ["https://xn--pple-43d.example/callback", "xn--pple-43d.example"],
-  ])("the page of consent names %s as %s", async (uri, words) => {
+  ])("shows %s as %s on the consent page", async (uri, words) => {
     const app = await server.addApp({ redirectUris: [uri] });
     const { browser } = await newcomer();
     expect(await (await browser.get(authorizePath(app, { redirect_uri: uri }))).text()).toContain(words);
@@ -140,7 +140,7 @@ describe("the page", () => {
     ["http://127.0.0.1:5000/", "form-action 'self' http://127.0.0.1:5000 https:;"],
     ["http://[::1]:5000/", "form-action 'self' http: https:;"],
     ["com.example.notes:/callback", "form-action 'self' com.example.notes:;"],
-  ])("the page of consent lets a browser follow its answer to %s", async (uri, policy) => {
+  ])("lets a browser follow the consent page's redirect to %s", async (uri, policy) => {
     const app = await server.addApp({ redirectUris: [uri] });
     const { browser } = await newcomer();
     const page = await browser.get(authorizePath(app, { redirect_uri: uri }));
@@ -151,7 +151,7 @@ describe("the page", () => {
     ["live", undefined],
     ["test", "in testing"],
     ["dev", "in development"],
-  ])("the page of consent warns of an app in %s: %s", async (environment, warning) => {
+  ])("warns on the consent page of an app in %s: %s", async (environment, warning) => {
     const { browser } = await newcomer();
     const text = await (await browser.get(authorizePath(await server.addApp({ environment })))).text();
     expect(text.includes('role="note"')).toBe(warning !== undefined);
@@ -159,7 +159,7 @@ describe("the page", () => {
   });
 });
 
-test("a session that ends while its form is on the way allows nothing", async () => {
+test("issues no code if the session ends before the consent form arrives", async () => {
   const app = await server.addApp();
   const { browser, person } = await newcomer();
   const page = await browser.get(authorizePath(app));
@@ -171,8 +171,8 @@ test("a session that ends while its form is on the way allows nothing", async ()
   expect(server.logText()).toContain('"detail":"ended_meanwhile"');
 });
 
-describe("a code", () => {
-  test("a code stands for exactly what was shown, for a minute, and is not kept itself", async () => {
+describe("an authorization code", () => {
+  test("issues a code for exactly what the consent page showed, for a minute, and stores only its digest", async () => {
     const app = await server.addApp({ environment: "test" });
     const { browser, person } = await newcomer();
     const response = await browser.submit(await browser.get(authorizePath(app, { scope: "chat:write" })), {
@@ -196,14 +196,14 @@ describe("a code", () => {
     });
   });
 
-  test("a code remembers that neither address nor challenge was sent", async () => {
+  test("records that an authorization request had neither redirect address nor challenge", async () => {
     const app = await server.addApp({ type: "confidential", requirePkce: false });
     const { browser } = await newcomer();
     const left = { redirect_uri: undefined, code_challenge: undefined, code_challenge_method: undefined };
     expect(await allow(browser, authorizePath(app, left))).toMatchObject({ redirectUri: null, codeChallenge: null });
   });
 
-  test("a code is another one each time", async () => {
+  test("issues a different code each time", async () => {
     const app = await server.addApp();
     const { browser } = await newcomer();
     const codes = await Promise.all(Array.from({ length: 5 }, () => allow(browser, authorizePath(app))));
@@ -211,8 +211,8 @@ describe("a code", () => {
   });
 });
 
-describe("the account", () => {
-  test("the account is chosen among several, the one looked at first; a suspended one cannot be", async () => {
+describe("the account on the consent page", () => {
+  test("offers several accounts, the current one first, and no suspended one", async () => {
     const second = await server.addAccount({ name: "Second & Sons" });
     const suspended = await server.addAccount({ name: "Suspended", status: "suspended" });
     const { person } = await newcomer([server.accountId, second.id, suspended.id]);
@@ -231,7 +231,7 @@ describe("the account", () => {
     expect(await server.countCodes()).toBe(before);
   });
 
-  test("an account that is suspended, or left, after the page was shown gets no code", async () => {
+  test("issues no code for an account that was suspended or left after the page was shown", async () => {
     const app = await server.addApp();
     const own = await server.addAccount();
     const { browser } = await newcomer([own.id]);
@@ -247,7 +247,7 @@ describe("the account", () => {
     expect((await leaver.submit(second, { decision: "allow" })).status).toBe(400);
   });
 
-  test("an account in which nobody can act any more gets no code, asked or not", async () => {
+  test("issues no code for a membership that has ended, with or without asking", async () => {
     const app = await server.addApp({ type: "confidential", requirePkce: false });
     const { browser, person } = await newcomer();
     const allowed = await allow(browser, authorizePath(app));
@@ -262,7 +262,7 @@ describe("the account", () => {
     expect(await server.countCodes()).toBe(before);
   });
 
-  test("a person without any account gets a page that says so, from which the app can be told", async () => {
+  test("shows a user without accounts a page from which the app can be answered", async () => {
     const app = await server.addApp();
     const { browser } = await newcomer([]);
     const page = await browser.get(authorizePath(app));
@@ -278,7 +278,7 @@ describe("the account", () => {
   });
 });
 
-describe("nobody is asked again", () => {
+describe("consent that was given before", () => {
   const confidential = { type: "confidential", requirePkce: false } as const;
 
   /** Somebody who allowed the app `scope`, and whose app fetched its tokens. */
@@ -292,7 +292,7 @@ describe("nobody is asked again", () => {
     return { app, browser, person, path };
   }
 
-  test("nobody is asked again who allowed a confidential app all of it for the only account", async () => {
+  test("skips consent for a confidential app that the user fully allowed for the only account", async () => {
     const { app, browser, path } = await allowedOnce(confidential, "chat:read chat:write");
     const response = await browser.get(path);
     expect(await server.codeOf(response.headers.get("location"))).toMatchObject({
@@ -311,12 +311,12 @@ describe("nobody is asked again", () => {
       "http://127.0.0.1/",
     ],
     ["a scheme of an app", { ...confidential, redirectUris: ["com.example:/cb"] }, "chat:read", "com.example:/cb"],
-  ])("consent is asked for again for %s", async (_, changes, scope, uri) => {
+  ])("asks for consent again for %s", async (_, changes, scope, uri) => {
     const { browser, path } = await allowedOnce(changes, scope, uri);
     expect((await browser.get(path)).status).toBe(200);
   });
 
-  test("consent is asked for again for more than was allowed, when the app wants it asked, for HEAD, for somebody else", async () => {
+  test("asks for consent again for more scopes, on the app's demand, for HEAD and for another user", async () => {
     const { app, browser, path } = await allowedOnce(confidential, "chat:read");
     expect((await browser.get(authorizePath(app, { scope: "chat:read chat:write" }))).status).toBe(200);
     for (const prompt of ["consent", "login", "select_account"])
@@ -328,14 +328,14 @@ describe("nobody is asked again", () => {
     expect((await another.get(path)).status).toBe(200);
   });
 
-  test("consent is asked for again after the app was taken back", async () => {
+  test("asks for consent again after the user removed the app", async () => {
     const { app, browser, person, path } = await allowedOnce(confidential, "chat:read");
     await server.oauth.revokeAllowedApp(person.id, app.id, undefined, { ...testEvent(), action: "grant.revoked" });
     expect((await browser.get(path)).status).toBe(200);
     expect(answered(await browser.get(`${path}&prompt=none`))).toMatchObject({ error: "consent_required" });
   });
 
-  test("consent is asked for again with a second account: which one is meant is for the person to say", async () => {
+  test("asks for consent again if the user has a second account to choose", async () => {
     const { browser, person, path } = await allowedOnce(confidential, "chat:read");
     await server.addMember(person, "member", (await server.addAccount()).id);
     expect((await browser.get(path)).status).toBe(200);

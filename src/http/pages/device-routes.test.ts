@@ -42,8 +42,8 @@ async function stateOf(userCode: string) {
   return row as { state: string; person_id: string | null; account_id: string | null };
 }
 
-describe("the code", () => {
-  test("the code of a device is asked for once one is signed in, and the way there is kept", async () => {
+describe("a device code", () => {
+  test("redirects to sign-in before the device page and keeps the entered code", async () => {
     const nobody = server.browser();
     expect((await nobody.get("/device")).headers.get("location")).toBe("/sign-in?next=%2Fdevice");
     expect((await nobody.get("/device?user_code=bcdfghjk&x=1")).headers.get("location")).toBe(
@@ -54,7 +54,7 @@ describe("the code", () => {
     );
   });
 
-  test("the code of a link is put into the field, and nothing more: no link shows or connects anything by itself", async () => {
+  test("only fills in a device code from a link, without showing or connecting anything", async () => {
     const { browser } = await newcomer();
     const code = nextCode();
     await server.addDeviceCode(code, app);
@@ -67,24 +67,21 @@ describe("the code", () => {
     expect((await stateOf(code)).state).toBe("pending");
   });
 
-  test.each(["%s", "%l", "%h-%t", " %h %t ", "%h – %t", "%l\t"])(
-    "the code of a device is found as %p",
-    async (form) => {
-      const code = nextCode();
-      await server.addDeviceCode(code, app);
-      const { browser } = await newcomer();
-      const typed = form
-        .replace("%s", code)
-        .replace("%l", code.toLowerCase())
-        .replace("%h", code.slice(0, 4))
-        .replace("%t", code.slice(4));
-      const page = await enter(browser, typed);
-      expect([page.status, (await page.text()).includes("<bdi>Television</bdi>")]).toEqual([200, true]);
-    },
-  );
+  test.each(["%s", "%l", "%h-%t", " %h %t ", "%h – %t", "%l\t"])("finds a device code entered as %p", async (form) => {
+    const code = nextCode();
+    await server.addDeviceCode(code, app);
+    const { browser } = await newcomer();
+    const typed = form
+      .replace("%s", code)
+      .replace("%l", code.toLowerCase())
+      .replace("%h", code.slice(0, 4))
+      .replace("%t", code.slice(4));
+    const page = await enter(browser, typed);
+    expect([page.status, (await page.text()).includes("<bdi>Television</bdi>")]).toEqual([200, true]);
+  });
 
   test.each(["", "BCDF", "AAAA-AAAA", "ZZZZ-ZZZZ", "x".repeat(1_000), "'; DROP TABLE device_codes; --"])(
-    "%j is no code of a device, and the field says so",
+    "refuses %j as a device code beside the field",
     async (typed) => {
       const { browser } = await newcomer();
       const page = await enter(browser, typed);
@@ -95,7 +92,7 @@ describe("the code", () => {
     },
   );
 
-  test("the code of a device works no more once it has expired, was decided, or its app is gone or may ask for less", async () => {
+  test("refuses a device code that expired, was decided, or whose app is gone or lost scopes", async () => {
     const { browser } = await newcomer();
     const now = server.clock.nowSeconds();
     const lost = await server.addApp();
@@ -115,7 +112,7 @@ describe("the code", () => {
   });
 });
 
-test("what a form is refused for is told in its line of the log", async () => {
+test("logs why a device form was refused", async () => {
   const { browser } = await newcomer();
   const find = server.oauth.findByUserCode;
   const detail = "database: SQLITE_BUSY";
@@ -131,9 +128,9 @@ test("what a form is refused for is told in its line of the log", async () => {
   });
 });
 
-describe("wrong codes are bounded", () => {
+describe("wrong device codes", () => {
   // hardening: A12
-  test("wrong codes are bounded to ten in ten minutes for a person, however many at once; right ones do not count", async () => {
+  test("limits wrong device codes to ten in ten minutes for a user, without counting right ones", async () => {
     const { browser } = await newcomer();
     const csrf = browser.session?.csrfToken ?? "";
     const right = nextCode();
@@ -155,7 +152,7 @@ describe("wrong codes are bounded", () => {
   });
 });
 
-test("a person has no more wrong codes from everywhere, nor with more sessions, nor at the place of the decision", async () => {
+test("counts wrong device codes across a user's sessions and both forms", async () => {
   const { browser, person } = await newcomer();
   const again = server.browser(await server.startSession(person));
   const tries = Array.from({ length: 18 }, (_, i) => {
@@ -170,7 +167,7 @@ test("a person has no more wrong codes from everywhere, nor with more sessions, 
 });
 
 // hardening: A12
-test("many people within one network of IPv6 have no more wrong codes together", async () => {
+test("counts wrong device codes of many users in one IPv6 network together", async () => {
   const newcomers = await Promise.all(Array.from({ length: 12 }, () => newcomer()));
   const tries = newcomers.map(({ browser }, i) => {
     const fields = { csrf: browser.session?.csrfToken ?? "", user_code: "ZZZZ-ZZZZ" };
@@ -180,8 +177,8 @@ test("many people within one network of IPv6 have no more wrong codes together",
   expect(statuses.filter((status) => status === 400)).toHaveLength(10);
 });
 
-describe("the decision", () => {
-  test("the decision is asked with what it is about: the app, its code, what it may do, and when not to go on", async () => {
+describe("the decision about a device", () => {
+  test("shows the app, its code, its scopes and a warning before the decision", async () => {
     const code = nextCode();
     await server.addDeviceCode(code, app, { scopes: ["chat:read"] });
     const { browser } = await newcomer();
@@ -201,7 +198,7 @@ describe("the decision", () => {
     expect(page.headers.get("access-control-allow-origin")).toBeNull();
   });
 
-  test("the decision about the command line tool says what it is, and may be about keys", async () => {
+  test("explains the command-line tool and offers it key scopes", async () => {
     const code = nextCode();
     await server.addDeviceCode(code, { id: commandLineAppId }, { environment: "dev", scopes: accountScopes });
     const { browser } = await newcomer();
@@ -215,7 +212,7 @@ describe("the decision", () => {
     expect((await browser.submit(page, { decision: "allow" })).headers.get("location")).toBe("/device/approved");
   });
 
-  test("the decision to allow is written with its event, for the account that was chosen", async () => {
+  test("records an approval with its audit event for the chosen account", async () => {
     const code = nextCode();
     await server.addDeviceCode(code, app);
     const second = await server.addAccount({ name: "Second" });
@@ -231,7 +228,7 @@ describe("the decision", () => {
     expect(await (await browser.get("/device/approved")).text()).toContain("Device connected");
   });
 
-  test("the decision to allow is for the MCP servers that were chosen; the command line tool is the person's own", async () => {
+  test("approves a device for the chosen MCP servers, and the command-line tool for the user's own account", async () => {
     for (const name of ["crm", "github"]) server.tools.set(name, mcpServerFor({ name }));
     const television = await server.addApp({ scopes: ["tools:use"] });
     const { browser } = await newcomer();
@@ -249,7 +246,7 @@ describe("the decision", () => {
     server.tools.clear();
   });
 
-  test("the decision to deny is final", async () => {
+  test("makes a denial final", async () => {
     const code = nextCode();
     await server.addDeviceCode(code, app);
     const { browser } = await newcomer();
@@ -263,7 +260,7 @@ describe("the decision", () => {
     expect(await stateOf(code)).toMatchObject({ state: "denied" });
   });
 
-  test("the decision counts only from the page that asked, in the session that it asked", async () => {
+  test("accepts a decision only from the page and session that asked for it", async () => {
     const [code, other] = [nextCode(), nextCode()];
     await server.addDeviceCode(code, app);
     await server.addDeviceCode(other, app);
@@ -292,7 +289,7 @@ describe("the decision", () => {
     expect((await server.browser().post(action, allow)).headers.get("location")).toBe("/sign-in?next=%2Fdevice");
   });
 
-  test("the decision does not pass to the next device that has the same code", async () => {
+  test("does not apply a decision to a later device with the same code", async () => {
     const code = nextCode();
     await server.addDeviceCode(code, app, { expiresAt: server.clock.nowSeconds() + 5 });
     const { browser } = await newcomer();
@@ -306,7 +303,7 @@ describe("the decision", () => {
     );
   });
 
-  test("the decision of fifty at once counts once", async () => {
+  test("applies one of fifty concurrent decisions", async () => {
     const code = nextCode();
     await server.addDeviceCode(code, app);
     const { browser } = await newcomer();
@@ -319,7 +316,7 @@ describe("the decision", () => {
     expect(answers.filter(({ status }) => status === 303)).toHaveLength(1);
   });
 
-  test("the decision needs an account that the person can act for", async () => {
+  test("refuses a decision for an account in which the user cannot act", async () => {
     const code = nextCode();
     await server.addDeviceCode(code, app);
     const { browser } = await newcomer([]);
@@ -332,7 +329,7 @@ describe("the decision", () => {
     expect((await stateOf(code)).state).toBe("pending");
   });
 
-  test("the decision is not taken from whoever can act there no more", async () => {
+  test("refuses a decision of a user whose membership has ended", async () => {
     const code = nextCode();
     await server.addDeviceCode(code, app);
     const { browser, person } = await newcomer();
@@ -343,7 +340,7 @@ describe("the decision", () => {
     expect((await stateOf(code)).state).toBe("pending");
   });
 
-  test("the decision is not taken from a session that ends while it is on the way", async () => {
+  test("refuses a decision if the session ends before it arrives", async () => {
     const code = nextCode();
     await server.addDeviceCode(code, app);
     const { browser, person } = await newcomer();

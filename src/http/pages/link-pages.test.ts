@@ -40,8 +40,8 @@ function invitation(email: string): Promise<string> {
   return link({ purpose: "invitation", email, accountId: pages.accountId, role: "admin" });
 }
 
-describe("the set-up link", () => {
-  test("the set-up link makes an operator, who is signed in then; and works once", async () => {
+describe("the setup link", () => {
+  test("creates an operator by the setup link, signs them in, and works once", async () => {
     const path = `/setup/${await link({ purpose: "setup" })}`;
     const visitor = pages.visitor();
     const form = await visitor.get(path);
@@ -57,7 +57,7 @@ describe("the set-up link", () => {
     expect(await pages.people.findByEmail("eve@example.com")).toBeUndefined();
   });
 
-  test("the set-up link opened by somebody who is known signs them out elsewhere, and has caches forget their logins", async () => {
+  test("ends a known user's other sessions when the setup link is used, and clears caches of their logins", async () => {
     const known = await pages.addPerson({ email: "back@example.com", password: "a password that is lost" });
     const { cookie } = await pages.startSession(known);
     const path = `/setup/${await link({ purpose: "setup" })}`;
@@ -74,7 +74,7 @@ describe("the set-up link", () => {
     ["name", { email: "r@example.com", name: "  ", password }],
     ["password", { email: "r@example.com", name: "Root", password: "too short" }],
   ])(
-    "the set-up link tells what is wrong with the %s beside it, keeps the rest, and stays good",
+    "shows a wrong %s beside its field of the setup form, and keeps the other values and the link",
     async (field, entered) => {
       const path = `/setup/${await link({ purpose: "setup" })}`;
       const visitor = pages.visitor();
@@ -93,7 +93,7 @@ describe("the set-up link", () => {
 });
 
 describe("an invitation", () => {
-  test("an invitation shows the account and the role, and lets somebody new in", async () => {
+  test("shows the account and role of an invitation, and admits a new user", async () => {
     const path = `/invitations/${await invitation("new@example.com")}`;
     const visitor = pages.visitor();
     const { text } = await visitor.get(path);
@@ -106,7 +106,7 @@ describe("an invitation", () => {
     expect((await visitor.get(path)).status).toBe(404);
   });
 
-  test("an invitation asks somebody who is known to sign in first, and brings them back to one button", async () => {
+  test("asks a known user to sign in first and returns to the invitation's button", async () => {
     const person = await pages.addPerson({ email: "known@example.com", password });
     const path = `/invitations/${await invitation("known@example.com")}`;
     const visitor = pages.visitor();
@@ -125,7 +125,7 @@ describe("an invitation", () => {
     expect(await pages.people.membershipsOf(person.id)).toMatchObject([{ role: "admin" }]);
   });
 
-  test("an invitation is not taken by a click that another site makes for somebody", async () => {
+  test("does not accept an invitation by a forged form of another site", async () => {
     const person = await pages.addPerson({ email: "target@example.com" });
     const { cookie } = await pages.startSession(person);
     const path = `/invitations/${await invitation("target@example.com")}`;
@@ -135,7 +135,7 @@ describe("an invitation", () => {
     expect(await pages.people.membershipsOf(person.id)).toBeEmpty();
   });
 
-  test("an invitation says to somebody else whom it is for, and lets them sign out", async () => {
+  test("tells another signed-in user whom the invitation is for, and offers to sign out", async () => {
     const other = await pages.addPerson({ email: "other@example.com" });
     const { cookie } = await pages.startSession(other);
     const path = `/invitations/${await invitation("third@example.com")}`;
@@ -154,7 +154,7 @@ describe("an invitation", () => {
 });
 
 describe("a new password", () => {
-  test("a new password is asked for with the same answer for everybody, and set with the link of the mail", async () => {
+  test("answers every request for a new password alike, and sets it by the mailed link", async () => {
     const person = await pages.addPerson({ email: "lost@example.com", password });
     const elsewhere = pages.visitor((await pages.startSession(person)).cookie);
     const visitor = pages.visitor();
@@ -179,14 +179,14 @@ describe("a new password", () => {
     expect((await pages.visitor().get(path)).status).toBe(404);
   });
 
-  test("a new password is not promised by mail where there is none", async () => {
+  test("does not promise a mail for a new password if no mail is configured", async () => {
     const visitor = pages.visitor("", { links: pages.linksWithoutMail });
     expect((await visitor.get("/reset")).text).toContain("sends no mail");
     const { text } = await visitor.submit("/reset", { email: "lost@example.com" });
     expect(text).not.toContain("Check your mail");
   });
 
-  test("a new password asked for too often gives the page with 429", async () => {
+  test("answers 429 to too many requests for a new password", async () => {
     const visitor = pages.visitor();
     let visit = await visitor.get("/reset");
     for (let i = 0; i < 30 && visit.status !== 429; i++)
@@ -201,7 +201,7 @@ describe("a new password", () => {
 });
 
 test.each(["/setup/", "/invitations/", "/reset/"])(
-  "%s says of every link that does not work the same",
+  "gives the same answer of %s to every invalid link",
   async (start) => {
     const used = await link({ purpose: "setup" });
     const expired = await link({ purpose: "password_reset", personId: "usr_1", expiresAt: pages.clock.nowSeconds() });

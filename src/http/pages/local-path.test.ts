@@ -1,13 +1,13 @@
 import { describe, expect, test } from "bun:test";
 import { localPath, nextOf, signInPath } from "./local-path.ts";
 
-test("a path of this server is kept as it is, with its query", () => {
+test("accepts a local path with its query unchanged", () => {
   for (const path of ["/", "/settings", "/oauth/authorize?client_id=a&redirect_uri=https%3A%2F%2Fapp.example%2Fcb"]) {
     expect(localPath(path)).toBe(path);
   }
 });
 
-describe("what could lead elsewhere is no path of this server", () => {
+describe("paths that could lead elsewhere", () => {
   test.each([
     ["another site's address", "https://evil.example/"],
     ["an address without a scheme", "//evil.example/"],
@@ -22,13 +22,13 @@ describe("what could lead elsewhere is no path of this server", () => {
     ["a path without its slash", "settings"],
     ["nothing", ""],
     ["more than any page here has", `/${"a".repeat(5_000)}`],
-  ])("%s is no path of this server, as it could lead elsewhere", (_what, path) => {
+  ])("rejects %s as a local path", (_what, path) => {
     expect(localPath(path)).toBeUndefined();
     expect(nextOf(signInPath(path))).toBeUndefined();
   });
 });
 
-test("where to go on arrives whole through the sign-in page's address", () => {
+test("keeps the return path intact in the address of the sign-in page", () => {
   const next = "/oauth/authorize?state=a%26b&scope=chat:write+models:read";
   expect(nextOf(signInPath(next))).toBe(next);
   expect(nextOf("/sign-in")).toBeUndefined();

@@ -45,12 +45,12 @@ async function codeOf(promise: Promise<unknown>): Promise<string> {
   return detail === undefined ? code : `${code} ${detail}`;
 }
 
-describe("a form of nobody who is signed in", () => {
+describe("a form without a signed-in user", () => {
   test.each([
     ["our own origin", { origin: own }],
     ["our own origin, as the browser says as well", { origin: own, site: "same-origin" }],
     ["a page without a referrer, of which the browser says that it is ours", { origin: "null", site: "same-origin" }],
-  ])("a form of nobody who is signed in is read from %s", async (_what, from) => {
+  ])("accepts a form without a session from %s", async (_what, from) => {
     const fields = await readForm(posted({ ...from, body: "email=a%40b.example&name=A+B" }), deps, undefined);
     expect([...fields]).toEqual([
       ["email", "a@b.example"],
@@ -66,15 +66,15 @@ describe("a form of nobody who is signed in", () => {
     ["nothing that says where", {}],
     ["what is no browser", { site: "same-origin" }],
     ["a page that hides itself by plain http", { origin: "null" }],
-  ])("a form of nobody who is signed in is refused from %s", async (_what, from) => {
+  ])("refuses a form without a session from %s", async (_what, from) => {
     expect(await codeOf(readForm(posted(from), deps, undefined))).toStartWith("permission_denied form_origin");
   });
 });
 
-describe("a form of somebody who is signed in", () => {
+describe("a form of a signed-in user", () => {
   const from = (): Posted => ({ origin: own, cookie: session.cookie });
 
-  test("a form of somebody who is signed in is read with the session's token, also where plain http tells no origin", async () => {
+  test("accepts a form with the session's token, over plain HTTP without an origin too", async () => {
     for (const origin of [own, "null"]) {
       const exchange = posted({ ...from(), origin, body: `csrf=${session.csrfToken}&name=A` });
       const fields = await readForm(exchange, deps, await signedInAt(exchange, deps));
@@ -83,7 +83,7 @@ describe("a form of somebody who is signed in", () => {
   });
 
   test.each(["", "csrf=", "csrf=wrong", `csrf=${"A".repeat(43)}`])(
-    "a form of somebody who is signed in is refused with %p for a token",
+    "refuses a form of a signed-in user with the token %p",
     async (body) => {
       const exchange = posted({ ...from(), body });
       const signedIn = await signedInAt(exchange, deps);
@@ -92,7 +92,7 @@ describe("a form of somebody who is signed in", () => {
     },
   );
 
-  test("a form of somebody who is signed in is refused from another site whatever its token", async () => {
+  test("refuses a form of a signed-in user from another site, whatever its token", async () => {
     const exchange = posted({ ...from(), origin: "https://evil.example", body: `csrf=${session.csrfToken}` });
     expect(await codeOf(readForm(exchange, deps, await signedInAt(exchange, deps)))).toBe(
       "permission_denied form_origin",
@@ -100,7 +100,7 @@ describe("a form of somebody who is signed in", () => {
   });
 });
 
-test("a form is refused that is JSON, is too large, does not arrive whole, or has a field twice", async () => {
+test("refuses a form that is JSON, too large or incomplete, or repeats a field", async () => {
   const read = (parts: Posted) => codeOf(readForm(posted({ origin: own, ...parts }), deps, undefined));
   expect(await read({ type: "application/json", body: "{}" })).toBe("unsupported_media_type");
   expect(await read({ body: "a=1&a=2" })).toBe("invalid_request");
@@ -116,7 +116,7 @@ test("a form is refused that is JSON, is too large, does not arrive whole, or ha
 describe("every page", () => {
   const { headers, body } = pageAnswer({ title: "<Title>", body: html`<h1>${"<b>"}</h1>`, continueTo: '/a"b' });
 
-  test("every page is kept by nobody, framed by nobody, runs nothing but our own files, and is cut off from who opened it", () => {
+  test("forbids caching, framing and foreign scripts on every page, and isolates it from its opener", () => {
     expect(headers).toMatchObject({ "cache-control": "no-store", "cross-origin-opener-policy": "same-origin" });
     const policy = headers["content-security-policy"] ?? "";
     for (const rule of ["default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "base-uri 'none'"]) {
@@ -125,25 +125,25 @@ describe("every page", () => {
     expect(policy).not.toContain("unsafe");
   });
 
-  test("every page is escaped throughout, and has a language, a title and one main part", () => {
+  test("escapes every page and gives it a language, a title and one main element", () => {
     expect(body).toContain('<html lang="en">');
     expect(body).toContain("<title>&lt;Title&gt; · Headrace</title>");
     expect(body).toContain('content="0;url=/a&quot;b"');
     expect(String(body).match(/<main/g)).toHaveLength(1);
   });
 
-  test("every page has no script and no style in it", () => {
+  test("puts no inline script or style into any page", () => {
     expect(body).not.toMatch(/<style| style=| on\w+="/);
     expect(body).not.toMatch(/<script(?! type="module" src="\/assets\/)/);
   });
 });
 
-test("a page on the way back to an app leaves the window to whoever opened it", () => {
+test("leaves a page that returns to an app connected to its opener", () => {
   const { headers } = pageAnswer({ title: "Allow?", body: html``, opener: "kept" });
   expect(headers).not.toHaveProperty("cross-origin-opener-policy");
 });
 
-test("a redirect asks with GET, and is kept by nobody", () => {
+test("redirects with 303 and no-store", () => {
   const { status, headers } = redirectTo("/settings");
   expect(status).toBe(303);
   expect(headers).toEqual({ location: "/settings", "cache-control": "no-store" });

@@ -100,7 +100,7 @@ async function lastEvent() {
   return (await pages.audit.list({}, { after: undefined, limit: 1 }))[0];
 }
 
-test("nobody who is not signed in sees or changes anything", async () => {
+test("shows and changes no settings without a signed-in user", async () => {
   const stranger = pages.visitor();
   expect((await stranger.get("/settings")).location).toBe("/sign-in?next=%2Fsettings");
   for (const what of changes) {
@@ -109,7 +109,7 @@ test("nobody who is not signed in sees or changes anything", async () => {
 });
 
 test.each([...changes])(
-  "a form to settings/%s without the session's token, or from another site, changes nothing",
+  "changes nothing by a form to settings/%s without the session's token or from another site",
   async (what) => {
     const fields = { name: "Eve", password: "a password of another", current_password: password };
     expect((await visitor.post(`/settings/${what}`, fields)).status).toBe(403);
@@ -122,8 +122,8 @@ test.each([...changes])(
   },
 );
 
-describe("one's name", () => {
-  test("one's name is changed, and the page says so", async () => {
+describe("the user's name", () => {
+  test("changes the user's name and confirms it", async () => {
     await visitor.get("/settings");
     const done = await visitor.submit("/settings/name", { name: 'Ada "<b>"' });
     const { text } = await visitor.get(done.location);
@@ -131,7 +131,7 @@ describe("one's name", () => {
     expect(text).toContain('value="Ada &quot;&lt;b&gt;&quot;"');
   });
 
-  test("a name that is none is told beside its field, in its own form alone", async () => {
+  test("shows an invalid name beside its field, in its own form only", async () => {
     await visitor.get("/settings");
     const { status, text } = await visitor.submit("/settings/name", { name: " " });
     expect(status).toBe(400);
@@ -140,8 +140,8 @@ describe("one's name", () => {
   });
 });
 
-describe("one's password", () => {
-  test("one's password is changed with the current one, and signs out everywhere else", async () => {
+describe("the user's password", () => {
+  test("changes the password with the current one, and ends all other sessions", async () => {
     const elsewhere = pages.visitor((await pages.startSession(person)).cookie);
     await visitor.get("/settings");
     const next = "another horse that counts";
@@ -158,7 +158,7 @@ describe("one's password", () => {
   test.each([
     ["current_password", { current_password: "not it at all", password: "another horse that counts" }],
     ["password", { current_password: password, password: "short" }],
-  ])("one's password, with a wrong %s, stays, and neither is shown again", async (field, entered) => {
+  ])("keeps the password if %s is wrong, and repeats neither password on the page", async (field, entered) => {
     await visitor.get("/settings");
     const { status, text } = await visitor.submit("/settings/password", entered);
     expect(status).toBe(400);
@@ -168,7 +168,7 @@ describe("one's password", () => {
     expect((await pages.visitor().post("/sign-in", { email: person.email, password })).status).toBe(303);
   });
 
-  test("one's password is set without a current one by somebody who has none", async () => {
+  test("sets a first password without a current one", async () => {
     const without = await pages.addPerson({ email: `sso-${made}@example.com` });
     const other = pages.visitor((await pages.startSession(without)).cookie);
     expect(section((await other.get("/settings")).text, "password-title")).not.toContain("current_password");
@@ -177,8 +177,8 @@ describe("one's password", () => {
   });
 });
 
-describe("one's accounts", () => {
-  test("one's accounts are listed with the role, and another one becomes the current", async () => {
+describe("the user's accounts", () => {
+  test("lists the user's accounts with roles, and switches the current one", async () => {
     const { id, name } = await pages.addAccount({ name: "Second & last" });
     await pages.addMember(person, "owner", id);
     const { text } = await visitor.get("/settings");
@@ -189,7 +189,7 @@ describe("one's accounts", () => {
     expect(after.replaceAll("&amp;", "&")).toContain(`<h3>${name} <span class="tag">Current</span>`);
   });
 
-  test("one's current account cannot be somebody else's, nor a suspended one", async () => {
+  test("does not switch to another user's account or to a suspended one", async () => {
     const foreign = await pages.addAccount();
     const suspended = await pages.addAccount({ status: "suspended" });
     await pages.addMember(person, "owner", suspended.id);
@@ -201,8 +201,8 @@ describe("one's accounts", () => {
   });
 });
 
-describe("one's sessions", () => {
-  test("one's sessions are listed with this one marked; another is signed out, and the audit log tells", async () => {
+describe("the user's sessions", () => {
+  test("lists sessions with the current one marked, ends another one, and audits that", async () => {
     const other = pages.visitor((await pages.startSession(person)).cookie);
     pages.clock.advance(7_200_000);
     const { text } = await visitor.get("/settings");
@@ -220,13 +220,13 @@ describe("one's sessions", () => {
     expect(await lastEvent()).toMatchObject({ action: "session.ended", actor: { type: "person", id: person.id } });
   });
 
-  test("the session of this browser, ended in the list, is a sign-out", async () => {
+  test("signs out when the current session is ended in the list", async () => {
     await visitor.get("/settings");
     const done = await visitor.submit("/settings/sessions/end");
     expect([done.location, visitor.cookie]).toEqual(["/sign-in", ""]);
   });
 
-  test("sessions of somebody else cannot be ended", async () => {
+  test("does not end another user's sessions", async () => {
     const other = await pages.addPerson({ email: `other-${made}@example.com` });
     const { session } = await pages.startSession(other);
     await visitor.get("/settings");
@@ -234,7 +234,7 @@ describe("one's sessions", () => {
     expect(await pages.sessionStore.list(other.id, pages.clock.nowSeconds())).toHaveLength(1);
   });
 
-  test("all sessions but this one end at once", async () => {
+  test("ends all sessions but the current one at once", async () => {
     const others = [await pages.startSession(person), await pages.startSession(person)];
     await visitor.get("/settings");
     await visitor.submit("/settings/sessions/end-others");
@@ -243,7 +243,7 @@ describe("one's sessions", () => {
     expect(section(text, "sessions")).toContain("You are not signed in anywhere else.");
   });
 
-  test("sessions and logins of the command line end together, also where there is no other browser; apps stay", async () => {
+  test("ends sessions and CLI logins together, even without another browser, and keeps apps", async () => {
     expect(section((await visitor.get("/settings")).text, "sessions")).not.toContain("end-others");
     await allow(person, membership, "Desk");
     await allowAs(commandLineAppId, person, membership);
@@ -256,7 +256,7 @@ describe("one's sessions", () => {
     expect(pages.changes.grants).toBe(before + 1);
   });
 
-  test("sessions that ended by themselves are not listed", async () => {
+  test("does not list sessions that have expired", async () => {
     await pages.startSession(person);
     pages.clock.advance(8 * 86_400_000);
     await visitor.get("/settings");
@@ -265,14 +265,14 @@ describe("one's sessions", () => {
   });
 });
 
-describe("one's passkeys", () => {
+describe("the user's passkeys", () => {
   const add = (of: Person) => {
     const id = `passkey-${++made}`;
     const kept = { publicKey: "", counter: 0, transports: [], backedUp: false, createdAt: 1, lastUsedAt: null };
     return pages.people.insertPasskey({ id, personId: of.id, name: id, ...kept }, testEvent(1)).then(() => id);
   };
 
-  test("one's passkeys are removed by the button beside them", async () => {
+  test("removes a passkey by its button", async () => {
     await add(person);
     await visitor.get("/settings");
     const done = await visitor.submit("/settings/passkeys/remove");
@@ -281,7 +281,7 @@ describe("one's passkeys", () => {
     expect(await lastEvent()).toMatchObject({ action: "passkey.removed", actor: { type: "person", id: person.id } });
   });
 
-  test("passkeys of somebody else stay", async () => {
+  test("keeps another user's passkeys", async () => {
     const other = await pages.addPerson({ email: `other-${made}@example.com` });
     const id = await add(other);
     await add(person);
@@ -291,8 +291,8 @@ describe("one's passkeys", () => {
   });
 });
 
-describe("apps that one allowed", () => {
-  test("apps that one allowed are listed with what they may do, and lose access when that is confirmed", async () => {
+describe("apps that the user allowed", () => {
+  test("lists allowed apps with their scopes, and ends their access after a confirmation", async () => {
     await allow(person, membership, "Writing <Desk>");
     const before = pages.changes.grants;
     const list = section((await visitor.get("/settings")).text, "apps");
@@ -306,7 +306,7 @@ describe("apps that one allowed", () => {
     expect(await lastEvent()).toMatchObject({ action: "grant.revoked", actor: { type: "person", id: person.id } });
   });
 
-  test("apps of somebody else keep their access", async () => {
+  test("keeps the access of another user's apps", async () => {
     const other = await pages.addPerson({ email: `other-${made}@example.com` });
     const member = await pages.addMember(other, "member");
     const app_id = await allow(other, member, "Theirs");
@@ -318,7 +318,7 @@ describe("apps that one allowed", () => {
   });
 });
 
-test("what ?done= says is one of the known things, and nothing that a link made up", async () => {
+test("shows only known confirmations for ?done=, and none that a link invents", async () => {
   for (const done of ["<b>", "constructor", "__proto__", "toString"]) {
     expect((await visitor.get(`/settings?done=${encodeURIComponent(done)}`)).text).not.toContain('class="notice done"');
   }

@@ -11,7 +11,7 @@ beforeAll(async () => {
 
 afterAll(() => pages.close());
 
-test("somebody signs in, is led on to where they wanted to go, and signs out", async () => {
+test("signs a user in, redirects to the requested page, and signs out", async () => {
   const visitor = pages.visitor();
   await visitor.get("/sign-in?next=%2Fdevice%3Fuser_code%3DABCD");
   const done = await visitor.submit("/sign-in", { email: " Ada@Example.com ", password });
@@ -27,7 +27,7 @@ test("somebody signs in, is led on to where they wanted to go, and signs out", a
   expect((await visitor.get("/settings")).location).toBe("/sign-in?next=%2Fsettings");
 });
 
-test("signing in always gives another session than the one that the browser came with", async () => {
+test("starts a new session at each sign-in, never the browser's earlier one", async () => {
   const visitor = pages.visitor();
   const signIn = () => visitor.post("/sign-in", { email: "ada@example.com", password });
   await signIn();
@@ -36,7 +36,7 @@ test("signing in always gives another session than the one that the browser came
   expect(visitor.cookie).not.toBe(first);
 });
 
-test("a wrong password and an address that nobody has get the same page", async () => {
+test("answers alike for a wrong password and for an unknown address", async () => {
   const pageFor = async (email: string) => {
     const visitor = pages.visitor();
     await visitor.get("/sign-in?next=%2Fdevice");
@@ -49,7 +49,7 @@ test("a wrong password and an address that nobody has get the same page", async 
   expect(wrong.text).toContain('role="alert"');
 });
 
-test("what was entered stays, the password never; where to go on stays as well", async () => {
+test("keeps the entered address and the return path after a failure, but never the password", async () => {
   const visitor = pages.visitor();
   await visitor.get("/sign-in?next=%2Fdevice");
   const { text } = await visitor.submit("/sign-in", { email: "ada@example.com", password: "not the right one" });
@@ -58,7 +58,7 @@ test("what was entered stays, the password never; where to go on stays as well",
   expect(text).not.toContain("not the right one");
 });
 
-test("an address that is none is told beside its field", async () => {
+test("shows an invalid email address beside its field", async () => {
   const { status, text } = await pages.visitor().post("/sign-in", { email: '"><b>', password });
   expect(status).toBe(400);
   const input = /<input id="email"[^>]*>/.exec(text)?.[0];
@@ -68,7 +68,7 @@ test("an address that is none is told beside its field", async () => {
   expect(text).not.toContain("<b>");
 });
 
-test("too many failures: the page says so with 429, and when to try again", async () => {
+test("answers 429 with a retry time after too many failures", async () => {
   await pages.addPerson({ email: "eve@example.com", password });
   const visitor = pages.visitor();
   let visit = await visitor.get("/sign-in");
@@ -80,9 +80,9 @@ test("too many failures: the page says so with 429, and when to try again", asyn
   expect(Number(visit.headers["retry-after"])).toBeGreaterThan(0);
 });
 
-describe("after the sign-in", () => {
+describe("the redirect after sign-in", () => {
   test.each(["https://evil.example/", "//evil.example", "/\\evil.example", "/\t/evil.example"])(
-    "after the sign-in %p leads to one's own settings, from the address and from the form",
+    "replaces the return path %p by the settings, in the address and in the form",
     async (next) => {
       const visitor = pages.visitor();
       const shown = await visitor.get(`/sign-in?next=${encodeURIComponent(next)}`);
@@ -96,7 +96,7 @@ describe("after the sign-in", () => {
     },
   );
 
-  test("an app's request goes on from a page, so that its redirect is none of the form's", async () => {
+  test("continues an app's request from a page, so that the form itself does not redirect", async () => {
     const visitor = pages.visitor();
     const next = "/oauth/authorize?client_id=app_1&state=a%26b";
     await visitor.get(`/sign-in?next=${encodeURIComponent(next)}`);
@@ -108,7 +108,7 @@ describe("after the sign-in", () => {
   });
 });
 
-test("another site's form neither signs in nor out", async () => {
+test("refuses sign-in and sign-out by another site's form", async () => {
   const visitor = pages.visitor();
   const foreign = { origin: "https://evil.example" };
   expect((await visitor.post("/sign-in", { email: "ada@example.com", password }, foreign)).status).toBe(403);
@@ -119,19 +119,19 @@ test("another site's form neither signs in nor out", async () => {
   expect((await visitor.get("/settings")).status).toBe(200);
 });
 
-test("the button for single sign-on is there only where there is an identity provider", async () => {
+test("shows the button for single sign-on only with an identity provider", async () => {
   expect((await pages.visitor().get("/sign-in")).text).toContain("Example Works");
   const none = pages.visitor("", { singleSignOnName: () => undefined });
   expect((await none.get("/sign-in")).text).not.toContain("/sso/start");
 });
 
-test("as long as nobody can sign in, the page says where the link for the first person is", async () => {
+test("names the setup link on the sign-in page while there are no users", async () => {
   const fresh = pages.visitor("", { isNew: async () => true });
   expect((await fresh.get("/sign-in")).text).toContain("headrace setup-link");
   expect((await pages.visitor().get("/sign-in")).text).not.toContain("setup-link");
 });
 
-test("by plain http the page lets browsers tell the form's origin", async () => {
+test("lets browsers send the form's origin over plain HTTP", async () => {
   const plain = pages.visitor("", { formReferrerPolicy: () => "same-origin" });
   expect((await plain.get("/sign-in")).headers["referrer-policy"]).toBe("same-origin");
   expect((await pages.visitor().get("/sign-in")).headers["referrer-policy"]).toBeUndefined();

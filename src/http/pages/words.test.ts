@@ -7,7 +7,7 @@ function wordsAgo(seconds: number): string {
   return timeAgo(now - seconds, now).text.replace(/<[^>]+>/g, "");
 }
 
-test("a time is told as people would, by the day once it is two weeks old", () => {
+test("writes times relative to now, and as a date after two weeks", () => {
   expect(wordsAgo(0)).toBe("just now");
   expect(wordsAgo(119)).toBe("just now");
   expect(wordsAgo(120)).toBe("2 minutes ago");
@@ -19,11 +19,11 @@ test("a time is told as people would, by the day once it is two weeks old", () =
   expect(wordsAgo(14 * 86_400)).toBe("on 7 November 2026");
 });
 
-test("a time that is a little ahead, by another server's clock, is now", () => {
+test("writes a slightly future time, from another server's clock, as now", () => {
   expect(wordsAgo(-5)).toBe("just now");
 });
 
-test("machines get the time itself", () => {
+test("puts the exact time into the markup", () => {
   expect(onDay(now).text).toBe('<time datetime="2026-11-21T12:00:00.000Z">21 November 2026</time>');
 });
 
@@ -40,6 +40,6 @@ test.each([
   ["Firefox/131.0", "Firefox"],
   ["<script>alert(1)</script>", "An unknown browser"],
   ["", "An unknown browser"],
-])("%s is told as %s", (userAgent, words) => {
+])("writes %s as %s", (userAgent, words) => {
   expect(browserWords(userAgent)).toBe(words);
 });

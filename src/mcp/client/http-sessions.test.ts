@@ -93,7 +93,7 @@ test.each([
 });
 
 describe.each(toolProtocolVersions)("a server that is set to %s", (protocolVersion) => {
-  test.each([404, 429, 500, 503])("is said to answer with status %i where it does", async (status) => {
+  test.each([404, 429, 500, 503])("reports status %i of an MCP server that answers with it", async (status) => {
     const before = () => new Response("not now", { status });
     await using server = new HttpMcpServer({ before });
     await using world = new LinkWorld();
@@ -107,7 +107,7 @@ describe.each(toolProtocolVersions)("a server that is set to %s", (protocolVersi
   test.each([
     ["breaks off its answers", (socket: Socket) => socket.once("data", () => socket.destroy())],
     ["answers with pages", (socket: Socket) => socket.once("data", () => socket.end(page))],
-  ])("is not said to lack the revision where it %s", async (_, answer) => {
+  ])("does not report a missing revision for an MCP server that %s", async (_, answer) => {
     await using server = createServer(answer).listen(0, "127.0.0.1");
     await once(server, "listening");
     await using world = new LinkWorld();
@@ -138,7 +138,7 @@ test("refuses a server that answers with another revision than the pinned one", 
 for (const isLegacy of [false, true]) {
   const era = isLegacy ? "with sessions" : "without sessions";
   describe(`a server ${era}`, () => {
-    test("is known for what it is, and is asked that once", async () => {
+    test("detects the server's revision once", async () => {
       await using server = new HttpMcpServer({ isLegacy, tools });
       await using world = new LinkWorld();
       const link = await world.open(mcpServerAt(server.url));

@@ -28,7 +28,7 @@ async function judged(query: string, changes: Partial<PublishedApp> = {}) {
   return "reason" in client ? client.reason : validRequest(client);
 }
 
-test("the least that a confidential app may send is enough: all of its scopes, in their usual order", async () => {
+test("accepts the minimal request of a confidential app, with all of its scopes in order", async () => {
   expect(await judged("response_type=code")).toMatchObject({
     redirectUri: "https://notes.example/callback",
     scopes: ["chat:read", "usage:read"],
@@ -39,20 +39,20 @@ test.each<[string, Partial<PublishedApp>, string | undefined]>([
   ["a confidential app may leave the challenge out", {}, undefined],
   ["a confidential app that is marked may not leave the challenge out", { requirePkce: true }, "invalid_request"],
   ["a public app may not leave the challenge out, marked or not", { type: "public" }, "invalid_request"],
-])("%s", async (_, changes, error) => {
+])("decides whether a PKCE challenge is required: %s", async (_, changes, error) => {
   const result = await judged("response_type=code", changes);
   if (error === undefined) expect(result).toMatchObject({ scopes: ["chat:read", "usage:read"] });
   else expect(result).toMatchObject({ error });
 });
 
 // hardening: A3
-test("whoever sends a challenge is held to its form, also where none was needed", async () => {
+test("requires a valid challenge from any app that sends one", async () => {
   for (const rest of ["&code_challenge_method=plain", "", "&code_challenge_method=S256"]) {
     expect(await judged(`response_type=code&code_challenge=short${rest}`)).toMatchObject({ error: "invalid_request" });
   }
 });
 
-test("of several faults the first in the order of the table is told", async () => {
+test("reports the first of several faults in the order of the table", async () => {
   expect(await judged("response_type=token&response_mode=fragment&scope=x&prompt=none+login&request=x")).toMatchObject({
     error: "request_not_supported",
   });
@@ -62,12 +62,12 @@ test("of several faults the first in the order of the table is told", async () =
   expect(await judged("response_type=code&scope=x&prompt=none+login")).toMatchObject({ error: "invalid_scope" });
 });
 
-test("a fault of the client comes before any other", async () => {
+test("reports a fault of the client before any other", async () => {
   expect(await judged("redirect_uri=https://evil.example/&response_type=token")).toBe("redirect_uri_unregistered");
   expect(await judged("client_id=app_1&response_type=code")).toBe("client_id_repeated");
 });
 
-test("an app that asks for tools alone, and names no scope, is granted no more than tools need", async () => {
+test("grants an app only tool scopes if it asks for tools without naming scopes", async () => {
   const scopes = ["chat:read", "tools:use"] as const;
   const tools = "response_type=code&resource=https://gateway.example/mcp";
   expect(await judged(tools, { scopes: [...scopes] })).toMatchObject({ scopes: ["tools:use"] });
@@ -76,7 +76,7 @@ test("an app that asks for tools alone, and names no scope, is granted no more t
   expect(await judged(both, { scopes: [...scopes] })).toMatchObject({ scopes: [...scopes] });
 });
 
-test("a program of one's own computer is answered at any port that there is, and at no other path", async () => {
+test("accepts any port of a loopback redirect address, and no other path", async () => {
   const redirectUris = ["http://127.0.0.1/callback"];
   const at = (address: string) =>
     judged(`response_type=code&redirect_uri=${encodeURIComponent(address)}`, { redirectUris });
@@ -86,7 +86,7 @@ test("a program of one's own computer is answered at any port that there is, and
   }
 });
 
-test("a person is asked again who has several accounts, or where another program could take the app's answer", async () => {
+test("asks for consent again with several accounts or if another program could take the answer", async () => {
   const request = await judged("response_type=code");
   if (typeof request === "string" || "error" in request) throw new Error("It was refused.");
   const membership = (id: string): OwnMembership => ({
@@ -103,7 +103,7 @@ test("a person is asked again who has several accounts, or where another program
   }
 });
 
-test("nobody can act for an account that is suspended, nor by a credential that has ended", async () => {
+test("finds no credential for a suspended account or an ended key", async () => {
   const can = (account: Partial<Account>, key: Partial<ApiKeyRecord> = {}) =>
     hasCredential(
       { id: "mbr_1" },
@@ -116,13 +116,13 @@ test("nobody can act for an account that is suspended, nor by a credential that 
   ]);
 });
 
-test("unknown parameters are ignored, and resource may come twice", async () => {
+test("ignores unknown parameters, and accepts a repeated resource", async () => {
   const query =
     "response_type=code&nonce=1&nonce=2&resource=https://gateway.example/v1&resource=https://gateway.example/mcp&__proto__=x";
   expect(await judged(query)).toMatchObject({ scopes: ["chat:read", "usage:read"] });
 });
 
-test("no description says back what was sent, and each is what RFC 6749 lets it be", () => {
+test("repeats no input in error descriptions, which keep to RFC 6749", () => {
   const parameters = new Parameters('response_type="\\é&response_mode=<é>&scope=\\&code_challenge="é&prompt=none "é');
   const request = { parameters, app, redirectUri: "https://notes.example/callback", issuer };
   const faults = checks.flatMap((check) => check(request) ?? []);
@@ -130,7 +130,7 @@ test("no description says back what was sent, and each is what RFC 6749 lets it 
   for (const { description } of faults) expect(description).toMatch(/^[\x20\x21\x23-\x5b\x5d-\x7e]+$/);
 });
 
-test("an answer's state cannot bring parameters of its own", () => {
+test("does not let a state add parameters to the redirect", () => {
   const parameters = new Parameters(`state=${encodeURIComponent("1&code=theirs&iss=https://evil.example#")}`);
   const request = { parameters, redirectUri: "https://notes.example/callback" };
   const url = new URL(answerLocation(request, { code: "ours" }, "https://headrace.example"));

@@ -32,8 +32,8 @@ async function faultOf(url: string, of = documents()): Promise<string> {
   return "reason" in found ? found.reason : "none";
 }
 
-describe("a document", () => {
-  test("a document that is right describes a public client, which may use tools alone, and says where it is", async () => {
+describe("a client metadata document", () => {
+  test("reads a valid document as a public client with tool scopes and its address", async () => {
     const url = host.document("/client.json", { client_uri: "https://client.example/about", logo_uri: "https://x/y" });
     expect(await documents().find(url, "192.0.2.1")).toEqual({
       ...{ id: appIdOf(url), accountId: "", personId: null, name: "Cli", publisher: new URL(url).host },
@@ -54,7 +54,7 @@ describe("a document", () => {
     ["with a name that holds an API key", { client_name: `Cli ${generateApiKey("live")}` }, "document_metadata"],
     ["with a name that is no text", { client_name: { a: 1 } }, "document_metadata"],
     ["that does without codes", { grant_types: ["client_credentials"] }, "document_metadata"],
-  ])("a document %s is refused", async (_, changes, reason) => {
+  ])("refuses a document %s", async (_, changes, reason) => {
     expect(await faultOf(host.document("/client.json", changes))).toBe(reason);
   });
 
@@ -67,7 +67,7 @@ describe("a document", () => {
     ["that has no end", () => json(endless()), "document_too_long"],
     ["that says nothing", () => json(new ReadableStream({ pull: () => new Promise(() => {}) })), "document_timeout"],
     ["that is not there", () => new Response("", { status: 404 }), "document_status_404"],
-  ])("a document %s is refused, and in time", async (_, answer, reason) => {
+  ])("refuses a document %s, in time", async (_, answer, reason) => {
     host.answers.set("/wrong.json", answer);
     host.document("/client.json");
     const began = performance.now();
@@ -82,27 +82,27 @@ describe("a document", () => {
     ["the metadata of a cloud", ["169.254.169.254"]],
     ["a mapped address", ["::ffff:127.0.0.1"]],
     ["a public address and a private one", ["93.184.216.34", "192.168.0.1"]],
-  ])("a document whose name leads to %s is not asked for", async (_, addresses) => {
+  ])("does not fetch a document whose name leads to %s", async (_, addresses) => {
     const inward = documents({ rules: { allowLoopback: false }, resolve: async () => addresses });
     expect(await faultOf(host.document("/client.json"), inward)).toBe("document_address_not_public");
     expect(host.asked).toEqual([]);
   });
 
-  test("a document is asked for at the address that was checked: where its name leads a moment later changes nothing", async () => {
+  test("fetches a document from the address that was checked, even if its name changes meanwhile", async () => {
     const answers = [["127.0.0.1"], ["10.0.0.1"]];
     const rebound = documents({ resolve: async () => answers.shift() ?? [] });
     expect(await faultOf(host.document("/client.json"), rebound)).toBe("none");
     expect(answers).toHaveLength(1);
   });
 
-  test("a document of a host that cannot prove its name is refused", async () => {
+  test("refuses a document of a host without a valid certificate", async () => {
     const other = startDocumentHost();
     expect(await faultOf(host.document("/client.json"), documents({ ca: other.ca }))).toStartWith("document_");
     expect(host.asked).toEqual([]);
     other[Symbol.dispose]();
   });
 
-  test("a document of a host that is not among those of the configuration is not asked for", async () => {
+  test("does not fetch a document of a host outside the configured ones", async () => {
     const url = host.document("/client.json");
     expect(await faultOf(url, documents({ hosts: ["claude.ai"] }))).toBe("document_host_not_allowed");
     expect(await faultOf(url, documents({ hosts: ["claude.ai", "client.example"] }))).toBe("none");
@@ -110,14 +110,14 @@ describe("a document", () => {
   });
 });
 
-describe("what is kept", () => {
+describe("cached client documents", () => {
   test.each([
     [{ "cache-control": "max-age=3600" }, 3_600],
     [{ "cache-control": "max-age=999999999" }, 86_400],
     [{ "cache-control": "no-store" }, 60],
     [{ "cache-control": "max-age=0" }, 60],
     [{}, 300],
-  ])("what is kept is so as its host says, within bounds: %p", async (headers, seconds) => {
+  ])("caches a document as long as its host says, within bounds: %p", async (headers, seconds) => {
     const of = documents();
     const url = host.document("/client.json", {}, headers);
     await faultOf(url, of);
@@ -129,7 +129,7 @@ describe("what is kept", () => {
     expect(host.asked).toHaveLength(2);
   });
 
-  test("what is kept of a failure is told again for a moment, and no longer", async () => {
+  test("caches a failed fetch for ten seconds only", async () => {
     const of = documents();
     const url = `${host.origin}/client.json`;
     expect(await faultOf(url, of)).toBe("document_status_404");
@@ -139,14 +139,14 @@ describe("what is kept", () => {
     expect(await faultOf(url, of)).toBe("none");
   });
 
-  test("what is asked for by many at once is fetched once, and counts for one", async () => {
+  test("fetches a document once for many concurrent requests", async () => {
     const of = documents();
     const url = host.document("/client.json");
     expect(new Set(await Promise.all(Array.from({ length: 50 }, () => faultOf(url, of))))).toEqual(new Set(["none"]));
     expect([host.asked, asked]).toEqual([["/client.json"], ["192.0.2.1"]]);
   });
 
-  test("what is kept is bounded in number, however many documents there are", async () => {
+  test("bounds the number of cached documents", async () => {
     const of = documents();
     for (let i = 0; i < 250; i++) await faultOf(host.document(`/${i}`), of);
     await faultOf(`${host.origin}/249`, of);
@@ -174,12 +174,12 @@ test.each([
   [`https://client.example/${"x".repeat(500)}`],
   ["app_1"],
   [""],
-])("%p is the address of no document, as it has another spelling, no path, or leads who knows where", (clientId) => {
+])("rejects %p as the address of a client document", (clientId) => {
   expect(isDocumentUrl(clientId)).toBe(false);
   expect(appIdOf(clientId)).toBe(clientId);
 });
 
-test("a client of a document has an id of its own, by its whole address", () => {
+test("derives a client's id from the whole address of its document", () => {
   const ids = ["/a", "/b", "/a?x=1"].map((path) => appIdOf(`https://client.example${path}`));
   expect(new Set(ids).size).toBe(3);
   for (const id of ids) expect(id).toMatch(/^app_[\w-]{43}$/);

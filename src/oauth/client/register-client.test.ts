@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { registerClient } from "./register-client.ts";
 
-test("names the same pause in words and as a time where too many clients register", async () => {
+test("names the same retry time in words and seconds if too many clients register", async () => {
   const clientThrottle = { requireRegistration: async () => {} };
   const full = { outsideClients: { register: async () => false }, clientThrottle };
   const registration = registerClient({ redirect_uris: ["https://app.example/callback"] }, { nowSeconds: 1 }, full);

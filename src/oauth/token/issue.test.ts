@@ -19,12 +19,12 @@ function issueTo(allowed: readonly Scope[], granted: Scope[], wanted?: string) {
   return signedAnswer(grant, wanted, refreshToken, { client, resources: [] }, deps);
 }
 
-test("issues no scope that was taken from the app since it was granted", async () => {
+test("issues no scope that the app lost after the grant", async () => {
   const answer = await issueTo(["models:read"], ["chat:write", "models:read"]);
   expect(answer).toMatchObject({ scope: "models:read", refresh_token: "hrr_1", expires_in: 3_600 });
 });
 
-test("issues nothing where the app may have none of the scopes any more, or not the one that is asked for", async () => {
+test("issues nothing if the app lost all scopes of the grant or the requested one", async () => {
   await expect(issueTo(["usage:read"], ["chat:write"])).rejects.toMatchObject({ reason: "no_scope" });
   await expect(issueTo(["models:read"], ["chat:write", "models:read"], "chat:write")).rejects.toMatchObject({
     code: "invalid_scope",

@@ -105,14 +105,11 @@ describe.each([...operations])("requests for %s, whatever they are and however t
     ["as the schema asks", 1, 1_500, false, false, 0.08],
     ["with something changed", 2, 1_500, true, false, 0.04],
     ["with characters changed", 3, 3_000, false, true, 0.03],
-  ] as const)(
-    "requests %s are found the same by one pass as by parsing",
-    (_, seed, count, isChanged, isBroken, minShare) => {
-      let quick = 0;
-      for (const text of texts(seed, count, isChanged, isBroken)) if (isReadInOnePass(operation, text)) quick++;
-      expect(quick / count).toBeGreaterThan(minShare);
-    },
-  );
+  ] as const)("decodes requests %s alike by scan and by parsing", (_, seed, count, isChanged, isBroken, minShare) => {
+    let quick = 0;
+    for (const text of texts(seed, count, isChanged, isBroken)) if (isReadInOnePass(operation, text)) quick++;
+    expect(quick / count).toBeGreaterThan(minShare);
+  });
 });
 
 /** Members of a request that the gateway reads, in any format. */

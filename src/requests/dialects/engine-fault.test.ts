@@ -47,7 +47,7 @@ describe("an error that a model server tells", () => {
   });
 });
 
-describe("what a 404 says is missing", () => {
+describe("what a 404 reports as missing", () => {
   test.each<[string, unknown]>([
     ["model", { object: "error", message: "The model `m` does not exist.", type: "NotFoundError", code: 404 }],
     ["model", { error: { message: "Not here", code: "model_not_found" } }],

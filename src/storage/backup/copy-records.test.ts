@@ -17,7 +17,7 @@ function differencesWith(index: number, value: string | null): readonly string[]
 }
 
 describe("a comparison of two databases", () => {
-  test("finds no difference between equal figures, and tells both sums of each column", () => {
+  test("reports no difference between equal figures, and both sums of each column", () => {
     expect(comparisonOf(table, same, [...same])).toEqual({
       ...{ table: "records", rows: [3, 3], differences: [] },
       sums: { tokens: ["4294967303", "4294967303"], share: ["0.5", "0.5"], label: ["12", "12"] },
@@ -34,11 +34,11 @@ describe("a comparison of two databases", () => {
     ["a null in the place of a text", 7, "0", "label"],
     ["the bytes of texts", 9, "13", "label"],
     ["a sum that is missing", 3, null, "tokens"],
-  ])("finds another value of %s", (_what, index, value, name) => {
+  ])("reports a difference in %s", (_what, index, value, name) => {
     expect(differencesWith(index, value)).toEqual([name]);
   });
 
-  test("takes fractions for equal that differ by the order in which they were added", () => {
+  test("treats fractions as equal that differ only by the order of addition", () => {
     expect(differencesWith(5, "0.5000000001")).toEqual([]);
     expect(differencesWith(5, "0.50000001")).toEqual(["share"]);
   });

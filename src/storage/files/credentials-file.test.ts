@@ -15,14 +15,14 @@ afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
 const credentials = { base_url: "http://127.0.0.1:7545/v1", api_key: "sk_dev_hr_x" };
 
-test("what is written is read again, as JSON with exactly the two decided names, and no draft stays", () => {
+test("reads back credentials as JSON with exactly base_url and api_key, and leaves no draft", () => {
   writeCredentials(directory, credentials);
   expect(readCredentials(directory)).toEqual(credentials);
   expect(JSON.parse(readFileSync(credentialsPath(directory), "utf8"))).toEqual(credentials);
   expect(readdirSync(directory)).toEqual(["credentials.json"]);
 });
 
-test("the file is for its owner only, also where it replaces one that was not, whatever the umask", () => {
+test("restricts the credentials file to its owner, even over an open file and under any umask", () => {
   const before = process.umask(0);
   try {
     writeFileSync(credentialsPath(directory), "{}", { mode: 0o666 });
@@ -34,7 +34,7 @@ test("the file is for its owner only, also where it replaces one that was not, w
   }
 });
 
-test("a draft left by a crash with open permissions does not lend them to the new file", () => {
+test("does not inherit the open permissions of a draft that a crash left", () => {
   const draft = `${credentialsPath(directory)}.${process.pid}`;
   writeFileSync(draft, "old", { mode: 0o666 });
   chmodSync(draft, 0o666);
@@ -42,7 +42,7 @@ test("a draft left by a crash with open permissions does not lend them to the ne
   expect(statSync(credentialsPath(directory)).mode & 0o777).toBe(0o600);
 });
 
-test("no file is no credentials", () => {
+test("reads no credentials without a file", () => {
   expect(readCredentials(directory)).toBeUndefined();
   expect(readCredentials(join(directory, "nowhere"))).toBeUndefined();
 });
@@ -58,12 +58,12 @@ test.each([
   '{"base_url":"x"}',
   '{"api_key":"x"}',
   '{"base_url":1,"api_key":2}',
-])("%p is no credentials", (content) => {
+])("reads no credentials from %p", (content) => {
   writeFileSync(credentialsPath(directory), content);
   expect(readCredentials(directory)).toBeUndefined();
 });
 
-test("other members are not taken along", () => {
+test("ignores other members of the credentials file", () => {
   writeFileSync(credentialsPath(directory), JSON.stringify({ ...credentials, more: 1 }));
   expect(readCredentials(directory)).toEqual(credentials);
 });

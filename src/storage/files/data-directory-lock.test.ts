@@ -8,14 +8,14 @@ import { lockNames, lockState } from "./lock-holder.ts";
 const directory = mkdtempSync(join(tmpdir(), "headrace-lock-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
-test("a second server on the same data directory is refused until the first has let go", () => {
+test("refuses a second server on a data directory until the first one releases it", () => {
   const release = lockDataDirectory(directory);
   expect(() => lockDataDirectory(directory)).toThrow(DataDirectoryInUse);
   release();
   lockDataDirectory(directory)();
 });
 
-test.each(lockNames)("a server is refused while another one runs, though somebody deleted %s as left over", (name) => {
+test.each(lockNames)("refuses a second server although %s was deleted under the first one", (name) => {
   const release = lockDataDirectory(directory);
   rmSync(join(directory, name));
   expect(() => lockDataDirectory(directory)).toThrow(DataDirectoryInUse);
@@ -25,7 +25,7 @@ test.each(lockNames)("a server is refused while another one runs, though somebod
   expect(lockState(directory)).toEqual({ held: false });
 });
 
-test("the lock of a process that was killed is free at once", async () => {
+test("frees the lock of a killed process at once", async () => {
   // Held by a name: what nobody holds is collected, and a database that is collected lets go of its lock.
   const script = `
     const { lockDataDirectory } = await import(${JSON.stringify(join(import.meta.dir, "data-directory-lock.ts"))});

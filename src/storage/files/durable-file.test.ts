@@ -17,7 +17,7 @@ function inDirectory(work: (directory: string) => void): void {
 
 const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8);
 
-test("a replaced file belongs to its owner alone, whatever modes the old file and a draft left behind have", () => {
+test("restricts a replaced file to its owner, whatever the modes of the old file and a leftover draft", () => {
   inDirectory((directory) => {
     const path = join(directory, "secret");
     writeFileSync(path, "old", { mode: 0o644 });
@@ -29,7 +29,7 @@ test("a replaced file belongs to its owner alone, whatever modes the old file an
   });
 });
 
-test("a file that cannot be replaced stays as it was, and no draft is left", () => {
+test("keeps a file that cannot be replaced, and leaves no draft", () => {
   inDirectory((directory) => {
     const path = join(directory, "secret");
     makeDirectory(join(path, "in the way"));
@@ -38,7 +38,7 @@ test("a file that cannot be replaced stays as it was, and no draft is left", () 
   });
 });
 
-test("creating a file leaves one that is there alone, and says so", () => {
+test("does not overwrite an existing file when creating one, and reports that", () => {
   inDirectory((directory) => {
     const path = join(directory, "secret");
     expect(createFile(path, "first")).toBe(true);
@@ -49,7 +49,7 @@ test("creating a file leaves one that is there alone, and says so", () => {
   });
 });
 
-test("missing directories are made for their owner alone, and one that is there keeps its mode", () => {
+test("creates missing directories for the owner alone, and keeps the mode of existing ones", () => {
   inDirectory((directory) => {
     chmodSync(directory, 0o755);
     makeDirectory(join(directory, "a", "b"));

@@ -14,7 +14,7 @@ beforeEach(() => {
 
 afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
-test("the first start makes 32 random bytes, for the owner only, and leaves no draft behind", () => {
+test("creates 32 random bytes for the owner alone at the first start, and leaves no draft", () => {
   const secret = loadSecret(directory, undefined);
   expect(secret).toHaveLength(32);
   expect(new Set(secret).size).toBeGreaterThan(16);
@@ -22,7 +22,7 @@ test("the first start makes 32 random bytes, for the owner only, and leaves no d
   expect(readdirSync(directory)).toEqual(["secret"]);
 });
 
-test("later starts read the same secret, and no two installations have the same", () => {
+test("reads the same secret at later starts, and makes another one for each installation", () => {
   const first = loadSecret(directory, undefined);
   expect(loadSecret(directory, undefined)).toEqual(first);
   const other = mkdtempSync(join(tmpdir(), "headrace-secret-"));
@@ -30,13 +30,13 @@ test("later starts read the same secret, and no two installations have the same"
   rmSync(other, { recursive: true });
 });
 
-test("a configured secret is used as it is and leaves no file", () => {
+test("uses a configured secret unchanged and writes no file", () => {
   const configured = new Uint8Array(32).fill(9);
   expect(loadSecret(directory, configured)).toEqual(configured);
   expect(readdirSync(directory)).toEqual([]);
 });
 
-test("a file that others can read is closed to them", () => {
+test("restricts a secret file that others can read", () => {
   loadSecret(directory, undefined);
   chmodSync(file(), 0o644);
   loadSecret(directory, undefined);
@@ -51,24 +51,24 @@ describe("a damaged file", () => {
     ["no hex", "this is not hex at all, and it is quite a bit longer than it needs to be"],
     ["half hex", `${"ab".repeat(20)}xyz`],
     ["hex with text behind", `${"ab".repeat(32)} and a comment`],
-  ])("a damaged file that is %s is refused with a way out, and stays as it is", (_name, content) => {
+  ])("refuses a secret file that is %s, with a remedy, and keeps it", (_name, content) => {
     writeFileSync(file(), content);
     expect(() => loadSecret(directory, undefined)).toThrow(/Restore it from a backup/);
     expect(readFileSync(file(), "utf8")).toBe(content);
   });
 
-  test("a damaged file is refused without showing what is in it", () => {
+  test("refuses a damaged secret file without showing its content", () => {
     writeFileSync(file(), "ab".repeat(31));
     expect(() => loadSecret(directory, undefined)).not.toThrow(/abab/);
   });
 
-  test("blanks and a line break around the hex are no damage", () => {
+  test("accepts blanks and a line break around the hex of a secret file", () => {
     writeFileSync(file(), `  ${"ab".repeat(32)}\r\n`);
     expect(loadSecret(directory, undefined)).toEqual(new Uint8Array(Buffer.alloc(32, 0xab)));
   });
 });
 
-test("two first starts at once end up with the same secret", async () => {
+test("creates one secret if two first starts run at once", async () => {
   const script = `
     const { loadSecret } = await import(${JSON.stringify(join(import.meta.dir, "secret-file.ts"))});
     console.log(Buffer.from(loadSecret(${JSON.stringify(directory)}, undefined)).toString("hex"));`;
@@ -79,7 +79,7 @@ test("two first starts at once end up with the same secret", async () => {
   expect(readdirSync(directory)).toEqual(["secret"]);
 });
 
-test("derived keys are 32 bytes of HKDF-SHA-256 under their purpose, and depend on every bit of the secret", () => {
+test("derives 32-byte keys by HKDF-SHA-256 from the purpose and every bit of the secret", () => {
   const secret = new Uint8Array(32).fill(1);
   const key = deriveKey(secret, "api-key-pepper-v1");
   // Computed by hand: extract with a salt of zeros, expand with the purpose and the byte 1 (RFC 5869, 2.2 and 2.3).

@@ -21,7 +21,7 @@ async function replica(prefix?: string) {
   return { feed, heard, warned };
 }
 
-test("each change reaches every other replica, by its topic, and no other installation", async () => {
+test("sends each change to every other replica by its topic, and to no other installation", async () => {
   const [one, two, three] = [await replica(), await replica(), await replica()];
   const stranger = await replica("other:");
   one.feed.announce("credentials");
@@ -32,7 +32,7 @@ test("each change reaches every other replica, by its topic, and no other instal
   expect([one.heard, two.heard, stranger.heard]).toEqual([["routing"], ["credentials"], []]);
 });
 
-test("what a change is about is told with it; where that may be anything, or very much, nothing is said of it", async () => {
+test("sends the ids of a change, or none if there are too many, unknown or unprintable ones", async () => {
   const [one, two] = [await replica(), await replica()];
   const heard: (readonly string[] | undefined)[] = [];
   two.feed.onChange("connections", (ids) => void heard.push(ids));
@@ -42,7 +42,7 @@ test("what a change is about is told with it; where that may be anything, or ver
   expect(heard).toEqual([["key_1", "acct_2"], undefined, undefined, undefined]);
 });
 
-test("a listener that fails keeps no other from hearing", async () => {
+test("delivers changes to all listeners although one throws", async () => {
   const [one, two] = [await replica(), await replica()];
   const heard: string[] = [];
   two.feed.onChange("connections", () => {
@@ -53,7 +53,7 @@ test("a listener that fails keeps no other from hearing", async () => {
   await until(() => heard.length === 1, "the second was told");
 });
 
-test("a feed whose connection broke listens again, and tells of everything, as something may have been missed", async () => {
+test("listens again after a lost connection, and reports every topic as changed", async () => {
   const [one, two] = [await replica(), await replica()];
   await redis.stop();
   one.feed.announce("credentials");
@@ -68,7 +68,7 @@ test("a feed whose connection broke listens again, and tells of everything, as s
   }, "changes are heard again");
 });
 
-test("a server that hangs is noticed, and what was told to it in vain is told again", async () => {
+test("notices a hanging server, and repeats the changes that it did not take", async () => {
   const [one, two] = [await replica(), await replica()];
   redis.pause();
   try {
@@ -80,7 +80,7 @@ test("a server that hangs is noticed, and what was told to it in vain is told ag
   await until(() => two.heard.includes("routing"), "it came late");
 });
 
-test("a server that refuses to pass a change on is asked again each second, told of once in the log, and the change comes late", async () => {
+test("retries a refused change each second, logs the refusal once, and delivers the change late", async () => {
   const [one, two] = [await replica(), await replica()];
   const refusals = async () =>
     /cmdstat_publish:.*rejected_calls=(\d+)/.exec(String(await redis.command("INFO", "commandstats")))?.[1];

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { startRedis } from "../../../tests/support/redis.ts";
 import { RedisAwayError, RedisConnection } from "./redis-connection.ts";
 
-test("gives up on a question that is sent while an earlier one is watched, once it has waited for too long", async () => {
+test("times out a command that is sent while an earlier one is being watched", async () => {
   await using redis = await startRedis();
   const log = { info() {}, warn() {}, error() {} };
   const options = { url: redis.url, log, purpose: "tests", deadlineMs: 400, retryMs: 60_000 };

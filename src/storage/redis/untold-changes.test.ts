@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { maxAnnouncedIds, UnannouncedChanges } from "./untold-changes.ts";
 
-test("what changes are about is kept together by topic, and forgotten once it is taken", () => {
+test("collects unsent changes by topic until they are taken", () => {
   const untold = new UnannouncedChanges();
   untold.add("credentials", ["key_1", "acct_1"]);
   untold.add("routing", undefined);
@@ -14,7 +14,7 @@ test("what changes are about is kept together by topic, and forgotten once it is
   expect(untold.take()).toEqual([]);
 });
 
-test("where one message cannot name all, nothing is kept but that something changed: others look at everything", () => {
+test("drops the ids of unsent changes that exceed one message, and reports the topic as changed", () => {
   const untold = new UnannouncedChanges();
   for (let n = 0; n < maxAnnouncedIds; n++) untold.add("credentials", [`key_${n}`]);
   expect(untold.take()[0]?.[1]).toHaveLength(maxAnnouncedIds);
@@ -23,7 +23,7 @@ test("where one message cannot name all, nothing is kept but that something chan
   expect(untold.take()).toEqual([["credentials", undefined]]);
 });
 
-test("a change that may be about anything is told as that, whatever else is said with it", () => {
+test("drops the ids of unsent changes once one has unknown ids", () => {
   const untold = new UnannouncedChanges();
   untold.add("credentials", ["key_1"]);
   untold.add("credentials", undefined);

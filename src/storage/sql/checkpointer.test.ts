@@ -22,7 +22,7 @@ function openFiles(): number {
   return count;
 }
 
-test("checkpoints leave no file open, however many there are", async () => {
+test("leaves no file open after many checkpoints", async () => {
   const db = await openDatabase(file);
   await db.unsafe("CREATE TABLE t (a INTEGER)");
   const checkpointer = await startCheckpoints(db);

@@ -37,25 +37,25 @@ function changed(parts: Partial<Pick<URL, "hostname" | "port" | "password" | "us
   return Object.assign(new URL(url), parts).href;
 }
 
-describe("a start", () => {
-  test("a start on PostgreSQL names server and user where the password is wrong", async () => {
+describe("a start on PostgreSQL", () => {
+  test("names server and user if PostgreSQL refuses the password", async () => {
     const message = await refusal(changed({ password: "canary-1234" }));
     expect(message).toStartWith(
       `HEADRACE_DATABASE_URL: the server at ${new URL(url).host} does not let the user “headrace” in`,
     );
   });
 
-  test("a start on PostgreSQL names the database that is not there, and how to make one", async () => {
+  test("names a missing PostgreSQL database and how to create it", async () => {
     expect(await refusal(changed({ pathname: "/no%20such" }))).toContain(
       "there is no database “no such” at 127.0.0.1:",
     );
   });
 
-  test("a start on PostgreSQL says that nothing answers where nothing does", async () => {
+  test("reports that no PostgreSQL server answers", async () => {
     expect(await refusal(changed({ port: "1" }))).toContain("no PostgreSQL answers at 127.0.0.1:1");
   });
 
-  test("a start on PostgreSQL says that there is no connection left; and a server that gets some, and too few, ends in words of its own", async () => {
+  test("reports that PostgreSQL has no connection left, or too few", async () => {
     const { username } = new URL(url);
     await admin.unsafe(`ALTER ROLE ${username} CONNECTION LIMIT 0`);
     try {
@@ -71,11 +71,11 @@ describe("a start", () => {
     }
   });
 
-  test("a start on PostgreSQL says that TLS was asked for and is not to be had", async () => {
+  test("reports that TLS was required and is not available", async () => {
     expect(await refusal(changed({ search: "?sslmode=require" }))).toContain("no TLS connection can be made");
   });
 
-  test("a start on PostgreSQL says what right is missing where it may not make tables, and needs none where they are up to date", async () => {
+  test("names the missing right to create tables, and needs none if the schema is current", async () => {
     const password = "canary-5678";
     await admin.unsafe(`CREATE ROLE guest LOGIN PASSWORD '${password}'`);
     const guest = changed({ username: "guest", password });
@@ -87,7 +87,7 @@ describe("a start", () => {
     await db.close();
   });
 
-  test("a start on PostgreSQL waits for a server that is being started at the same time", async () => {
+  test("waits for a PostgreSQL server that is just starting", async () => {
     await server.stop();
     const opening = openPostgres(url, { waitMs: 20_000 });
     await Bun.sleep(50);
@@ -96,7 +96,7 @@ describe("a start", () => {
     await admin`SELECT 1`.catch(() => {});
   });
 
-  test("a start is not kept from its database by what the environment says of another one", async () => {
+  test("ignores PostgreSQL variables of the environment that name another database", async () => {
     const script = `
       const { openPostgres } = await import(${JSON.stringify(`${import.meta.dir}/open-postgres.ts`)});
       const db = await openPostgres(${JSON.stringify(url)});
@@ -108,7 +108,7 @@ describe("a start", () => {
   });
 });
 
-test("a command beside a server never makes a table, and says which of the two is older", async () => {
+test("does not create tables from a command beside a server, and names the older of the two", async () => {
   const fresh = await server.emptyDatabase();
   const open = (given: string) => openExistingPostgres(given);
   expect(await refusal(fresh, open)).toContain("has schema version 0");
@@ -117,7 +117,7 @@ test("a command beside a server never makes a table, and says which of the two i
   await db.close();
 });
 
-test("a migration that finds its table in use gives way soon, and is made once the table is free", async () => {
+test("releases a blocked migration soon and repeats it once the table is free", async () => {
   const own = await server.freshDatabase();
   const [holder, watcher] = [new SQL(own, { max: 1 }), new SQL(own, { max: 1 })];
   await holder`ALTER TABLE schema_migrations DROP COLUMN checksum`;
@@ -133,7 +133,7 @@ test("a migration that finds its table in use gives way soon, and is made once t
   await Promise.all([holder.close(), watcher.close()]);
 });
 
-describe("a server that Headrace cannot work with is refused", () => {
+describe("unsupported PostgreSQL servers", () => {
   const place = { server: "db.example.com:5432", database: "“headrace”", user: "“headrace”" };
   const fine = { version: "150004", encoding: "UTF8", standby: false };
 
@@ -141,9 +141,9 @@ describe("a server that Headrace cannot work with is refused", () => {
     [{ version: "140011" }, "the server at db.example.com:5432 is PostgreSQL 14; Headrace needs 15 or later"],
     [{ encoding: "SQL_ASCII" }, "has the encoding SQL_ASCII; Headrace needs UTF8"],
     [{ standby: true }, "is a standby, which takes no writes. Name the primary"],
-  ])("%p", (facts, message) => {
+  ])("refuses a server with %p", (facts, message) => {
     expect(() => requireSupported({ ...fine, ...facts }, place)).toThrow(message);
   });
 
-  test("a server of version 15 is not refused", () => requireSupported(fine, place));
+  test("accepts a server of version 15", () => requireSupported(fine, place));
 });

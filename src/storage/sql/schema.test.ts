@@ -24,7 +24,7 @@ onEachDatabase((databases) => {
     ...(await db`SELECT version, checksum FROM schema_migrations ORDER BY version`),
   ];
 
-  test("a schema is applied once: what was stored is there after another start", async () => {
+  test("applies a schema once and keeps the stored data at the next start", async () => {
     await db`INSERT INTO tiers (name, environments) VALUES ('kept', 'live')`;
     const before = await applied();
     expect(before).toHaveLength(steps);
@@ -37,7 +37,7 @@ onEachDatabase((databases) => {
     INSERT INTO schema_migrations (version, applied_at, checksum, works_from, made_by)
     VALUES (${version}, 0, 'x', ${worksFrom}, '9.8.7')`;
 
-  test("a newer schema that says nothing of older programs is refused with both versions and the way out, and left alone", async () => {
+  test("refuses a newer schema without compatibility data, with both versions and a remedy, and keeps it", async () => {
     await addStep(steps + 1, null);
     const before = await applied();
     await expect(opened.openAgain()).rejects.toThrow(
@@ -48,7 +48,7 @@ onEachDatabase((databases) => {
     await opened.openAgain();
   });
 
-  test("a newer schema is worked with where each of its steps says that this one's suffices, and is left as it is", async () => {
+  test("works with a newer schema if each of its steps declares this version sufficient", async () => {
     await addStep(steps + 1, steps);
     await addStep(steps + 2, steps - 3);
     const before = await applied();
@@ -61,19 +61,19 @@ onEachDatabase((databases) => {
     expect(await applied()).toEqual(before);
   });
 
-  test("a newer schema is refused once one of its steps needs more than is known here, whatever later ones say", async () => {
+  test("refuses a newer schema once one step needs a later version, whatever later steps declare", async () => {
     await addStep(steps + 1, steps + 1);
     await addStep(steps + 2, steps);
     await expect(opened.openAgain()).rejects.toThrow("start the newer Headrace");
     await expect(requireCurrent(db, databases.dialect)).rejects.toThrow("use the newer Headrace");
   });
 
-  test("a schema with a step that is not the one known here is refused, and the step is named", async () => {
+  test("refuses a schema with an unknown step, and names the step", async () => {
     await db`UPDATE schema_migrations SET checksum = 'of another build' WHERE version = 3`;
     await expect(opened.openAgain()).rejects.toThrow(/^Step 3 of the database's schema is not the one/);
   });
 
-  test("a schema from before checksums were kept gets them, and goes on", async () => {
+  test("adds checksums to a schema from before they existed", async () => {
     const before = await applied();
     for (const column of ["checksum", "works_from", "made_by"])
       await db.unsafe(`ALTER TABLE schema_migrations DROP COLUMN ${column}`);
@@ -81,7 +81,7 @@ onEachDatabase((databases) => {
     expect(await applied()).toEqual(before);
   });
 
-  test("a schema is not half applied: a step that fails leaves nothing of itself", async () => {
+  test("leaves nothing of a schema step that fails", async () => {
     const broken = await databases.empty();
     // Stands in the way of the last statements of the first step.
     await broken.run("CREATE TABLE usage_records (x INTEGER)");
@@ -91,7 +91,7 @@ onEachDatabase((databases) => {
     await (await broken.open()).close();
   });
 
-  test("a schema is applied once by several starts at once on a new database, and all of them succeed", async () => {
+  test("applies a schema once if several starts run at once on a new database", async () => {
     const fresh = await databases.empty();
     const script = `const db = await ${fresh.openingCode}; await db.close();`;
     const starts = Array.from({ length: 6 }, () => Bun.spawn([process.execPath, "-e", script], { stderr: "pipe" }));

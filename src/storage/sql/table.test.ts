@@ -47,26 +47,26 @@ const row = {
 };
 
 describe("a table", () => {
-  test("a table writes each member into the column of its name or of the one that is told, and nothing else", () => {
+  test("writes each member into its own or its named column, and nothing else", () => {
     expect(machines.row({ ...machine, other: 1 } as Machine)).toEqual(row);
     expect(machines.list).toBe(Object.keys(row).join(", "));
   });
 
-  test("a table reads a record out of a row, with large integers as numbers and as text, and leaves out what else is in it", () => {
+  test("reads a record from a row, large integers as numbers or text, and ignores other columns", () => {
     expect(machines.record({ ...row, other: 1 })).toEqual(machine);
     expect(machines.record({ ...row, started_at: "9007199254740991" })).toEqual(machine);
   });
 
-  test("a table gives back what was written, whatever it is", () => {
+  test("reads back any written record", () => {
     const full = { ...machine, lastName: "é '", endedAt: 0, isOn: true, isKnown: false, scopes: ["a", "b"] };
     expect(machines.record(machines.row(full))).toEqual(full);
   });
 
-  test("a table writes the columns of some members alone for an update", () => {
+  test("writes only the columns of given members for an update", () => {
     expect(machines.part(machine, "isOn", "endedAt")).toEqual({ ended_at: null, switched_on: 0 });
   });
 
-  test("a table gives the first record of some rows, undefined where there are none", async () => {
+  test("returns the first record of some rows, or undefined without rows", async () => {
     expect(await machines.first(Promise.resolve([row, row]))).toEqual(machine);
     expect(await machines.first(Promise.resolve([]))).toBeUndefined();
     expect(await machines.all(Promise.resolve([row, row]))).toEqual([machine, machine]);

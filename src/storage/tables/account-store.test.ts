@@ -66,8 +66,8 @@ onEachDatabase((databases) => {
     return { events: (await count()) - before.events, revisions: (await keys.credentialRevision()) - before.revision };
   }
 
-  describe("accounts", () => {
-    test("the first is made once, in the Enterprise tier, and the audit log says so", async () => {
+  describe("stored accounts", () => {
+    test("creates the first account once, in the Enterprise tier, with an audit event", async () => {
       const id = await accounts.ensureFirstAccount(1_800_000_000);
       expect(await accounts.ensureFirstAccount(1_900_000_000)).toBe(id);
       expect(await accounts.listAccounts({ after: undefined, limit: 9 })).toEqual([
@@ -83,7 +83,7 @@ onEachDatabase((databases) => {
       expect(others).toEqual([]);
     });
 
-    test("accounts are found with every field as it was stored: an override of null is not the same as none", async () => {
+    test("finds an account with every stored field, and distinguishes an override of null from none", async () => {
       const stored = account("acct_1", { status: "suspended", overrides: { monthlySpend: null }, storeChats: true });
       await accounts.insertAccount(stored, event());
       const found = await accounts.findAccount("acct_1");
@@ -92,7 +92,7 @@ onEachDatabase((databases) => {
       expect(await accounts.findAccount("acct_2")).toBeUndefined();
     });
 
-    test("accounts are listed by creation, page by page", async () => {
+    test("lists accounts by creation, page by page", async () => {
       for (const id of ["acct_1", "acct_2", "acct_3"]) await accounts.insertAccount(account(id), event());
       const ids = async (after: string | undefined) =>
         (await accounts.listAccounts({ after, limit: 2 })).map((found) => found.id);
@@ -100,7 +100,7 @@ onEachDatabase((databases) => {
       expect(await ids("acct_2")).toEqual(["acct_3"]);
     });
 
-    test("accounts are changed only where the change says so, with event and revision; an unknown one not at all", async () => {
+    test("changes only the named fields of an account, with event and revision, and no unknown account", async () => {
       await accounts.insertAccount(account("acct_1"), event());
       const changes = { tier: "free", overrides: { monthlyTokens: 5, monthlySpend: null } } as const;
       expect(await recorded(() => accounts.updateAccount("acct_1", changes, event()))).toEqual({
@@ -112,7 +112,7 @@ onEachDatabase((databases) => {
       expect(await recorded(unknown)).toEqual({ events: 0, revisions: 0 });
     });
 
-    test("accounts have each amount overridden on its own: two changes at once both hold, and undefined returns to the tier", async () => {
+    test("overrides each amount of an account separately, so that concurrent changes both hold", async () => {
       await accounts.insertAccount(account("acct_1", { overrides: { monthlySpend: 1 } }), event());
       await Promise.all([
         accounts.updateAccount("acct_1", { overrides: { monthlyTokens: 5 } }, event()),
@@ -125,8 +125,8 @@ onEachDatabase((databases) => {
     });
   });
 
-  describe("tiers", () => {
-    test("tiers are added, replaced and deleted by name, with event and revision", async () => {
+  describe("stored tiers", () => {
+    test("adds, replaces and deletes tiers by name, with event and revision", async () => {
       expect(await recorded(() => accounts.putTier(tier, event()))).toEqual({ events: 1, revisions: 1 });
       expect(await accounts.listTiers()).toEqual([tier]);
       const changed = { ...tier, requestsPerMinute: null, environments: [] };
@@ -139,7 +139,7 @@ onEachDatabase((databases) => {
       expect(await accounts.listTiers()).toEqual([]);
     });
 
-    test("know how many accounts are in them", async () => {
+    test("counts the accounts of each tier", async () => {
       for (const id of ["acct_1", "acct_2"]) await accounts.insertAccount(account(id), event());
       expect(await accounts.countAccountsOfTier("pro")).toBe(2);
       expect(await accounts.countAccountsOfTier("gold")).toBe(0);

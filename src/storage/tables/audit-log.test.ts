@@ -38,7 +38,7 @@ onEachDatabase((databases) => {
   const all = async (filter: AuditFilter = {}, after?: string, limit = 100) =>
     (await audit.list(filter, { after, limit })).map((found) => Number(found.id.slice(6)));
 
-  test("every field comes back as it was, of every kind of actor", async () => {
+  test("reads back every field of an audit event, for every kind of actor", async () => {
     const events = [
       event(3),
       event(2, { actor: { type: "operator" }, clientAddress: null, requestId: null, detail: {} }),
@@ -48,7 +48,7 @@ onEachDatabase((databases) => {
     expect(await audit.list({}, { after: undefined, limit: 10 })).toEqual(events);
   });
 
-  test("filters are joined: account, action, target, and time from the start to before the end", async () => {
+  test("combines filters of the audit log: account, action, target, and time from start to before the end", async () => {
     await audit.append([
       event(1),
       event(2, { accountId: "acct_2" }),
@@ -67,14 +67,14 @@ onEachDatabase((databases) => {
     expect(await all({ accountId: "acct_1' OR '1'='1" })).toEqual([]);
   });
 
-  test("pages follow one another without gap or repetition, also beside a filter", async () => {
+  test("lists audit pages without gap or repetition, with a filter too", async () => {
     await audit.append(Array.from({ length: 7 }, (_, i) => event(i + 1)));
     expect(await all({}, undefined, 3)).toEqual([7, 6, 5]);
     expect(await all({}, "audit_000005", 3)).toEqual([4, 3, 2]);
     expect(await all({ targetId: "key_2" }, "audit_000002", 3)).toEqual([1]);
   });
 
-  test("what is rare in a log that is many times longer than one query is found, and other work goes on meanwhile", async () => {
+  test("finds rare events in a long audit log while other work goes on", async () => {
     const isRare = (n: number) => n % 2_500 === 1;
     await audit.append(
       Array.from({ length: 9_000 }, (_, i) => event(i + 1, isRare(i + 1) ? { action: "key.revoked" } : {})),
@@ -92,7 +92,7 @@ onEachDatabase((databases) => {
     expect(await all({ targetId: "key_2", action: "key.created" })).toEqual([]);
   });
 
-  test("one request looks at 20,000 events at most for what may be in none of them, and tells the last one for the next", async () => {
+  test("scans at most 20,000 audit events for a request, and returns where the next one continues", async () => {
     await audit.append(
       Array.from({ length: 20_003 }, (_, i) => event(i + 1, i === 0 || i === 20_000 ? { action: "key.revoked" } : {})),
     );
@@ -110,7 +110,7 @@ onEachDatabase((databases) => {
     }
   });
 
-  test("what happens while somebody pages through leaves the end of each page where it was", async () => {
+  test("keeps the end of each audit page when events are added between pages", async () => {
     await audit.append(Array.from({ length: 20_000 }, (_, i) => event(i + 1)));
     const filter: AuditFilter = { accountId: "acct_1", action: "key.revoked" };
     const downTo = await audit.reach(filter, undefined);
@@ -120,7 +120,7 @@ onEachDatabase((databases) => {
     expect(await all(filter, downTo)).toEqual([0]);
   });
 
-  test("a batch that is appended again is there once, and a large one is taken whole", async () => {
+  test("stores an audit batch that is appended twice once, and a large batch as a whole", async () => {
     const events = Array.from({ length: 1_201 }, (_, i) => event(i + 1));
     await audit.append(events);
     await audit.append([...events, event(1_202)]);

@@ -52,13 +52,13 @@ onEachDatabase((databases) => {
     ["the cancellation of a response", () => all.background.requestCancel(owner, "none", now)],
     ["the deletion of a file", () => all.files.hide(owner, "none", now)],
     ["the cancellation of a batch", () => all.batches.cancel(owner, "none", now)],
-  ])("%s that is not there begins no transaction", async (_, change) => {
+  ])("begins no transaction for %s that does not exist", async (_, change) => {
     const before = transactions;
     expect(await change()).toBeFalsy();
     expect(transactions).toBe(before);
   });
 
-  test.each(["ended", "asked"])("a cancellation of the response %p begins no transaction", async (id) => {
+  test.each(["ended", "asked"])("begins no transaction to cancel the response %p", async (id) => {
     const before = transactions;
     expect(await all.background.requestCancel(owner, id, now)).toMatchObject({ id });
     expect(transactions).toBe(before);

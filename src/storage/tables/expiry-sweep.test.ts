@@ -55,7 +55,7 @@ onEachDatabase((databases) => {
   }
 
   // hardening: O8
-  test("a sweep deletes all that has expired, however many, and nothing else", async () => {
+  test("sweeps all that has expired, in any number, and nothing else", async () => {
     await storeChats(55, nowSeconds + day);
     await storeChats(7, nowSeconds + 2 * day);
     const retention = new ExpirySweep({ what: "chat", store, deletionClock, log });
@@ -68,7 +68,7 @@ onEachDatabase((databases) => {
     await retention.close();
   });
 
-  test("it sweeps by itself, again and again, until it is closed", async () => {
+  test("sweeps repeatedly until it is closed", async () => {
     const retention = new ExpirySweep({ what: "chat", store, deletionClock, log, everyMs: 5 });
     for (let round = 0; round < 2; round++) {
       await storeChats(3, nowSeconds);
@@ -84,7 +84,7 @@ onEachDatabase((databases) => {
     expect(await left()).toBe(1);
   });
 
-  test("closing ends a sweep between two pieces, so that nothing uses the database afterwards", async () => {
+  test("ends a sweep between two batches on close, and does not use the database afterwards", async () => {
     await storeChats(200, nowSeconds);
     const retention = new ExpirySweep({ what: "chat", store, deletionClock, log });
     const sweep = retention.sweep();
@@ -95,7 +95,7 @@ onEachDatabase((databases) => {
     expect(rest).toBeLessThan(200);
   });
 
-  test("a failure is logged, and the next sweep makes up for it", async () => {
+  test("logs a failed sweep and makes up for it with the next one", async () => {
     await storeChats(3, nowSeconds);
     const retention = new ExpirySweep({ what: "chat", store, deletionClock, log });
     await db.unsafe("ALTER TABLE stored_chats RENAME TO gone");

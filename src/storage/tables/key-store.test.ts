@@ -91,9 +91,9 @@ onEachDatabase((databases) => {
     return { events: (await count()) - before.events, revisions: (await keys.credentialRevision()) - before.revision };
   }
 
-  describe("keys", () => {
+  describe("stored keys", () => {
     // hardening: K9
-    test("keys are found by their whole digest, with every field as it was stored, and with their account", async () => {
+    test("finds a key by its whole digest, with every stored field and its account", async () => {
       const stored = await add({
         createdBy: "key_0",
         limitId: "key_0",
@@ -119,7 +119,7 @@ onEachDatabase((databases) => {
       }
     });
 
-    test("keys come with those that bound them, nearest first; with one of them missing they are not found", async () => {
+    test("returns a key with the chain above it, nearest first, and none if the chain is incomplete", async () => {
       const top = await add({ id: "key_1" });
       const middle = await add({ id: "key_2", parentId: "key_1" });
       const leaf = await add({ id: "key_3", parentId: "key_2" });
@@ -130,12 +130,12 @@ onEachDatabase((databases) => {
       expect(await keys.findChainByDigest("d-key_3")).toBeUndefined();
     });
 
-    test("keys may have no scopes at all", async () => {
+    test("stores a key without scopes", async () => {
       await add({ scopes: [] });
       expect((await read("key_1"))?.scopes).toEqual([]);
     });
 
-    test("keys have one digest each: a second key with the same is refused, and nothing is recorded", async () => {
+    test("refuses a second key with the same digest, and audits nothing", async () => {
       await add();
       const refused = () => add({ id: "key_2", digest: "d-key_1" }).catch((error: Error) => error.message);
       expect(await recorded(async () => expect(await refused()).toMatch(/unique/i))).toEqual({
@@ -144,7 +144,7 @@ onEachDatabase((databases) => {
       });
     });
 
-    test("the first key of an environment is its oldest, whatever its state", async () => {
+    test("returns the oldest key as the first key of an environment, whatever its status", async () => {
       await add({ id: "key_2", createdAt: 20 });
       await add({ id: "key_1", createdAt: 10, revokedAt: 15 });
       await add({ id: "key_0", createdAt: 5, environment: "live" });
@@ -153,14 +153,14 @@ onEachDatabase((databases) => {
       expect(await keys.firstKey("test")).toBeUndefined();
     });
 
-    test("the first key that was rotated is what it was rotated into", async () => {
+    test("returns the successor of a rotated first key", async () => {
       await add({ id: "key_1", createdAt: 10 });
       await add({ id: "key_2", createdAt: 20 });
       await keys.rotateKey("key_1", record({ id: "key_3", digest: "d-new", createdAt: 30 }), now + 60, event());
       expect((await keys.firstKey("dev"))?.id).toBe("key_3");
     });
 
-    test("keys are listed newest first, page by page, of one account and environment alone", async () => {
+    test("lists the keys of one account and environment, newest first, page by page", async () => {
       for (const id of ["key_1", "key_2", "key_3", "key_4"]) await add({ id });
       await add({ id: "key_5", environment: "live" });
       const list = async (limit: number, after?: string) =>
@@ -187,7 +187,7 @@ onEachDatabase((databases) => {
       },
     );
 
-    test("the last uses of hundreds of keys are written, each its own", async () => {
+    test("writes the last uses of hundreds of keys, each its own", async () => {
       const ids = Array.from({ length: 450 }, (_, i) => `key_${i}`);
       for (const id of ids) await add({ id, limitId: id, digest: id });
       await keys.touchKeys(new Map(ids.map((id, i) => [id, now + i])));
@@ -196,7 +196,7 @@ onEachDatabase((databases) => {
       );
     });
 
-    test("the time of the last use never goes back", async () => {
+    test("never moves the time of last use back", async () => {
       await add();
       await keys.touchKeys(new Map([["key_1", now + 5]]));
       await keys.touchKeys(new Map([["key_1", now + 3]]));
@@ -206,8 +206,8 @@ onEachDatabase((databases) => {
     });
   });
 
-  describe("a change", () => {
-    test("a change is written with its event and a raised revision", async () => {
+  describe("a change of a key", () => {
+    test("writes a change of a key with its event and a new revision", async () => {
       await add();
       const change = event({ detail: { name: { before: "a", after: "b" } } });
       const changes = {
@@ -223,13 +223,13 @@ onEachDatabase((databases) => {
       expect(await audit.list({ action: "key.updated" }, { after: undefined, limit: 9 })).toEqual([change]);
     });
 
-    test("a change of a key that is not there changes and records nothing", async () => {
+    test("writes nothing for a change of a missing key", async () => {
       expect(
         await recorded(async () => expect(await keys.updateKey("key_9", { name: "b" }, event())).toBeUndefined()),
       ).toEqual({ events: 0, revisions: 0 });
     });
 
-    test("a change never lifts, moves or revives what has ended", async () => {
+    test("never lifts a revocation, moves an expiry or revives an ended key", async () => {
       await add({ id: "key_1", revokedAt: now, revoked: true });
       await add({ id: "key_2", expiresAt: now });
       const revive = { revokedAt: null, expiresAt: null, name: "again" };
@@ -241,7 +241,7 @@ onEachDatabase((databases) => {
       }
     });
 
-    test("a change of a key makes a revocation final that was only due", async () => {
+    test("makes a due revocation final by a change", async () => {
       await add({ revokedAt: now });
       expect(await keys.updateKey("key_1", { name: "again" }, event())).toMatchObject({ revoked: false });
       expect(await keys.updateKey("key_1", { revokedAt: now }, event())).toMatchObject({
@@ -250,14 +250,14 @@ onEachDatabase((databases) => {
       });
     });
 
-    test("a change of a key only brings a revocation forward", async () => {
+    test("only moves a scheduled revocation forward", async () => {
       await add({ revokedAt: now + 100 });
       expect((await keys.updateKey("key_1", { revokedAt: now + 200 }, event()))?.revokedAt).toBe(now + 100);
       expect((await keys.updateKey("key_1", { revokedAt: null }, event()))?.revokedAt).toBe(now + 100);
       expect((await keys.updateKey("key_1", { revokedAt: now + 1 }, event()))?.revokedAt).toBe(now + 1);
     });
 
-    test("a change by a key that ended since it was authenticated is refused and leaves nothing", async () => {
+    test("refuses a change by a key that ended since its authentication", async () => {
       await add({ id: "key_1" });
       await add({ id: "key_2", parentId: "key_1" });
       await add({ id: "key_3" });
@@ -277,7 +277,7 @@ onEachDatabase((databases) => {
       expect(await read("key_3")).toEqual(record({ id: "key_3" }));
     });
 
-    test("a change by a key is refused if the key ends within five seconds of the request", async () => {
+    test("refuses a change by a key that ends within five seconds of the request", async () => {
       await add({ id: "key_1", expiresAt: now + 5 });
       await add({ id: "key_2", expiresAt: now + 6 });
       const inserted = (by_: string) => keys.insertKey(record({ id: `${by_}_made` }), event({ actor: by(by_) }));
@@ -286,7 +286,7 @@ onEachDatabase((databases) => {
       expect([await read("key_1_made"), (await read("key_2_made"))?.id]).toEqual([undefined, "key_2_made"]);
     });
 
-    test("a change by a key of a suspended account is refused", async () => {
+    test("refuses a change by a key of a suspended account", async () => {
       await add();
       await new SqlAccountStore(db).updateAccount(accountId, { status: "suspended" }, event());
       await expect(keys.insertKey(record({ id: "key_2" }), event({ actor: by("key_1") }))).rejects.toThrow(
@@ -303,19 +303,19 @@ onEachDatabase((databases) => {
       await add();
     });
 
-    test("a change of a key takes its turn: twenty at once all arrive, each with its event", async () => {
+    test("applies twenty concurrent changes of a key, each with its event", async () => {
       const many = Array.from({ length: 20 }, (_, i) => `key_${i + 10}`);
       expect(await recorded(() => Promise.all(many.map((id) => add({ id }))))).toEqual({ events: 20, revisions: 0 });
     });
   });
 
-  describe("a revocation", () => {
+  describe("stored revocations", () => {
     const statusAt = async (id: string, atSeconds: number) => {
       const key = await read(id);
       return key && keyStatus(key, atSeconds);
     };
 
-    test("a revocation that was scheduled becomes final when its time has come, and raises the revision where one did", async () => {
+    test("makes a scheduled revocation final when it is due, and raises the revision", async () => {
       await add({ id: "key_1", revokedAt: now + 10 });
       await add({ id: "key_2", revokedAt: now + 11 });
       await add({ id: "key_3" });
@@ -333,7 +333,7 @@ onEachDatabase((databases) => {
       expect(await finals()).toEqual(["key_1", "key_2"]);
     });
 
-    test("a revocation that is final is not lifted by a clock that is set back: not for reading, changing or rotating", async () => {
+    test("keeps a final revocation for reading, changing and rotating when the clock is set back", async () => {
       await add({ id: "key_1", revokedAt: now + 10 });
       expect(await statusAt("key_1", now)).toBe("active");
       await keys.endDue(now + 10);
@@ -351,7 +351,7 @@ onEachDatabase((databases) => {
       expect(await statusAt("key_1", now)).toBe("revoked");
     });
 
-    test("a revocation that takes effect at once is final at once, by itself or with a rotation; a later one is not", async () => {
+    test("makes an immediate revocation final at once, but not a scheduled one", async () => {
       for (const id of ["key_1", "key_2", "key_3", "key_4"]) await add({ id });
       await keys.updateKey("key_1", { revokedAt: now }, event());
       await keys.updateKey("key_2", { revokedAt: now + 1 }, event());
@@ -365,8 +365,8 @@ onEachDatabase((databases) => {
     });
   });
 
-  describe("a rotation", () => {
-    test("a rotation gives the old key's attributes, budget and children to the successor, and an end to the old key", async () => {
+  describe("stored rotations", () => {
+    test("gives the old key's attributes, budget and children to its successor, and ends the old key", async () => {
       await add({ id: "key_1" });
       const old = await add({
         id: "key_2",
@@ -390,21 +390,21 @@ onEachDatabase((databases) => {
       expect((await keys.findChainById("key_3"))?.keys.map((key) => key.id)).toEqual(["key_3", "key_4", "key_1"]);
     });
 
-    test("a rotation gives a successor that was never used, however lately the old key was", async () => {
+    test("creates a successor that was never used, however recently the old key was", async () => {
       const old = await add();
       await keys.touchKeys(new Map([["key_1", now]]));
       await keys.rotateKey("key_1", { ...old, id: "key_2", digest: "d2" }, now + 60, event());
       expect([(await read("key_1"))?.lastUsedAt, (await read("key_2"))?.lastUsedAt]).toEqual([now, null]);
     });
 
-    test("a rotation keeps what the key became since it was asked for", async () => {
+    test("keeps changes of a key that were made after its rotation was requested", async () => {
       const seen = await add();
       await keys.updateKey("key_1", { scopes: ["chat:read"] }, event());
       const added = await keys.rotateKey("key_1", { ...seen, id: "key_2", digest: "d2" }, now, event());
       expect(added?.scopes).toEqual(["chat:read"]);
     });
 
-    test("happens once: of two at the same moment one finds nothing to rotate, and so does one of an ended key", async () => {
+    test("rotates a key once for two concurrent rotations, and not if it has ended", async () => {
       await add();
       const rotate = (id: string) => keys.rotateKey("key_1", record({ id }), now + 60, event());
       const results = await Promise.all([rotate("key_2"), rotate("key_3")]);

@@ -73,7 +73,7 @@ onEachDatabase((databases) => {
     ...{ announced: models.map((id) => ({ id, concurrency: { chat: 2 } })), toolServers: [], version, at: 160 },
   });
 
-  test("a token makes one node, with what was approved with it, however many come at once", async () => {
+  test("creates one node from a token with the approved settings, for any number of concurrent uses", async () => {
     await addToken(token("digest"));
     const before = await revision();
     const names = ["n1", "n2", "n3", "n4", "n5", "n6"];
@@ -89,7 +89,7 @@ onEachDatabase((databases) => {
     expect(told).toEqual(["routing"]);
   });
 
-  test("what lets nobody in takes nothing: unknown, late or deleted tokens, and names that are taken", async () => {
+  test("stores no node for an unknown, late or deleted token or for a used name", async () => {
     await joined("first");
     await new SqlUpstreamStore(db).insertUpstream(
       {
@@ -112,7 +112,7 @@ onEachDatabase((databases) => {
     expect(told).toEqual([]);
   });
 
-  test("a change leaves what it does not name, and one that is not there changes nothing", async () => {
+  test("keeps unnamed fields of a node in a change, and changes no missing node", async () => {
     const before = await joined("n");
     const change = { approvedModels: ["*"], maxConcurrency: 7, local: true };
     expect(await store.changeNode("node_n", change, event("node.updated"))).toBe(true);
@@ -124,7 +124,7 @@ onEachDatabase((databases) => {
     expect((await actions()).filter((action) => action === "node.updated")).toHaveLength(1);
   });
 
-  test("a node that is drained stays so under another name; with the node its mark goes", async () => {
+  test("keeps a node drained when it is renamed, and removes the mark with the node", async () => {
     await joined("n");
     await joined("other");
     const drained = () => new SqlUpstreamStore(db).listDrained();
@@ -138,7 +138,7 @@ onEachDatabase((databases) => {
     expect((await actions())[0]).toBe("node.deleted");
   });
 
-  test("a connection takes the place of an earlier one, and only its own end removes it", async () => {
+  test("replaces an earlier connection of a node, which only its own end removes", async () => {
     await joined("n");
     const replicas = new SqlReplicaStore(db);
     const replica = { id: "rep_1", advertiseUrl: "http://10.0.0.1:7545", version: "1" };
@@ -160,7 +160,7 @@ onEachDatabase((databases) => {
     expect(told).toEqual(["connections", "connections", "connections"]);
   });
 
-  test("a connection of a process that is gone counts for nothing", async () => {
+  test("ignores a node's connection at a replica that is gone", async () => {
     await joined("n");
     await new SqlReplicaStore(db).beat({ id: "rep_1", advertiseUrl: null, version: "1" }, false);
     const connection = {
@@ -178,7 +178,7 @@ onEachDatabase((databases) => {
     expect(await store.listConnections()).toEqual([]);
   });
 
-  test("what a node says of itself is told where it is new, and its time where it is not", async () => {
+  test("announces what a node newly reports, and otherwise only updates its time", async () => {
     await joined("n");
     const before = await revision();
     await store.seen("node_n", seen());
@@ -196,7 +196,7 @@ onEachDatabase((databases) => {
     expect([told, await revision()]).toEqual([["routing"], before + 1]);
   });
 
-  test("tokens are listed newest first, for a week after they ended", async () => {
+  test("lists tokens newest first, until a week after their end", async () => {
     await addToken(token("1"));
     await addToken(token("2", { approvedModels: [] }));
     expect((await store.listTokens()).map(({ digest }) => digest)).toEqual(["2", "1"]);

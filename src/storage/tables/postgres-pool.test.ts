@@ -62,7 +62,7 @@ async function took(work: PromiseLike<unknown>): Promise<number> {
   return performance.now() - startedMs;
 }
 
-test("while reports hold every other connection, credentials are looked up, and a revocation is seen, at once", async () => {
+test("looks up credentials at once while reports use every other connection", async () => {
   let ended = 0;
   const reports = Array.from({ length: 30 }, () => codeOf(db`SELECT pg_sleep(0.3)`).then(() => ended++));
   const keys = new SqlKeyStore(db);
@@ -77,14 +77,14 @@ test("while reports hold every other connection, credentials are looked up, and 
   await Promise.all(reports);
 });
 
-describe("after a restart, when every connection of before is broken", () => {
-  test("no read fails", async () => {
+describe("broken connections after a restart of PostgreSQL", () => {
+  test("fails no read on broken connections", async () => {
     await breakConnections();
     const reads = [db, lookupsOf(db)].flatMap((on) => Array.from({ length: 30 }, () => codeOf(on`SELECT 1`)));
     expect(new Set(await Promise.all(reads))).toEqual(new Set(["done"]));
   });
 
-  test("no transaction fails, and none is done twice", async () => {
+  test("fails no transaction on broken connections, and runs none twice", async () => {
     const before = await revision();
     await breakConnections();
     const writes = Array.from({ length: 30 }, () => codeOf(writing(db, (tx) => raise(tx))));
@@ -92,7 +92,7 @@ describe("after a restart, when every connection of before is broken", () => {
     expect(await revision()).toBe(before + 30);
   });
 
-  test("a transaction that had begun is not repeated: it may have been done", async () => {
+  test("does not repeat a transaction that had begun, as it may have been committed", async () => {
     let runs = 0;
     const work = writing(db, async (tx) => {
       runs++;
@@ -104,7 +104,7 @@ describe("after a restart, when every connection of before is broken", () => {
     expect(runs).toBe(1);
   });
 
-  test("a statement outside of a transaction that is no read is not repeated either", async () => {
+  test("does not repeat a write outside of a transaction", async () => {
     const codes = new Set<unknown>();
     // Where the pool saw all of them break before the statement came, it goes over a new one: that is no repetition.
     for (let round = 0; round < 5 && !codes.has("service_unavailable"); round++) {
@@ -115,8 +115,8 @@ describe("after a restart, when every connection of before is broken", () => {
   });
 });
 
-describe("a server that is stopped", () => {
-  test("a server that is stopped is told at once, and used again as soon as it is back", async () => {
+describe("a stopped PostgreSQL server", () => {
+  test("reports a stopped server at once, and uses it again as soon as it is back", async () => {
     await db`SELECT 1`;
     await server.stop();
     expect(await took(codeOf(db`SELECT 1`).then((code) => expect(code).toBe("service_unavailable")))).toBeLessThan(
@@ -129,8 +129,8 @@ describe("a server that is stopped", () => {
   });
 });
 
-describe("a server that does not answer any more", () => {
-  test("a server that does not answer any more keeps neither reads nor writes waiting beyond their bound, and is used again once it answers", async () => {
+describe("a PostgreSQL server that stops answering", () => {
+  test("bounds the wait for a silent server, and uses it again once it answers", async () => {
     await db`SELECT 1`;
     await server.pause();
     const startedMs = performance.now();
@@ -142,7 +142,7 @@ describe("a server that does not answer any more", () => {
     expect(await codeOf(writing(db, (tx) => raise(tx)))).toBe("done");
   });
 
-  test("a server that does not answer any more has no transaction committed later, of which it was said that it failed", async () => {
+  test("commits no transaction later that it reported as failed", async () => {
     const before = await revision();
     const paused = Promise.withResolvers<void>();
     const work = db.begin(async (tx) => {
@@ -161,8 +161,8 @@ describe("a server that does not answer any more", () => {
   });
 });
 
-describe("somebody else", () => {
-  test("a process that hangs in a transaction with the writers' lock holds the others up for a moment alone", async () => {
+describe("other processes on the same database", () => {
+  test("waits only a moment for a process that hangs in a transaction with the writers' lock", async () => {
     const other = openPool(url, bounds);
     const entered = Promise.withResolvers<void>();
     let awake = false;
@@ -183,7 +183,7 @@ describe("somebody else", () => {
     await other.close();
   });
 
-  test("a process that is killed with the writers' lock holds nobody up", async () => {
+  test("does not wait for a killed process that had the writers' lock", async () => {
     const script = `
       const { openPool } = await import(${JSON.stringify(join(import.meta.dir, "../sql/postgres-pool.ts"))});
       const { writing } = await import(${JSON.stringify(join(import.meta.dir, "../sql/database.ts"))});
@@ -199,7 +199,7 @@ describe("somebody else", () => {
     expect(await took(writing(db, (tx) => raise(tx)))).toBeLessThan(withinMs(200));
   });
 
-  test("a column that is added meanwhile makes no statement fail that was prepared before", async () => {
+  test("runs prepared statements after a column was added", async () => {
     const own = await server.freshDatabase();
     const [using, migrating] = [openPool(own, bounds), new SQL(own, { max: 1 })];
     const read = (on: SQL) => on`SELECT *, ${"free"} AS asked FROM tiers WHERE name = ${"free"}`;
@@ -218,8 +218,8 @@ describe("somebody else", () => {
   });
 });
 
-describe("writers of one process", () => {
-  test("wait without connections: reads have theirs, however many wait", async () => {
+describe("concurrent writers of one process", () => {
+  test("leaves connections for reads, however many writers wait", async () => {
     const release = Promise.withResolvers<void>();
     const first = writing(db, async (tx) => {
       for (let i = 0; i < 10; i++) await Promise.all([raise(tx), Bun.sleep(5)]);
@@ -231,7 +231,7 @@ describe("writers of one process", () => {
     await Promise.all([first, ...others]);
   });
 
-  test("writers of one process have their turns in the order in which they came, one at a time", async () => {
+  test("runs the writers of one process one at a time, in order", async () => {
     const order: number[] = [];
     let inside = 0;
     const work = Array.from({ length: 20 }, (_, i) =>

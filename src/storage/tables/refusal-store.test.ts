@@ -45,7 +45,7 @@ onEachDatabase((databases) => {
     await opened.close();
   });
 
-  test("an account and environment has its own, the newest hour first, however far apart the hours are", async () => {
+  test("lists the refusals of an account and environment, newest hour first, across any gap", async () => {
     expect(await list()).toEqual([
       count({ start: start + 50 * 24 * hour, keyId: "grt_1", appId: "app_1" }),
       count({ start: start + hour, keyId: null, model: null }),
@@ -53,14 +53,14 @@ onEachDatabase((databases) => {
     ]);
   });
 
-  test("an app has its own, a range ends before its end, and no more are given than asked for", async () => {
+  test("lists an app's own refusals, before the end of the range and up to the limit", async () => {
     expect((await list({ appId: "app_1" })).map(({ keyId }) => keyId)).toEqual(["grt_1"]);
     expect(await list({ start: start + hour, end: start + 2 * hour })).toHaveLength(1);
     expect(await list({ end: start + hour })).toEqual([count()]);
     expect((await list({}, 2)).map(({ keyId }) => keyId)).toEqual(["grt_1", null]);
   });
 
-  test("the same counts again are added, and the last time never goes back", async () => {
+  test("adds repeated refusal counts, and never moves the last time back", async () => {
     const own = { accountId: "acct_3" };
     await store.add([count({ ...own, requests: 2, lastAt: start + 9 })]);
     await store.add([count({ ...own, requests: 3, lastAt: start + 5 })]);

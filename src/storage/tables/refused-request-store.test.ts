@@ -54,7 +54,7 @@ onEachDatabase((databases) => {
     throw new Error("The pages have no end.");
   }
 
-  test("each comes back whole to its owner, is added once, and is found by what it was", async () => {
+  test("returns a refused request whole to its owner, stores it once, and finds it by its facts", async () => {
     const one = refusal({ appId: "app_1", at: start + 1, message: `"'); DROP TABLE refused_requests; --` });
     const unread = refusal({ model: null, stream: null, errorCode: "insufficient_scope" });
     await only(one, unread);
@@ -71,7 +71,7 @@ onEachDatabase((databases) => {
     for (const more of [{ keyId: "key_2" }, { stream: true }]) expect(await all(filter(more))).toEqual([]);
   });
 
-  test("pages have no gaps and no doubles, also where many are of one second, and where few of very many are asked for", async () => {
+  test("lists refused requests without gaps or duplicates, within a second and with rare matches", async () => {
     const many = Array.from({ length: 5_000 }, (_, i) =>
       refusal({ at: start + Math.floor(i / 1_700), keyId: i % 1_000 === 0 ? "key_rare" : "key_1" }),
     );
@@ -84,7 +84,7 @@ onEachDatabase((databases) => {
   });
 
   // hardening: O8
-  test("what is past its time is deleted by retention, and nothing else", async () => {
+  test("deletes refused requests past their retention, and no others", async () => {
     const [old, young] = [refusal({ at: start - 1 }), refusal()];
     await only(old, young);
     const retention = new SqlRetentionStore(opened.db);

@@ -23,7 +23,7 @@ onEachDatabase((databases) => {
   const age = (id: string, seconds: number) =>
     db`UPDATE replicas SET seen_at = seen_at - ${seconds}, started_at = started_at - ${seconds} WHERE id = ${id}`;
 
-  test("each says that it is there, and is given all who are, oldest first", async () => {
+  test("registers a replica and returns all live ones, oldest first", async () => {
     expect(await store.beat(replica("rep_b", "http://10.0.0.5:7545"), false)).toMatchObject([
       { id: "rep_b", advertiseUrl: "http://10.0.0.5:7545", version: "1.2.3" },
     ]);
@@ -37,14 +37,14 @@ onEachDatabase((databases) => {
     }
   });
 
-  test("a beat moves when it was seen, not when it started", async () => {
+  test("updates a replica's last heartbeat, not its start", async () => {
     await store.beat(replica("rep_a"), false);
     await age("rep_a", 10);
     const [again] = await store.beat(replica("rep_a"), false);
     expect((again?.seenAt ?? 0) - (again?.startedAt ?? 0)).toBeGreaterThanOrEqual(10);
   });
 
-  test(`a process that was not seen for ${replicaGoneSeconds} s is gone, until it is seen again; after minutes its row goes as well`, async () => {
+  test(`\`treats a process without a heartbeat for ${replicaGoneSeconds} s as gone, and deletes its row minutes later\``, async () => {
     await store.beat(replica("rep_a"), false);
     await age("rep_a", replicaGoneSeconds + 1);
     expect(ids(await store.beat(replica("rep_b"), false))).toEqual(["rep_b"]);
@@ -54,7 +54,7 @@ onEachDatabase((databases) => {
     expect(ids(await db`SELECT id FROM replicas`)).toEqual(["rep_b"]);
   });
 
-  test("one that stops is gone at once, and one that can be alone forgets those before it", async () => {
+  test("removes a stopped replica at once, and clears earlier ones for a sole replica", async () => {
     await store.beat(replica("rep_a"), false);
     await store.beat(replica("rep_b"), false);
     await store.remove("rep_a");

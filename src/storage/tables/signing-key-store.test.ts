@@ -21,7 +21,7 @@ onEachDatabase((databases) => {
     ...{ createdAt: at, activeAt: at + 5, retiresAt: null },
   });
 
-  test("a key comes back as it was stored, retired ones left out, oldest first", async () => {
+  test("reads back signing keys as stored, oldest first, without retired ones", async () => {
     const [store, other] = stores as [SqlSigningKeyStore, SqlSigningKeyStore];
     expect(await store.addSigningKey(key("b", 10), undefined)).toBe(true);
     expect(await store.addSigningKey(key("a", 20), { id: "b", retiresAt: 100 })).toBe(true);
@@ -45,7 +45,7 @@ onEachDatabase((databases) => {
     return text === "true\n";
   }
 
-  test("one alone is first of several processes that add the first key, or a successor, at the same moment", async () => {
+  test("lets one of several processes add the first signing key or a successor", async () => {
     const [store] = stores as [SqlSigningKeyStore];
     const race = (predecessor: { id: string; retiresAt: number } | undefined, name: string) =>
       Promise.all([0, 1, 2].map((i) => addElsewhere(key(`${name}${i}`, 10), predecessor, Date.now() + 300)));
@@ -55,7 +55,7 @@ onEachDatabase((databases) => {
     expect(await store.listSigningKeys(0)).toHaveLength(2);
   });
 
-  test("a key that is not there, or has a successor, gets none", async () => {
+  test("adds no successor to a missing signing key", async () => {
     const [store] = stores as [SqlSigningKeyStore];
     expect(await store.addSigningKey(key("b", 20), { id: "a", retiresAt: 100 })).toBe(false);
     expect(await store.listSigningKeys(0)).toEqual([]);

@@ -47,7 +47,7 @@ onEachDatabase((databases) => {
     await db`INSERT INTO usage_records ${db(rows)}`;
   }
 
-  test("the tokens after the first come in the time after it; each model and upstream has means of its own", async () => {
+  test("computes the speed from the tokens after the first one, for each model and upstream", async () => {
     await have(
       record(),
       record({ at: now - 14 * 60, first_token_ms: 300, duration_ms: 800, completion_tokens: 21 }),
@@ -62,7 +62,7 @@ onEachDatabase((databases) => {
     ]);
   });
 
-  test("what is older, was no stream, failed, or came all at once says nothing of the speed", async () => {
+  test("ignores old, unstreamed, failed and instant answers in the speed", async () => {
     await have(
       record({ at: now - 15 * 60 - 1 }),
       record({ first_token_ms: null }),
@@ -76,7 +76,7 @@ onEachDatabase((databases) => {
     ]);
   });
 
-  test("only the newest answers of a busy minute are read, and they leave room for those of other minutes", async () => {
+  test("reads only the newest answers of a busy minute, and leaves room for other minutes", async () => {
     const busy = Array.from({ length: 700 }, (_, i) =>
       record({ at: now - (i < 200 ? 59 : 1), first_token_ms: i < 200 ? 900 : 10 }),
     );

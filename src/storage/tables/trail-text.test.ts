@@ -9,14 +9,14 @@ const stepOf = (startedMs: number, more: Partial<TrailStep> = {}): TrailStep => 
   ...{ startedMs, durationMs: 7, ...more },
 });
 
-test("what is left out is read as it was written, and is nothing to a version that does not know of it", () => {
+test("reads back the number of omitted steps, in a form that older versions ignore", () => {
   const trail = [stepOf(0), stepOf(9, { leftOut: 3 })];
   expect(readTrail(trailText(trail))).toEqual(trail);
   expect(trailText([stepOf(0)])).toBe('[["gpu-1","m:7b","m","refused",500,"overloaded",0,7]]');
   expect(JSON.parse(trailText(trail))[1]).toEqual(["gpu-1", "m:7b", "m", "refused", 500, "overloaded", 9, 7, 3]);
 });
 
-test("the last step is kept before the first ones, and what was said of a step where it fits", () => {
+test("keeps the last step before the first ones, and reasons where they fit", () => {
   const trail = Array.from({ length: 10 }, (_, i) => stepOf(i, { reason: `${i}`.repeat(100) }));
   const short = readTrail(shortTrailText(trail, 300) ?? "");
   expect(short?.map(({ startedMs, leftOut, reason }) => [startedMs, leftOut ?? 0, reason === null])).toEqual([
@@ -48,7 +48,7 @@ const steps = fc.array(
   { minLength: 1, maxLength: maxSteps },
 );
 
-test("however little room there is, it is not longer, can be read, begins and ends as the whole one, and counts all", () => {
+test("shortens a trail to any size readably, with its first and last steps and a full count", () => {
   const countOf = (trail: readonly TrailStep[]) => trail.reduce((sum, { leftOut = 0 }) => sum + 1 + leftOut, 0);
   fc.assert(
     fc.property(steps, fc.nat(2_000), (made, maxBytes) => {

@@ -43,7 +43,7 @@ onEachDatabase((databases) => {
   const actions = async () =>
     (await new SqlAuditLog(db).list({}, { after: undefined, limit: 10 })).map((e) => e.action);
 
-  test("an upstream comes back as it was stored, by name", async () => {
+  test("reads back an upstream as stored, by name", async () => {
     const odd = upstream("b", {
       ...{ url: "https://ü'\"/v1", sealedApiKey: null, discover: false, local: true, maxConcurrency: 8 },
       ...{ apis: ["responses"], keyHeader: "api-key", query: { "api-version": "preview" } },
@@ -54,7 +54,7 @@ onEachDatabase((databases) => {
     expect(await actions()).toEqual(["upstream.created", "upstream.created"]);
   });
 
-  test("a row of before, which says nothing of how its server is spoken to, is spoken to as all were", async () => {
+  test("applies the former API settings to an upstream stored by an older version", async () => {
     const { name, url, sealedApiKey, createdAt, ...rest } = upstream("old");
     const { discover, environments, timeoutSeconds, idleSeconds, maxConcurrency } = rest;
     const settings = JSON.stringify({ discover, environments, timeoutSeconds, idleSeconds, maxConcurrency });
@@ -64,7 +64,7 @@ onEachDatabase((databases) => {
     expect(await store.listUpstreams()).toEqual([upstream("old")]);
   });
 
-  test("each change moves the number by which other processes see it, and nothing else does", async () => {
+  test("raises the routing revision for each change, and for nothing else", async () => {
     const revisions = [await store.routingRevision()];
     const after = async (change: Promise<boolean>) => {
       await change;
@@ -79,7 +79,7 @@ onEachDatabase((databases) => {
     expect(revisions.map((revision) => revision - first)).toEqual([0, 1, 1, 2, 3, 3]);
   });
 
-  test("a name that is taken is not taken over, and nothing is told", async () => {
+  test("refuses an upstream with a used name, without an audit event", async () => {
     await store.insertUpstream(upstream("a"), event("upstream.created"));
     const second = upstream("a", { url: "http://elsewhere/v1" });
     expect(await store.insertUpstream(second, event("upstream.created"))).toBe(false);
@@ -87,7 +87,7 @@ onEachDatabase((databases) => {
     expect(await actions()).toHaveLength(1);
   });
 
-  test("a change writes settings and draining in one step, and leaves what it does not name", async () => {
+  test("changes settings and draining in one step, and keeps unnamed settings", async () => {
     await store.insertUpstream(upstream("a"), event("upstream.created"));
     const changed = upstream("a", { url: "http://10.0.0.6/v1", sealedApiKey: null, timeoutSeconds: 5 });
     const change = { upstream: changed, draining: true };
@@ -99,7 +99,7 @@ onEachDatabase((databases) => {
     expect(await store.listDrained()).toEqual([]);
   });
 
-  test("what is not stored can be drained, more than once, but not changed", async () => {
+  test("drains an upstream that is not stored, but does not change it", async () => {
     for (let i = 0; i < 2; i++) {
       expect(await store.changeUpstream("built-in", { draining: true }, event("upstream.updated"))).toBe(true);
     }
@@ -110,7 +110,7 @@ onEachDatabase((databases) => {
     expect(await actions()).toHaveLength(2);
   });
 
-  test("one that is deleted leaves nothing of its draining to the next of its name, unless that is there already", async () => {
+  test("clears the drained mark of a deleted upstream, unless it remains under that name", async () => {
     const add = () => store.insertUpstream(upstream("a"), event("upstream.created"));
     const drain = () => store.changeUpstream("a", { draining: true }, event("upstream.updated"));
     const remove = (draining: boolean) => store.deleteUpstream("a", { draining }, event("upstream.deleted"));
@@ -127,7 +127,7 @@ onEachDatabase((databases) => {
     expect(await store.listDrained()).toEqual([]);
   });
 
-  test("somebody who lost the right to act meanwhile changes nothing", async () => {
+  test("refuses a change of upstreams by an actor that lost its right", async () => {
     const late: AuditEvent = { ...event("upstream.created"), actor: { type: "key", id: "key_gone" } };
     await expect(store.insertUpstream(upstream("a"), late)).rejects.toMatchObject({ code: "invalid_api_key" });
     expect(await store.listUpstreams()).toEqual([]);

@@ -39,7 +39,7 @@ function streamed(left: Cancellation) {
   };
 }
 
-test("events wait at the connection of a client that is behind, where they count, and not before it, where nobody counts them", async () => {
+test("writes events at once to a slow client's connection, where their bytes are counted", async () => {
   const { client, got } = clientThatIsBehind();
   const { answer, push, close } = streamed(new Cancellation());
   if (!("begin" in answer)) throw new Error("not streamed");
@@ -50,7 +50,7 @@ test("events wait at the connection of a client that is behind, where they count
   expect(got).toEqual(["0", "1", "2", "3", "4", "end"]);
 });
 
-test("a stream that is ended from here ends at its client, and nothing more of it is read", async () => {
+test("ends the client's stream when the gateway ends it, and reads no more", async () => {
   const { client, got } = clientThatIsBehind();
   const left = new Cancellation();
   const { answer, push, isCancelled } = streamed(left);

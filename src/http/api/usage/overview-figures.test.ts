@@ -23,7 +23,7 @@ function reportsOf(rows: readonly UsageRow[]): UsageReports {
   return { report: async () => [...rows] };
 }
 
-test("takes every figure of the last bucket in the part of it that is over", async () => {
+test("scales every figure of the last bucket to its elapsed part", async () => {
   const rows = [row(0), row(hour), row(2 * hour)];
   expect(await sumsUntil(reportsOf(rows), query, hour + hour / 2)).toEqual({
     ...{ requests: 3, promptTokens: 6, completionTokens: 9, errors: 12 },
@@ -32,7 +32,7 @@ test("takes every figure of the last bucket in the part of it that is over", asy
   });
 });
 
-test("adds the rows of a step, and leaves out those before and after all steps", async () => {
+test("adds the rows of each step and leaves out rows outside all steps", async () => {
   const rows = [row(-hour), row(0), row(hour, { requests: 5 }), row(2 * hour), row(4 * hour)];
   const { all, ...sums } = await stepSums(reportsOf(rows), query, steps).then((sums) => ({
     all: sums.all.requests,
@@ -42,13 +42,13 @@ test("adds the rows of a step, and leaves out those before and after all steps",
   expect(sums).toMatchObject({ requests: [7, 2], total_tokens: [20, 10], first_token_ms: [110, 110], errors: [16, 8] });
 });
 
-test("shows no mean of nothing, and means of what was measured", () => {
+test("shows no mean without measurements", () => {
   const figures = { requests: 2, total_tokens: 10, cost: 16e-9, errors: 8, first_token_ms: 110 };
   expect(figuresToWire(row(0))).toMatchObject(figures);
   expect(figuresToWire(row(0, { timed: 0 })).first_token_ms).toBeNull();
 });
 
-test("ranks for each chart the eight groups with most of it", async () => {
+test("ranks the eight largest groups for each chart", async () => {
   const rows = Array.from({ length: 10 }, (_, i) =>
     row(0, { groups: { model: `m${i}` }, requests: i + 1, errors: 10 - i, nanoUsd: i === 0 ? 1 : 0 }),
   );

@@ -32,23 +32,23 @@ async function ask(principal: Principal, target = "/v1/refusals", rows: RefusalC
   return { steps, body: await response.json() };
 }
 
-test("refusals are by default those of the last seven days of the principal's account and environment, what is pending included", async () => {
+test("lists the principal's refusals of the last seven days by default, pending ones included", async () => {
   const { steps } = await ask(principalFor({ account: accountFor({ id: "acct_7" }), environment: "test" }));
   const [start, end] = [now - 1_800 - 7 * 24 * hour, now + 1_800];
   expect(steps).toEqual(["flush", { accountId: "acct_7", environment: "test", start, end }, 1_000]);
 });
 
-test("an app has its own refusals alone", async () => {
+test("lists only an app's own refusals for an app", async () => {
   const { steps } = await ask(principalFor({ appId: "app_1" }));
   expect(steps[1]).toMatchObject({ accountId: "acct_1", appId: "app_1" });
 });
 
-test("a range of refusals is widened to whole hours", async () => {
+test("widens a range of refusals to whole hours", async () => {
   const { steps } = await ask(principalFor(), `/v1/refusals?start=${now}&end=${now + 1}`);
   expect(steps[1]).toMatchObject({ start: now - 1_800, end: now + 1_800 });
 });
 
-test("refusals that were too much to be told apart have neither key nor model", async () => {
+test("lists refusals beyond the separate counts without key and model", async () => {
   const start = now - 1_800;
   const known = { accountId: "acct_1", environment: "live", start, appId: null, requests: 9, lastAt: now } as const;
   const { body } = await ask(principalFor(), undefined, [{ ...known, keyId: null, model: null, reason: "capacity" }]);

@@ -18,7 +18,7 @@ function ask(search: string, changes: Parameters<typeof principalFor>[0] = {}): 
 }
 
 describe("the range", () => {
-  test("the range is the last 30 days by day where nobody says, today and its hour included", () => {
+  test("defaults to the last 30 days by day, including the current hour", () => {
     expect(ask("")).toEqual({
       accountId: "acct_1",
       environment: "live",
@@ -29,7 +29,7 @@ describe("the range", () => {
     });
   });
 
-  test("the range reads Unix seconds, dates, and times with or without a zone, which is UTC", () => {
+  test("reads Unix seconds, dates, and times with or without a zone, in UTC by default", () => {
     const times: [string, string][] = [
       ["1788220800", "2026-09-01T00:00:00Z"],
       ["2026-09-01", "2026-09-01T00:00:00Z"],
@@ -43,7 +43,7 @@ describe("the range", () => {
     for (const [text, start] of times) expect(ask(`bucket=hour&start=${text}`).start).toBe(at(start));
   });
 
-  test("the range refuses what is no time, and names the parameter", () => {
+  test("refuses an invalid time and names the parameter", () => {
     const bad = ["", "yesterday", "2026-02-30", "2026-13-01", "-1", "1e9", "2026-09-01T25:00", "9999999999999"];
     for (const text of bad) {
       expect(() => ask(`start=${text}`)).toThrow(/^start: must be Unix seconds or an ISO 8601 date/);
@@ -51,14 +51,14 @@ describe("the range", () => {
     }
   });
 
-  test("reads times up to the last second that has a year of four digits", () => {
+  test("reads times up to the last second of the year 9999", () => {
     expect(ask("start=9999-12-31&end=9999-12-31T23:59:59Z").end).toBe(253_402_300_800);
     for (const text of ["253402300800", "9999-12-31T23:59:59-00:01"]) {
       expect(() => ask(`start=${text}`)).toThrow(/^start: must be Unix seconds or an ISO 8601 date/);
     }
   });
 
-  test("the range is widened to whole buckets, and not where it is whole", () => {
+  test("widens a range to whole buckets", () => {
     const range = (search: string) => {
       const { start, end } = ask(search);
       return [start, end];
@@ -70,7 +70,7 @@ describe("the range", () => {
     expect(range("bucket=month&start=2026-02-01&end=2026-03-01")).toEqual([at("2026-02-01"), at("2026-03-01")]);
   });
 
-  test("the range must begin before it ends, which is now by default", () => {
+  test("refuses a range that does not begin before its end, by default now", () => {
     expect(() => ask("start=2026-09-02&end=2026-09-01")).toThrow(
       "start: must be before end (got 2026-09-02T00:00:00Z and 2026-09-01T00:00:00Z).",
     );
@@ -78,7 +78,7 @@ describe("the range", () => {
     expect(() => ask("start=2027-01-01")).toThrow(/^start: must be before end, which is now by default/);
   });
 
-  test("the range has a bound for each bucket that the message names", () => {
+  test("bounds the range for each bucket size, and names the bound", () => {
     expect(ask("bucket=hour&start=2025-09-01&end=2026-09-01").bucket).toBe("hour");
     expect(() => ask("bucket=hour&start=2025-01-01&end=2026-09-01")).toThrow(
       /^start: must be at most 366 days before end where bucket is hour/,
@@ -88,7 +88,7 @@ describe("the range", () => {
   });
 });
 
-test("groups are those that exist, each once, in the order asked for", () => {
+test("accepts existing groups once each, in the requested order", () => {
   expect(ask("group_by=key,model").groupBy).toEqual(["key", "model"]);
   expect(ask("group_by=app, environment").groupBy).toEqual(["app", "environment"]);
   for (const bad of ["", "models", "model,model", "model,", "constructor"]) {
@@ -96,7 +96,7 @@ test("groups are those that exist, each once, in the order asked for", () => {
   }
 });
 
-test("the account, the environment and the app are the principal's, whatever is asked", () => {
+test("always reports on the principal's own account, environment and app", () => {
   const query = ask("group_by=environment", { environment: "test", appId: "app_1" });
   expect(query).toMatchObject({ accountId: "acct_1", environment: "test", appId: "app_1" });
   expect(() => ask("environment=live")).toThrow(/^environment: is no parameter/);
@@ -107,7 +107,7 @@ describe("a cursor", () => {
   const start = at("2026-09-01");
   const cursor = (...parts: unknown[]) => Buffer.from(JSON.stringify(parts)).toString("base64url");
 
-  test("a cursor comes back as the row that it was made of", () => {
+  test("reads a cursor back as the row that it came from", () => {
     for (const app of ["app_1", null]) {
       const position = { start, groups: { model: 'wéird"/model', app } };
       const text = encodeCursor(query, position);
@@ -116,7 +116,7 @@ describe("a cursor", () => {
     }
   });
 
-  test("a cursor that is damaged, forged or of another report is refused, naming it", () => {
+  test("refuses a damaged, forged or foreign cursor by name", () => {
     const bad = [
       "",
       "!",
@@ -148,8 +148,8 @@ describe("a cursor", () => {
   });
 });
 
-describe("a part of it", () => {
-  test("a report is of one model, key and app, together, where they are named", () => {
+describe("a filtered report", () => {
+  test("filters a report by model, key and app together", () => {
     expect(ask("model=m&key=key_2&app=app_3")).toMatchObject({
       accountId: "acct_1",
       model: "m",
@@ -159,14 +159,14 @@ describe("a part of it", () => {
     for (const name of ["model", "key", "app"]) expect(() => ask(`${name}=`)).toThrow(new RegExp(`^${name}: must be`));
   });
 
-  test("a report is never another app's for an app, and its own without saying so", () => {
+  test("limits an app's report to the app, and refuses another app", () => {
     const ofApp = { appId: "app_3" };
     expect(ask("app=app_3", ofApp)).toMatchObject({ appId: "app_3" });
     expect(ask("key=key_2", ofApp)).toMatchObject({ appId: "app_3", keyId: "key_2" });
     expect(() => ask("app=app_4", ofApp)).toThrow("app: an app sees its own usage alone; leave it out.");
   });
 
-  test("what a report is of already cannot be exchanged for another", () => {
+  test("does not let a query replace the key or app that its path sets", () => {
     const asked = readQuery(accountUsageParameters, "http://localhost/v1/usage?key=key_2&app=app_2");
     expect(usageQuery(asked, principalFor({}), now, { keyId: "key_1" })).toMatchObject({ keyId: "key_1" });
     const published = { ...asked, key: undefined };

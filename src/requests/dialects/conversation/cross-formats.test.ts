@@ -322,7 +322,7 @@ describe.each(pairs)("from %s to %s", (a, b) => {
   test.each([
     ["stream", streamedThrough],
     ["whole answer", wholeThrough],
-  ] as const)("a %s stays what it is", (_, through) => {
+  ] as const)("writes a %s back unchanged", (_, through) => {
     fc.assert(
       fc.property(answers(a, b), ({ steps, usage }) => {
         const tell = (sink: ReplySink) => {

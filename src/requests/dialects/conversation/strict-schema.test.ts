@@ -12,7 +12,7 @@ describe("a schema for OpenAI's strict mode", () => {
     ["an object without properties", { type: "object", ...closed }],
     ["a list of such objects", { type: "array", items: object }],
     ["an object with the property names of a schema", { ...object, properties: { a: { enum: ["required"] } } }],
-  ])("fits with %s", (_, schema) => {
+  ])("fits OpenAI's strict mode with %s", (_, schema) => {
     expect(fitsStrict(schema)).toBe(true);
   });
 
@@ -24,7 +24,7 @@ describe("a schema for OpenAI's strict mode", () => {
     ["an optional property in a list", { ...object, properties: { a: { type: "array", items: optional } } }],
     ["an optional property in an alternative", { ...object, properties: { a: { anyOf: [text, optional] } } }],
     ["an optional property in a definition", { ...object, $defs: { b: optional } }],
-  ])("does not fit with %s", (_, schema) => {
+  ])("does not fit OpenAI's strict mode with %s", (_, schema) => {
     expect(fitsStrict(schema)).toBe(false);
   });
 });

@@ -297,7 +297,7 @@ describe("tools", () => {
       { type: "computer_20251124", name: "computer", display_width_px: 8, display_height_px: 6, enable_zoom: true },
       ["action", "coordinate", "text", "duration", "scroll_direction", "scroll_amount", "start_coordinate", "region"],
     ],
-  ])("tools whose input only Claude knows are described to other models: %j", (tool, members) => {
+  ])("describes tools whose input only Claude knows to other models: %j", (tool, members) => {
     const [{ name, parameters, description }] = read({ tools: [tool] }).tools;
     expect(name).toBe(tool.name);
     expect(Object.keys(parameters.properties)).toEqual(members);

@@ -272,7 +272,7 @@ describe("a stream", () => {
     ["refusal", "refusal"],
     ["pause", "pause_turn"],
     ["calls", "end_turn"],
-  ] as const)("without calls that ends by %s says %s", (reason, name) => {
+  ] as const)("ends an answer without calls by %s as %s", (reason, name) => {
     expect(dataOf(streamed([text("x"), ends(reason)])).at(-2)).toMatchObject({ delta: { stop_reason: name } });
   });
 

@@ -309,7 +309,7 @@ describe("messages", () => {
         place: "messages[0].content[1]",
       },
     ],
-  ] as const)("with %s are refused by its place", (_, part) => {
+  ] as const)("refuses a message with %s by its place", (_, part) => {
     expect(refusalOf({ turns: [says("user", text("Hi"), part)] })).toMatchObject({
       code: "invalid_request",
       param: "messages[0].content[1]",
@@ -365,7 +365,7 @@ describe("tools", () => {
       { toolChoice: { type: "tool", kind: "function", name: "look" }, parallelCalls: false },
       { type: "tool", name: "look", disable_parallel_tool_use: true },
     ],
-  ] as const)("are chosen as %j says", (choice, expected) => {
+  ] as const)("writes the tool choice %j for Messages", (choice, expected) => {
     expect(bodyOf({ tools: [tool], ...choice })["tool_choice"]).toEqual(expected);
   });
 
@@ -394,7 +394,7 @@ describe("thinking", () => {
       { thinking: { type: "enabled", budget_tokens: 2000 }, max_tokens: standardMaxTokens },
     ],
     [{ shown: "auto" }, {}],
-  ] as const)("as %j is asked for as models since Claude 4.6 know it", (thinking, expected) => {
+  ] as const)("writes thinking options %j for models since Claude 4.6", (thinking, expected) => {
     const without = {
       model: "claude-opus-5",
       max_tokens: standardMaxTokens,
@@ -432,7 +432,7 @@ describe("thinking", () => {
     expect(wide).toMatchObject({ max_tokens: 80_000, thinking: { budget_tokens: 40_000 } });
   });
 
-  test("lowers thinking of models that always think, and writes no budget for those without", () => {
+  test("lowers thinking of models that always think, and writes no budget for models without thinking", () => {
     const least = written({ thinking: { effort: "none" } }, "claude-sonnet-5-5");
     expect(least).toMatchObject({ body: { output_config: { effort: "low" } }, leftOut: ["reasoning"] });
     expect(least.body["thinking"]).toBeUndefined();
@@ -466,7 +466,7 @@ describe("output", () => {
   });
 });
 
-describe("what Messages has nothing for", () => {
+describe("members that Messages cannot express", () => {
   test.each([
     ["n", { choices: 2 }],
     ["temperature", { sampling: { temperature: 1.5 } }],

@@ -71,7 +71,7 @@ describe("changed members of an answer", () => {
     ["no sum", { ...completion, usage: { prompt_tokens: 3, completion_tokens: 4 } }, { usage: completion.usage }],
     ["an error that is null", { ...completion, error: null }, {}],
     ["a name with an escape", `{"\\u0069d":"x",${JSON.stringify(completion).slice(19)}`, { id: "x" }],
-  ] as const)("%s", async (_name, given, changed) => {
+  ] as const)("normalizes an answer with %s", async (_name, given, changed) => {
     const expected = typeof given === "string" ? JSON.parse(given) : given;
     expect(JSON.parse(read(given).text)).toEqual(JSON.parse(JSON.stringify({ ...expected, ...changed })));
   });

@@ -343,7 +343,7 @@ describe("a whole answer", () => {
     [{ status: "incomplete", incomplete_details: null }, "length"],
     [{ status: "completed" }, "stop"],
     [{}, "stop"],
-  ] as const)("with %j ended by %s", (more, reason) => {
+  ] as const)("reads a whole answer with %j as ended by %s", (more, reason) => {
     expect(readWhole([message(said("a"))], more).ended).toEqual({ reason });
   });
 

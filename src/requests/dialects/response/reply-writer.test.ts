@@ -320,7 +320,7 @@ describe("the response", () => {
     ["context", "incomplete", { reason: "max_output_tokens" }],
     ["filter", "incomplete", { reason: "content_filter" }],
     ["refusal", "incomplete", { reason: "content_filter" }],
-  ] as const)("that ends by %s is %s", (reason, status, incomplete_details) => {
+  ] as const)("ends a response by %s with status %s", (reason, status, incomplete_details) => {
     expect(whole([text("a"), end(reason)])).toMatchObject({ status, incomplete_details, error: null });
   });
 
@@ -379,7 +379,7 @@ describe("the response", () => {
   });
 });
 
-describe("an answer that must be a compaction", () => {
+describe("a compaction", () => {
   const request = { input: [{ role: "user", content: "Hi" }, { type: "compaction_trigger" }] };
   const summed: Told[] = [
     (sink) => sink.reasoning("What was it?", false),

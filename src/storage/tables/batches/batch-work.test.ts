@@ -52,7 +52,7 @@ onEachDatabase(({ open }) => {
   const numbers = (lines: readonly { line: number }[]) => lines.map(({ line }) => line).toSorted((a, b) => a - b);
 
   describe("a batch", () => {
-    test("is as it was made, and no more of an account are open than it may have", async () => {
+    test("reads back a batch as created, and limits the open batches of an account", async () => {
       expect(await store.create(batchOf("b1"), 2)).toBe(true);
       expect(await store.create(batchOf("b2", { createdAt: 1_001 }), 2)).toBe(true);
       expect(await store.create(batchOf("b3"), 2)).toBe(false);
@@ -66,7 +66,7 @@ onEachDatabase(({ open }) => {
       expect([await ids({ form: "anthropic" }), await ids({ after: "none" })]).toEqual([[], undefined]);
     });
 
-    test("is validated by one process, until its lease is over", async () => {
+    test("gives the validation of a batch to one process until its lease ends", async () => {
       await store.create(batchOf("b1"), 10);
       const [first, second] = await Promise.all([work.claimBatch(one), work.claimBatch(two)]);
       expect([first, second].filter((claimed) => claimed !== undefined).length).toBe(1);
@@ -78,7 +78,7 @@ onEachDatabase(({ open }) => {
       expect(await store.find(owner, "b1")).toMatchObject({ status: "failed", endedAt: 5, faults: [{ line: 1 }] });
     });
 
-    test("is either begun by the process that validated it or claimed by another, never both", async () => {
+    test("lets either the validating process begin a batch or another one claim it, never both", async () => {
       await store.create(batchOf("b1"), 10);
       // With a lease that is over at once, both may try.
       await work.claimBatch(claimOf("late", 0));
@@ -89,7 +89,7 @@ onEachDatabase(({ open }) => {
       expect(claimed === undefined).toBe(isBegun);
     });
 
-    test("keeps its lines from a process that has lost it", async () => {
+    test("protects the lines of a batch from a process that lost the batch", async () => {
       await store.create(batchOf("b1"), 10);
       await work.claimBatch(claimOf("dead", 0));
       await work.claimBatch(two);
@@ -99,7 +99,7 @@ onEachDatabase(({ open }) => {
       expect(await work.lines("b1", 0, 9)).toHaveLength(1);
     });
 
-    test("is validated after one of each other account, however many its own account has before it", async () => {
+    test("rotates between accounts in the validation of batches", async () => {
       for (const id of ["b1", "b2", "b3"]) await store.create(batchOf(id), 10);
       await store.create(batchOf("late", { accountId: "acct_2", createdAt: 2_000 }), 10);
       const order: (string | undefined)[] = [];
@@ -112,7 +112,7 @@ onEachDatabase(({ open }) => {
       expect([order[1], order.toSorted()]).toEqual(["late", ["b1", "b2", "b3", "late"]]);
     });
 
-    test("that is cancelled while it is validated gets no further lines: nobody would delete them", async () => {
+    test("adds no lines to a batch that was cancelled during validation, as none would be deleted", async () => {
       await store.create(batchOf("b1"), 10);
       await work.claimBatch(one);
       await work.beginLines("b1", one);
@@ -122,7 +122,7 @@ onEachDatabase(({ open }) => {
       expect(await work.lines("b1", 0, 9)).toEqual([]);
     });
 
-    test("that is cancelled is answered by nobody any more, and ends as that", async () => {
+    test("answers no more lines of a cancelled batch, which ends as cancelled", async () => {
       await begun("b1", 3);
       const [line] = await claim("b1", 1, one);
       expect(await store.cancel(owner, "b1", 7)).toMatchObject({ status: "finalizing", ending: "cancelled" });
@@ -136,7 +136,7 @@ onEachDatabase(({ open }) => {
       expect([await store.deleteEnded(8, 10), await store.deleteEnded(9, 10)]).toEqual([0, 1]);
     });
 
-    test("of Anthropic's that is cancelled while it is validated has all of its lines, none of them to be answered", async () => {
+    test("keeps all lines of an Anthropic batch that was cancelled during validation, and answers none", async () => {
       await store.create(batchOf("b1", { form: "anthropic" }), 10);
       await work.claimBatch(one);
       await work.beginLines("b1", one);
@@ -148,7 +148,7 @@ onEachDatabase(({ open }) => {
       expect(await work.claimBatch(two)).toMatchObject({ status: "finalizing", ending: "cancelled", total: 1 });
     });
 
-    test("is deleted with what is left of its lines once it has ended, and not before", async () => {
+    test("deletes a batch with its remaining lines only after it has ended", async () => {
       await begun("b1", 300);
       expect(await store.delete(owner, "b1")).toBe(false);
       await store.cancel(owner, "b1", 7);
@@ -159,7 +159,7 @@ onEachDatabase(({ open }) => {
       expect([await store.find(owner, "b1"), await work.lines("b1", 0, 9)]).toEqual([undefined, []]);
     });
 
-    test("is completed once each of its lines has an answer or an error, with the tokens of all of them", async () => {
+    test("completes a batch once each line has an answer or an error, and adds up the tokens", async () => {
       await begun("b1", 2);
       const lines = await claim("b1", 2, one);
       for (const line of lines) await work.answered(line, { text: "x", isError: line.line === 2, usage }, one);
@@ -170,7 +170,7 @@ onEachDatabase(({ open }) => {
       });
     });
 
-    test("ends when all of its lines are answered, or its time is over", async () => {
+    test("ends a batch when all lines are answered or its time is over", async () => {
       await begun("b1", 2);
       await begun("b2", 2);
       for (const line of await claim("b1", 2, one))
@@ -183,8 +183,8 @@ onEachDatabase(({ open }) => {
     });
   });
 
-  describe("a line", () => {
-    test("that is answered once its batch has expired is neither counted nor owed: the output calls it expired", async () => {
+  describe("a batch line", () => {
+    test("neither counts nor bills a line that is answered after its batch expired", async () => {
       await begun("b1", 2);
       const [line] = await claim("b1", 1, one);
       await work.endDue(9_000);
@@ -193,20 +193,20 @@ onEachDatabase(({ open }) => {
       expect([(await work.lines("b1", 0, 9))[0]?.answer, await work.unpaid(9, "b1")]).toEqual([null, []]);
     });
 
-    test("is claimed by one of many who want it at the same time", async () => {
+    test("lets one of many concurrent processes claim a line", async () => {
       await begun("b1", 40);
       const claims = await Promise.all(Array.from({ length: 8 }, (_, n) => claim("b1", 10, claimOf(String(n)))));
       // None goes away with nothing while there is something to do.
       expect(numbers(claims.flat())).toEqual(Array.from({ length: 40 }, (_, n) => n + 1));
     });
 
-    test("is claimed for its model alone", async () => {
+    test("claims lines only for their own model", async () => {
       await begun("b1", 4);
       expect(numbers(await claim("b1", 9, one, ["odd"]))).toEqual([2, 4]);
       expect(await claim("b1", 9, one, ["none"])).toEqual([]);
     });
 
-    test("is answered once: whoever lost it is not heard", async () => {
+    test("accepts one answer for a line, and none from a process that lost its claim", async () => {
       await begun("b1", 1);
       const [lost] = await claim("b1", 1, claimOf("dead", 0));
       const [line] = await claim("b1", 1, two);
@@ -224,7 +224,7 @@ onEachDatabase(({ open }) => {
       });
     });
 
-    test("that is given back is taken again, later where it said so", async () => {
+    test("gives out a returned line again, after a pause if requested", async () => {
       await begun("b1", 2);
       for (const line of await claim("b1", 2, one)) {
         await work.releaseLine(line, one, { inSeconds: line.line === 1 ? 0 : 60, failed: line.line === 1 });
@@ -232,20 +232,20 @@ onEachDatabase(({ open }) => {
       expect(await claim("b1", 2, two)).toMatchObject([{ line: 1, attempts: 1 }]);
     });
 
-    test("that is given back without a failure is no further attempt", async () => {
+    test("counts no attempt for a line that is returned without a failure", async () => {
       await begun("b1", 1);
       for (const line of await claim("b1", 1, one)) await work.releaseLine(line, one, { inSeconds: 0, failed: false });
       expect(await claim("b1", 1, two)).toMatchObject([{ line: 1, attempts: 0 }]);
     });
 
-    test("that used nothing is owed to no ledger", async () => {
+    test("bills nothing for a line that used nothing", async () => {
       await begun("b1", 1);
       const [line] = await claim("b1", 1, one);
       await work.answered(line as ClaimedLine, { text: "x", isError: true, usage: undefined }, one);
       expect(await work.unpaid(9, "b1")).toEqual([]);
     });
 
-    test("is renewed for whoever works on it, and for nobody who has merely claimed it", async () => {
+    test("renews the claims of lines that a process works on, and no merely claimed ones", async () => {
       await begun("b1", 3);
       const [first, second] = await claim("b1", 2, claimOf("busy", 60));
       await database.db`UPDATE batch_lines SET claimed_until = claimed_until - 60`;
@@ -254,7 +254,7 @@ onEachDatabase(({ open }) => {
       expect(numbers(await claim("b1", 9, two))).toEqual([second?.line ?? 0, 3]);
     });
 
-    test("is owed to the ledger until that has it: to whoever has it, or to everybody after its lease", async () => {
+    test("keeps a line unbilled until the ledger has it, for its claimant or after the lease for any process", async () => {
       await begun("b1", 2);
       const lines = await claim("b1", 2, claimOf("dying", 60));
       for (const line of lines) await work.answered(line, { text: "x", isError: false, usage }, claimOf("dying"));

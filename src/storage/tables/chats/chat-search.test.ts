@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { searchChats } from "./chat-search.ts";
 
-test("goes on past a chat that is deleted between the list and its text", async () => {
+test("continues a chat search past a chat that is deleted during the search", async () => {
   const chats = new Map([["b", "canal"]]);
   const found = await searchChats(undefined, {
     ...{ limit: 10, maxSize: 1_000 },
@@ -12,7 +12,7 @@ test("goes on past a chat that is deleted between the list and its text", async 
   expect(found).toEqual({ ids: ["b"], lastId: undefined });
 });
 
-test("ends a page once it has looked at more than eight million characters", async () => {
+test("ends a page of a chat search after eight million scanned characters", async () => {
   const long = "x".repeat(4_000_000);
   const page = async (second: string) =>
     searchChats(undefined, {

@@ -50,7 +50,7 @@ onEachDatabase((databases) => {
     return found?.chats.map(({ id }) => id);
   }
 
-  test("a chat comes back as it was stored, its messages apart", async () => {
+  test("reads back a chat as stored, with its messages apart", async () => {
     const stored = chat("a", {
       appId: "app_1",
       metadata: { topic: "weather", __proto__x: "1" },
@@ -63,7 +63,7 @@ onEachDatabase((databases) => {
     expect([await store.has(owner, "a", now), await store.has(owner, "b", now)]).toEqual([true, false]);
   });
 
-  test("storing the same id again changes nothing, neither the chat nor the labels it got since", async () => {
+  test("ignores a second chat with the same id, and keeps the chat and its changed labels", async () => {
     await store.insert([chat("a", { metadata: { step: "1" } })]);
     await store.setMetadata(owner, "a", { step: "2" }, now);
     await store.insert([chat("a", { metadata: { step: "1" }, model: "other" }), chat("b")]);
@@ -72,7 +72,7 @@ onEachDatabase((databases) => {
     expect(await ids()).toEqual(["a", "b"]);
   });
 
-  describe("ownership", () => {
+  describe("ownership of chats", () => {
     const app: ChatOwner = { ...owner, appId: "app_1" };
     const strangers: ChatOwner[] = [
       { ...owner, accountId: "acct_2" },
@@ -87,7 +87,7 @@ onEachDatabase((databases) => {
       ]);
     });
 
-    test("a key sees the chats of its account and environment, those of apps included; an app only its own", async () => {
+    test("shows a key the chats of its account and environment, and an app only its own", async () => {
       for (const filter of [{}, { model: "m" }, { metadata: { k: "v" } }]) {
         expect(await ids(filter)).toEqual(["by-app", "by-key"]);
         expect(await ids(filter, {}, app)).toEqual(["by-app"]);
@@ -96,7 +96,7 @@ onEachDatabase((databases) => {
       expect(await store.find(app, "by-key", now)).toBeUndefined();
     });
 
-    test("another account, environment or app neither sees, labels nor deletes it, nor pages from it", async () => {
+    test("hides a chat from other accounts, environments and apps, for reading, labelling and paging", async () => {
       for (const stranger of strangers) {
         expect(await ids({}, {}, stranger)).toEqual([]);
         expect(await ids({ metadata: { k: "v" } }, {}, stranger)).toEqual([]);
@@ -111,7 +111,7 @@ onEachDatabase((databases) => {
     });
   });
 
-  describe("pages", () => {
+  describe("pages of chats", () => {
     const all = Array.from({ length: 10 }, (_, i) => `c${i}`);
 
     beforeEach(async () => {
@@ -132,7 +132,7 @@ onEachDatabase((databases) => {
       }
     }
 
-    test("pages of any size together give every chat once, by creation, in both directions", async () => {
+    test("lists every chat once by creation in both directions, with any page size", async () => {
       for (const limit of [1, 2, 3, 9, 10, 11]) {
         expect(await walk({}, "asc", limit)).toEqual(all);
         expect(await walk({}, "desc", limit)).toEqual(all.toReversed());
@@ -141,11 +141,11 @@ onEachDatabase((databases) => {
       expect(await walk({ model: "odd" }, "desc", 2)).toEqual(["c9", "c7", "c5", "c3", "c1"]);
     });
 
-    test("no page follows an id that nobody has", async () => {
+    test("returns no page after an unknown id", async () => {
       expect(await ids({}, { after: "nobody" })).toBeUndefined();
     });
 
-    test("go on where they were when the last of a page is deleted, until an hour later", async () => {
+    test("continues after a deleted chat for an hour", async () => {
       await store.delete(owner, "c4", now);
       expect(await ids({}, { after: "c4", limit: 2 })).toEqual(["c5", "c6"]);
       expect(await ids({}, { after: "c4", limit: 2, order: "desc" })).toEqual(["c3", "c2"]);
@@ -154,7 +154,7 @@ onEachDatabase((databases) => {
       expect(await ids({}, { after: "c4" })).toBeUndefined();
     });
 
-    test("pages are cut before they hold more than 16 million characters, and say that there is more", async () => {
+    test("cuts a page of chats at 16 million characters and reports that more follow", async () => {
       const large = { content: "x".repeat(6_000_000) };
       await store.insert(["l0", "l1", "l2", "l3"].map((id) => chat(id, { model: "large", completion: large })));
       const page = { after: undefined, limit: 10, order: "asc" } as const;
@@ -202,11 +202,11 @@ onEachDatabase((databases) => {
     );
   });
 
-  describe("a search", () => {
+  describe("a search for chats", () => {
     const says = (content: string): Partial<NewChat> => ({ messages: [{ role: "user", content }] });
     const all = (order: "asc" | "desc" = "asc") => ({ after: undefined, limit: 100, order }) as const;
 
-    test("a search finds what messages or answers say, in the order of the list and beside the other filters", async () => {
+    test("finds chats by the text of messages or answers, in list order and with other filters", async () => {
       await store.insert([
         chat("a", { ...says("Where is the Mill?"), metadata: { k: "1" } }),
         chat("b", says("Nowhere")),
@@ -221,7 +221,7 @@ onEachDatabase((databases) => {
       expect(await ids({ search: "mill" }, { after: "nobody" })).toBeUndefined();
     });
 
-    test("a search shows nothing that the list would not: of others, deleted or expired", async () => {
+    test("finds no chat of others, and no deleted or expired one", async () => {
       await store.insert([
         chat("mine", { ...says("mill"), appId: "app_1" }),
         chat("deleted", says("mill")),
@@ -235,7 +235,7 @@ onEachDatabase((databases) => {
       }
     });
 
-    test("a search gives every match once, whatever the size of its pages", async () => {
+    test("finds every match once, with any page size", async () => {
       const names = Array.from({ length: 130 }, (_, i) => `c${String(i).padStart(3, "0")}`);
       await store.insert(names.map((id, i) => chat(id, says(i % 7 === 0 ? "mill" : "none"))));
       const matches = names.filter((_, i) => i % 7 === 0);
@@ -251,7 +251,7 @@ onEachDatabase((databases) => {
       }
     });
 
-    test("looks at a thousand chats for one page, and says where the next one goes on", async () => {
+    test("scans a thousand chats for a page of a search, and returns where the next page continues", async () => {
       const names = Array.from({ length: 1_005 }, (_, i) => `c${String(i).padStart(4, "0")}`);
       await store.insert(names.map((id, i) => chat(id, says(i === 1_002 ? "mill" : "none"))));
       const first = await store.list(owner, { search: "mill" }, all(), now);
@@ -261,7 +261,7 @@ onEachDatabase((databases) => {
       expect(second?.hasMore).toBe(false);
     });
 
-    test("looks at eight million characters for one page, letting other work in between", async () => {
+    test("scans eight million characters for a page of a search, with other work in between", async () => {
       const long = says("x".repeat(1_000_000));
       await store.insert(Array.from({ length: 12 }, (_, i) => chat(`c${String(i).padStart(2, "0")}`, long)));
       let turns = 0;
@@ -275,7 +275,7 @@ onEachDatabase((databases) => {
       expect(turns).toBeGreaterThanOrEqual(7);
     });
 
-    test("a search does not hold more than 16 million characters of what it shows", async () => {
+    test("bounds the shown text of a search page to 16 million characters", async () => {
       const completion = { choices: [{ message: { content: `mill ${"x".repeat(3_900_000)}` } }] };
       await store.insert(["l0", "l1", "l2"].map((id) => chat(id, { completion })));
       expect(await ids({ search: "mill" })).toEqual(["l0", "l1", "l2"]);
@@ -297,7 +297,7 @@ onEachDatabase((databases) => {
       ]);
     });
 
-    test("a search by metadata lists the chats that have all the labels, and no other", async () => {
+    test("lists the chats that have all the given labels", async () => {
       expect(await ids({ metadata: { env: "prod" } })).toEqual(["a", "b", "c"]);
       expect(await ids({ metadata: { env: "prod", user: "2" } })).toEqual(["b"]);
       expect(await ids({ metadata: { user: "2", env: "prod" }, model: "m" })).toEqual([]);
@@ -307,7 +307,7 @@ onEachDatabase((databases) => {
       expect(await ids({ metadata: { env: "PROD" } })).toEqual([]);
     });
 
-    test("a chat's metadata is replaced as a whole, and found by its new labels alone", async () => {
+    test("replaces a chat's metadata as a whole, and finds the chat by the new labels only", async () => {
       expect(await store.setMetadata(owner, "a", { env: "test" }, now)).toBe(true);
       expect((await store.find(owner, "a", now))?.metadata).toEqual({ env: "test" });
       expect(await ids({ metadata: { env: "prod" } })).toEqual(["b", "c"]);
@@ -319,8 +319,8 @@ onEachDatabase((databases) => {
     });
   });
 
-  describe("deletion", () => {
-    test("deletion of a chat is at once and final: not found, not listed, not labelled, not deleted again", async () => {
+  describe("deletion of chats", () => {
+    test("deletes a chat at once and for good, from finding, listing and labelling too", async () => {
       await store.insert([chat("a", { metadata: { k: "v" } }), chat("b")]);
       expect(await store.delete(owner, "a", now)).toBe(true);
       expect(await store.find(owner, "a", now)).toBeUndefined();
@@ -334,7 +334,7 @@ onEachDatabase((databases) => {
       expect(await store.find(owner, "a", now)).toBeUndefined();
     });
 
-    test("erases the content in every row", async () => {
+    test("erases a deleted chat's content in every row", async () => {
       const secret = { content: "CANARY" };
       await store.insert([
         chat("a", { metadata: { k: "CANARY" }, parameters: secret, completion: secret, messages: [secret] }),
@@ -345,7 +345,7 @@ onEachDatabase((databases) => {
     });
   });
 
-  describe("expiry", () => {
+  describe("expiry of chats", () => {
     beforeEach(async () => {
       await store.insert([
         ...Array.from({ length: 5 }, (_, i) => chat(`old${i}`, { expiresAt: now, metadata: { k: "v" } })),
@@ -353,7 +353,7 @@ onEachDatabase((databases) => {
       ]);
     });
 
-    test("hides a chat before anybody sweeps", async () => {
+    test("hides an expired chat before any sweep", async () => {
       expect(await ids()).toEqual(["new"]);
       expect(await ids({ metadata: { k: "v" } })).toEqual(["new"]);
       expect(await store.find(owner, "old0", now)).toBeUndefined();
@@ -362,7 +362,7 @@ onEachDatabase((databases) => {
       expect(await store.delete(owner, "old0", now)).toBe(false);
     });
 
-    test("what expired is swept up to the limit, with the labels, and the sweep says how many", async () => {
+    test("sweeps expired chats with their labels up to the limit, and returns their number", async () => {
       expect(await store.deleteExpired(now, 3)).toBe(3);
       expect(await store.deleteExpired(now, 3)).toBe(2);
       expect(await store.deleteExpired(now, 3)).toBe(0);
@@ -372,7 +372,7 @@ onEachDatabase((databases) => {
     });
   });
 
-  test("a write that stands beside another one's failed transaction is not undone with it", async () => {
+  test("does not undo a write with a concurrent transaction that fails", async () => {
     const failed = db
       .begin(async (tx) => {
         await tx`INSERT INTO stored_chat_tags VALUES ('x', 'live', 't', 1, 'x')`;
@@ -386,7 +386,7 @@ onEachDatabase((databases) => {
     expect(await ids()).toEqual(["a"]);
   });
 
-  test("a database that fails is a clear 503, and quotes nothing", async () => {
+  test("answers 503 for a failing database without quoting content", async () => {
     await db.unsafe("ALTER TABLE stored_chats RENAME TO gone");
     const calls = [
       () => store.insert([chat("CANARY")]),

@@ -58,13 +58,13 @@ onEachDatabase((databases) => {
     }
   }
 
-  test("a chat is stored by itself soon after", async () => {
+  test("stores a queued chat soon, without a flush", async () => {
     queue.add(chat("a"), 100);
     expect(await count()).toBe(0);
     await until(async () => (await count()) === 1, "the chat is stored");
   });
 
-  test("flushing stores all that was added before, whatever the size of a batch, also while another flush is on its way", async () => {
+  test("flushes all queued chats in any number of batches, also during another flush", async () => {
     for (let i = 0; i < 350; i++) queue.add(chat(`a${i}`), 100);
     const first = queue.flush();
     for (let i = 0; i < 10; i++) queue.add(chat(`b${i}`), 3_000_000);
@@ -75,12 +75,12 @@ onEachDatabase((databases) => {
     expect(logged).toEqual([]);
   });
 
-  describe("while the database is away", () => {
+  describe("an unavailable database for chats", () => {
     beforeEach(async () => {
       await db.unsafe("ALTER TABLE stored_chats RENAME TO gone");
     });
 
-    test("chats are kept, which is logged once and without their content, and stored once it is back", async () => {
+    test("keeps chats while the database is unavailable, logs once without content, and stores them later", async () => {
       for (let i = 0; i < 150; i++) queue.add(chat(`a${i}`), 100);
       await queue.flush();
       await queue.flush();
@@ -111,14 +111,14 @@ onEachDatabase((databases) => {
       expect(logged.map(({ event }) => event)).toEqual([...once, ...once]);
     });
 
-    test("a chat that waits for the database is tried again by itself", async () => {
+    test("retries a queued chat without a flush", async () => {
       queue.add(chat("a"), 100);
       await until(() => logged.length > 0, "the first try fails");
       await db.unsafe("ALTER TABLE gone RENAME TO stored_chats");
       await until(async () => (await count()) === 1, "the chat is stored at the next try");
     });
 
-    test("once 1,000 chats wait, newer ones are not stored, and it is logged how many", async () => {
+    test("stores no newer chats once 1,000 wait, and logs their number", async () => {
       for (let i = 0; i < 1_003; i++) queue.add(chat(`a${i}`), 100);
       await until(() => logged.length === 2, "both are logged");
       expect(logged[1]).toEqual({ event: "chats_not_stored", fields: { count: 3, pending: 1_000 } });
@@ -127,7 +127,7 @@ onEachDatabase((databases) => {
       expect(await count()).toBe(1_000);
     });
 
-    test("a chat beyond 64 million characters is not stored, but a small one still fits; room is made again by storing", async () => {
+    test("drops a chat above 64 million waiting characters, but keeps small ones, until some are stored", async () => {
       for (let i = 0; i < 6; i++) queue.add(chat(`large${i}`), 12_000_000);
       queue.add(chat("small"), 100);
       await db.unsafe("ALTER TABLE gone RENAME TO stored_chats");
@@ -138,7 +138,7 @@ onEachDatabase((databases) => {
       expect(await count()).toBe(11);
     });
 
-    test("closing loses what is left, and says so", async () => {
+    test("loses waiting chats on close if the database is unavailable, and logs that", async () => {
       queue.add(chat("a"), 100);
       await queue.close();
       queue.add(chat("b"), 100);
@@ -150,7 +150,7 @@ onEachDatabase((databases) => {
     });
   });
 
-  test("closing stores what waits", async () => {
+  test("stores waiting chats on close", async () => {
     for (let i = 0; i < 150; i++) queue.add(chat(`a${i}`), 100);
     await queue.close();
     expect(await count()).toBe(150);

@@ -68,27 +68,27 @@ onEachDatabase((databases) => {
     keyRecordFor({ id, kind: "grant", accountId, appId: "app_1", personId: "usr_1", ...more });
   const secretIds = async (id = "app_1") => (await apps.findApp(id))?.secrets.map((one) => one.id);
 
-  describe("an app", () => {
-    test("an app is found as it was stored, with the name of the account that publishes it", async () => {
+  describe("a stored app", () => {
+    test("finds an app as stored, with the name of its publishing account", async () => {
       await apps.insertApp(app(), event());
       const account = await accounts.findAccount(accountId);
       expect(await apps.findApp("app_1")).toEqual({ ...app(), publisher: account?.name ?? "" });
     });
 
-    test("an app without secrets, addresses and page is one as well", async () => {
+    test("stores an app without secrets, addresses and home page", async () => {
       const bare = app({ type: "public", secrets: [], redirectUris: [], homepageUrl: null, requirePkce: true });
       await apps.insertApp(bare, event());
       expect(await apps.findApp("app_1")).toMatchObject(bare);
     });
 
-    test("an app that is unknown, or of a suspended account, is not found", async () => {
+    test("finds no unknown app and none of a suspended account", async () => {
       await apps.insertApp(app(), event());
       expect(await apps.findApp("app_2")).toBeUndefined();
       await accounts.updateAccount(accountId, { status: "suspended" }, event());
       expect(await apps.findApp("app_1")).toBeUndefined();
     });
 
-    test("an app is written with its audit event or not at all", async () => {
+    test("writes an app with its audit event or not at all", async () => {
       await apps.insertApp(app(), { ...event(), id: "audit_1" });
       const audit = new SqlAuditLog(db);
       const page = { after: undefined, limit: 100 };
@@ -102,7 +102,7 @@ onEachDatabase((databases) => {
       expect(await audit.list({}, page)).toEqual(before);
     });
 
-    test("an app is not changed by somebody who is no member of its account", async () => {
+    test("refuses a change of an app by a user outside its account", async () => {
       await apps.insertApp(app(), event());
       const foreign = { ...event(), accountId, actor: { type: "person", id: "usr_9" } as const };
       await expect(apps.updateApp("app_1", { name: "taken" }, foreign)).rejects.toMatchObject({
@@ -112,7 +112,7 @@ onEachDatabase((databases) => {
     });
   });
 
-  describe("the list", () => {
+  describe("the list of apps", () => {
     beforeEach(async () => {
       await accounts.insertAccount(
         {
@@ -140,22 +140,22 @@ onEachDatabase((databases) => {
         ...secrets.map((one) => one.id),
       ]);
 
-    test("the list of apps has those of one account and environment, newest first, each with its own secrets", async () => {
+    test("lists the apps of an account and environment, newest first, each with its own secrets", async () => {
       expect(await list()).toEqual([["app_5"], ["app_2", "sec_2"], ["app_1", "sec_1"]]);
     });
 
-    test("the list of apps goes on after an app", async () => {
+    test("continues the list after an app", async () => {
       expect(await list({}, undefined, 1)).toEqual([["app_5"]]);
       expect(await list({}, "app_5", 1)).toEqual([["app_2", "sec_2"]]);
       expect(await list({}, "app_1")).toEqual([]);
     });
 
-    test("the list of one member has only the member's own", async () => {
+    test("lists only the member's own apps for a member", async () => {
       expect(await list({ personId: "usr_1" })).toEqual([["app_2", "sec_2"]]);
     });
   });
 
-  test("a change keeps what it does not name", async () => {
+  test("keeps unnamed fields of an app in a change", async () => {
     await apps.insertApp(app(), event());
     const updated = await apps.updateApp("app_1", { redirectUris: ["https://b.example/"], homepageUrl: null }, event());
     const expected = app({ redirectUris: ["https://b.example/"], homepageUrl: null });
@@ -164,27 +164,27 @@ onEachDatabase((databases) => {
     expect(await apps.updateApp("app_2", { name: "x" }, event())).toBeUndefined();
   });
 
-  describe("a rotation", () => {
+  describe("the rotation of an app's secret", () => {
     beforeEach(() => apps.insertApp(app(), event()));
 
-    test("a rotation adds the secret and ends the one before at the given time", async () => {
+    test("adds a secret and ends the previous one at the given time", async () => {
       const rotated = await apps.rotateSecret("app_1", secret("sec_2", now + 1), now + 100, event(now + 1));
       expect(rotated?.secrets).toEqual([secret("sec_1", now, now + 100), secret("sec_2", now + 1)]);
       expect((await apps.findApp("app_1"))?.secrets).toEqual(rotated?.secrets ?? []);
     });
 
-    test("a rotation without an overlap leaves only the new secret", async () => {
+    test("keeps only the new secret without an overlap", async () => {
       await apps.rotateSecret("app_1", secret("sec_2", now + 1), now + 1, event(now + 1));
       expect(await secretIds()).toEqual(["sec_2"]);
     });
 
-    test("a rotation ends at once what an earlier rotation had left", async () => {
+    test("ends a secret that an earlier rotation had kept", async () => {
       await apps.rotateSecret("app_1", secret("sec_2", now + 1), now + 100, event(now + 1));
       await apps.rotateSecret("app_1", secret("sec_3", now + 2), now + 100, event(now + 2));
       expect(await secretIds()).toEqual(["sec_2", "sec_3"]);
     });
 
-    test("a rotation after a clock was set back keeps the secret that is in use", async () => {
+    test("keeps the secret in use in a rotation after the clock was set back", async () => {
       await apps.rotateSecret("app_1", secret("sec_2", now - 3_600), now + 100, event(now - 3_600));
       await apps.rotateSecret("app_1", secret("sec_3", now - 3_500), now + 100, event(now - 3_500));
       const left = (await apps.findApp("app_1"))?.secrets ?? [];
@@ -194,20 +194,20 @@ onEachDatabase((databases) => {
       ]);
     });
 
-    test("rotations by many at once leave two secrets, of which one ends", async () => {
+    test("leaves two secrets after many concurrent rotations, one of which ends", async () => {
       const ids = Array.from({ length: 20 }, (_, i) => `sec_n${String(i).padStart(2, "0")}`);
       await Promise.all(ids.map((id) => apps.rotateSecret("app_1", secret(id, now + 1), now + 100, event(now + 1))));
       const left = (await apps.findApp("app_1"))?.secrets ?? [];
       expect(left.map(({ expiresAt }) => expiresAt)).toEqual([now + 100, null]);
     });
 
-    test("a rotation of an app that is not there changes nothing", async () => {
+    test("writes nothing for the rotation of a missing app", async () => {
       expect(await apps.rotateSecret("app_2", secret("sec_2"), now, event())).toBeUndefined();
       expect(await secretIds()).toEqual(["sec_1"]);
     });
   });
 
-  describe("a deletion", () => {
+  describe("the deletion of an app", () => {
     const code = (digest: string, appId: string) => ({
       ...{ digest, app_id: appId, person_id: "usr_1", account_id: accountId, membership_id: "mbr_1" },
       ...{ environment: "live", scopes: "chat:write", redirect_uri: null, code_challenge: null },
@@ -239,7 +239,7 @@ onEachDatabase((databases) => {
       ])}`;
     });
 
-    test("the deletion of an app ends every grant of the app for good, and no other, in the same step", async () => {
+    test("ends every grant of a deleted app, and no other, in the same transaction", async () => {
       const before = await revision();
       expect(await apps.deleteApp("app_1", event(now + 9))).toBe(true);
       expect(await revision()).toBe(before + 1);
@@ -254,7 +254,7 @@ onEachDatabase((databases) => {
       expect(await state("key_1")).toEqual([false, null]);
     });
 
-    test("the deletion of an app takes codes and secrets along, and leaves those of other apps", async () => {
+    test("deletes an app's codes and secrets with it, and keeps those of other apps", async () => {
       await apps.deleteApp("app_1", event());
       const left = async (table: string, column: string) =>
         (await db.unsafe(`SELECT ${column} AS name FROM ${table} ORDER BY 1`)).map(
@@ -266,7 +266,7 @@ onEachDatabase((databases) => {
       expect(await left("apps", "id")).toEqual(["app_2"]);
     });
 
-    test("a deletion of what is not there says so", async () => {
+    test("reports the deletion of a missing app", async () => {
       const before = await revision();
       expect(await apps.deleteApp("app_9", event())).toBe(false);
       expect(await revision()).toBe(before);

@@ -125,8 +125,8 @@ onEachDatabase((databases) => {
   const isRevoked = async (id: string) => (await keys.findChainById(id))?.keys[0].revoked;
   const times = <Value>(count: number, make: (n: number) => Value) => Array.from({ length: count }, (_, n) => make(n));
 
-  describe("a code", () => {
-    test("a code is found as it was stored", async () => {
+  describe("a stored authorization code", () => {
+    test("finds a code as stored", async () => {
       await oauth.insertCode(code(), event());
       await oauth.insertCode(code({ digest: "bare", redirectUri: null, codeChallenge: null, scopes: [] }), event());
       expect(await oauth.findCode("code")).toEqual(code());
@@ -137,7 +137,7 @@ onEachDatabase((databases) => {
     });
 
     // hardening: A8
-    test("a code is taken by one of 50 redemptions at once, whose grant the others end", async () => {
+    test("redeems a code once for 50 concurrent redemptions, and ends the grant as replayed", async () => {
       await oauth.insertCode(code(), event());
       const before = await keys.credentialRevision();
       const outcomes = await Promise.all(
@@ -158,7 +158,7 @@ onEachDatabase((databases) => {
       expect(replays.map(({ targetId }) => targetId)).toEqual([grant?.id ?? ""]);
     });
 
-    test("a code is not taken where the app, the membership or the account is there no more", async () => {
+    test("refuses a code if the app, the membership or the account is gone", async () => {
       await oauth.insertCode(code(), event());
       const redeem = (more: Partial<ApiKeyRecord> = {}) =>
         oauth.redeemCode("code", issued("grt_1", more), { issued: event(), replayed: event() });
@@ -181,7 +181,7 @@ onEachDatabase((databases) => {
     });
   });
 
-  describe("what a person allows", () => {
+  describe("a user's consent", () => {
     const approval = () =>
       oauth.decideDeviceCode("BCDFGHJK", { state: "approved", authorization: authorization() }, event());
     const stored = async () => [await oauth.findCode("code"), (await storedDeviceCode(db, "device"))?.state];
@@ -192,14 +192,14 @@ onEachDatabase((databases) => {
       ["the membership has ended", () => keys.updateKey(membership().id, { revokedAt: now }, event())],
       ["the account is suspended", () => accounts.updateAccount(accountId, { status: "suspended" }, event())],
       ["the app is deleted", () => db`DELETE FROM apps WHERE id = 'app_1'`],
-    ])("is not kept where %s meanwhile", async (_, end) => {
+    ])("does not store a consent if %s meanwhile", async (_, end) => {
       await end();
       expect(await oauth.insertCode(code(), event())).toBeFalse();
       expect(await approval()).toBeFalse();
       expect(await stored()).toEqual([undefined, "pending"]);
     });
 
-    test("what a person allows is kept for the person's own membership alone", async () => {
+    test("stores a consent only for the user's own membership", async () => {
       const ofAnother = { personId: "usr_2" };
       expect(await oauth.insertCode(code(ofAnother), event())).toBeFalse();
       const approved = { state: "approved", authorization: authorization(ofAnother) } as const;
@@ -211,18 +211,18 @@ onEachDatabase((databases) => {
     });
   });
 
-  describe("a refresh token", () => {
+  describe("a stored refresh token", () => {
     const used = { at: now + 10, sealedAnswer: "sealed" };
     const successor = (n = 0) => refreshToken("grt_1", { digest: `next ${n}`, createdAt: now + 10 });
 
-    test("a refresh token comes with its grant and those that bound it", async () => {
+    test("returns a refresh token with its grant and the chain above it", async () => {
       await redeemed("grt_1");
       const found = await oauth.findRefreshToken("token of grt_1");
       expect(found?.token).toEqual(refreshToken("grt_1"));
       expect(found?.grant.keys.map(({ id }) => id)).toEqual(["grt_1", "mbr_1_live"]);
     });
 
-    test("a refresh token that is used 50 times at once has one successor, and the others see what the one was answered", async () => {
+    test("rotates a refresh token once for 50 concurrent uses, and shows the others the same answer", async () => {
       await redeemed("grt_1");
       const outcomes = await Promise.all(
         times(50, (n) => {
@@ -238,7 +238,7 @@ onEachDatabase((databases) => {
       expect([...tokens]).toEqual([{ digest: `next ${winner}` }, { digest: "token of grt_1" }]);
     });
 
-    test("a refresh token of a grant that has ended, or whose member left, is not used up", async () => {
+    test("does not use up a refresh token whose grant has ended or whose member has left", async () => {
       await redeemed("grt_1");
       await redeemed("grt_2");
       expect(await oauth.revokeGrant("grt_1", event("grant.revoked"))).toBeTrue();
@@ -252,7 +252,7 @@ onEachDatabase((databases) => {
       expect(await oauth.findRefreshToken("next 0")).toBeUndefined();
     });
 
-    test("a refresh token keeps its sealed answer for little longer than it may be asked for again", async () => {
+    test("keeps the sealed answer of a refresh token little longer than it may be repeated", async () => {
       await redeemed("grt_1");
       const next = (n: number, at: number) =>
         oauth.rotateRefreshToken(
@@ -272,12 +272,12 @@ onEachDatabase((databases) => {
       expect(await answers()).toEqual([null, null, "sealed 2", null]);
     });
 
-    test("a key of the account cannot be ended as a grant is", async () => {
+    test("does not revoke a membership as a grant", async () => {
       expect(await oauth.revokeGrant(membership().id, event("grant.revoked"))).toBeFalse();
     });
   });
 
-  test("the oldest of more than 50 grants for one app, or 20 logins, end, and that is told", async () => {
+  test("ends the oldest of more than 50 grants for an app or 20 logins, and returns them", async () => {
     for (let n = 0; n < 52; n++) await redeemed(`grt_${n}`, { createdAt: now + n });
     for (let n = 0; n < 21; n++) await redeemed(`login_${n}`, { appId: commandLineAppId, createdAt: now + n });
     const live: { id: string }[] = await db`
@@ -288,7 +288,7 @@ onEachDatabase((databases) => {
     expect((await actions()).filter((action) => action === "grant.revoked")).toHaveLength(3);
   });
 
-  describe("a device code", () => {
+  describe("a stored device code", () => {
     const approve = (more: Partial<Authorization> = {}, at = now) =>
       oauth.decideDeviceCode(
         "BCDFGHJK",
@@ -296,7 +296,7 @@ onEachDatabase((databases) => {
         event("device.approved", at),
       );
 
-    test("a device code is found as it was stored, by its user code only while it is pending and has not expired", async () => {
+    test("finds a device code as stored, by its user code only while it is pending and valid", async () => {
       expect(await oauth.insertDeviceCode(deviceCode())).toBeTrue();
       expect(await storedDeviceCode(db, "device")).toEqual(deviceCode());
       expect(await oauth.findByUserCode("BCDFGHJK", now + 599)).toEqual(deviceCode());
@@ -306,7 +306,7 @@ onEachDatabase((databases) => {
       expect(await oauth.findByUserCode("BCDFGHJK", now)).toBeUndefined();
     });
 
-    test("a device code never shares its user code with another one that waits", async () => {
+    test("never stores two pending device codes with the same user code", async () => {
       await oauth.insertDeviceCode(deviceCode());
       expect(await oauth.insertDeviceCode(deviceCode({ digest: "other" }))).toBeFalse();
       await approve();
@@ -314,7 +314,7 @@ onEachDatabase((databases) => {
     });
 
     // hardening: A12
-    test("a device code has to be asked for five seconds more rarely after each question that came too early", async () => {
+    test("adds five seconds to the polling interval for each early poll of a device code", async () => {
       await oauth.insertDeviceCode(deviceCode());
       const poll = async (at: number) => {
         const polled = await oauth.pollDeviceCode("device", at);
@@ -331,7 +331,7 @@ onEachDatabase((databases) => {
       expect(await oauth.pollDeviceCode("unknown", now)).toBeUndefined();
     });
 
-    test("a device code is decided once, in its time, and for the app that it is of", async () => {
+    test("decides a device code once, in time, and for its own app", async () => {
       await oauth.insertDeviceCode(deviceCode());
       expect(await approve({}, now + 600)).toBeFalse();
       expect(await approve({ appId: "app_1" })).toBeFalse();
@@ -352,7 +352,7 @@ onEachDatabase((databases) => {
       ]);
     });
 
-    test("a device code is taken by one of 20 redemptions at once, and only once approved", async () => {
+    test("redeems an approved device code once for 20 concurrent redemptions", async () => {
       await oauth.insertDeviceCode(deviceCode());
       const redeem = (n: number, more: Partial<ApiKeyRecord> = {}) =>
         oauth.redeemDeviceCode("device", issued(`grt_${n}`, { appId: commandLineAppId, ...more }), event());
@@ -367,8 +367,8 @@ onEachDatabase((databases) => {
     });
   });
 
-  describe("the apps that a person allowed", () => {
-    test("the apps that a person allowed are those with a grant that still is, each once for an account", async () => {
+  describe("apps that a user allowed", () => {
+    test("lists each allowed app with an active grant once for an account", async () => {
       await addApp("app_2");
       await addApp("app_3");
       await redeemed("grt_1", { lastUsedAt: now + 7 });
@@ -407,7 +407,7 @@ onEachDatabase((databases) => {
       expect(await oauth.listAllowedApps("usr_1", now)).toEqual([]);
     });
 
-    test("the apps that a person allowed are taken back with all grants, and with codes that were not redeemed yet", async () => {
+    test("removes allowed apps with all grants and unredeemed codes", async () => {
       await addApp("app_2");
       await redeemed("grt_1");
       await redeemed("grt_2");
@@ -431,7 +431,7 @@ onEachDatabase((databases) => {
     });
   });
 
-  test("what ended long ago is forgotten, and a grant that nobody used for that long ends with it", async () => {
+  test("deletes what ended long ago, and ends a grant that was unused for that long", async () => {
     await redeemed("grt_1");
     await redeemed("grt_2");
     await oauth.insertDeviceCode(deviceCode());
@@ -456,7 +456,7 @@ onEachDatabase((databases) => {
     expect([await isRevoked("grt_1"), await isRevoked("grt_2")]).toEqual([true, false]);
   });
 
-  test("tools that a person allowed an app are those of all its grants that may use any, and one list after a change", async () => {
+  test("unites the tools of a user's grants for an app, and stores one list at a change", async () => {
     const scopes = ["tools:use"] as const;
     const tools = async () => (await oauth.listAllowedApps("usr_1", now)).map((one) => one.tools);
     await redeemed("grt_1", { scopes, tools: ["crm/read", "git*"] });
@@ -471,7 +471,7 @@ onEachDatabase((databases) => {
     expect(await tools()).toEqual([null]);
   });
 
-  test("a grant has the budget of the app's others in its environment, and none of another environment", async () => {
+  test("gives a grant the budget of the app's other grants in the same environment", async () => {
     const parentId = membershipCredentialId(membershipId, "dev");
     const membership = { id: parentId, digest: parentId, kind: "membership", accountId, personId: "usr_1" } as const;
     await keys.insertKey(keyRecordFor({ ...membership, environment: "dev" }), event());
@@ -486,7 +486,7 @@ onEachDatabase((databases) => {
     expect(await limitOf("grt_3")).toBe("grt_3");
   });
 
-  test("a grant may use no more than its app, as that is now, whatever was allowed", async () => {
+  test("limits a grant to the app's present tools, whatever was allowed", async () => {
     const toolsOf = async (id: string) => (await keys.findChainById(id))?.keys[0].tools;
     await redeemed("grt_1", { tools: ["crm", "github"] });
     await redeemed("grt_2", { createdAt: now + 1 });
@@ -496,7 +496,7 @@ onEachDatabase((databases) => {
     expect([await toolsOf("grt_1"), await toolsOf("grt_2")]).toEqual([["crm", "github"], null]);
   });
 
-  test("however much has ended is forgotten at once", async () => {
+  test("deletes any number of ended codes at once", async () => {
     await oauth.insertCode(code({ digest: "old 0" }), event());
     await db`
     WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1200)

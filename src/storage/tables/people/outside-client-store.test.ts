@@ -31,7 +31,7 @@ onEachDatabase((databases) => {
   });
   const isThere = async (id: string) => (await apps.findApp(id)) !== undefined;
 
-  test("a client is found as an app that may use tools alone, with what its document says now", async () => {
+  test("finds a client as an app with tool scopes only, as its document describes it", async () => {
     const documentUrl = "https://client.example/cli.json";
     await store.allowed(client("app_1", { documentUrl, allowedAt: now }));
     await store.allowed(client("app_1", { documentUrl, allowedAt: now + 1, name: "Cli 2" }));
@@ -47,7 +47,7 @@ onEachDatabase((databases) => {
     expect(await apps.findApp("app_3")).toBeUndefined();
   });
 
-  test("of ten thousand that register no more wait than may, and none of the last quarter of an hour makes room", async () => {
+  test("bounds waiting client registrations, and drops none of the last fifteen minutes", async () => {
     await opened.db`
       WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${maxWaiting})
       INSERT INTO outside_clients (id, name, redirect_uris, created_at)
@@ -63,7 +63,7 @@ onEachDatabase((databases) => {
     expect(Number(row?.n)).toBe(maxWaiting);
   });
 
-  test("one that nobody allowed is gone after a day; one that was allowed once its grants and ninety days are over", async () => {
+  test("drops an unused client after a day, and an allowed one ninety days after its grants", async () => {
     const allowedAt = now;
     for (const id of ["app_waiting", "app_used", "app_unused"]) await store.register(client(id));
     for (const id of ["app_used", "app_unused"]) await store.allowed(client(id, { allowedAt }));

@@ -24,7 +24,7 @@ onEachDatabase((databases) => {
     return rows.map(({ digest }) => digest);
   };
 
-  test("it is taken once, by one of many who ask at once; a later one takes its place", async () => {
+  test("gives a pending entry to one of many concurrent callers, and replaces it by a later one", async () => {
     await put("a", "d", "first", 100);
     await put("a", "d", "second", 100);
     await put("b", "d", "of another kind", 100);
@@ -35,7 +35,7 @@ onEachDatabase((databases) => {
     expect(await store.take("b", "d", 99)).toBe("of another kind");
   });
 
-  test("an entry is not given after its time, and is forgotten in the background", async () => {
+  test("returns no expired pending entry, and deletes it in the background", async () => {
     await put("a", "old", "x", 100);
     await put("a", "new", "x", 101);
     expect(await store.has("a", "old", 100)).toBe(false);
@@ -44,7 +44,7 @@ onEachDatabase((databases) => {
     expect(await store.take("a", "new", 101)).toBeUndefined();
   });
 
-  test("where there are too many of a kind, those go that end first; other kinds stay", async () => {
+  test("drops the pending entries that end first beyond the bound of their kind", async () => {
     for (let i = 0; i < 10; i++) await put("a", `a${i}`, "x", 100 + i);
     await put("b", "b", "x", 1);
     await store.trim("a", 3);

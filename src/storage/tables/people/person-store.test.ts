@@ -88,8 +88,8 @@ onEachDatabase((databases) => {
   };
   const eventIds = async () => (await all.audit.list({}, firstPage)).map(({ id }) => id);
 
-  describe("memberships", () => {
-    test("a membership has a credential in each environment, which no key that anybody sends leads to", async () => {
+  describe("stored memberships", () => {
+    test("gives a membership a credential in each environment that no presented key matches", async () => {
       const ada = await all.addPerson({ email: "Ada@Example.com " });
       const membership = await all.addMember(ada, "admin");
       const credentials = await credentialsOf(membership);
@@ -103,7 +103,7 @@ onEachDatabase((databases) => {
       expect(await all.keys.listKeys({ accountId: all.accountId, environment: "live" }, firstPage)).toEqual([]);
     });
 
-    test("what stands behind a membership ends with it, for good, and caches are told", async () => {
+    test("ends the keys below a removed membership for good, and notifies caches", async () => {
       const [owner, ada] = [await all.addPerson({ email: "o@x.org" }), await all.addPerson({ email: "ada@x.org" })];
       await all.addMember(owner, "owner");
       const membership = await all.addMember(ada, "member");
@@ -122,7 +122,7 @@ onEachDatabase((databases) => {
       expect(await credentialsOf(again)).toMatchObject([{ revoked: false }, { revoked: false }, { revoked: false }]);
     });
 
-    test("a role changes in the membership and its credentials at once, and caches are told", async () => {
+    test("changes a role in a membership and its credentials at once, and notifies caches", async () => {
       const ada = await all.addPerson({ email: "ada@x.org" });
       const membership = await all.addMember(ada, "member");
       const revision = await all.keys.credentialRevision();
@@ -136,7 +136,7 @@ onEachDatabase((databases) => {
       expect(await all.people.removeMembership("mbr_nobody", event())).toBe("missing");
     });
 
-    test("quotas of a member are those of the membership and its credentials at once, and caches are told", async () => {
+    test("changes a member's quotas in the membership and its credentials at once, and notifies caches", async () => {
       const membership = await all.addMember(await all.addPerson({ email: "ada@x.org" }), "member");
       const revision = await all.keys.credentialRevision();
       const quotas = [{ unit: "usd", amount: 2, per: "day", window: "calendar" }] as const;
@@ -149,7 +149,7 @@ onEachDatabase((databases) => {
       expect(await all.people.setQuotas("mbr_nobody", [], event())).toBe("missing");
     });
 
-    test("tools of a member are those of the membership and its credentials at once, and caches are told", async () => {
+    test("changes a member's tools in the membership and its credentials at once, and notifies caches", async () => {
       const membership = await all.addMember(await all.addPerson({ email: "ada@x.org" }), "member");
       for (const tools of [["github", "crm/read_*"], [], null]) {
         const revision = await all.keys.credentialRevision();
@@ -161,7 +161,7 @@ onEachDatabase((databases) => {
       expect(await all.people.setTools("mbr_nobody", [], event())).toBe("missing");
     });
 
-    test("an account keeps an owner, whoever of two is removed or demoted at the same time", async () => {
+    test("keeps an owner in the account if two are removed or demoted at once", async () => {
       const memberships = [];
       for (const email of ["a@x.org", "b@x.org"]) {
         memberships.push(await all.addMember(await all.addPerson({ email }), "owner"));
@@ -180,12 +180,12 @@ onEachDatabase((databases) => {
       expect(await eventIds()).toEqual(before);
     });
 
-    test("a member of an account without an owner may leave it", async () => {
+    test("lets a member leave an account without an owner", async () => {
       const membership = await all.addMember(await all.addPerson({ email: "a@x.org" }), "admin");
       expect(await all.people.removeMembership(membership.id, event())).toBe("done");
     });
 
-    test("somebody who is no member any more changes nothing", async () => {
+    test("refuses a change by a former member", async () => {
       const [a, b] = [await all.addPerson({ email: "a@x.org" }), await all.addPerson({ email: "b@x.org" })];
       const [ofA, ofB] = [await all.addMember(a, "owner"), await all.addMember(b, "owner")];
       const by = (id: string) => event({ actor: { type: "person", id }, accountId: all.accountId });
@@ -197,7 +197,7 @@ onEachDatabase((databases) => {
       expect(await all.people.listMembers(all.accountId, firstPage)).toMatchObject([{ personId: a.id }]);
     });
 
-    test("members are listed by page, oldest first, with when they were last seen; other accounts' are not", async () => {
+    test("lists members by page, oldest first, with their last use, and none of other accounts", async () => {
       const elsewhere = await all.addAccount();
       const people = [];
       for (const email of ["a@x.org", "b@x.org", "c@x.org"]) people.push(await all.addPerson({ email, name: email }));
@@ -216,7 +216,7 @@ onEachDatabase((databases) => {
       ]);
     });
 
-    test("a person who is deleted is gone with all that is theirs, also as the last owner; the revoked records stay", async () => {
+    test("deletes a user with everything theirs, even the last owner, and keeps the revoked records", async () => {
       const ada = await all.addPerson({ email: "ada@x.org", password: "a long password" });
       const membership = await all.addMember(ada, "owner");
       const { cookie } = await all.startSession(ada);
@@ -241,7 +241,7 @@ onEachDatabase((databases) => {
       expect(await all.people.deletePerson(ada.id, event())).toBe("missing");
     });
 
-    test("an operator is not deleted, nor somebody made one who was deleted: of both at once, one happens", async () => {
+    test("neither deletes an operator nor makes a deleted user one, even concurrently", async () => {
       const ada = await all.addPerson({ email: "ada@x.org", isOperator: true });
       const before = await eventIds();
       expect(await all.people.deletePerson(ada.id, event())).toBe("operator");
@@ -258,8 +258,8 @@ onEachDatabase((databases) => {
     });
   });
 
-  describe("a change of people", () => {
-    test("a change of people is all of it or nothing: a conflict leaves the link unused, and no trace", async () => {
+  describe("a change of users", () => {
+    test("applies a change of users as a whole or not at all, and keeps the link on a conflict", async () => {
       const ada = await all.addPerson({ email: "ada@x.org" });
       await all.addMember(ada, "member");
       const invitation = link();
@@ -281,7 +281,7 @@ onEachDatabase((databases) => {
       expect(await eventIds()).toEqual(before);
     });
 
-    test("a change by one link happens once, of fifty at the same time", async () => {
+    test("applies a change by a link once for fifty concurrent uses", async () => {
       const invitation = link();
       await all.people.insertLink(invitation, event());
       const useLink = { id: invitation.id, nowSeconds: now() };
@@ -305,7 +305,7 @@ onEachDatabase((databases) => {
       expect(await all.people.listMembers(all.accountId, firstPage)).toHaveLength(1);
     });
 
-    test("a change by a link does not happen in the second in which the link ends", async () => {
+    test("refuses a change by a link in the second in which the link ends", async () => {
       const invitation = link();
       await all.people.insertLink(invitation, event());
       const use = (nowSeconds: number) => all.people.apply({ useLink: { id: invitation.id, nowSeconds } }, event());
@@ -315,7 +315,7 @@ onEachDatabase((databases) => {
       expect(await all.people.apply({ useLink: { id: "lnk_none", nowSeconds: 0 } }, event())).toBe("link_used");
     });
 
-    test("sets name, password, operator and ends sessions but one, of that person alone", async () => {
+    test("changes only the given user's name, password, operator right and other sessions", async () => {
       const ada = await all.addPerson({ email: "ada@x.org" });
       const bob = await all.addPerson({ email: "bob@x.org" });
       const [kept, ended, bobs] = [
@@ -344,7 +344,7 @@ onEachDatabase((databases) => {
       expect(await all.people.findPerson(bob.id)).toEqual(bob);
     });
 
-    test("renews a password's hash only where it is still the one that was compared", async () => {
+    test("rehashes a password only if its hash is still the compared one", async () => {
       const ada = await all.addPerson({ email: "ada@x.org" });
       const set = (passwordHash: string, insteadOf?: string) => {
         const setPassword = { personId: ada.id, passwordHash, ...(insteadOf === undefined ? {} : { insteadOf }) };
@@ -357,7 +357,7 @@ onEachDatabase((databases) => {
       expect((await all.people.findByEmail("ada@x.org"))?.passwordHash).toBe("second");
     });
 
-    test("a change to another password ends the links to set one", async () => {
+    test("ends open password links when a password changes", async () => {
       const ada = await all.addPerson({ email: "ada@x.org" });
       const reset = link({ purpose: "password_reset", personId: ada.id, accountId: null, email: null, role: null });
       await all.people.insertLink(reset, event());
@@ -365,7 +365,7 @@ onEachDatabase((databases) => {
       expect(await all.people.apply({ useLink: { id: reset.id, nowSeconds: now() } }, event())).toBe("link_used");
     });
 
-    test("a change of people is in the audit log with whoever made it, people and apps by their id", async () => {
+    test("audits a change of users with its actor, users and apps by their id", async () => {
       const ada = await all.addPerson({ email: "ada@x.org" });
       const by = event({ actor: { type: "person", id: ada.id } });
       await all.people.apply({ setName: { personId: ada.id, name: "Ada" } }, by);
@@ -373,8 +373,8 @@ onEachDatabase((databases) => {
     });
   });
 
-  describe("links", () => {
-    test("a new one takes the place of the unused ones for the same, and of no others", async () => {
+  describe("stored links", () => {
+    test("replaces only unused links for the same purpose and target", async () => {
       const { people } = all;
       const elsewhere = await all.addAccount();
       const kept = [
@@ -402,7 +402,7 @@ onEachDatabase((databases) => {
       expect(await people.findLink(kept[3]?.digest ?? "")).toBeDefined();
     });
 
-    test("open invitations are listed by account and by address, newest first; ended ones are not, and they can be taken back", async () => {
+    test("lists open invitations by account and address, newest first, and lets them be withdrawn", async () => {
       const { people } = all;
       const elsewhere = await all.addAccount();
       const [first, ofOther] = [link({ email: "a@x.org" }), link({ accountId: elsewhere.id, email: "a@x.org" })];
@@ -417,7 +417,7 @@ onEachDatabase((databases) => {
       expect(await people.listInvitations(all.accountId, now())).toEqual([second]);
     });
 
-    test("links are forgotten 30 days after they were used or expired", async () => {
+    test("deletes links 30 days after their use or expiry", async () => {
       const { people } = all;
       const days = (count: number) => count * 86_400;
       const used = link({ expiresAt: now() + days(7) });
@@ -442,7 +442,7 @@ onEachDatabase((databases) => {
       expect(await kept()).toEqual([]);
     });
 
-    test("invitations end with the right to make them: of who is removed or demoted, not of who is promoted", async () => {
+    test("ends the invitations of a removed or demoted member, but not of a promoted one", async () => {
       await all.addMember(await all.addPerson({ email: "o@x.org" }), "owner");
       const left = async (act: (membership: Membership) => Promise<unknown>) => {
         const person = await all.addPerson({ email: `${Bun.randomUUIDv7()}@x.org` });
@@ -458,7 +458,7 @@ onEachDatabase((databases) => {
     });
   });
 
-  test("the proof of an address is kept, found with the person in each way, and taken away", async () => {
+  test("stores that an email address is proven, returns it in each lookup, and removes it", async () => {
     const ada = await all.addPerson({ email: "a@x.org", isEmailProven: false });
     const { cookie } = await all.startSession(ada);
     const identity = { issuer: "https://idp.example", subject: "s", personId: ada.id, createdAt: now() };
@@ -481,7 +481,7 @@ onEachDatabase((databases) => {
     }
   });
 
-  test("a person's passkeys are removed in one change with the rest of it, and nobody else's", async () => {
+  test("removes a user's passkeys in one change with the rest, and no other user's", async () => {
     const [ada, bob] = [
       await all.addPerson({ email: "a@x.org", password: "a long password" }),
       await all.addPerson({ email: "b@x.org" }),
@@ -505,7 +505,7 @@ onEachDatabase((databases) => {
     expect(await people.listPasskeys(bob.id)).toHaveLength(1);
   });
 
-  test("people are listed by page and found by id, address and identity", async () => {
+  test("lists users by page and finds them by id, address and identity", async () => {
     const [a, b] = [
       await all.addPerson({ email: "a@x.org", isOperator: true }),
       await all.addPerson({ email: "b@x.org" }),
@@ -519,7 +519,7 @@ onEachDatabase((databases) => {
     expect(await all.people.findByEmail("nobody@x.org")).toBeUndefined();
   });
 
-  test("a passkey is known once, is its person's alone, and its counter never goes back", async () => {
+  test("finds a passkey once, for its own user, and never lowers its counter", async () => {
     const [ada, bob] = [await all.addPerson({ email: "a@x.org" }), await all.addPerson({ email: "b@x.org" })];
     const { people } = all;
     expect(await people.insertPasskey(passkey(ada.id), event())).toBe(true);

@@ -59,7 +59,7 @@ onEachDatabase((databases) => {
   const endings = async () =>
     (await all.audit.list({ action: "session.ended" }, { after: undefined, limit: 100 })).length;
 
-  test("a session begins only with a password or passkey that the person still has", async () => {
+  test("begins a session only with a password or passkey that the user still has", async () => {
     await all.db`UPDATE people SET password_hash = 'hash' WHERE id = ${ada.id}`;
     const grace = await all.addPerson({ email: "grace@example.com" });
     await all.db`INSERT INTO passkeys ${all.db({
@@ -81,7 +81,7 @@ onEachDatabase((databases) => {
     expect(started).toHaveLength(6 + 2);
   });
 
-  test("a session is found by its digest, with its person and memberships, and by no other", async () => {
+  test("finds a session only by its digest, with its user and memberships", async () => {
     const other = await all.addAccount({ name: "Second", status: "suspended" });
     const [first, second] = [await all.addMember(ada, "owner"), await all.addMember(ada, "member", other.id)];
     const session = await insert("d1");
@@ -97,7 +97,7 @@ onEachDatabase((databases) => {
     expect(await all.sessionStore.findByDigest("d")).toBeUndefined();
   });
 
-  test("its digest is replaced by one of many requests at once; the one before is told apart", async () => {
+  test("replaces a session's digest once for many concurrent requests, and recognizes the previous one", async () => {
     const session = await insert("d0");
     all.clock.advance(1_000);
     const outcomes = await Promise.all(
@@ -111,7 +111,7 @@ onEachDatabase((databases) => {
     expect(await all.sessionStore.findByDigest("d0")).toBeUndefined();
   });
 
-  test("when it was last seen never goes back", async () => {
+  test("never moves a session's last use back", async () => {
     const session = await insert("d0");
     await all.sessionStore.touch(session.id, now() + 50, "192.0.2.2");
     await all.sessionStore.touch(session.id, now() + 10, "192.0.2.3");
@@ -119,13 +119,13 @@ onEachDatabase((databases) => {
     expect(found?.session).toMatchObject({ lastSeenAt: now() + 50, clientAddress: "192.0.2.2" });
   });
 
-  test("the account that is looked at is kept", async () => {
+  test("stores the selected account of a session", async () => {
     const session = await insert("d0");
     await all.sessionStore.setAccount(session.id, all.accountId);
     expect((await all.sessionStore.findByDigest("d0"))?.session.accountId).toBe(all.accountId);
   });
 
-  test("a person's sessions are listed newest first, and end by the person's word alone, each told once", async () => {
+  test("lists a user's sessions newest first, and ends them once by that user only", async () => {
     const bob = await all.addPerson({ email: "bob@example.com" });
     const [first, second] = [await insert("d1"), await insert("d2")];
     const over = await insert("d3", { expiresAt: now() });
@@ -148,7 +148,7 @@ onEachDatabase((databases) => {
     expect(over.id).not.toBe(bobs.id);
   });
 
-  describe("logins of the command line", () => {
+  describe("CLI logins of a user", () => {
     const thirdParty = "app_third";
     let membership: Membership;
 
@@ -177,7 +177,7 @@ onEachDatabase((databases) => {
     const oauth = () => new SqlOAuthStore(all.db);
     const isRevoked = async (id: string) => (await all.keys.findChainById(id))?.keys[0].revoked;
 
-    test("logins of the command line end with all sessions, also those that were not fetched yet; apps of others and other people's go on", async () => {
+    test("ends CLI logins with all sessions, unfetched ones too, but no other app's or user's", async () => {
       await insert("d1");
       const own = [await grant("grt_1", commandLineAppId), await grant("grt_2", commandLineAppId)];
       const others = [await grant("grt_3", thirdParty), await grant("grt_4", commandLineAppId, "usr_other")];
@@ -199,21 +199,21 @@ onEachDatabase((databases) => {
       }
     });
 
-    test("a login of the command line stays where it asks for it itself, which ends the browsers and the other logins", async () => {
+    test("keeps the CLI login that ends the browser sessions and other logins", async () => {
       await insert("d1");
       const [asking, other] = [await grant("grt_1", commandLineAppId), await grant("grt_2", commandLineAppId)];
       expect(await all.sessionStore.endAll(ada.id, asking, event())).toBe(2);
       expect([await isRevoked(asking), await isRevoked(other)]).toEqual([false, true]);
     });
 
-    test("sessions that end without logins raise no revision: caches of keys stay warm", async () => {
+    test("raises no revision for ended sessions without logins, so that key caches stay warm", async () => {
       await insert("d1");
       const revision = await all.keys.credentialRevision();
       await all.sessionStore.endAll(ada.id, null, event());
       expect(await all.keys.credentialRevision()).toBe(revision);
     });
 
-    test("sessions end with a change of people that ends them", async () => {
+    test("ends sessions with a change of users that requires it", async () => {
       const [asking, other] = [await grant("grt_1", commandLineAppId), await grant("grt_2", commandLineAppId)];
       const revision = await all.keys.credentialRevision();
       const endSessions = { personId: ada.id, exceptId: asking };
@@ -223,7 +223,7 @@ onEachDatabase((databases) => {
     });
   });
 
-  test("what has ended by age or idleness is forgotten, and nothing else", async () => {
+  test("deletes sessions that ended by age or idleness, and no others", async () => {
     await insert("old", { expiresAt: now() });
     await insert("idle", { lastSeenAt: now() - 100 });
     await insert("current", { lastSeenAt: now() - 99 });
@@ -233,7 +233,7 @@ onEachDatabase((databases) => {
     expect(await all.sessionStore.findByDigest("current")).toBeDefined();
   });
 
-  test("no token is in the database, only digests", async () => {
+  test("stores session tokens only as digests", async () => {
     const { cookie } = await all.startSession(ada);
     const token = cookie.split("=")[1] ?? "";
     expect(token).toHaveLength(43);

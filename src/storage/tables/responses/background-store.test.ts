@@ -48,7 +48,7 @@ onEachDatabase((databases) => {
     ...(events === undefined ? {} : { events }),
   });
 
-  test("progress is seen by whoever looks, and its input stays", async () => {
+  test("stores the progress of a background response for readers, and keeps its input", async () => {
     await responses.insert([queued("a")]);
     expect(await store.progress("a", running(), now)).toEqual({ status: "in_progress", isCancelled: false });
     const found = await responses.find(owner, "a", now);
@@ -56,7 +56,7 @@ onEachDatabase((databases) => {
     expect(await store.progress("never", running(), now)).toBeUndefined();
   });
 
-  test("progress of one that was deleted or has expired says that it is gone, and brings nothing back", async () => {
+  test("reports a deleted or expired response as gone, and does not restore it", async () => {
     await responses.insert([queued("a"), queued("b", { expiresAt: now })]);
     await responses.delete(owner, "a", now);
     for (const id of ["a", "b"]) {
@@ -69,7 +69,7 @@ onEachDatabase((databases) => {
     expect(row.response).toBe("");
   });
 
-  test("the end is there at once: the last status, the items by their ids, and what goes on from it", async () => {
+  test("stores the end of a response at once: status, items by id, and the chain after it", async () => {
     await responses.insert([queued("a")]);
     await store.progress("a", running(), now);
     expect(await store.end("a", done(), now)).toBe(true);
@@ -80,7 +80,7 @@ onEachDatabase((databases) => {
     expect("size" in chain && chain.size).toBe(JSON.stringify([queued("a").input[0], output[0]]).length - 3);
   });
 
-  test("of many that end the same response at once exactly one wins, and what it wrote stays", async () => {
+  test("lets one of many concurrent ends of a response win, and keeps what it wrote", async () => {
     await responses.insert([queued("a")]);
     // SQLite is one process's alone.
     const processes = databases.dialect === "sqlite" ? [] : [await opened.openAgain(), await opened.openAgain()];
@@ -98,7 +98,7 @@ onEachDatabase((databases) => {
     expect((await responses.find(owner, "a", now))?.response["by"]).toBe(by);
   });
 
-  test("whoever works on a response hears that it is to be cancelled, until it has ended", async () => {
+  test("tells the process of a running response about a cancellation", async () => {
     await responses.insert([queued("a", marked)]);
     const mine = { ...owner, ...marked };
     for (const other of strangers) {
@@ -113,7 +113,7 @@ onEachDatabase((databases) => {
     expect(await store.requestCancel(mine, "never", now)).toBeUndefined();
   });
 
-  test("one that had ended before is not asked to stop", async () => {
+  test("does not cancel a response that has ended", async () => {
     await responses.insert([queued("a")]);
     await store.end("a", done(), now);
     const asked = await store.requestCancel(owner, "a", now);
@@ -123,7 +123,7 @@ onEachDatabase((databases) => {
     expect(await store.progress("a", running(), now)).toEqual({ status: "completed", isCancelled: false });
   });
 
-  test("events come in their order, from the one after the number asked for, about as many as were asked for, each once", async () => {
+  test("returns events in order after a given number, about as many as requested, each once", async () => {
     await responses.insert([queued("a"), queued("b")]);
     await store.progress("a", running({ first: 0, events: ["0", "1", "2"] }), now);
     await store.progress("a", running({ first: 3, events: ["3"] }), now);
@@ -144,7 +144,7 @@ onEachDatabase((databases) => {
     expect(await store.events("a", 2, 3)).toEqual([second, third]);
   });
 
-  test("a writer that did not hear that it was written comes again with what came meanwhile, and nothing of it is lost", async () => {
+  test("loses no event when a writer repeats an unconfirmed write with newer events", async () => {
     await responses.insert([queued("a")]);
     await store.progress("a", running({ first: 0, events: ["0"] }), now);
     await store.progress("a", running({ first: 0, events: ["0", "1"] }), now);
@@ -156,7 +156,7 @@ onEachDatabase((databases) => {
     expect(await store.lastEvent("a")).toBe(2);
   });
 
-  test("what did not change need not be written again, and stays", async () => {
+  test("keeps an unchanged response without writing it again", async () => {
     await responses.insert([queued("a")]);
     await store.progress("a", running(), now);
     const [before] = await opened.db`SELECT response FROM stored_responses WHERE id = 'a'`;
@@ -165,7 +165,7 @@ onEachDatabase((databases) => {
     expect([after.response, Number(after.seen_at)]).toEqual([before.response, now + 1]);
   });
 
-  test("its state and the number of its last event are told without its content", async () => {
+  test("returns the status and last event number of a response without its content", async () => {
     await responses.insert([queued("a")]);
     expect([await store.state("a", now), await store.lastEvent("a")]).toEqual([
       { status: "queued", isCancelled: false },
@@ -181,7 +181,7 @@ onEachDatabase((databases) => {
     expect([await store.state("a", now), await store.lastEvent("a")]).toEqual([undefined, -1]);
   });
 
-  test("abandoned are those that nobody worked on since, longest ago first; none that has ended or was deleted", async () => {
+  test("lists abandoned responses, oldest first, and none that ended or was deleted", async () => {
     await responses.insert([
       queued("waits"),
       ...["works", "ended", "deleted", "older"].map((id) => queued(id)),
@@ -207,7 +207,7 @@ onEachDatabase((databases) => {
     event: `${number}`,
   });
 
-  test("one that nobody works on is ended by one of all who try, as failed, with an event behind those that there are", async () => {
+  test("ends an abandoned response as failed once for many processes, after its last event", async () => {
     await responses.insert([queued("a")]);
     await store.progress("a", running({ first: 0, events: ["0", "1"] }), now);
     // SQLite is one process's alone.
@@ -233,7 +233,7 @@ onEachDatabase((databases) => {
     ]);
   });
 
-  test("one that somebody has worked on since is not ended", async () => {
+  test("does not end a response that was worked on meanwhile", async () => {
     await responses.insert([queued("a")]);
     const [seen] = await store.abandoned(now + 1, now, 1);
     if (!seen) throw new Error("It is not abandoned.");
@@ -242,14 +242,14 @@ onEachDatabase((databases) => {
     expect(await store.state("a", now)).toEqual({ status: "in_progress", isCancelled: false });
   });
 
-  test("one that does not open any more is ended as well, and keeps nobody from the others", async () => {
+  test("ends an abandoned response that cannot be decrypted, without blocking others", async () => {
     await responses.insert([queued("a")]);
     await opened.db`UPDATE stored_responses SET response = 'closed' WHERE id = 'a'`;
     expect(await store.endAbandoned({ id: "a", seenAt: now }, failed, now + 90)).toBe(true);
     expect(await store.abandoned(now + 1_000, now, 10)).toEqual([]);
   });
 
-  test("a response puts its items into its conversation when it completes, and none when it fails or is cancelled", async () => {
+  test("adds a response's items to its conversation when it completes, and none otherwise", async () => {
     const conversations = new SqlConversationStore(opened.db, sealFor);
     await conversations.create(conversation("conv_1"), [message("m1", "first")]);
     const more = { conversationId: "conv_1", expiresAt: now + 2 * day };

@@ -42,7 +42,7 @@ onEachDatabase((databases) => {
     return "items" in all ? idsOf(all.items) : all;
   }
 
-  test("a conversation is found as it was made, with its items in their order", async () => {
+  test("finds a conversation as created, with its items in order", async () => {
     const made = conversation("conv_1", marked);
     await store.create(made, messages("b", "a"));
     expect(await store.find(owner, "conv_1", now)).toEqual(made);
@@ -53,7 +53,7 @@ onEachDatabase((databases) => {
     expect(await store.all(owner, "conv_2", now, large)).toEqual({ items: [], size: 0 });
   });
 
-  test("another account, environment, app, person or maker of keys, each alone, neither sees a conversation nor changes it", async () => {
+  test("hides a conversation from any other account, environment, app, user or key maker", async () => {
     await store.create(conversation("conv_1", marked), messages("a"));
     const mine = { ...owner, ...marked };
     for (const other of strangers) {
@@ -72,7 +72,7 @@ onEachDatabase((databases) => {
     expect(await ids()).toEqual(["a"]);
   });
 
-  test("a response of another account or environment puts nothing into a conversation", async () => {
+  test("adds nothing to a conversation by a response of another account or environment", async () => {
     await store.create(conversation("conv_1"), []);
     await responses.insert([
       stored("a", { conversationId: "conv_1", accountId: "acct_2" }),
@@ -83,7 +83,7 @@ onEachDatabase((databases) => {
     expect(await responses.find(owner, "c", now)).toBeDefined();
   });
 
-  test("metadata is replaced as a whole", async () => {
+  test("replaces a conversation's metadata as a whole", async () => {
     await store.create(conversation("conv_1"), []);
     const changed = { ...conversation("conv_1"), metadata: { other: "label" } };
     expect(await store.setMetadata(owner, "conv_1", { other: "label" }, now)).toEqual(changed);
@@ -91,7 +91,7 @@ onEachDatabase((databases) => {
     expect(await store.setMetadata(owner, "never", {}, now)).toBeUndefined();
   });
 
-  test("what is put in stands behind what is there, and moves the expiry on, never back", async () => {
+  test("appends items to a conversation, and only extends its expiry", async () => {
     await store.create(conversation("conv_1"), messages("a"));
     expect(await store.add(owner, "conv_1", messages("b"), now + 3 * day, now)).toEqual(messages("b"));
     expect(await store.add(owner, "conv_1", messages("c"), now + 2 * day, now)).toEqual(messages("c"));
@@ -100,7 +100,7 @@ onEachDatabase((databases) => {
     expect(await store.add(owner, "never", messages("a"), now + day, now)).toBeUndefined();
   });
 
-  test("an item whose id the conversation has already, or that has none, gets one of its own and is not lost", async () => {
+  test("gives an item with a used or missing id a new id in its conversation", async () => {
     await store.create(conversation("conv_1"), messages("a", "a"));
     const added = await store.add(owner, "conv_1", [...messages("a"), { type: "function_call" }], now + day, now);
     const all = await ids();
@@ -116,7 +116,7 @@ onEachDatabase((databases) => {
     expect(await responses.find(owner, "r", now)).toMatchObject({ input: messages("a") });
   });
 
-  test("many who add at once lose nothing and share no place", async () => {
+  test("loses no item and repeats no position for many concurrent additions", async () => {
     await store.create(conversation("conv_1"), []);
     // SQLite is one process's alone.
     const other = databases.dialect === "sqlite" ? opened.db : await opened.openAgain();
@@ -135,7 +135,7 @@ onEachDatabase((databases) => {
     for (let i = 0; i < 20; i++) expect(all.indexOf(`${i}b`)).toBe(all.indexOf(`${i}a`) + 1);
   });
 
-  test("pages go through all items in either order, each once", async () => {
+  test("lists all items in either order, each once", async () => {
     const names = Array.from({ length: 23 }, (_, i) => `m${i}`);
     await store.create(conversation("conv_1"), messages(...names));
     for (const order of ["asc", "desc"] as const) {
@@ -153,7 +153,7 @@ onEachDatabase((databases) => {
     expect(await store.list(owner, "never", { ...page, after: undefined }, now)).toBeUndefined();
   });
 
-  test("a page does not hold more than 16 million characters but for one item", async () => {
+  test("bounds a page of items to 16 million characters, except for a single item", async () => {
     const text = "x".repeat(6_000_000);
     await store.create(conversation("conv_1"), []);
     for (const id of ["a", "b", "c"]) await store.add(owner, "conv_1", [message(id, text)], now + day, now);
@@ -163,7 +163,7 @@ onEachDatabase((databases) => {
     expect(await store.all(owner, "conv_1", now, 19_000_000)).toMatchObject({ items: { length: 3 } });
   });
 
-  test("an item is found and deleted by its id, and its neighbours stay where they are", async () => {
+  test("finds and deletes an item by its id, and keeps the others in place", async () => {
     await store.create(conversation("conv_1"), messages("a", "b", "c"));
     expect(await store.findItem(owner, "conv_1", "b", now)).toEqual(message("b", "text of b"));
     expect(await store.deleteItem(owner, "conv_1", "b", now)).toBe(true);
@@ -174,7 +174,7 @@ onEachDatabase((databases) => {
     expect(await ids()).toEqual(["a", "c", "b"]);
   });
 
-  test("a deleted conversation is gone with its items, which stay with the responses that made them", async () => {
+  test("deletes a conversation with its items, but keeps those items in their responses", async () => {
     await store.create(conversation("conv_1"), messages("a"));
     await responses.insert([stored("r", { conversationId: "conv_1" })]);
     expect(await store.delete(owner, "conv_1", now)).toBe(true);
@@ -188,7 +188,7 @@ onEachDatabase((databases) => {
     ]);
   });
 
-  test("a conversation that has expired is not there before anybody sweeps, nor added to", async () => {
+  test("hides an expired conversation before any sweep, and adds nothing to it", async () => {
     await store.create(conversation("conv_1"), messages("a"));
     const later = now + day;
     expect(await store.find(owner, "conv_1", later)).toBeUndefined();

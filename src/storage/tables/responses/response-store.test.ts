@@ -54,7 +54,7 @@ onEachDatabase((databases) => {
     return Number(row.n);
   }
 
-  test("a response is found as it was stored, with all of its members", async () => {
+  test("finds a response as stored, with all members", async () => {
     const one = stored("a", {
       ...marked,
       ...{ previousId: "b", conversationId: "conv_1", background: true, status: "incomplete", expiresAt: now + 5 },
@@ -65,7 +65,7 @@ onEachDatabase((databases) => {
     expect(await store.find(owner, "c", now)).toBeUndefined();
   });
 
-  test("a response that is there already is left as it is, and so are its items", async () => {
+  test("ignores a second response with the same id and its items", async () => {
     await store.insert([stored("a")]);
     await store.insert([stored("a", { model: "other", input: [message("x", "new")] }), stored("b")]);
     expect(await store.find(owner, "a", now)).toEqual(stored("a"));
@@ -73,7 +73,7 @@ onEachDatabase((databases) => {
     expect(await store.find(owner, "b", now)).toEqual(stored("b"));
   });
 
-  test("another account, environment, app, person or maker of keys, each alone, neither sees a response nor changes it", async () => {
+  test("hides a response from any other account, environment, app, user or key maker", async () => {
     await store.insert([stored("a", marked)]);
     const mine = { ...owner, ...marked };
     expect(await store.find(mine, "a", now)).toBeDefined();
@@ -87,15 +87,15 @@ onEachDatabase((databases) => {
     expect(await store.find(mine, "a", now)).toBeDefined();
   });
 
-  test("what nobody's app, person or key made is not seen by an app, a member or a key that a key made", async () => {
+  test("hides an account's own response from apps, members and keys made by a key", async () => {
     await store.insert([stored("a")]);
     for (const narrower of [{ appId: "app_1" }, { personId: "usr_1" }, { madeBy: "lim_1" }]) {
       expect(await store.find({ ...owner, ...narrower }, "a", now)).toBeUndefined();
     }
   });
 
-  describe("a chain", () => {
-    test("a chain has the items of the first response first, of each its input and then its output, and says their size", async () => {
+  describe("a chain of responses", () => {
+    test("returns a chain's items from the first response on, input before output, with their size", async () => {
       const all = line("a", "b", "c");
       await store.insert(all);
       const chain = await store.chain(owner, "c", now, large);
@@ -105,7 +105,7 @@ onEachDatabase((databases) => {
       expect(await store.chain(owner, "b", now, large)).toMatchObject({ items: items.slice(0, 4) });
     });
 
-    test("a chain that has more characters than are allowed is too large, and one that has as many is read", async () => {
+    test("reports a chain above the size limit as too large, and reads one at the limit", async () => {
       await store.insert(line("a", "b", "c"));
       const whole = await store.chain(owner, "c", now, large);
       const size = "size" in whole ? whole.size : 0;
@@ -114,7 +114,7 @@ onEachDatabase((databases) => {
       expect(await store.chain(owner, "c", now, 10)).toEqual({ tooLarge: true });
     });
 
-    test("a chain names the response that was never there, was deleted, has expired or is another's", async () => {
+    test("names the missing, deleted, expired or foreign response of a chain", async () => {
       await store.insert(line("a", "b", "c"));
       await store.insert([
         stored("of-nobody", { previousId: "never" }),
@@ -131,7 +131,7 @@ onEachDatabase((databases) => {
       expect(await store.chain(owner, "c", now, large)).toEqual({ missing: "b" });
     });
 
-    test("what runs still cannot be gone on from, what failed or was cancelled can", async () => {
+    test("continues a failed or cancelled response, but not a running one", async () => {
       await store.insert([
         stored("a", { status: "failed" }),
         stored("b", { status: "cancelled", previousId: "a" }),
@@ -144,7 +144,7 @@ onEachDatabase((databases) => {
       expect(await store.chain(owner, "e", now, large)).toEqual({ unfinished: "d" });
     });
 
-    test("a chain that leads back to itself ends as one that is too large", async () => {
+    test("reports a circular chain as too large", async () => {
       await store.insert([
         stored("a", { previousId: "b", input: [], response: {} }),
         stored("b", { previousId: "a", input: [], response: {} }),
@@ -152,7 +152,7 @@ onEachDatabase((databases) => {
       expect(await store.chain(owner, "a", now, large)).toEqual({ tooLarge: true });
     });
 
-    test("a chain of thousands of responses is read in its order, with turns for others in between", async () => {
+    test("reads a chain of thousands of responses in order, with other work in between", async () => {
       const ids = Array.from({ length: 2_500 }, (_, i) => `r${i}`);
       const all = line(...ids);
       for (let i = 0; i < all.length; i += 500) await store.insert(all.slice(i, i + 500));
@@ -167,7 +167,7 @@ onEachDatabase((databases) => {
       expect(turns).toBeGreaterThan(10);
     });
 
-    test("a chain begins with what was in its conversation before the first response came", async () => {
+    test("begins a chain with the conversation before its first response", async () => {
       await conversations.create(conversation("conv_1"), [message("m1", "first")]);
       await store.insert([stored("a", { conversationId: "conv_1" })]);
       await conversations.add(owner, "conv_1", [message("m2", "later")], now + day, now);
@@ -179,8 +179,8 @@ onEachDatabase((databases) => {
     });
   });
 
-  describe("items by their ids", () => {
-    test("items are found by their ids, of the input and the output, and those that are not there are left out", async () => {
+  describe("stored items by id", () => {
+    test("finds items by id in input and output, and leaves out missing ones", async () => {
       await store.insert([stored("a"), stored("b")]);
       const found = await store.items(owner, ["b_out", "a_in", "nowhere", "a_in"], now);
       expect([...found.keys()].toSorted()).toEqual(["a_in", "b_out"]);
@@ -188,13 +188,13 @@ onEachDatabase((databases) => {
       expect(found.get("b_out")).toEqual(message("b_out", "Hello", "assistant"));
     });
 
-    test("notes where the items with an id are, and no others", async () => {
+    test("indexes only items with an id", async () => {
       const input = [message("msg_1", "Hi"), { type: "message", role: "user", content: "Hi" }];
       await store.insert([stored("a", { input })]);
       expect(await count("stored_response_items")).toBe(2);
     });
 
-    test("an id that two owners have gives each its own item", async () => {
+    test("gives each of two owners their own item of the same id", async () => {
       await store.insert([
         stored("a", { input: [message("msg_1", "mine")] }),
         stored("b", { accountId: "acct_2", input: [message("msg_1", "theirs")] }),
@@ -208,7 +208,7 @@ onEachDatabase((databases) => {
       expect(await textFor({ personId: "usr_2" })).toContain("another member's");
     });
 
-    test("of several responses with an item of the same id the newest says what it is, and what was before once that is deleted", async () => {
+    test("returns the newest item of an id, and the previous one once the newest is deleted", async () => {
       await store.insert([
         stored("new", { createdAt: now + 1, input: [message("msg_1", "new")] }),
         stored("old", { createdAt: now, input: [message("msg_1", "old"), message("msg_2", "beside")] }),
@@ -225,7 +225,7 @@ onEachDatabase((databases) => {
       expect(await texts("msg_1")).toContain("old");
     });
 
-    test("of several with the same id that of the same key comes first, however many others there are and however new", async () => {
+    test("prefers the item of the same key among many of one id, however new the others are", async () => {
       const theirs = Array.from({ length: 5 }, (_, i) => stored(`r${i}`, { createdAt: now + i, keyId: "key_2" }));
       const input = [message("msg_1", "theirs")];
       await store.insert([stored("mine", { input: [message("msg_1", "mine")] })]);
@@ -238,7 +238,7 @@ onEachDatabase((databases) => {
       expect(await text()).toContain("theirs");
     });
 
-    test("items of conversations are found by their ids as well, by who may see the conversation", async () => {
+    test("finds conversation items by id for those that may see the conversation", async () => {
       await conversations.create(conversation("conv_1", marked), [message("msg_1", "here")]);
       const mine = { ...owner, ...marked };
       expect((await store.items(mine, ["msg_1"], now)).get("msg_1")).toEqual(message("msg_1", "here"));
@@ -248,7 +248,7 @@ onEachDatabase((databases) => {
       expect((await store.items(mine, ["msg_1"], now + day)).size).toBe(0);
     });
 
-    test("very many items of a response are stored and found", async () => {
+    test("stores and finds very many items of a response", async () => {
       const input = Array.from({ length: 5_000 }, (_, i) => message(`m${i}`, "x"));
       await store.insert([stored("a", { input })]);
       const ids = idsOf(input).map(String);
@@ -257,7 +257,7 @@ onEachDatabase((databases) => {
     });
   });
 
-  describe("what is read is asked for first", () => {
+  describe("room for stored content", () => {
     /** Says no to what comes after so many characters. */
     const upTo = (most: number) => {
       const asked: number[] = [];
@@ -270,7 +270,7 @@ onEachDatabase((databases) => {
       };
     };
 
-    test("a chain and the conversation before it are read only where there is room for them, each asked for by its size", async () => {
+    test("reads a chain and its conversation only after each size was admitted", async () => {
       await conversations.create(conversation("conv_1"), [message("a", "x".repeat(1_000))]);
       await store.insert([stored("root", { conversationId: "conv_1" }), stored("next", { previousId: "root" })]);
       const room = upTo(large);
@@ -286,7 +286,7 @@ onEachDatabase((databases) => {
       expect(await conversations.all(owner, "conv_1", now, large, mayRead)).toEqual({ tooLarge: true });
     });
 
-    test("items by their ids are read no further than there is room for them", async () => {
+    test("reads items by id only as far as room was admitted", async () => {
       await conversations.create(conversation("conv_1"), [message("of_conversation", "x")]);
       await store.insert(["a", "b", "c"].map((id) => stored(id)));
       const ids = ["a_in", "b_in", "c_in", "of_conversation"];
@@ -297,7 +297,7 @@ onEachDatabase((databases) => {
     });
   });
 
-  test("others have their turn while very many items are written, deleted or swept", async () => {
+  test("lets other work run while very many items are written, deleted or swept", async () => {
     const input = Array.from({ length: 2_000 }, (_, i) => message(`m${i}`, "x"));
     await conversations.create(conversation("conv_1"), []);
     let turns = 0;
@@ -321,7 +321,7 @@ onEachDatabase((databases) => {
     expect([await count("stored_responses"), await count("stored_response_items")]).toEqual([0, 0]);
   });
 
-  test("of very many items of one response the last ones are found by their ids", async () => {
+  test("finds the last of very many items of a response by id", async () => {
     const input = Array.from({ length: 10_500 }, (_, i) => message(`m${i}`, "x"));
     await store.insert([stored("a", { input })]);
     expect((await store.items(owner, ["m0"], now)).size).toBe(0);
@@ -329,8 +329,8 @@ onEachDatabase((databases) => {
     expect(await store.chain(owner, "a", now, 10_000_000)).toMatchObject({ items: { length: 10_501 } });
   });
 
-  describe("deletion", () => {
-    test("deletion is at once and final: not found, not gone on from, not deleted again, not brought back by a late writer", async () => {
+  describe("deletion of responses", () => {
+    test("deletes a response at once and for good, even for a late writer", async () => {
       await store.insert(line("a", "b"));
       expect(await store.delete(owner, "a", now)).toBe(true);
       expect(await store.find(owner, "a", now)).toBeUndefined();
@@ -341,7 +341,7 @@ onEachDatabase((databases) => {
       expect(await store.find(owner, "a", now)).toBeUndefined();
     });
 
-    test("deletion erases the sealed content, the events and where items are, of this response alone", async () => {
+    test("erases a deleted response's sealed content, events and index, and no other's", async () => {
       const background = new SqlBackgroundStore(db, sealFor);
       await store.insert([stored("a", { status: "in_progress", background: true }), stored("b")]);
       const response = { output: [] };
@@ -355,8 +355,8 @@ onEachDatabase((databases) => {
     });
   });
 
-  describe("expiry", () => {
-    test("what has expired is not found before anybody sweeps", async () => {
+  describe("expiry of responses", () => {
+    test("hides an expired response before any sweep", async () => {
       await store.insert([stored("a", { expiresAt: now + 1 })]);
       expect(await store.find(owner, "a", now)).toBeDefined();
       expect(await store.find(owner, "a", now + 1)).toBeUndefined();
@@ -364,7 +364,7 @@ onEachDatabase((databases) => {
       expect(await store.delete(owner, "a", now + 1)).toBe(false);
     });
 
-    test("a sweep deletes what has expired up to the limit, with its items, and says how many", async () => {
+    test("sweeps expired responses with their items up to the limit, and returns their number", async () => {
       const old = Array.from({ length: 5 }, (_, i) => stored(`old${i}`, { expiresAt: now }));
       await store.insert([...old, stored("new")]);
       expect(await store.deleteExpired(now, 3)).toBe(3);
@@ -374,7 +374,7 @@ onEachDatabase((databases) => {
       expect(await count("stored_response_items")).toBe(2);
     });
 
-    test("a sweep deletes conversations that have expired with all of their items, a few at a time", async () => {
+    test("sweeps expired conversations with all of their items, a few at a time", async () => {
       const items = Array.from({ length: 7 }, (_, i) => message(`m${i}`, "x"));
       await conversations.create(conversation("old", { expiresAt: now }), []);
       await conversations.create(conversation("long"), items);
@@ -387,7 +387,7 @@ onEachDatabase((databases) => {
       expect(await count("conversation_items")).toBe(7);
     });
 
-    test("events of a response go ten minutes after its end, the response itself stays", async () => {
+    test("deletes the events of a response ten minutes after its end, and keeps the response", async () => {
       const background = new SqlBackgroundStore(db, sealFor);
       await store.insert([stored("a", { status: "in_progress", background: true })]);
       const response = { output: [] };
@@ -431,8 +431,8 @@ onEachDatabase((databases) => {
     },
   );
 
-  describe("at rest", () => {
-    test("no text of a response, of its items' ids, of its events or of a conversation is readable in any row", async () => {
+  describe("stored content at rest", () => {
+    test("stores no readable text of responses, item ids, events or conversations in any row", async () => {
       const background = new SqlBackgroundStore(db, sealFor);
       const secret = message("CANARY-ID", "CANARY");
       await conversations.create(conversation("conv_1", { metadata: { CANARY: "CANARY" } }), [secret]);
@@ -453,7 +453,7 @@ onEachDatabase((databases) => {
       }
     });
 
-    test("content that was moved into another row or column does not open there", async () => {
+    test("does not decrypt content that was moved into another row or column", async () => {
       await store.insert([stored("a"), stored("b")]);
       await db`UPDATE stored_responses SET response = (SELECT response FROM stored_responses WHERE id = 'b') WHERE id = 'a'`;
       expect(await store.find(owner, "a", now)).toBeUndefined();
@@ -473,7 +473,7 @@ onEachDatabase((databases) => {
     });
   });
 
-  test("reads take their way by keys, whoever asks and however much there is", async () => {
+  test("reads by an index for every owner and amount", async () => {
     const some = Array.from({ length: 200 }, (_, i) => stored(`r${i}`, { ...marked, conversationId: "conv_1" }));
     await conversations.create(conversation("conv_1", marked), []);
     await store.insert(some);
@@ -494,7 +494,7 @@ onEachDatabase((databases) => {
     expect(scans).toEqual([]);
   });
 
-  test("a database that fails is a clear 503, and quotes nothing", async () => {
+  test("answers 503 for a failing database of responses without quoting content", async () => {
     await db.unsafe("ALTER TABLE stored_responses RENAME TO gone");
     const calls = [
       () => store.insert([stored("CANARY")]),

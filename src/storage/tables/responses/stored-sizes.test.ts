@@ -17,7 +17,7 @@ onEachDatabase((databases) => {
     await opened.close();
   });
 
-  test("sums the chats of one account, and gives back the room of a deleted chat but for its row", async () => {
+  test("sums an account's chats, and frees a deleted chat's space except for its row", async () => {
     const chats = new SqlChatStore(opened.db);
     const sizes = new SqlStoredSizes(opened.db);
     const chat = (id: string, accountId: string) => ({

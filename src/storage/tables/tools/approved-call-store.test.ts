@@ -15,7 +15,7 @@ onEachDatabase((databases) => {
 
   const call = (name: string) => ({ callId: `mcp_${name}`, responseId: `resp_${name}` });
 
-  test("of many that take it at once on several connections one has it, and all others hear of that one", async () => {
+  test("lets one of many concurrent callers take an approved call, and tells the others its result", async () => {
     const others = new SqlApprovedCalls(await opened.openAgain());
     // Connections to one file wait for each other in the thread of whoever asks: here that is the same one.
     const another = databases.dialect === "sqlite" ? store : others;
@@ -29,7 +29,7 @@ onEachDatabase((databases) => {
     expect(await others.take("two", call("a"), 100)).toBeUndefined();
   });
 
-  test("it is taken until it has expired and was swept, the oldest first", async () => {
+  test("keeps an approved call taken until it has expired and was swept, oldest first", async () => {
     for (const [name, expiresAt] of [["a", 1] as const, ["b", 2] as const, ["c", 100] as const])
       expect(await store.take(name, call(name), expiresAt)).toBeUndefined();
     expect(await store.deleteExpired(50, 1)).toBe(1);

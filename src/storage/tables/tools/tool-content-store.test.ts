@@ -35,7 +35,7 @@ onEachDatabase((databases) => {
     ...changes,
   });
 
-  test("what was said is found by its owner until it expires, and a second write changes nothing", async () => {
+  test("finds the content of a tool call for its owner until it expires, and ignores a second write", async () => {
     await store.insert([content("one"), content("two", { appId: "app_1", personId: "usr_1" })]);
     await store.insert([content("one", { result: "changed" })]);
     expect(await store.find(owner(), "one", 99)).toEqual({ arguments: "{}", result: content("one").result });
@@ -52,7 +52,7 @@ onEachDatabase((databases) => {
     expect(await store.find(owner(), "one", 100)).toBeUndefined();
   });
 
-  test("what has expired is deleted a few at a time, the oldest first", async () => {
+  test("deletes expired tool content a few at a time, oldest first", async () => {
     await store.insert([content("a", { expiresAt: 1 }), content("b", { expiresAt: 2 }), content("c")]);
     expect(await store.deleteExpired(50, 1)).toBe(1);
     expect(await store.find(owner(), "a", 0)).toBeUndefined();
@@ -60,7 +60,7 @@ onEachDatabase((databases) => {
     expect(await store.find(owner(), "c", 50)).toBeDefined();
   });
 
-  test("content that was moved to the row of another call is not given for it", async () => {
+  test("does not return tool content that was moved to another call's row", async () => {
     await store.insert([content("one"), content("two")]);
     await opened.db`UPDATE tool_contents SET content = (SELECT content FROM tool_contents WHERE request_id = 'one')`;
     expect(await store.find(owner(), "one", 0)).toBeDefined();
