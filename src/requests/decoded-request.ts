@@ -66,7 +66,7 @@ export class DecodedRequest implements RequestFacts {
   goesOn: GoesOn | undefined;
   /** The form that the client sent; `bytes` are then the equivalent JSON. */
   form: KeptForm | undefined;
-  /** The lowest token limit of a model server that may be asked; 0 if it is asked for the client's limit, however low. */
+  /** The lowest token limit that the model servers of this request accept; 0 if the client's limit is sent unchanged. */
   leastLimit = 0;
   #limitHolds: boolean | undefined;
 
@@ -141,12 +141,12 @@ export class DecodedRequest implements RequestFacts {
     return end > 0 ? this.#valueAt(start, end) : this.body[name];
   }
 
-  /** True if the only correction is an added `store: false`. */
+  /** True if the only correction to the body is to add `store: false`. */
   get omitsStore(): boolean {
     return this.corrections === notKept && this.store === undefined && this.#isScanned;
   }
 
-  /** True if the request names MCP servers. Such a request was parsed for its checks. */
+  /** True if the request names MCP servers. A request that does so was parsed in full for its checks. */
   get namesServers(): boolean {
     return !this.#isScanned && namesServers(this.body);
   }
@@ -171,14 +171,17 @@ export class DecodedRequest implements RequestFacts {
     return dialect.task ? dialect.task.answerTokens(this.body) : 0;
   }
 
-  /** True if no model server can read a longer limit of the answer in the request. */
+  /** True if no model server can read a longer answer limit from the request than the gateway does. */
   get limitHolds(): boolean {
     if (!this.dialect.generates || !this.hasOthers) return true;
     this.#limitHolds ??= !mayOutlast(this.dialect, this.body, this.tokenLimit ?? 0);
     return this.#limitHolds;
   }
 
-  /** Parses the body, so call this only if the reported prompt is longer than the estimate. */
+  /**
+   * Reports whether a model server may add to the prompt. Parses the body, so call this only if the reported prompt
+   * is longer than the estimate.
+   */
   readsBeyond(): boolean {
     return readsBeyond(this.dialect, this.body);
   }
@@ -188,7 +191,7 @@ export class DecodedRequest implements RequestFacts {
     return this.dialect.task ? this.dialect.task.readings(this.body) : 1;
   }
 
-  /** Units that are counted beside tokens; undefined if there are none. */
+  /** Units that are counted in addition to tokens; undefined if there are none. */
   get units(): UsageUnits | undefined {
     return this.dialect.task?.units(this.body);
   }
@@ -223,9 +226,7 @@ const noTiers: readonly string[] = [];
 
 /** Stored context that a request continues from, and the items that the request adds. */
 export interface GoesOn extends GoesOnFrom {
-  /**
-   * Id of the preceding response in the store. A response that only the connection holds is part of `input` instead.
-   */
+  /** Id of the preceding response in the store. If only the connection has that response, its items are part of `input` instead. */
   readonly keptAfter: string | null;
   /** Items of the request's own input, each with an id, including the items that it refers to. */
   readonly input: readonly StoredItem[];

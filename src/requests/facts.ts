@@ -1,4 +1,4 @@
-// Facts of a request for routing and limits: its maximum cost, as far as known before it is sent, and its options.
+// Facts of a request for routing and limits: its maximum cost, as far as known before the request is sent, and its options.
 
 import { fieldError } from "../base/errors.ts";
 import { type IsolatedMember, isolatedMembers } from "../domain/models/isolation.ts";
@@ -9,7 +9,7 @@ import type { Dialect } from "./dialects/dialect.ts";
 import { neutralMembers } from "./dialects/neutral-members.ts";
 
 export interface RequestFacts {
-  /** Estimated from the text. */
+  /** Estimated from the text of the prompt. */
   promptTokens: number;
   /** Maximum per generation; undefined if the request sets no limit. */
   maxCompletionTokens: number | undefined;
@@ -24,13 +24,13 @@ export interface RequestFacts {
 /** Members that replace those of the body for every model server, as JSON; null removes the member. */
 export type Corrections = Readonly<Record<string, string | null>>;
 
-/** `max_completion_tokens` wins. A model server that reads both names must not get two limits. */
+/** If both names are present, `max_completion_tokens` wins: a model server that reads both must not get two limits. */
 const newerLimitAlone: Corrections = { max_tokens: null };
 
 /** Model servers must not store answers that the gateway stores itself. */
 export const notKept: Corrections = { store: "false" };
 
-/** Facts of a body that the gateway reads, noted during its check. Their meaning in a dialect is not included. */
+/** Facts of a body that the gateway reads, noted during the check of the body. Their meaning in a dialect is not included. */
 export interface BodyFacts {
   readonly model: string;
   /** Offsets of the value of `model` in the bytes; both 0 for a body that was not scanned. */
@@ -114,10 +114,10 @@ const widthName = /^(?:n|best_?of|(?:n_?)?(?:best|beams?|samples?|repeats?|repli
 
 /**
  * Reports whether a server may read a longer answer limit than `limit` from a member that `otherMembersOf` returns. A
- * member counts by its name, or by a number that is greater or means no limit.
+ * member counts because of its name, or because of a number that is greater or means no limit.
  */
 export function mayOutlast(dialect: Pick<Dialect, "limitMembers">, body: Members, limit: number): boolean {
-  // -1 means no slot or rank of a server.
+  // The value -1 means no slot or rank of a server.
   const isNone = (name: string) => body[name] === -1 && rulingMembers.includes(name);
   return otherMembersOf(dialect, body).some((name) => !isNone(name) && mayBeLonger(name, body[name], limit));
 }
@@ -155,14 +155,14 @@ export function requireContext(model: Model, { dialect, tokenLimit, tokenLimitNa
   }
 }
 
-/** Maximum error of a token estimate for nearly all texts, and the tokens that a template adds. */
+/** Factor that covers the error of a token estimate for nearly all texts, and the tokens that a template adds. */
 const [estimateMargin, templateTokens] = [1.25, 128];
-/** The shortest useful answer. If the context has less room, the model server reports that the prompt is too long. */
+/** The shortest useful answer in tokens. If the context has less space, the model server reports that the prompt is too long. */
 const shortestAnswer = 1_024;
 
 /**
- * Returns a lower token limit if `limit` does not fit behind the prompt, for servers that refuse such a limit. Returns
- * undefined if `limit` fits or the context is unknown.
+ * Returns a lower token limit if `limit` does not fit into the context after the prompt, for servers that refuse such
+ * a limit. Returns undefined if `limit` fits or the context is unknown.
  */
 export function fittingLimit(
   limit: number,
@@ -181,9 +181,9 @@ export function limitOf(value: number | null | undefined): number | undefined {
 }
 
 /**
- * Removes members that mean the same when absent, because many servers refuse them: an explicit "no token limit" and an
- * empty stop. Servers of the legacy endpoint read only the older name of the token limit, so the newer is renamed for
- * them.
+ * Removes members that mean the same when absent, because many servers refuse them: an explicit "no token limit" and
+ * an empty stop. Servers of the legacy endpoint read only the older name of the token limit, so the newer name is
+ * replaced.
  */
 export function correctionsOf(
   { generates, knowsNewerLimit, isStoredByDefault }: Dialect,

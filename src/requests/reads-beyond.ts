@@ -4,7 +4,7 @@ import { otherMembersOf } from "./facts.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Types of tools that clients run themselves. A vendor runs all others and adds their results to the prompt. */
+/** Types of tools that clients run themselves. All other tools run at a vendor, which adds their results to the prompt. */
 const clientTools = /^(?:function|custom|local_shell|apply_patch|(?:bash|text_editor|memory|computer)_\d{8})$/;
 /** Members that make a server search or fetch, or that refer to data that the server stores. */
 const readingMembers = /^(?:search_|web_search|enable_search$|plugins$|mcp_servers$|container$|return_images$)/;
@@ -17,7 +17,7 @@ const writtenParts = new RegExp(
   ].join("|")})$`,
 );
 
-/** Leaves out media in the prompt, which `Dialect.hasMedia` reports. */
+/** Reports whether the server may add to the prompt. Media in the prompt do not count; `Dialect.hasMedia` reports them. */
 export function readsBeyond(
   dialect: Pick<Dialect, "generates" | "limitMembers" | "promptMember">,
   body: Json,
@@ -29,7 +29,7 @@ function namesSources(dialect: Pick<Dialect, "limitMembers">, body: Json): boole
   return (
     hasServerTool(body["tools"]) ||
     Object.entries(body).some(([name, value]) => readingMembers.test(name) && isSaid(value)) ||
-    // An object is a template that OpenAI stores for a project; in completions the prompt is a text.
+    // An object is a template stored at OpenAI; in completions the prompt is a text.
     isObject(body["prompt"]) ||
     otherMembersOf(dialect, body).some((name) => namesSomething(body[name]))
   );
@@ -62,7 +62,7 @@ function isSaid(value: unknown): boolean {
   return value !== null && value !== undefined && value !== false;
 }
 
-/** Returns false for a number or `false`, which names no source. */
+/** Reports whether a value names a source; a number or `false` does not. */
 function namesSomething(value: unknown): boolean {
   return isSaid(value) && typeof value !== "number";
 }

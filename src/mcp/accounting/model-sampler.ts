@@ -21,9 +21,9 @@ export interface ModelSamplerOptions {
   inference: InferenceDeps;
   catalog: Pick<Catalog, "list">;
   openRequests: Pick<OpenRequests, "enter">;
-  /** Returns the caller's current rights. Rejects with a GatewayError if none are left. */
+  /** Returns the caller's current rights. Rejects with a GatewayError if the caller has no rights any more. */
   still(principal: Principal): Promise<Principal>;
-  /** Returns the model for servers that name no usable model; undefined: there is none. */
+  /** Returns the model for servers that name no usable model; undefined if there is no such model. */
   defaultModel(): string | undefined;
   /** Returns the limits of client requests, which also apply to sampled chats. */
   requestLimits(): RequestLimits;
@@ -43,7 +43,7 @@ interface Asked {
 
 export class ModelSampler implements ToolSampler {
   readonly #options: ModelSamplerOptions;
-  /** Sampling requests of each tool call. */
+  /** Sampling requests so far, by tool call. */
   readonly #asked = new WeakMap<AbortSignal, Asked>();
 
   constructor(options: ModelSamplerOptions) {

@@ -6,7 +6,7 @@ import { toolSchema } from "../../domain/tools/tool-schema.ts";
 
 export type Json = Readonly<Record<string, unknown>>;
 
-/** Maximum numbers of entries. The reader of the server's messages bounds their bytes. */
+/** Maximum numbers of entries. The transport already limits the bytes of a message. */
 const [maxMessages, maxTools, maxHints] = [2_048, 128, 16];
 /** Audio formats whose names differ from their media types. */
 const audioFormats: Readonly<Record<string, string>> = {
@@ -68,7 +68,7 @@ function chosen(toolChoice: unknown): Json {
   throw fieldError("toolChoice.mode", "must be `auto`, `required` or `none`.");
 }
 
-/** Converts a message. Tool results become separate messages before its other content. */
+/** Converts a message. Tool results become separate messages, which precede the rest of its content. */
 function chatMessages(message: unknown, at: string): Json[] {
   const { role, content } = isJson(message) ? message : {};
   if (role !== "user" && role !== "assistant") throw fieldError(`${at}.role`, "must be `user` or `assistant`.");

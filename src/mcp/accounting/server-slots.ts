@@ -9,9 +9,9 @@ interface Waiter {
 
 interface Slots {
   running: number;
-  /** Running calls of each party. */
+  /** Number of running calls, by party. */
   readonly held: Map<string, number>;
-  /** Waiting calls by party; the party whose turn is next comes first. */
+  /** Waiting calls by party, in the order in which the parties get a slot. */
   readonly waiting: Map<string, Waiter[]>;
   waitingCount: number;
   /** Maximum concurrent calls, from the latest configuration of the server. */
@@ -106,12 +106,12 @@ function enter(slots: Slots, party: string): void {
   slots.held.set(party, (slots.held.get(party) ?? 0) + 1);
 }
 
-/** Lets the next waiting call in. Returns false if no waiting call may enter. */
+/** Lets the next waiting call in. Returns false if no waiting call may start. */
 function letNextIn(slots: Slots): boolean {
   for (const [party, [next]] of slots.waiting) {
     if (!next || !mayEnter(slots, party)) continue;
     leaveQueue(slots, party, next);
-    // The party moves behind all other parties.
+    // A party that got a slot moves behind all other parties.
     const rest = slots.waiting.get(party);
     if (rest) {
       slots.waiting.delete(party);

@@ -26,7 +26,7 @@ export interface MeteredUsesOptions {
   refusalCounts: Pick<RefusalCounts, "count">;
   /** Records a refused call as refused model requests are. `model` names the server and the tool. */
   noteRefused(use: ToolUse, model: string, error: GatewayError, durationMs: number): void;
-  /** Notified of each settled call, to check later what its limits have left. */
+  /** Notified of each settled call, so that the remaining quota is checked later. */
   quotaWatch: { used(principal: Principal): void };
   observer: ToolObserver;
   slots: McpServerSlots;
@@ -46,7 +46,7 @@ const withoutLimits = { onLimits: () => {} };
 
 export class MeteredUses implements ToolUses {
   readonly #options: MeteredUsesOptions;
-  /** Derived prices, kept beside each server. */
+  /** Derived prices, by server. */
   readonly #prices = new WeakMap<McpServer, Price>();
 
   constructor(options: MeteredUsesOptions) {
@@ -78,7 +78,7 @@ export class MeteredUses implements ToolUses {
     }
   }
 
-  /** Runs a free request, such as a list. A separate rate limit has been checked before. */
+  /** Runs a free request, such as a list. Its separate rate limit was checked before. */
   async #ask(use: ToolUse, startedMs: number): Promise<OpenToolUse> {
     const release = await this.#takeSlot(use);
     const endTrace = this.#traced(use, startedMs);
@@ -103,7 +103,7 @@ export class MeteredUses implements ToolUses {
       release = await this.#takeSlot(use);
       const queueMs = clock.monotonicMs() - startedMs;
       const entry = await this.#onLedger(use, model.id, startedMs);
-      // Charges the call from here on even if the process crashes, because the server may be asked.
+      // The call is charged from here on even if the process crashes, because the server may receive it.
       if (nanoUsd > 0) entry.progress(nothingUsed, nanoUsd);
       const endTrace = this.#traced(use, startedMs);
       const booked = { use, entry, lease, nanoUsd, startedMs, queueMs };

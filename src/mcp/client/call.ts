@@ -1,4 +1,4 @@
-// A request in progress at an MCP server: its deadlines, its buffered bytes, and its single end.
+// A request in progress at an MCP server: its deadlines, its buffered bytes, and its result.
 import { AsyncLocalStorage } from "node:async_hooks";
 import { GatewayError } from "../../base/errors.ts";
 import type { ToolAnswer, ToolExchange } from "../../domain/tools/client-session.ts";
@@ -32,7 +32,7 @@ export class Call {
   #held = 0;
   #isOver = false;
 
-  /** Calls `onEnd` once. */
+  /** Calls `onEnd` exactly once. */
   constructor(
     exchange: ToolExchange,
     bounds: CallBounds,
@@ -45,7 +45,7 @@ export class Call {
     this.answered = this.#settled.promise;
     this.#onEnd = onEnd;
     this.hardMs = maxCallMs(bounds);
-    // The protocol answers `tasks/result` only when the task has ended, which may take until the hard deadline.
+    // A server answers `tasks/result` only when the task has ended, which may take until the hard deadline.
     this.#silenceMs = method === "tasks/result" ? this.hardMs : bounds.timeoutMs;
     this.#hardTimer = setTimeout(this.#late, this.hardMs);
     this.prolong();

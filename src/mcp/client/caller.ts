@@ -14,7 +14,7 @@ export interface CallerDeps {
 }
 
 /**
- * Returns the key of a shared session. Each party has its own session unless the server is shared by all. Another
+ * Returns the key of a shared session. Each party has its own session unless all callers share the server. Another
  * connected account gets another session, because a server may bind the session to its first account.
  */
 export async function sharingKey(
@@ -64,7 +64,10 @@ export function credentialsOf(
   };
 }
 
-/** Throws for keys that must stay local. The mark of the node decides, because another node may have its name later. */
+/**
+ * Throws for a key that may use only local servers if the server is not local. The id of the node decides, because
+ * another node may get its name later.
+ */
 export function requireLocal({ name, place }: McpServer, { reach }: Principal, nodes: Pick<ToolNodes, "find">): void {
   if (place.kind !== "node" || !reach?.neverLeaves) return;
   const node = nodes.find(place.nodeId);

@@ -12,7 +12,7 @@ import { NodeRoute } from "./node-route.ts";
 import { ProcessTransport } from "./process-transport.ts";
 import type { Line } from "./transport.ts";
 
-/** Timeout of a process to become ready. A program may load its modules first. */
+/** Timeout for a process to become ready. A program may have to load its modules. */
 const processStartMs = 60_000;
 const processProbeMs = 5_000;
 /** Additional HTTP connections for notification streams, responses to server requests, and cancellations. */
@@ -28,13 +28,13 @@ export async function connect(connecting: Connecting, deps: ConnectingDeps): Pro
   const line = lineTo(connecting, deps);
   const isProcess = !(line instanceof HttpTransport);
   const connectMs = deps.connectMs ?? (isProcess ? processStartMs : connectTimeoutMs);
-  // Processes may ignore a request that they do not know, so the probe has a timeout of its own.
+  // A process may ignore the probe if it does not know the request, so the probe has its own timeout.
   const probeMs = isProcess ? Math.min(processProbeMs, connectMs) : connectMs;
   const options = { bounds, version: deps.version, isLegacy, protocolVersion, onNews, connectMs, probeMs, signal };
   try {
     return await Connection.open(line, options);
   } catch (error) {
-    // Some processes exit on the unknown request of the probe. They are connected again with an earlier revision.
+    // Some processes exit when they get the unknown request of the probe. They are connected again with an earlier revision.
     if (isLegacy || protocolVersion || !line.endedItself) throw error;
     return await Connection.open(lineTo(connecting, deps), { ...options, isLegacy: true });
   }

@@ -9,9 +9,9 @@ export const processRoom = "tool-processes";
 
 /** Credentials of the requests to a server. */
 export interface Credentials {
-  /** Rejects with a GatewayError if the caller has no credentials there. */
+  /** Returns the headers. Rejects with a GatewayError if the caller has no credentials for the server. */
   headers(): Promise<Readonly<Record<string, string>>>;
-  /** Handles a refusal by the server. Returns true if other credentials may be available now. */
+  /** Handles a refused request. Returns true if a retry may use other credentials. */
   refused(headers: Readonly<Record<string, string>>): Promise<boolean>;
   /** Handles a demand for more scopes. Rejects with a GatewayError if the caller can grant the scopes. */
   insufficient(headers: Readonly<Record<string, string>>, scope: string): Promise<void>;
@@ -26,9 +26,9 @@ export interface ConnectingDeps {
   readonly nodes: ToolNodes;
   /** Environment of the gateway, from which processes get the variables that every program needs. */
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Time between asking a process to end and killing it. Tests use a shorter time. */
+  /** Milliseconds between asking a process to end and killing it. Tests use a shorter time. */
   readonly stopMs?: number | undefined;
-  /** Timeout for a server to become ready. Left out: long enough for a program that loads its modules first. */
+  /** Timeout for a server to become ready. By default it is long enough for a program that has to load its modules. */
   readonly connectMs?: number | undefined;
 }
 

@@ -37,7 +37,7 @@ export interface ConnectionOptions {
   readonly signal: AbortSignal;
   /** True if the server is known to speak only revisions with sessions. */
   readonly isLegacy: boolean;
-  /** The only permitted revision; null or left out: the newest that both sides support. */
+  /** The only permitted revision. If null or absent, the newest revision that both sides support is used. */
   readonly protocolVersion?: ToolProtocolVersion | null | undefined;
   /** Receives notifications that belong to no call. */
   readonly onNews: (method: string, params: JsonObject) => void;
@@ -66,11 +66,11 @@ export class Connection {
   readonly #clientInfo: { name: string; version: string };
   readonly #calls = new Map<string | number, Call>();
   #lastId = 0;
-  /** Number of requests that have not returned yet, including those between two exchanges. */
+  /** Number of open requests, including those that wait between two exchanges. */
   #open = 0;
   #hasEnded = false;
   #isRetired = false;
-  /** The ping under way, shared by all calls whose refusal may mean a forgotten session. */
+  /** The current ping, shared by all calls whose refusal may mean that the server has forgotten the session. */
   #pinging: Promise<boolean> | undefined;
 
   /** Rejects with a GatewayError after closing the transport. */
@@ -152,7 +152,7 @@ export class Connection {
         const next = "result" in answer ? await exchange.next?.(answer.result) : undefined;
         if (!next) return answer;
         answer = await this.#round(next.method, next.params, exchange).catch((error: unknown) => {
-          // A part of the work is done, so the request must not be repeated in another session.
+          // A part of the request was carried out, so it must not be repeated in another session.
           throw error instanceof SessionLost ? this.#lost() : error;
         });
       }
@@ -235,7 +235,7 @@ export class Connection {
     const isCertain = status === 404 || status === 410;
     const mayBeLost =
       this.isLegacy && this.#line.transport.sessionId !== undefined && forgetsSession(status, text, said?.id);
-    // Clients share the session, so a refused call must not end a session that the server still knows.
+    // Clients share the session, so a refused call must not end a session that the server still has.
     if (mayBeLost && (isCertain || this.#isRetired || !(await this.#knowsSession()))) {
       // Other calls under way are refused for the same reason.
       this.#isRetired = true;
@@ -268,11 +268,11 @@ export class Connection {
 
   /** Sends a message without waiting for it. */
   #notify(message: JSONRPCMessage): void {
-    // A broken transport fails the waiting calls by itself.
+    // If the transport is broken, the waiting calls fail without this.
     currentCall.exit(() => void this.#line.transport.send(message).catch(() => {}));
   }
 
-  /** Returns true if the message was handled here and the SDK's client must not see it. */
+  /** Returns true if the message was handled here, so that the SDK's client must not see it. */
   #took(message: JSONRPCMessage): boolean {
     if (isJSONRPCResultResponse(message)) return this.#answered(message.id, { result: message.result });
     if (isJSONRPCErrorResponse(message)) return this.#answered(message.id, { error: message.error });
@@ -382,7 +382,7 @@ function negotiationOf(only: ToolProtocolVersion | null | undefined, probe: { ti
   };
 }
 
-/** Returns the fault of a server with a pinned revision: an unsupported revision, or the cause that hid it. */
+/** Returns the fault of a server with a pinned revision: that the revision is not supported, or the cause of the failure. */
 function revisionFault(error: unknown, refusal: unknown, options: ConnectionOptions): GatewayError {
   const { server } = options.bounds;
   const isFailed = error instanceof SdkError && error.code === SdkErrorCode.EraNegotiationFailed;

@@ -13,7 +13,7 @@ import type { Line } from "./transport.ts";
 
 /** Sends HTTP requests to the server: an HTTP client, or the tunnel of a node. */
 export interface HttpWay {
-  /** Rejects with a ClientError or a GatewayError. The cancellation applies until the response head arrives. */
+  /** Sends a request. Rejects with a ClientError or a GatewayError. The cancellation applies until the response head arrives. */
   send(
     request: { method: string; path: string; headers: Readonly<Record<string, string>>; body?: string },
     timeouts: AnswerTimeouts,
@@ -127,7 +127,7 @@ export class HttpTransport implements Line {
     const { way } = this.#options;
     try {
       const answer = await way.send({ method, path, headers: sent, ...content }, timeouts, cancellation);
-      // From here on a cancellation stops the body rather than the request.
+      // After the response head, a cancellation stops the body and not the request.
       cancellation.onCancel(() => answer.body.cancel());
       return { status: answer.status, headers: answer.headers, body: new WatchedBody(answer.body, over) };
     } catch (error) {
@@ -204,7 +204,7 @@ export class HttpTransport implements Line {
     });
   }
 
-  /** Returns the fault. A fault outside a call is kept for the caller that connects. */
+  /** Returns the fault. A fault outside of a call is stored for the caller that opens the connection. */
   #failed(fault: unknown, call: Call | undefined): unknown {
     if (!call && fault instanceof GatewayError) this.#fault = fault;
     return fault;
@@ -231,7 +231,7 @@ function eventsIn(piece: Buffer): number {
   return count;
 }
 
-/** Calls back at the end of the body, so that a longer-lived abort signal does not keep the body in memory. */
+/** Calls a listener at the end of the body, so that an abort signal with a longer life does not keep the body in memory. */
 class WatchedBody implements BodySource {
   readonly #body: BodySource;
   readonly #over: () => void;
@@ -284,8 +284,8 @@ class StreamedBytes {
 
   count(piece: Buffer): { ofOne: number; ofAll: number } {
     this.#ofAll += Math.max(piece.length, this.#isStreamed ? minCounted * eventsIn(piece) : 0);
-    // An event ends with an empty line, which is found only in the same piece. An event may thus count as longer, never
-    // as shorter.
+    // An event ends with an empty line, which is searched only within one piece. So an event may count as longer than
+    // it is, but never as shorter.
     const end = this.#isStreamed ? piece.lastIndexOf("\n\n") : -1;
     const isEnded = this.#isStreamed && piece.length === 1 && piece[0] === lineFeed;
     this.#ofOne = end >= 0 || isEnded ? piece.length - Math.max(end, 0) : this.#ofOne + piece.length;
@@ -293,7 +293,7 @@ class StreamedBytes {
   }
 
   hold(length: number): GatewayError | undefined {
-    // Notification streams are bounded for each stream, and are not buffered.
+    // Notification streams have their own bound and are not buffered.
     if (this.#call) return this.#call.hold(length);
     if (this.#isStreamed) return undefined;
     this.#held += length;

@@ -17,14 +17,14 @@ const emptyCounted = 16;
 
 export interface MessageTaker {
   take(message: JSONRPCMessage): void;
-  /** Stops reading, because the output behind an invalid message is not reliable. */
+  /** Refuses the output. Reading stops, because output behind an invalid message is unreliable. */
   refuse(what: string, detail: string): void;
 }
 
 export class MessageLines {
   readonly #maxBytes: number;
   readonly #taker: MessageTaker;
-  /** Incomplete line, in however many pieces it arrives. */
+  /** The incomplete line, which may arrive in many pieces. */
   readonly #begun = new GatheredBytes();
   /** Bytes since the last response. */
   #unasked = 0;

@@ -5,7 +5,7 @@ import type { EngineResponse } from "../../domain/models/engine.ts";
 import { passedToolHeaders, type ToolNodes, toolMethods } from "../../domain/tools/node-tools.ts";
 import type { HttpWay } from "./http-transport.ts";
 
-/** A server of a node, by its name there. */
+/** A server of a node, by its name at the node. */
 export interface NodeLocation {
   readonly nodes: Pick<ToolNodes, "send">;
   readonly nodeId: string;

@@ -70,7 +70,7 @@ export class OfferedServers implements OfferedTools {
     return offered.map(({ name, title, place }) => ({ name, title, kind: place.kind === "http" ? "http" : "command" }));
   }
 
-  /** Call after a change of the configuration: ends processes and connections of servers that are no longer offered. */
+  /** Ends processes and connections of servers that are no longer offered. Call after a change of the configuration. */
   reconfigured(): void {
     for (const process of this.#processes.values()) {
       if (!Bun.deepEquals(process.server, this.#find(process.server.name))) void process.ended();
@@ -92,7 +92,7 @@ export class OfferedServers implements OfferedTools {
     throw notOffered(request.server);
   }
 
-  /** Ends all processes, and resolves when their directories are removed. */
+  /** Ends all processes. Resolves when their directories are removed. */
   async shut(): Promise<void> {
     this.#isClosed = true;
     for (const { client } of this.#clients.values()) client.close();
@@ -133,7 +133,7 @@ export class OfferedServers implements OfferedTools {
       }
     } catch (error) {
       if (!(error instanceof ClientError)) throw error;
-      // The address of the server is not disclosed to the gateway.
+      // The gateway does not learn the server's address, so only the local log names it.
       this.#options.log.warn("node_tool_server_not_reached", { server: name, detail: error.message });
       const message = `The MCP server "${name}" of this node cannot be reached.`;
       throw new GatewayError("upstream_error", message, { detail: error.fault, cause: error });
@@ -175,7 +175,7 @@ export class OfferedServers implements OfferedTools {
       throw new GatewayError("service_unavailable", message, { retryAfterSeconds: 2 });
     }
     const room = join(dataDir, offeredRoom);
-    // Directories of an earlier process of Headrace that was killed are unused.
+    // Directories that remain from an earlier process of Headrace are unused.
     if (!this.#hasRoom) rmSync(room, { recursive: true, force: true });
     this.#hasRoom = true;
     const id = crypto.randomUUID();
@@ -223,7 +223,7 @@ class OfferedProcess implements BodySource {
     this.#sendLine(text);
   }
 
-  /** Ends the process, and resolves when its directory is removed. */
+  /** Ends the process. Resolves when its directory is removed. */
   async ended(): Promise<void> {
     await this.#line.close();
   }
@@ -284,8 +284,8 @@ function isOffered({ isShared = false, enabled, place, credentials }: McpServer)
 }
 
 /**
- * Returns the message written anew, or an error response. The error answers a tool or prompt that is not offered, or a
- * message that the server may parse differently.
+ * Returns the message, serialized again, or an error response. The error answers a tool or prompt that is not
+ * offered, or a message that the server may parse differently.
  */
 function checked(text: string, tools: McpServer["tools"]): { text: string } | { refusal: string } {
   let message: unknown;

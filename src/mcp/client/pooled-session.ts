@@ -18,9 +18,9 @@ export interface PooledSessionOptions {
 }
 
 const [firstRestMs, maxRestMs, shortRestMs] = [250, 30_000, 1_000];
-/** A connection that lasted this long is replaced without delay. */
+/** If a connection lasted this long, the next one is opened without delay. */
 const stableMs = 60_000;
-/** Maximum resource subscriptions of all sharing clients. Each client may have 100. */
+/** Maximum resource subscriptions of all clients that share the session. Each client may have 100. */
 const maxWatched = 1_000;
 const listChanges = ["tools", "prompts", "resources"].map((kind) => `notifications/${kind}/list_changed`);
 
@@ -63,7 +63,7 @@ export class PooledSession implements ClientSession {
     return this.#connection?.instructions;
   }
 
-  /** Milliseconds of the clock since when the session is idle; undefined: the session is in use. */
+  /** Clock time in milliseconds since which the session is idle; undefined if the session is in use. */
   get idleSinceMs(): number | undefined {
     return this.#inFlight > 0 || this.#connecting || this.#listeners.size > 0 ? undefined : this.#usedMs;
   }
@@ -77,7 +77,7 @@ export class PooledSession implements ClientSession {
   async request(method: string, params: JsonObject, exchange: ToolExchange): Promise<ToolAnswer> {
     if (method === "resources/unsubscribe") {
       this.#watched.delete(String(params["uri"]));
-      // An ended connection has no subscriptions, so no new connection or process is started to unsubscribe.
+      // A connection that has ended has no subscriptions, so nothing is started to unsubscribe.
       if (!this.#connection || this.#connection.hasEnded) return { result: {} };
     }
     this.#inFlight++;
@@ -110,7 +110,7 @@ export class PooledSession implements ClientSession {
   moved(isLost: boolean): void {
     if (isLost) {
       this.#connection?.retire();
-      // A connection that was never made need not be retired.
+      // A connection attempt that failed leaves nothing to retire.
       this.#connecting?.then((connection) => connection.retire()).catch(() => {});
     }
     for (const method of listChanges) this.#onNews(method, {});
@@ -119,12 +119,12 @@ export class PooledSession implements ClientSession {
   /** Fails open and later requests. Never rejects. */
   async close(): Promise<void> {
     this.#closing.abort();
-    // The caller that asked for the connection gets its failure.
+    // The caller that asked for the connection handles its failure.
     await this.#connecting?.catch(() => {});
     await this.#connection?.close();
   }
 
-  /** Repeats a request once if the session was lost, because the server has done nothing then. */
+  /** Repeats a request once if the session was lost, because the server did not process the request. */
   async #ask(method: string, params: JsonObject, exchange: ToolExchange): Promise<ToolAnswer> {
     try {
       const first = await this.#connected();
@@ -138,7 +138,7 @@ export class PooledSession implements ClientSession {
     } catch (error) {
       if (!(error instanceof SessionLost)) throw error;
       const { otherwise } = error;
-      // The server answers, so the new connection does not count as a retry after a failure.
+      // The server did answer, so opening the new connection is no retry after a failure.
       if (otherwise) this.#failures = 0;
       if (otherwise && !(otherwise instanceof GatewayError)) return otherwise;
       throw otherwise ?? this.#ended("forgets its sessions");
@@ -168,12 +168,12 @@ export class PooledSession implements ClientSession {
       throw this.#ended(`has failed ${this.#failures} times in a row`, retryAfterSeconds);
     }
     if (this.#failures > 0 && restMs > 0) await Bun.sleep(restMs);
-    // The next try is delayed even if this one succeeds and the connection ends soon.
+    // The next attempt is delayed even if this attempt succeeds, in case the connection ends soon.
     this.#failures++;
     this.#notBeforeMs = clock.monotonicMs() + Math.min(firstRestMs * 2 ** (this.#failures - 1), maxRestMs);
     last?.retire();
     const connection = await this.#options.connect(this.#onNews, this.#closing.signal).catch((error: unknown) => {
-      // A missing account or a full server is no failure of the server.
+      // If an account is missing or the server has no free slot, the server is not at fault.
       const isServers = !(error instanceof GatewayError) || error.code.startsWith("upstream_");
       if (!isServers) this.#failures--;
       throw error;

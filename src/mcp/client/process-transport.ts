@@ -50,7 +50,7 @@ export class ProcessTransport implements Line, Transport {
   #isGone = false;
   #endedItself = false;
   #unread = 0;
-  /** While this promise exists, no more output is read. */
+  /** While this promise is unsettled, no more output is read. */
   #paused: PromiseWithResolvers<void> | undefined;
 
   constructor(options: ProcessTransportOptions) {

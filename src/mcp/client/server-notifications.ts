@@ -16,7 +16,7 @@ export class ServerNotifications {
   #open: McpSubscription | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #retryMs = firstRetryMs;
-  /** Counts changes of the subscription. An older stream closes after the next one opens. */
+  /** Number of subscription changes. An older stream closes after the next one opens. */
   #round = 0;
 
   constructor(client: Client, capabilities: JsonObject) {
@@ -87,7 +87,7 @@ export class ServerNotifications {
       this.#retryMs = firstRetryMs;
       void subscription.closed.then(() => this.#again(round));
     } catch {
-      // The server may be busy, or may not support subscriptions; both look the same.
+      // The server may be busy, or may not support subscriptions; the responses are the same.
       this.#again(round);
     }
   }

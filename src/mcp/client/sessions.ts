@@ -1,4 +1,4 @@
-// Sessions with all MCP servers: shared or per caller, bounded in number, and ended when idle.
+// Sessions with all MCP servers: shared or for one caller, bounded in number, and ended when idle.
 
 import { rmSync } from "node:fs";
 import { join } from "node:path";
@@ -40,7 +40,7 @@ const defaultBounds: SessionBounds = {
   idleMs: longLived.mcpLink.idleMs,
 };
 const maxSweepMs = 15_000;
-/** Interval after which servers of an earlier revision are probed again for a later one. */
+/** Interval after which a server of an earlier revision is probed again for a later revision. */
 const eraMs = 3_600_000;
 
 /** Sessions and processes of one server. */
@@ -49,7 +49,7 @@ class LinkedServer {
   readonly output: Output;
   readonly server: McpServer;
   processes = 0;
-  /** Current route of the requests. */
+  /** The state of the node behind the current route (`standingOf`). */
   standing: string | undefined;
   /** Monotonic milliseconds until which the server is known to speak an earlier revision. */
   legacyUntilMs = 0;
@@ -107,7 +107,7 @@ export class ServerSessions implements ClientSessions {
   /** Returns a separate session for a test. It counts like any other, and the caller ends it. */
   separate(server: McpServer, { principal }: ToolCaller) {
     const linked = new LinkedServer(server);
-    // No server has such a name.
+    // The space keeps the key different from any server name.
     const key = `separate ${crypto.randomUUID()}`;
     this.#servers.set(key, linked);
     return {
@@ -228,7 +228,7 @@ export class ServerSessions implements ClientSessions {
     throw unavailable(`As many processes run for the MCP server "${server.name}" as may.`);
   }
 
-  /** Ends an idle session. The node takes a while to notice, so only the next caller gets its slot. */
+  /** Ends an idle session. The node learns of the end later, so only the next caller gets its slot. */
   #makeRoomAtNode(linked: LinkedServer): void {
     if (this.#endOldest([linked])) return;
     this.#endOldest([...this.#servers.values()].filter(({ standing }) => standing === linked.standing));

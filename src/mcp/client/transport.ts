@@ -3,7 +3,7 @@ import type { Transport } from "@modelcontextprotocol/client";
 import type { GatewayError } from "../../base/errors.ts";
 import type { ToolAnswer } from "../../domain/tools/client-session.ts";
 
-/** JSON-RPC error code of a server that does not support the requested revision. */
+/** JSON-RPC error code for a revision that the server does not support. */
 export const unsupportedRevision = -32_022;
 
 /** A transport that carries the messages of one connection to a server. */
@@ -17,12 +17,12 @@ export interface Line {
   close(): Promise<void>;
 }
 
-/** The server has forgotten the session, or refuses requests as if it had. The request had no effect. */
+/** Thrown if the server has forgotten the session, or refuses requests as if it had. The request had no effect. */
 export class SessionLost extends Error {
   override readonly name = "SessionLost";
   /**
-   * The outcome to report if a new session is refused likewise: the server's response, or a fault. Undefined: only the
-   * sessions are at fault.
+   * The outcome to report if a new session is refused in the same way: the server's response, or a fault. Undefined
+   * if only the session was at fault.
    */
   readonly otherwise: ToolAnswer | GatewayError | undefined;
 

@@ -213,7 +213,7 @@ export class ToolAuthorization {
     return egressFetch({ ...this.#options, rules: this.#rulesFor(target), timeoutMs, maxBytes });
   }
 
-  /** Requires https for all endpoints, because browsers and secrets are sent there. Loopback may use http. */
+  /** Requires https for all endpoints, because browsers and secrets are sent to them. Loopback may use http. */
   #requireEndpoints(target: Target, metadata: AuthorizationServerMetadata): void {
     const { allowLoopback } = this.#rulesFor(target);
     const { authorization_endpoint, token_endpoint, registration_endpoint } = metadata;
@@ -298,7 +298,7 @@ async function describedBy(
   }
 }
 
-/** A public client with PKCE has no secret that could leak, but some authorization servers require one. */
+/** Prefers a public client with PKCE, which has no secret that could leak; some authorization servers require a secret. */
 function authMethodFor({ token_endpoint_auth_methods_supported: known }: AuthorizationServerMetadata): string {
   if (known === undefined || known.includes("none")) return "none";
   return known.find((method) => method === "client_secret_basic" || method === "client_secret_post") ?? "none";

@@ -49,7 +49,7 @@ export interface ConnectFlowOptions {
 
 export const callbackPath = "/oauth/tools/callback";
 export const clientDocumentPath = "/.well-known/oauth-client/headrace.json";
-/** Users may need time to find a password. */
+/** Lifetime of the flow. Users may need time to find a password. */
 export const connectLifeSeconds = 900;
 const clientName = "Headrace";
 

@@ -31,20 +31,18 @@ export interface PersonConnectionsOptions {
 }
 
 /**
- * Seconds before its end at which a token is refreshed, or a quarter of a short lifetime. The token has to last for the
- * call.
+ * Margin before the end of a token within which it is refreshed; a quarter of the lifetime if that is shorter. A
+ * token must outlast the call.
  */
 const marginSeconds = 60;
-/**
- * Lease of a refresh. It is longer than a refresh takes, so that a crashed process does not block others for longer.
- */
+/** Lease of a refresh in seconds: longer than a refresh takes, and short enough that a crashed process does not block others for long. */
 const claimSeconds = 30;
 const waitMs = 200;
 const maxWaits = 100;
 /** Pause after a failed refresh. It doubles with each failure, to spare the authorization server. */
 const [firstRestSeconds, maxRestSeconds] = [5, 60];
 const maxResting = 10_000;
-/** A token that is refused this soon after it was issued is not the cause of the refusal. */
+/** If a token is refused this soon after it was issued, the token is not the cause. */
 const freshSeconds = 10;
 /** Minimum interval between updates of the last use, which is for display only. */
 const usedEverySeconds = 60;
@@ -59,7 +57,7 @@ const reasons = {
   unreadable: "The tokens were sealed under a secret that this server no longer has.",
 } as const;
 
-/** Issued tokens, and the row that the database has not stored yet. */
+/** Issued tokens, and the database row that could not be written yet. */
 interface Unkept {
   /** Sealed tokens before the refresh. */
   readonly before: string;
@@ -74,7 +72,7 @@ export class PersonConnections implements ToolConnections {
   readonly #renewing = new Map<string, Promise<string | undefined>>();
   /** Failed renewals by connection; times in Unix seconds. */
   readonly #resting = new LruMap<{ restSeconds: number; untilSeconds: number; detail: string }>(maxResting);
-  /** Refreshed tokens to store later, by connection. The refresh token in the database is already used up. */
+  /** Refreshed tokens that still have to be stored, by connection. The refresh token in the database is used up. */
   readonly #unkept = new LruMap<Unkept>(maxResting);
 
   constructor(options: PersonConnectionsOptions) {
@@ -101,7 +99,7 @@ export class PersonConnections implements ToolConnections {
     const found = await store.find(server, of);
     if (!found || found.brokenBecause !== null) return;
     const tokens = this.#open(found);
-    // The refused token has been replaced already.
+    // Another caller has replaced the refused token already.
     if (!tokens || tokens.accessToken !== token) return;
     const nowSeconds = clock.nowSeconds();
     const isFresh = nowSeconds < found.renewedAt + freshSeconds;
@@ -112,7 +110,7 @@ export class PersonConnections implements ToolConnections {
   async insufficient(server: string, of: ToolPerson, token: string, scope: string): Promise<void> {
     const { store } = this.#options;
     const found = await store.find(server, of);
-    // The connection may have the scopes if it was made anew meanwhile.
+    // If the connection was made anew meanwhile, it may have the scopes.
     if (!found || this.#open(found)?.accessToken !== token) return;
     const wanted = scopesOf(scope).filter((one) => !found.scopes.includes(one));
     if (wanted.some((one) => !found.wantedScopes.includes(one))) {
@@ -134,7 +132,7 @@ export class PersonConnections implements ToolConnections {
     if (unkept?.before === stale.sealed) return this.#keep(stale, unkept);
     const name = randomBytes(16).toString("base64url");
     for (let waits = 0; waits < maxWaits; waits++) {
-      // The connection is read again on the first pass too, because it may have been refreshed since.
+      // The connection is read again on the first pass too, because another caller may have refreshed it since.
       const found = await store.find(stale.server, stale);
       if (found?.id !== stale.id || found.brokenBecause !== null) return undefined;
       const nowSeconds = clock.nowSeconds();
@@ -189,7 +187,7 @@ export class PersonConnections implements ToolConnections {
     this.#resting.set(id, { restSeconds, untilSeconds: this.#options.clock.nowSeconds() + restSeconds, detail });
   }
 
-  /** Returns the current token while it is valid. Throws `service_unavailable` after it has expired. */
+  /** Returns the current token until it expires, and throws `service_unavailable` afterwards. */
   #unrenewed({ id, expiresAt }: StoredToolConnection, { accessToken }: ToolTokens): string {
     const nowSeconds = this.#options.clock.nowSeconds();
     if (expiresAt === null || expiresAt > nowSeconds) return accessToken;
@@ -197,7 +195,7 @@ export class PersonConnections implements ToolConnections {
     throw unavailable(detail, Math.max(1, untilSeconds - nowSeconds));
   }
 
-  /** Writes renewed tokens, in several tries. If the database takes none, the next call tries again. */
+  /** Writes renewed tokens, in several attempts. If all attempts fail, the next call writes them. */
   async #keep(found: StoredToolConnection, unkept: Unkept): Promise<string | undefined> {
     const { store, authorization, log, sleep = Bun.sleep } = this.#options;
     const { claim, tokens, row } = unkept;
@@ -217,8 +215,8 @@ export class PersonConnections implements ToolConnections {
     const now = await store.find(found.server, found);
     // The write succeeded although it reported an error.
     if (now?.sealed === row.sealed) return tokens.accessToken;
-    // The connection ended meanwhile, and only its earlier tokens were revoked. The new tokens could never be revoked
-    // later.
+    // The connection was deleted meanwhile, and only its earlier tokens were revoked. The new tokens are revoked
+    // here, because nobody could do so later.
     if (!now) await authorization.revoke(found.url, tokens);
     return undefined;
   }

@@ -13,9 +13,9 @@ export interface RevocationsOptions {
   log: Log;
 }
 
-/** Maximum concurrent revocations of one server, and maximum of all servers including those that wait. */
+/** Maximum concurrent revocations of one server, and maximum of all servers, including those that wait. */
 const [maxAtOnce, maxOpen] = [8, 2_000];
-/** Revocations are given up after this time if a server is slow. */
+/** Milliseconds after which revocations at a slow server are given up. */
 const patienceMs = 300_000;
 
 export class Revocations {
@@ -29,9 +29,7 @@ export class Revocations {
     this.#options = options;
   }
 
-  /**
-   * Starts revocations without waiting, because an authorization server may never respond. The log reports the outcome.
-   */
+  /** Starts revocations without waiting for them, because an authorization server may never respond. The log reports the outcome. */
   begin(ended: readonly StoredToolConnection[]): void {
     for (const [server, ofServer] of Map.groupBy(ended, (one) => one.server)) void this.#revokeAll(server, ofServer);
   }

@@ -9,7 +9,7 @@ export interface ToolClient {
   readonly clientSecret?: string | undefined;
 }
 
-/** The stored part of an authorization server's metadata (RFC 8414), as it was when it was checked. */
+/** The metadata of an authorization server that is stored (RFC 8414), as it was checked. */
 export interface ToolIssuer {
   readonly issuer: string;
   /** True if an operator configured the authorization server, so that it may have a private address. */
@@ -66,7 +66,7 @@ interface ClientOwner {
 
 export interface KeptClient extends ToolClient {
   readonly redirectUri: string;
-  /** Unix seconds; null: the registration does not end. */
+  /** Unix seconds; null if the registration does not end. */
   readonly endsAt: number | null;
 }
 

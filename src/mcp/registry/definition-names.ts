@@ -20,9 +20,7 @@ const alike = [
   /\p{Script=Lisu}/u,
 ];
 
-/**
- * Returns the same text for names that look alike: names that differ only in composition, case or invisible characters.
- */
+/** Returns the same text for names that look the same: names that differ only in composition, case or invisible characters. */
 export function lookOf(name: string): string {
   return name
     .normalize("NFKC")

@@ -1,4 +1,4 @@
-// The record of one tool or prompt: how a new definition is judged against it, and how a decision changes it.
+// The record of one tool or prompt: judges new definitions against it, and changes it by decisions.
 import type { DefinitionState, ToolDefinition } from "../../domain/tools/tool-definition.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -13,20 +13,17 @@ export interface Said extends Pick<ToolDefinition, "server" | "kind" | "name" | 
 }
 
 export interface Judged {
-  /** State of the current definition. The record may contain a definition that the server reports to other users. */
+  /** State of the reported definition. The record may contain a definition that the server reports to other users. */
   readonly state: DefinitionState;
-  /** The new record; left out: the record does not change. */
+  /** The new record; absent if the record does not change. */
   readonly record?: ToolDefinition;
 }
 
-/**
- * Members of `_meta` that describe one message and not the tool (MCP, "_meta"; W3C Trace Context). They differ each
- * time.
- */
+/** Members of `_meta` that describe one message and not the tool (MCP, "_meta"; W3C Trace Context). They differ in every message. */
 const messageMeta = ["progressToken", "traceparent", "tracestate", "baggage"];
 /** Longer texts of `icons` and `_meta`, such as pictures in data URIs, are recorded as their digest. */
 const maxMetaText = 4_096;
-/** Maximum number of definitions for other users, both approved and refused. The latest are kept. */
+/** Maximum number of definitions for other users, both approved and refused. The latest ones are kept. */
 const maxOthers = 8;
 /** Seconds for which one user's undecided definition stays on record before another user's definition replaces it. */
 const turnSeconds = 3_600;
@@ -65,7 +62,7 @@ export function digestOf(seen: string): string {
   return new Bun.CryptoHasher("sha256").update(seen).digest("hex");
 }
 
-/** Judges a definition against `before`, the record; undefined: there is no record. */
+/** Judges a definition against `before`, the record; undefined if there is no record. */
 export function judge(before: ToolDefinition | undefined, said: Said): Judged {
   const { seen, isApproved, nowSeconds: seenAt } = said;
   if (before?.seen === seen && !(isApproved && isWaiting(before))) return { state: before.state };
@@ -74,7 +71,7 @@ export function judge(before: ToolDefinition | undefined, said: Said): Judged {
   if (known) return { state: known };
   const of = (record: ToolDefinition): Judged => ({ state: record.state, record });
   if (!before) return of(firstRecord(said, digest));
-  // With approval `all`, a refusal applies to every later definition of the tool, because nobody would decide again.
+  // With approval `all`, a refusal applies to every later definition of the tool, because operators do not decide on them.
   if (isApproved && before.state === "refused") return of({ ...before, seen, seenAt });
   if (isApproved) return of({ ...before, state: "approved", approvedDigest: digest, approved: seen, seen, seenAt });
   // A tool that returns to its approved definition is approved again.
@@ -108,7 +105,7 @@ export function decided(
   if (isPersonal && isWaiting(before) && approved !== null) {
     return { ...before, ...by, state: "approved", seen: approved, seenAt: by.decidedAt ?? before.seenAt, refused };
   }
-  // A refused definition may have been approved earlier. Reporting it again later must not restore the approval.
+  // A refused definition may have been approved before. The approval is removed, so that the same definition does not get it back later.
   const none = (isPersonal || approvedDigest === digest) && { approvedDigest: null, approved: null };
   return { ...before, ...by, ...none, state, approvedOthers: [], refused };
 }
@@ -127,8 +124,8 @@ function firstRecord({ server, kind, name, seen, isApproved, nowSeconds }: Said,
 }
 
 /**
- * Returns the state of a definition that differs from the latest one: as decided before, or undecided while the
- * record's definition has its turn.
+ * Returns the state of a definition that is not the latest: the earlier decision, or undecided while the definition
+ * on record awaits a decision.
  */
 function judgedBefore(
   before: ToolDefinition,
@@ -153,7 +150,7 @@ function latest(digests: readonly string[]): readonly string[] {
   return [...new Set(digests)].slice(0, maxOthers);
 }
 
-/** Returns the same text for the same JSON value, whatever the order of its members. */
+/** Returns the same text for equal JSON values, whatever the order of their members. */
 function canonical(value: unknown): string {
   return JSON.stringify(value, (_, member: unknown) =>
     typeof member === "object" && member !== null && !Array.isArray(member)

@@ -46,7 +46,7 @@ interface Listed {
 /** The records of a server, by kind and name. */
 interface Known {
   readonly all: Map<string, ToolDefinition>;
-  /** Increases with each change. */
+  /** Number of changes so far. */
   changes: number;
 }
 
@@ -55,7 +55,7 @@ interface Read {
   readonly untilMs: number;
 }
 
-/** The offered items of a list, valid while all of these members are unchanged. */
+/** The offered items of a list. Valid while these members are unchanged. */
 interface Offer {
   readonly known: Known;
   readonly changes: number;
@@ -70,11 +70,9 @@ interface Offer {
 const knownMs = 10_000;
 
 const otherThan: Readonly<Record<Kind, readonly Kind[]>> = { tool: ["prompt"], prompt: ["tool"], instructions: [] };
-/** Name of the record that a server has no item of a kind. No tool or prompt has this name. */
+/** Name of a record that stands for an empty list. No tool or prompt has this name. */
 const nothingName = "";
-/**
- * Rows of one query of a search. SQLite works in the thread that serves requests, so the search pauses between queries.
- */
+/** Rows that one query of a search reads. SQLite runs in the thread that serves requests, so the search pauses between queries. */
 const batch = 250;
 /** Maximum number of recorded items of one server. */
 const maxOfServer = 5_000;
@@ -86,7 +84,7 @@ export class Definitions implements DefinitionGuard {
   readonly #options: DefinitionsOptions;
   /** Records read, by server. */
   readonly #read = new Map<string, Read>();
-  /** Offers of each list, so that a list is compared once and not for each call. */
+  /** Offers by list, so that each list is compared once and not for each call. */
   readonly #offers = new WeakMap<readonly Json[], Offer>();
   readonly #listeners = new Set<() => void>();
 
@@ -115,8 +113,7 @@ export class Definitions implements DefinitionGuard {
     { server, origin, kind, listed, lacks }: Listed & { listed: readonly Json[]; lacks: boolean },
   ): Promise<readonly Json[]> {
     const { all } = known;
-    // First definitions are judged by kind. Tools and prompts are listed one after the other, and the later kind would
-    // need approval.
+    // Each kind has its own first list: tools and prompts are listed one after the other, and the later kind must not need approval.
     const isNew = (one: Kind) => all.values().every((definition) => definition.kind !== one);
     const isFirst = server.approval !== "each" && isNew(kind);
     const isApproved = isFirst || server.approval === "all";
@@ -126,7 +123,7 @@ export class Definitions implements DefinitionGuard {
     const offered = listed.filter((item) => {
       const { name } = item;
       if (typeof name !== "string" || !isPlainName(name) || shownNames.has(lookOf(name))) return false;
-      // Names that look the same, or are equal, stand for the first item.
+      // If several names look the same, only the first item is offered.
       shownNames.add(lookOf(name));
       const judged = this.#judge(all, { server, origin, kind }, name, item, isApproved);
       if (!judged) return false;
@@ -258,7 +255,7 @@ export class Definitions implements DefinitionGuard {
     return known;
   }
 
-  /** Keeps the earlier object if nothing has changed, so that its offers stay valid. */
+  /** Reads the records. Returns the earlier object if nothing has changed, so that its offers stay valid. */
   async #readAgain(server: string, before: Promise<Known> | undefined): Promise<Known> {
     const definitions = await this.#options.store.listDefinitions(server);
     const all = new Map(definitions.map((one) => [keyOf(one.kind, one.name), one]));
@@ -266,7 +263,7 @@ export class Definitions implements DefinitionGuard {
     return known && Bun.deepEquals(known.all, all) ? known : { all, changes: 0 };
   }
 
-  /** Returns undefined if the definition is too long, or if the server has too many. */
+  /** Judges a definition. Returns undefined if it is too long, or if the server has too many definitions. */
   #judge(
     all: ReadonlyMap<string, ToolDefinition>,
     { server, origin, kind }: Listed,

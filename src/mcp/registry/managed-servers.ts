@@ -1,4 +1,4 @@
-// The current MCP servers: those of headrace.yaml, and those that operators add, change and delete at run time.
+// The current MCP servers: those in headrace.yaml, and those that operators add, change and delete at run time.
 import { fieldError, forbidden, GatewayError, invalidRequest } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import { shown } from "../../base/text/shown.ts";
@@ -18,7 +18,7 @@ import { changedServer, type FindNode, locationOf, newServer, originOf } from ".
 import { settingsToWire } from "./server-view.ts";
 
 export interface ManagedServersOptions {
-  /** Returns the servers of the file; a new array after each change of the file. */
+  /** Returns the servers of headrace.yaml: a new array after each change of the file. */
   file(): readonly McpServer[];
   store: McpServerStore;
   /** Keys of 32 bytes. */
@@ -82,7 +82,7 @@ export class ManagedServers implements McpServers {
     return this.#inTurn(() => this.#read());
   }
 
-  /** Lists all servers, those of the file first. */
+  /** Lists all servers, beginning with those of headrace.yaml. */
   async list(): Promise<McpServerWire[]> {
     const waiting = await this.#options.waiting();
     return this.all().map((server) => this.#toWire(server, waiting));
@@ -100,7 +100,7 @@ export class ManagedServers implements McpServers {
     throw unknownServer(name);
   }
 
-  /** Throws `invalid_request` if the credentials cannot be decrypted, because the server is not asked without them. */
+  /** Throws `invalid_request` if the credentials cannot be decrypted. Without credentials the server must not be called. */
   requireReadable(name: string): void {
     if (!this.#openedOf(name)?.isUnreadable || this.find(name)?.isDeclared) return;
     throw invalidRequest(
@@ -239,7 +239,7 @@ export class ManagedServers implements McpServers {
     if (isUnreadable) this.#options.log.error("tool_server_credentials_unreadable", { server: stored.name });
     const server: McpServer = {
       ...settings,
-      // Without its credentials the server would be asked with another identity.
+      // If the credentials are missing, the server stays disabled: a request without them would have another identity.
       enabled: settings.enabled && !isUnreadable,
       credentials: credentials ?? emptyCredentials[credentialKind],
       isDeclared: false,
@@ -269,9 +269,7 @@ export class ManagedServers implements McpServers {
     for (const listener of this.#listeners) listener();
   }
 
-  /**
-   * Runs `change` until it returns true. It returns false if another process changed the server since the last read.
-   */
+  /** Runs `change` until it returns true. `change` returns false if another process changed the server since the last read. */
   #decide(change: () => Promise<boolean>): Promise<void> {
     return this.#inTurn(async () => {
       for (let tries = 0; tries < maxTries; tries++) {
@@ -328,10 +326,7 @@ function changeDetail(before: McpServer, after: McpServer): Record<string, unkno
   return detail;
 }
 
-/**
- * Reports whether the change ends user connections, because tokens belong to the server that issued them and to the
- * client that requested them.
- */
+/** Reports whether the change ends user connections. Their tokens belong to the issuing server and to the client that requested them. */
 function endsConnections(before: McpServer, after: McpServer): boolean {
   const [old, now] = [before.credentials, after.credentials];
   if (old.kind !== "person") return false;

@@ -15,7 +15,7 @@ export class NodeWatch {
     this.#servers = servers;
     this.#nodes = nodes;
     this.#standing = this.#standingNow();
-    // Servers are watched too, so that a server added while its node is away is known as unavailable.
+    // Changes of servers are watched too, so that a server that is added while its node is away counts as unavailable.
     this.#unlisten = [nodes, servers].map((one) => one.onChange(() => this.#check()));
   }
 

@@ -14,7 +14,7 @@ import type { Definitions } from "./definitions.ts";
 import type { ManagedServers } from "./managed-servers.ts";
 import { type FindNode, locationOf, newServer } from "./server-values.ts";
 
-/** A session for one test only. */
+/** A session that only one test uses. */
 export interface SeparateLink {
   open(): Promise<ClientSession>;
   /** Returns the last lines of the process on standard error, without its secrets. */
@@ -30,7 +30,7 @@ export interface ServerTestsOptions {
   clock: Clock;
 }
 
-/** Waiting tests get a result after at most twice the timeout. */
+/** Maximum running and waiting tests. A waiting test gets its result after at most twice the timeout. */
 const [maxAtOnce, maxWaiting] = [4, 4];
 const patienceMs = 20_000;
 const [maxTools, maxCapabilities, maxLines, maxCharacters] = [1_000, 100, 50, 2_000];
@@ -106,7 +106,7 @@ export class ServerTests {
     return { object: "tool_server.test", ok: error === null, error, ...seen, output, duration_ms: durationMs };
   }
 
-  /** Reports each finding as soon as it is known, so that findings before a fault are kept. */
+  /** Reports each finding as soon as it is known, so that findings before a fault remain. */
   async #inspect(
     { open }: SeparateLink,
     {
@@ -157,7 +157,7 @@ function secretsOf({ credentials, place }: McpServer): string[] {
   return [...headers, ...bare, ...(place.kind === "command" ? Object.values(place.env) : [])];
 }
 
-/** Redacts credentials, because a user's token is in no list of secrets. */
+/** Converts a fault to an error without credentials. A user's token is in no list of secrets, so it is redacted here. */
 function errorOf(fault: unknown, safe: Safe): McpServerTestWire["error"] {
   if (!(fault instanceof GatewayError)) throw fault;
   const { code, message, detail } = fault;

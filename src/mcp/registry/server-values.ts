@@ -14,7 +14,7 @@ import {
 } from "../../domain/tools/server-rules.ts";
 import type { CreateMcpServerRequest, UpdateMcpServerRequest } from "../../wire/tools/mcp-servers.ts";
 
-/** Finds a node by id or name; undefined: there is none. */
+/** Finds a node by id or name; undefined if no node matches. */
 export type FindNode = (idOrName: string) => Promise<{ readonly id: string } | undefined>;
 
 const maxHeaders = 64;

@@ -4,7 +4,7 @@
 import type { AccountMissing, JsonObject } from "../../domain/tools/client-session.ts";
 import type { McpServer } from "../../domain/tools/mcp-server.ts";
 
-/** While an account is missing, no tool of the server itself is listed. */
+/** Name of the tool. While the account is missing, the server's own tools are not listed. */
 export const accountToolName = "connect_account";
 
 export function accountTool({ name, title }: McpServer, { connectAt }: AccountMissing): JsonObject {

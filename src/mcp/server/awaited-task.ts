@@ -14,13 +14,13 @@ import { hasId, relatedTask, taskIn } from "./tasks.ts";
 /** Intervals between polls of a task. Servers may suggest an interval within these bounds. */
 const [defaultPollMs, minPollMs, maxPollMs] = [1_000, 100, 5_000];
 
-/** Reports whether a listed tool can only be called as a task. */
+/** Reports whether a tool must be called as a task. */
 export function isTaskAlone({ isLegacy, capabilities }: ClientSession, { execution }: JsonObject): boolean {
   const isDeclared = isLegacy && isObject(capabilities["tasks"]);
   return isDeclared && isObject(execution) && execution["taskSupport"] === "required";
 }
 
-/** Works as `askServer`, through a task that is created for the call. The task is cancelled if the call fails. */
+/** Works like `askServer`, through a task that is created for the call. If the call fails, the task is cancelled. */
 export async function askByTask(
   { server, link, params }: { server: McpServer; link: ClientSession; params: JsonObject },
   call: ClientCall,
@@ -35,7 +35,7 @@ export async function askByTask(
     return withoutTask(resultOf(await link.request("tools/call", asked, exchange), call, server.name));
   } catch (error) {
     const nobody = { memoryAccount, cancellation: new Cancellation() };
-    // The client gets the original error. A server that cannot be reached ends the task itself.
+    // The client gets the original error, whether the cancellation succeeds or not.
     if (task.id !== undefined) link.request("tasks/cancel", { taskId: task.id }, nobody).catch(() => {});
     throw error;
   }
@@ -71,7 +71,7 @@ class AwaitedTask {
   readonly next: NonNullable<ToolExchange["next"]> = async (result) => {
     if (this.#isAskedForResult) return undefined;
     const said = this.#id === undefined ? taskIn(result) : result;
-    // The server returned its result without creating a task.
+    // The server returned its result and created no task.
     if (!said || (this.#id === undefined && !hasId(said))) return undefined;
     this.#id ??= said["taskId"];
     const params = { taskId: this.#id };
@@ -86,7 +86,7 @@ class AwaitedTask {
     return { method: "tasks/get", params };
   };
 
-  /** Rejects if the caller cancels meanwhile, or if the task exceeds the maximum duration of a call. */
+  /** Waits. Rejects if the caller cancels, or if the task exceeds the maximum duration of a call. */
   async #pause(ms: number): Promise<void> {
     if (this.#clock.monotonicMs() + ms > this.#untilMs) {
       const most = maxCallMs(this.#server);

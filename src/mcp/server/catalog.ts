@@ -80,7 +80,7 @@ export class ServerCatalog {
     return only === undefined ? usableServers(this.#deps.servers, principal) : [this.requireServer(only, call)];
   }
 
-  /** Returns the server of an address for one server. A missing and a forbidden server give the same error. */
+  /** Returns the server of an address that names one server. A missing and a forbidden server give the same error. */
   requireServer(name: string, { principal }: Pick<ClientCall, "principal">): McpServer {
     const server = this.#deps.servers.find(name);
     if (server && mayUseServer(server, principal)) return server;
@@ -184,13 +184,13 @@ function accountToolOf(server: McpServer, account: AccountMissing): Found {
   return { server, item: accountTool(server, account), name: accountToolName, account };
 }
 
-/** Drops repeated names, because clients refuse a list with a repeated name, and with it the tools of all servers. */
+/** Drops repeated names, because clients refuse a list with a repeated name and so lose the tools of all servers. */
 function firstOfEach(all: readonly Found[], of: string | undefined): Found[] {
   const names = new Set<string>();
   return all.filter(({ name }) => names.size < names.add(publicName(of, name)).size);
 }
 
-/** Returns undefined if the principal may not use the item. */
+/** Returns the item with its public name, or undefined if the principal may not use the item. */
 function usable(
   server: McpServer,
   item: JsonObject,
@@ -199,11 +199,11 @@ function usable(
 ): Found | undefined {
   const { name } = item;
   if (typeof name !== "string" || !mayUseTool(server, name, principal)) return undefined;
-  // Clients of later revisions must leave out tools whose arguments cannot be mirrored as headers.
+  // A tool is left out for clients of later revisions if its arguments cannot be mirrored as headers.
   return isLegacy || mirroredParameters(item["inputSchema"]) !== undefined ? { server, item, name } : undefined;
 }
 
-/** Rejects after `ms`. The result of slower work is discarded. */
+/** Rejects after `ms`. A result that arrives later is discarded. */
 export async function within<Value>(ms: number, work: Promise<Value>): Promise<Value> {
   const { promise, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => reject(new GatewayError("upstream_timeout", `No list within ${ms} ms.`)), ms);

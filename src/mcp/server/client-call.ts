@@ -16,7 +16,7 @@ export interface ClientRequest {
   readonly trace: RequestTrace | undefined;
   /** Name of the server whose address received the request; undefined for the address of all servers. */
   readonly only: string | undefined;
-  /** Lists all tool schemas, or a search tool in their place; undefined: the number of tools decides. */
+  /** Whether all tool schemas are listed, or a search tool in their place. If undefined, the number of tools decides. */
   readonly listing: "all" | "search" | undefined;
   /** True if the client's `Cache-Control: no-cache` asks to read a list anew from the servers. */
   readonly isFresh?: boolean | undefined;
@@ -37,8 +37,8 @@ export interface ClientCall extends ClientRequest {
    */
   readonly lacking?: Set<string> | undefined;
   /**
-   * True if the server may send requests during the call. In later revisions the result asks, and the client repeats
-   * its request.
+   * True if the server may send requests to the client during the call. In later revisions the result contains these
+   * requests, and the client repeats its call.
    */
   readonly isAskable: boolean;
   /** Cancels the work for this call. */
@@ -57,8 +57,8 @@ export function ownerOf({ account, keys: [own], environment }: Principal): strin
 }
 
 /**
- * Counts the parameters that are kept beyond their request against the key's memory. Returns the function that releases
- * them. Throws the refusal if the key holds too much.
+ * Charges the parameters that outlive their request to the key's memory. Returns the function that releases them.
+ * Throws if the key uses too much memory.
  */
 export function keepAsked({ memoryAccount }: Pick<ClientRequest, "memoryAccount">, params: JsonObject): () => void {
   let bytes = Buffer.byteLength(JSON.stringify(params));

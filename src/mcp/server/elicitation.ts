@@ -3,7 +3,7 @@ import { GatewayError } from "../../base/errors.ts";
 import type { JsonObject, ToolAnswer } from "../../domain/tools/client-session.ts";
 import { isObject } from "./server-lists.ts";
 
-/** Error code of a server whose call needs a page to be opened first (2025-11-25). */
+/** Error code of a server that requires the user to open a page before the call (2025-11-25). */
 const urlElicitationRequired = -32_042;
 const loopbackHost = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/;
 

@@ -31,7 +31,7 @@ const ownMethods = new Set([
   "logging/setLevel",
   "tasks/list",
 ]);
-/** Methods whose result depends on the capabilities of the client's servers. */
+/** Methods whose result depends on the capabilities of the MCP servers. */
 const introduced: ReadonlySet<unknown> = new Set(["server/discover", "subscriptions/listen"]);
 const headerMismatch = -32_020;
 /** Bounds of `subscriptions/listen` streams, beside those of sessions: per owner, per account and in total. */
@@ -43,7 +43,7 @@ export class Endpoint {
   readonly #sessions: Sessions;
   readonly #standing: SessionRevoker;
   readonly #modern: McpHttpHandler;
-  /** Request in progress: the SDK asks for a server and its events within the request. */
+  /** The current request: the SDK asks for a server and its events while it handles the request. */
   readonly #at = new AsyncLocalStorage<{ from: ClientRequest; body: unknown }>();
   /** Open `subscriptions/listen` streams of later revisions. */
   readonly #listening = new Set<{ owner: string; accountId: string }>();
@@ -71,7 +71,7 @@ export class Endpoint {
           const event = eventOf(method, params);
           if (event) listener(event);
         });
-        // A server that cannot be subscribed to sends no notifications. Its lists are read again on request.
+        // A failed subscription is ignored: the server's lists are read again on request.
         void handler.listen(resourcesOf(body), { ...beforeCall(from), isAskable: true, follower }).catch(() => {});
         return () => follower.end();
       },
@@ -98,7 +98,7 @@ export class Endpoint {
    */
   async answer(request: Request, from: ClientRequest, body: unknown): Promise<Response> {
     if (this.#isClosed) return rpcFault(503, -32_000, "The gateway is about to stop.", body);
-    // A wrong address fails here at once, rather than in each list.
+    // A wrong address fails here, before any list is read.
     if (from.only !== undefined) this.#handler.requireServer(from.only, from);
     const isLegacy = !namesRevision(body) && (await isLegacyRequest(request, body));
     if (isLegacy) {
@@ -177,7 +177,7 @@ function namesRevision(body: unknown): boolean {
   return isObject(_meta) && _meta[PROTOCOL_VERSION_META_KEY] !== undefined;
 }
 
-/** Returns a call for work before the actual call, without notifications and without requests to the client. */
+/** Returns a call for work that precedes the actual call: without notifications and without requests to the client. */
 function beforeCall(from: ClientRequest): ClientCall {
   return {
     ...from,

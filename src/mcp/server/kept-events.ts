@@ -3,7 +3,7 @@ import type { EventStore } from "@modelcontextprotocol/server";
 import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { Clock } from "../../base/clock.ts";
 
-/** Bounds of one session. A larger event is not kept, and older events make room for new ones. */
+/** Limits of one session. An event above the byte limit is not kept, and older events make space for new ones. */
 const [maxEvents, maxBytes] = [256, 512 * 1024];
 const keptMs = 2 * 60_000;
 
@@ -33,7 +33,7 @@ export class KeptEvents implements EventStore {
     this.expire();
     const id = String(++this.#count);
     const text = JSON.stringify(message);
-    // Events of an ended session would never be released.
+    // The session has ended, so its events would never be released.
     if (text.length > maxBytes || this.#isOver) return id;
     while (this.#kept.length >= maxEvents || this.#bytes + text.length > maxBytes) this.#drop();
     // If the client's memory is used up, its events are sent once and not kept.
@@ -55,7 +55,7 @@ export class KeptEvents implements EventStore {
     const at = this.#kept.findIndex((one) => one.id === id);
     const stream = this.#kept[at]?.stream ?? "";
     for (const one of this.#kept.slice(at + 1)) {
-      // A priming event has no message.
+      // A priming event has no message, so it is not sent again.
       if (one.stream === stream && one.text !== "{}") await send(one.id, JSON.parse(one.text) as Message);
     }
     return stream;

@@ -1,14 +1,15 @@
-// Public names of the tools and prompts of MCP servers: short, stable and unique.
+// Public names of tools and prompts of MCP servers: short, stable and unique.
 import { isSearchTool } from "./tool-search.ts";
 
-/** Model APIs allow 64 characters, and clients use some for a prefix of their own (`mcp__gateway__`). */
+/** Model APIs allow 64 characters, and some clients add a prefix of their own (`mcp__gateway__`). */
 const maxNameLength = 50;
 const hashLength = 6;
 const foreign = /[^A-Za-z0-9_-]/g;
 
 /**
- * Returns the public name. Without `server`, the address is that of one server and a valid name stays unchanged. A name
- * that is cut, replaced or reserved ends with a piece of a hash, so that different names stay different.
+ * Returns the public name. If `server` is undefined, the address is that of one server and a valid name stays
+ * unchanged. A name that is cut, replaced or reserved ends with a part of a hash, so that different names stay
+ * different.
  */
 export function publicName(server: string | undefined, name: string): string {
   const wanted = server === undefined ? name : `${server}_${name}`;
@@ -51,7 +52,7 @@ export function serverOfName(name: string): string {
   return at < 0 ? name : name.slice(0, at);
 }
 
-/** Maximum characters. Subscribed addresses are kept for as long as the session lasts. */
+/** Maximum length of an address in characters. Subscribed addresses are kept as long as the session. */
 export const maxUriLength = 8_192;
 
 /**

@@ -11,11 +11,11 @@ import { isObject } from "./server-lists.ts";
 
 export const serverInfo = { name: "headrace", title: "Headrace", version: "1" } as const;
 
-/** Accepts any value: the sender and the receiver check the messages, so the gateway does not. */
+/** Accepts any value: the sender and the receiver check messages, so the gateway does not. */
 const anything = {
   "~standard": { version: 1, vendor: "headrace", validate: (value: unknown) => ({ value }) },
 } as const;
-/** Time that a client has to fill in a form or to sample a model. */
+/** Milliseconds that a client has to fill in a form or to sample a model. */
 const askedMs = 5 * 60_000;
 
 /** Creates the server. `requestOf` returns the sender of the current request. */
@@ -43,7 +43,7 @@ export function protocolServer(
     if (isLegacy) endIfCancelled(server, context);
     return answer(request.method, request.params, context);
   };
-  // Later revisions have tasks as an extension, which the SDK does not pass to the fallback handler.
+  // Later revisions have tasks as an extension, whose requests the SDK does not pass to the fallback handler.
   if (!isLegacy) {
     for (const method of ["tasks/get", "tasks/cancel"]) {
       server.setRequestHandler(method, { params: anything }, (params, context) => answer(method, params, context));
@@ -53,8 +53,8 @@ export function protocolServer(
 }
 
 /**
- * Answers a request that its client cancelled. The SDK sends no response, so the stream would stay open and the id
- * taken while the session lasts.
+ * Answers a request that its client cancelled. The SDK sends no response, so the stream would stay open and the
+ * request id would stay taken.
  */
 function endIfCancelled(server: Server, { mcpReq: { id, signal } }: ServerContext): void {
   const error = { code: refused, message: "Its client cancelled the request." };
@@ -63,10 +63,7 @@ function endIfCancelled(server: Server, { mcpReq: { id, signal } }: ServerContex
   signal.addEventListener("abort", end, { once: true });
 }
 
-/**
- * Counts the parameters against the key after the client disconnects, because a client with a session may return for
- * the result.
- */
+/** Charges the parameters to the key after the client disconnects, because a client with a session may return for the result. */
 function keptBeyondClient(call: ClientCall, asked: JsonObject): () => void {
   let letGo = () => {};
   const onLeave = () => {

@@ -19,13 +19,13 @@ export interface RequestHandlerDeps extends ServerCatalogDeps, ServerCallsDeps {
   servers: ServerCatalogDeps["servers"];
   clock: ServerCatalogDeps["clock"];
   uses: ToolUses;
-  /** Calls `listener` after each change of servers or approvals. Returns the function that stops the calls. */
+  /** Calls `listener` after each change of servers or approvals. Returns the function that unsubscribes. */
   onChange(listener: () => void): () => void;
   /** Number of tools above which a search replaces the schemas of all servers. */
   searchFrom(): number;
 }
 
-/** A server that is slower is presented as if it had every capability. */
+/** Milliseconds after which a slow server is presented as if it had every capability. */
 const introductionPatienceMs = 3_000;
 const pageSize = 1_000;
 
@@ -98,15 +98,12 @@ export class RequestHandler {
     }
   }
 
-  /** Cancels suspended calls and tasks, as their clients cannot return. */
+  /** Cancels suspended calls and tasks, because their clients cannot return. */
   async close(): Promise<void> {
     await this.#calls.close();
   }
 
-  /**
-   * Returns how the headers of a call differ from its arguments. Returns undefined for a tool that the caller may not
-   * use.
-   */
+  /** Returns the difference between the headers of a call and its arguments. Returns undefined for a tool that the caller may not use. */
   async parameterFault(
     { name, arguments: args }: JsonObject,
     call: ClientCall,
@@ -116,7 +113,7 @@ export class RequestHandler {
     return found && parameterFault(mirroredParameters(found.item["inputSchema"]) ?? [], args, headers);
   }
 
-  /** Returns the server of an address for one server. A missing and a forbidden server give the same error. */
+  /** Returns the server of an address that names one server. A missing and a forbidden server give the same error. */
   requireServer(name: string, call: Pick<ClientCall, "principal">): McpServer {
     return this.#offers.requireServer(name, call);
   }
@@ -126,7 +123,7 @@ export class RequestHandler {
     return this.#resources.listen(uris, call);
   }
 
-  /** Returns capabilities and instructions of the permitted servers, for the initialization of a client. */
+  /** Returns capabilities and instructions of the permitted servers, for a client that initializes. */
   async introduction(from: ClientRequest, isLegacy: boolean): Promise<ServerInfo> {
     const { links, definitions } = this.#deps;
     const isPermitted = await this.#offers.permit(from, "initialize", null).then(
@@ -147,7 +144,7 @@ export class RequestHandler {
   }
 
   async #list(kind: ListKind, { cursor }: JsonObject, call: ClientCall): Promise<JsonObject> {
-    // Later pages belong to the same list as the first page.
+    // Later pages must come from the same list as the first page.
     const all = await this.#offers.all(kind, call, call.isFresh === true && cursor === undefined);
     if (kind === "tools" && call.only === undefined && this.#isSearched(all.length, call)) {
       return { tools: searchTools(all.length) };

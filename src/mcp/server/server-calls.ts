@@ -106,15 +106,15 @@ export class ServerCalls {
     return answer;
   }
 
-  /** Cancels suspended calls and tasks, as their clients cannot return. */
+  /** Cancels suspended calls and tasks, because their clients cannot return. */
   async close(): Promise<void> {
     this.#held.close();
     await this.#tasks.close();
   }
 
   /**
-   * Records the request from its start to its end. `one` is the call for the server, which may be suspended beyond the
-   * request of `call`.
+   * Records the request from its start to its end. `one` is the call as the server sees it, which may outlive the
+   * request of `call` while it is suspended.
    */
   async #onRecord(asked: Asked, call: ClientCall, one: ClientCall): Promise<JsonObject> {
     const { server, link, method, name, params } = asked;
@@ -159,7 +159,7 @@ export class ServerCalls {
       return keepAsked(call, params);
     } catch (error) {
       const nobody = { memoryAccount: call.memoryAccount, cancellation: new Cancellation() };
-      // The client gets the original error. A server that cannot be reached ends the task itself.
+      // The client gets the original error, whether the cancellation succeeds or not.
       link.request("tasks/cancel", { taskId: made["taskId"] }, nobody).catch(() => {});
       throw error;
     }

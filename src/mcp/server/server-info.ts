@@ -15,7 +15,7 @@ export interface ServerInfo {
 
 export interface Met {
   readonly server: McpServer;
-  /** Session of the server; undefined if it could not be reached and its capabilities are unknown yet. */
+  /** Session of the server; undefined if the server could not be reached, so that its capabilities are unknown. */
   readonly link: Pick<ClientSession, "capabilities" | "isLegacy"> | undefined;
   /** Approved instructions of the server. */
   readonly instructions: string | undefined;
@@ -32,10 +32,7 @@ export const unintroduced: ServerInfo = {
   },
 };
 
-/**
- * Merges the information of servers. With `only`, the address is that of one server, and its instructions stay without
- * a heading.
- */
+/** Merges the information of servers. With `only`, the address is that of one server, whose instructions have no heading. */
 export function serverInfoOf(met: readonly Met[], isLegacy: boolean, only: string | undefined): ServerInfo {
   const has = (capability: string) =>
     met.some(({ link }) => link === undefined || link.capabilities[capability] !== undefined);
@@ -71,7 +68,7 @@ function taskable(capabilities: JsonObject, isLegacy: boolean): boolean {
   return isObject(tools) && tools["call"] !== undefined;
 }
 
-/** Quotes each line, so that the text of one server cannot pass for that of another server or of the gateway. */
+/** Quotes each line below a heading, so that the text of one server cannot be taken for that of another server or of the gateway. */
 function headed({ name, title }: McpServer, text: string): string {
   return `# ${plainText(title ?? name)} (tools ${name}_…)\n\n${text.replace(/^/gm, "> ")}`;
 }

@@ -20,7 +20,7 @@ export type ListKind = keyof typeof listKinds;
 const [maxPages, maxItems] = [64, 5_000];
 /** Maximum characters of one list, and of all cached lists. */
 const [maxListLength, maxKept] = [8 * 1024 * 1024, 64 * 1024 * 1024];
-/** Servers that notify changes need no earlier read. Other servers may state how long a list is valid. */
+/** Lifetimes of cached lists. Servers that notify changes need no shorter one; other servers may state how long a list is valid. */
 const [defaultMs, maxMs] = [60_000, 600_000];
 /**
  * Maximum depth of an item. A deeper item is left out, because some clients cannot parse it and would reject the whole
@@ -28,7 +28,7 @@ const [defaultMs, maxMs] = [60_000, 600_000];
  */
 const deepest = 100;
 const sweepMs = 30_000;
-/** A client that asks for a fresh list gets one of at most this age, so that it cannot keep a server busy. */
+/** Minimum age at which a list is read anew for a client that asks for a fresh list, so that the client cannot keep a server busy. */
 const freshMs = 1_000;
 /** Timeout for all pages of a list together. */
 const readMs = 60_000;
@@ -44,14 +44,14 @@ interface Kept {
   length: number;
   readMs: number;
   untilMs: number;
-  /** A fresh read of the same list, while it is under way. */
+  /** The current fresh read of the same list. */
   renewal?: Promise<readonly JsonObject[]> | undefined;
 }
 
 /** Takes a request slot of the server. Rejects if no slot becomes free in time. */
 type TakeSlot = (cancellation: Cancellation) => Promise<() => void>;
 
-/** Takes no slot, for a session that is not shared. */
+/** Takes no slot: for a session that only one caller uses. */
 const atOnce: TakeSlot = async () => () => {};
 
 export class ServerLists {
@@ -67,7 +67,7 @@ export class ServerLists {
 
   /**
    * Returns a list. Concurrent callers share one read, and a failed read is repeated. `takeSlot` takes a slot for each
-   * page. With `isFresh`, a list older than a second is read anew; other callers get the old list meanwhile.
+   * page. With `isFresh`, a list older than a second is read anew; meanwhile other callers get the old list.
    */
   of(
     link: ClientSession,
@@ -145,7 +145,7 @@ export class ServerLists {
       for (const [kind, { changed }] of Object.entries(listKinds))
         if (changed === method) this.#drop(kept, kind as ListKind);
     });
-    // A session with a listener counts as used, so an unused listener must end for the process to become idle.
+    // A session with a listener counts as used, so an unused listener must be removed for the process to become idle.
     const timer = setInterval(() => {
       const now = this.#clock.monotonicMs();
       for (const [kind, { untilMs }] of kept) if (untilMs <= now) this.#drop(kept, kind);
@@ -159,10 +159,7 @@ export class ServerLists {
   }
 }
 
-/**
- * Continues when the first caller disconnects, because others share the read. The read counts on no caller's memory
- * account.
- */
+/** The read continues when the first caller disconnects, because others share it. It is charged to no caller's memory account. */
 async function inTime(link: ClientSession, kind: ListKind, takeSlot: TakeSlot): Promise<ReadList> {
   const cancellation = new Cancellation();
   const late = () => cancellation.cancel(listFault(`${listKinds[kind].method} took more than ${readMs} ms`));
@@ -194,7 +191,7 @@ async function readList(
     if ("error" in answer) throw listFault(`${method}: ${answer.error.code} ${answer.error.message}`);
     const page = answer.result[kind];
     if (page !== undefined && !Array.isArray(page)) throw listFault(`${method}: what it gave is no list`);
-    // Items are not spread, as a list may be longer than the maximum number of arguments.
+    // Items are pushed one by one, because a list may be longer than the maximum number of arguments.
     for (const item of page ?? []) {
       if (!isObject(item) || !isShallow(item, deepest)) continue;
       length += JSON.stringify(item).length;
@@ -204,7 +201,7 @@ async function readList(
     const { nextCursor, ttlMs } = answer.result;
     if (typeof ttlMs === "number" && ttlMs > 0) goodMs = Math.min(goodMs, ttlMs);
     cursor = typeof nextCursor === "string" && nextCursor !== "" ? nextCursor : undefined;
-    // A repeated cursor leads to pages that were read already: the list is whole, except for repeated items.
+    // A repeated cursor leads to pages that were already read, so the list is complete.
     if (cursor !== undefined && cursors.has(cursor)) return { items: withoutRepetitions(items), length, goodMs };
     if ((cursor !== undefined && cursors.size >= maxPages) || items.length > maxItems) {
       throw listFault(`${method} does not end: ${cursors.size + 1} pages, ${items.length} items`);

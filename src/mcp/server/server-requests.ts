@@ -35,10 +35,10 @@ export async function askServer(
     if (!isObject(inputRequests)) return undefined;
     const wants = Object.entries(inputRequests);
     for (const [, one] of wants) requireFit(server.name, one, call);
-    // A task asks for input by its status.
+    // A task asks for input by its status and not by a result.
     if (resultType !== "input_required") return undefined;
     if (!call.isAskable && !wants.every(([, one]) => isOurs(one, call))) return undefined;
-    // An empty request for input counts as a round as well.
+    // A request for input that contains no question counts as a round as well.
     asked += Math.max(1, wants.length);
     if (asked > maxAskedBack) throw asksTooOften(server.name);
     const inputResponses: Record<string, JsonObject> = {};
@@ -105,7 +105,7 @@ async function answerAsked(
   return await call.ask(method, params);
 }
 
-/** Reports whether a model of the gateway answers, in place of a client without sampling. */
+/** Reports whether a model of the gateway answers for a client without sampling. */
 function isOurs(asked: unknown, { capabilities }: ClientCall): boolean {
   return isObject(asked) && asked["method"] === "sampling/createMessage" && capabilities["sampling"] === undefined;
 }
@@ -127,8 +127,8 @@ export function resultOf(answer: ToolAnswer, { lacking, capabilities }: ClientCa
 }
 
 /**
- * Returns the error for missing capabilities. A server of an earlier revision learns of them only when its request
- * fails, and reports that in its own words.
+ * Returns the error for missing capabilities. A server of an earlier revision notices them only when its request
+ * fails, and reports them in its own words.
  */
 function lackOf(lacking: ReadonlySet<string>, answer: ToolAnswer): RpcError {
   const requiredCapabilities = Object.fromEntries([...lacking].map((name) => [name, {}]));

@@ -13,7 +13,7 @@ const pollMs = 5_000;
 
 interface Entry {
   readonly principal: Principal;
-  /** Unix seconds at which the entry ends; undefined: it ends with its credential alone. */
+  /** End of the entry in Unix seconds; undefined if only the end of the credential ends it. */
   readonly untilSeconds: number | undefined;
   readonly end: () => void;
 }
@@ -27,7 +27,7 @@ export class SessionRevoker {
     this.#deps = deps;
   }
 
-  /** Calls `end` when the credential ends. Returns the function to call when the session or stream ends by itself. */
+  /** Adds an entry; `end` is called when the credential ends. Returns the function to call when the session or stream ends by itself. */
   add(principal: Principal, untilSeconds: number | undefined, end: () => void): () => void {
     const entry: Entry = { principal, untilSeconds, end };
     this.#entries.add(entry);
@@ -62,7 +62,7 @@ export class SessionRevoker {
   #holds({ principal, untilSeconds }: Entry, now: Principal | undefined): boolean {
     if (untilSeconds !== undefined && untilSeconds <= this.#deps.clock.nowSeconds()) return false;
     if (!now?.scopes.has("tools:use")) return false;
-    // The servers of a session were chosen by the rights of that time.
+    // The servers of a session were chosen by the rights at its beginning.
     const nowLocal = now.reach?.neverLeaves === true && principal.reach?.neverLeaves !== true;
     return !nowLocal && Bun.deepEquals(now.tools, principal.tools);
   }

@@ -9,7 +9,7 @@ import type { RequestHandler } from "./request-handler.ts";
 import type { SessionRevoker } from "./session-revoker.ts";
 import { Subscriber } from "./subscriptions.ts";
 
-/** Sessions of clients that disappeared silently end after this idle time. */
+/** Idle time after which a session ends whose client has disappeared, and the bounds of sessions. */
 const { idleMs, bounds } = longLived.mcpSession;
 const sweepMs = 30_000;
 const [maxOfOwner, maxOfAll] = [bounds.key.most, bounds.total.most];
@@ -26,7 +26,7 @@ interface Session {
   readonly events: KeptEvents;
   /** Ids of requests under way. Two requests with the same id would get each other's responses. */
   readonly open: Set<string>;
-  /** Number of open streams and requests of the session. */
+  /** Number of open streams and requests in the session. */
   busy: number;
   usedMs: number;
 }
@@ -69,7 +69,7 @@ export class Sessions {
     clearInterval(this.#timer);
     const all = [...this.#byId.values()];
     this.#byId.clear();
-    // A client that has already disconnected is no fault while the server stops.
+    // If a client has already disconnected, closing its transport fails without harm.
     await Promise.all(all.map(({ transport }) => transport.close().catch(() => {})));
   }
 
@@ -83,7 +83,7 @@ export class Sessions {
     let forget = () => {};
     const events = new KeptEvents(from.memoryAccount, this.#clock);
     const follower = new Subscriber(from, this.#handler.onChange, (method, params) => {
-      // The client may have no open stream at the moment.
+      // If the client has no open stream, the notification is lost.
       void server.notification({ method, params: { ...params } }).catch(() => {});
     });
     this.#requests.set(request, { ...from, follower });
@@ -97,10 +97,10 @@ export class Sessions {
           ...{ transport, follower, events, open: new Set(), busy: 0, usedMs: this.#clock.monotonicMs() },
         };
         begun = session;
-        // Other sessions of the same owner may begin during initialization, so room is made only now.
+        // Other sessions of the same owner may begin during initialization, so the limit is enforced only now.
         this.#makeRoom(session);
         this.#byId.set(id, session);
-        // A renewed token continues the session, so the session has no end time of its own.
+        // A renewed token continues the session, so the session has no end time.
         forget = this.#standing.add(from.principal, undefined, () => this.#end(session));
       },
     });
@@ -204,7 +204,7 @@ function done(answer: Response, over: () => void): Response {
   return answer;
 }
 
-/** Returns the same stream. Calls `over` once, when the stream has ended or was cancelled. */
+/** Returns the same stream. Calls `over` once when the stream has ended or was cancelled. */
 export function whenOver(body: ReadableStream<Uint8Array>, over: () => void): ReadableStream<Uint8Array> {
   const reader = body.getReader();
   return new ReadableStream({

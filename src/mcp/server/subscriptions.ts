@@ -11,20 +11,17 @@ const updated = "notifications/resources/updated";
 const gatherMs = 50;
 const maxResources = 100;
 
-/**
- * Subscribers of each resource of a session. Only the first and the last reach the server, because subscribers share
- * the session.
- */
+/** Subscribers of each resource, by session. Only the first and the last subscriber reach the server, because they share the session. */
 const listeners = new WeakMap<ClientSession, Map<string, Set<Subscriber>>>();
 
 interface Followed {
   readonly link: ClientSession;
   readonly stop: () => void;
-  /** Addresses of resources, as the server knows them. */
+  /** Addresses of the resources, as the server names them. */
   readonly uris: Set<string>;
 }
 
-/** A listening client, at the address of all servers or of one server. */
+/** A listening client, and whether its address is that of all servers or of one. */
 export interface Listening {
   readonly only: string | undefined;
   readonly memoryAccount: MemoryAccount;
@@ -34,7 +31,7 @@ export class Subscriber {
   readonly #from: Listening;
   readonly #notify: (method: string, params: JsonObject) => void;
   readonly #followed = new Map<string, Followed>();
-  /** Notifications to send next, without repetitions. */
+  /** Notifications to send next, without duplicates. */
   readonly #waiting = new Map<string, { method: string; params: JsonObject }>();
   #timer: ReturnType<typeof setTimeout> | undefined;
   readonly #unlisten: () => void;
@@ -69,7 +66,7 @@ export class Subscriber {
     return count < maxResources;
   }
 
-  /** Adds a subscription of the client. Returns false if another client's subscription already exists at the server. */
+  /** Adds a subscription of the client. Returns false if the server already has the subscription for another client. */
   add(server: string, uri: string): boolean {
     const followed = this.#followed.get(server);
     if (!followed) return true;
@@ -102,7 +99,7 @@ export class Subscriber {
     stop();
     const exchange = { memoryAccount: this.#from.memoryAccount, cancellation: new Cancellation() };
     for (const uri of uris) {
-      // A server that was restarted has forgotten the subscription.
+      // An error is ignored: a server that was restarted has no subscription.
       if (letGo(this, link, uri)) link.request("resources/unsubscribe", { uri }, exchange).catch(() => {});
     }
   }
@@ -114,7 +111,7 @@ export class Subscriber {
     // An update may concern a part of a resource that the client subscribes to.
     const isWanted = [...(this.#followed.get(server)?.uris ?? [])].some((one) => uri.startsWith(one));
     const clientUri = this.#from.only === undefined ? publicUri(server, uri) : uri;
-    // The bound keeps a server from filling memory with notifications.
+    // This limit keeps a server from filling memory with notifications.
     if (isWanted && this.#waiting.size < maxResources)
       this.#gather(`${method} ${clientUri}`, method, { uri: clientUri });
   }

@@ -1,5 +1,4 @@
-// Suspends calls whose servers send requests on their own connection, for clients that answer by repeating their
-// request.
+// Suspends calls whose servers send requests of their own, for clients that answer by repeating the call.
 import { Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { longLived } from "../../base/long-lived.ts";
@@ -8,11 +7,11 @@ import { type ClientCall, keepAsked, ownerOf } from "./client-call.ts";
 import { invalidParams, RpcError } from "./rpc-error.ts";
 import { isObject } from "./server-lists.ts";
 
-/** The user may need time to find an answer. */
+/** Milliseconds that a user has to answer, and the limits of suspended calls. */
 const { idleMs: patienceMs, bounds } = longLived.mcpHeldCall;
 const [maxOfOwner, maxOfAccount, maxOfAll] = [bounds.key.most, bounds.account.most, bounds.total.most];
 
-/** Request of a suspended call, as the server knows it. */
+/** Request of a suspended call, as the server sees it. */
 export interface SuspendedSubject {
   readonly server: string;
   readonly method: string;
@@ -48,7 +47,7 @@ class Held {
     this.subject = subject;
   }
 
-  /** Rejects when the call ends, because a server that awaits the response would wait forever. */
+  /** Asks the client. Rejects when the call ends; otherwise a server that awaits the response would wait forever. */
   ask(method: string, params: JsonObject): Promise<JsonObject> {
     const { promise, resolve, reject } = Promise.withResolvers<JsonObject>();
     const { cancellation } = this;
@@ -64,12 +63,12 @@ class Held {
     return promise;
   }
 
-  /** Returns the request state with which the client comes back. Each new request of the server changes the state. */
+  /** Returns the request state that the client sends when it continues the call. Each new request of the server changes the state. */
   get state(): string {
     return `${this.id}.${this.#asks}`;
   }
 
-  /** Reports whether the client once got this state, because a client may repeat a request. */
+  /** Reports whether the client was once given this state, because a client may repeat a request. */
   wasGiven(state: string): boolean {
     const asks = Number(state.slice(state.indexOf(".") + 1));
     return state === `${this.id}.${asks}` && asks > 0 && asks <= this.#asks;
@@ -117,7 +116,7 @@ export class SuspendedCalls {
   }
 
   /**
-   * Resumes the call of a state; undefined if `state` is none of a suspended call. Rejects if it belongs to another
+   * Resumes the call of a state; undefined if no suspended call has the state. Rejects if the call belongs to another
    * owner, or if `isSame` rejects its request.
    */
   resume(
@@ -144,7 +143,7 @@ export class SuspendedCalls {
     return this.#wait(held, client);
   }
 
-  /** Cancels all suspended calls, as their clients cannot return. */
+  /** Cancels all suspended calls, because their clients cannot return. */
   close(): void {
     const error = new GatewayError("service_unavailable", "The gateway is about to stop.", { retryAfterSeconds: 5 });
     for (const held of this.#held.values()) {
@@ -156,7 +155,7 @@ export class SuspendedCalls {
   /** Waits until the call has ended, or until the server sends a request. */
   async #wait(held: Held, client: ClientCall): Promise<JsonObject> {
     clearTimeout(held.timer);
-    // A client that has returned since then waits for the same call, which must go on.
+    // If the client has returned meanwhile, it waits for the same call, so the call must continue.
     const leave = () => {
       if (held.client === client) held.cancellation.cancel(client.cancellation.reason);
     };

@@ -13,7 +13,7 @@ export const tasksExtension = "io.modelcontextprotocol/tasks";
 export const relatedTask = "io.modelcontextprotocol/related-task";
 const { bounds, maxMs } = longLived.mcpTask;
 const [maxOfOwner, maxOfAccount, maxOfAll] = [bounds.key.most, bounds.account.most, bounds.total.most];
-/** Lifetime of a task, within which the client may ask for the result. Servers may state it. */
+/** Lifetime of a task, within which the client may ask for the result. Servers may state another one. */
 const [defaultKeptMs, maxKeptMs] = [3_600_000, maxMs];
 const maxIdLength = 512;
 /** Methods of the notifications about the status of a task. */
@@ -27,7 +27,7 @@ export interface MadeTask {
   readonly tool: string;
   readonly link: Pick<ClientSession, "onChange">;
   readonly use: OpenToolUse;
-  /** Task, as the server created it. */
+  /** Task object that the server returned. */
   readonly made: JsonObject;
   /** Releases the kept parameters when the task has ended. */
   readonly letGo: () => void;
@@ -60,7 +60,7 @@ export class Task {
     use.rest();
   }
 
-  /** Updates the task from a response or notification of the server, and ends its record when it has ended. */
+  /** Updates the task from a response or notification of the server. Ends the record of the task when the task has ended. */
   async heard(method: string, said: JsonObject): Promise<void> {
     if (method === "tasks/result") return await this.end("completed", said);
     // Since 2026-07-28 this response only acknowledges the cancellation.
@@ -100,7 +100,7 @@ export class Tasks {
     return own < maxOfOwner && ofAccount < maxOfAccount && this.#tasks.size < maxOfAll;
   }
 
-  /** Adds a task, which takes over the recorded use of the call. */
+  /** Adds a task. The task takes over the usage record of its call. */
   add({ principal }: Pick<ClientCall, "principal">, made: MadeTask): void {
     const owner = ownerOf(principal);
     const key = keyOf(owner, made.server.name, String(made.made["taskId"]));
@@ -117,7 +117,7 @@ export class Tasks {
     return this.#tasks.get(keyOf(ownerOf(principal), server.name, id))?.task;
   }
 
-  /** Ends all tasks, as their clients cannot return. */
+  /** Ends all tasks, because their clients cannot return. */
   async close(): Promise<void> {
     await Promise.all([...this.#tasks.keys()].map((key) => this.#drop(key)));
   }

@@ -7,7 +7,7 @@ import { isObject } from "./server-lists.ts";
 export const searchToolNames = { search: "search_tools", call: "call_tool" } as const;
 const [defaultFound, maxFound] = [10, 50];
 const maxQueryLength = 1_000;
-/** Characters of a description that are searched. Each search reads the descriptions of all tools. */
+/** Number of searched characters of a description: each search reads the descriptions of all tools. */
 const maxSearchedLength = 4_000;
 /** Minimum length of a word that also matches as a prefix. A shorter word would match too much. */
 const shortestBeginning = 3;
@@ -52,7 +52,7 @@ export function searchTools(count: number): JsonObject[] {
   ];
 }
 
-/** Searches the visible `tools` of the client. */
+/** Searches `tools`, which the client may see. */
 export function searchToolsAnswer(tools: readonly JsonObject[], args: unknown): JsonObject {
   const { query, limit = defaultFound } = isObject(args) ? args : {};
   if (typeof query !== "string" || query.trim() === "" || query.length > maxQueryLength) {
@@ -76,7 +76,7 @@ export function searchToolsAnswer(tools: readonly JsonObject[], args: unknown): 
   return { content: [{ type: "text", text: JSON.stringify({ tools: found }) }], structuredContent: { tools: found } };
 }
 
-/** Returns the name and arguments of the inner call. */
+/** Returns the name and arguments of the tool call that the arguments contain. */
 export function callTool(args: unknown): { name: string; arguments: JsonObject } {
   const { name, arguments: inner = {} } = isObject(args) ? args : {};
   if (typeof name !== "string" || isSearchTool(name))
@@ -92,7 +92,7 @@ function scoreOf({ name, title, description }: JsonObject, words: ReadonlySet<st
   return 3 * countIn(named.slice(0, maxSearchedLength), words) + countIn(text.slice(0, maxSearchedLength), words);
 }
 
-/** Counts the words that the text contains, whole or as a prefix. */
+/** Counts the words that the text contains, in full or as a prefix. */
 function countIn(text: string, words: ReadonlySet<string>): number {
   const lengths = new Set([...words].map(({ length }) => length).filter((length) => length >= shortestBeginning));
   const found = new Set<string>();

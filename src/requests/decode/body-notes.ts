@@ -1,4 +1,4 @@
-// offsets of the members that the gateway reads, and counts, from one byte scan of a request body.
+// Notes the offsets of members that the gateway reads, and counts, during one byte scan of a request body.
 import { afterSpace, isSame, latin1, numberPassed, textAt } from "../../base/text/json-bytes.ts";
 import type { IsolatedMember } from "../../domain/models/isolation.ts";
 import { asksForUsage, type BodyFacts } from "../facts.ts";
@@ -113,7 +113,7 @@ export class BodyNotes implements BodyFacts {
     return this.#kindOf(notes.background) === trueKind;
   }
 
-  /** Leaves out items that refer to stored ones, because a body with such items is parsed in full. */
+  /** Leaves out items that refer to stored items: a body with such items is parsed in full. */
   get namesKept(): boolean {
     return this.#isNamed(notes.previous) || this.#isNamed(notes.conversation);
   }
@@ -157,7 +157,7 @@ export class BodyNotes implements BodyFacts {
     return members;
   }
 
-  /** Returns `safety_identifier` if that member is a text with content, and otherwise the older `user`. */
+  /** Returns `safety_identifier` if that member is a text with content, and otherwise the older member `user`. */
   get #userNote(): number {
     const length = (this.#ends[notes.safetyIdentifier] as number) - (this.#starts[notes.safetyIdentifier] as number);
     const isSaid = length > 2 && this.#kindOf(notes.safetyIdentifier) === textKind;

@@ -22,7 +22,7 @@ import {
   ValueRule,
 } from "./rule.ts";
 
-/** Use of a member beyond its shape: the member is counted, is noted, or requires a full parse. */
+/** The gateway's use of a member beyond checking its shape: the member is counted, is noted, or requires a full parse. */
 export interface MemberUse {
   readonly as?: "json" | "prompt" | "shown" | "type" | "unreadable";
   readonly note?: number;
@@ -30,7 +30,7 @@ export interface MemberUse {
   readonly decisive?: readonly string[];
   /** Uses of the inner members, or of the members of each item. */
   readonly members?: MemberUses;
-  /** Texts that the byte scan accepts; any other text requires a full parse. */
+  /** The texts that the byte scan accepts for the member; any other text requires a full parse. */
   readonly only?: readonly string[];
   /** True if the member identifies the kind of its object. An object without such a member requires a full parse. */
   readonly identifies?: boolean;
@@ -73,10 +73,7 @@ const kinds = Array.from({ length: types.size + 1 }, (_, kind) => kind);
 
 /** Accepts any value. */
 export const anyValue = openRule();
-/**
- * Accepts any value in a full parse but none in the byte scan, for values whose shape decides how they are
- * counted.
- */
+/** Accepts any value in a full parse but none in the byte scan. Used where the shape of a value decides how its tokens are counted. */
 const unreadable = new ValueRule([{}]);
 unreadable.isOpen = true;
 const beside = [...refusedNames, ...doubtfulNames].map((name) => memberRule(name, unreadable));
@@ -99,7 +96,7 @@ function openRule(as?: "shown"): ValueRule {
     names: undefined,
     looksAtAll: false,
     isReadable: true,
-    // Objects without a schema hold the client's own names, so the names are not compared with known ones.
+    // The client chooses the names in objects without a schema, so these names are not compared with known ones.
     isNamed: false,
     isMedia: false,
     decisiveHashes: new Int32Array(),
@@ -190,7 +187,7 @@ function objectRule(
   };
   const known = new Set([...Object.keys(properties), ...required]);
   const used = new Set([...Object.keys(uses), ...decisive]).difference(known);
-  // The hidden members come first so that they override the schema's rule of the same name.
+  // Hidden members come first in the map, so the schema's rule of the same name replaces them.
   const hidden = Object.keys(uses).filter((name) => uses[name]?.as === "unreadable");
   const others = typeof additionalProperties === "object" ? alternatives(additionalProperties) : [{}];
   const other = memberRule("", valueRule(others), isShown ? { as: "json" } : {});
@@ -205,7 +202,7 @@ function objectRule(
     other,
     names,
     looksAtAll: propertyNames !== undefined || typeof additionalProperties === "object",
-    // An object without known members may be an image as well as a text.
+    // An object without known members may be an image or a text, so the byte scan cannot count its tokens.
     isReadable: !(isShown && known.size === 0 && names === undefined && other.value.isOpen),
     isMedia,
     decisiveHashes: Int32Array.from(decisive, (name) => hashOf(Buffer.from(bareName(name)))),

@@ -8,7 +8,7 @@ import type { TaskForm } from "../dialects/task/task.ts";
 import { decodeRequest, memberRuleOf, type RequestLimits } from "./decode-request.ts";
 import { textKind, type ValueRule } from "./rule.ts";
 
-/** `name[]` is an item of a list and `name[member]` a member of an object, as OpenAI's SDKs write them. */
+/** Matches field names as OpenAI's SDKs write them: `name[]` for an item of a list, `name[member]` for a member of an object. */
 const inBrackets = /^([^[\]]+)\[([^[\]]*)\]$/;
 const numberText = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
@@ -34,7 +34,7 @@ class FormBody {
   readonly #operation: Operation;
   readonly #files: ReadonlySet<string>;
   readonly #members = new Map<string, unknown>();
-  /** Names of the lists that further parts extend. */
+  /** Names of the lists to which later form parts may add items. */
   readonly #open = new Set<string>();
 
   constructor(operation: Operation, { files }: TaskForm) {
@@ -73,7 +73,7 @@ class FormBody {
   /** Reports whether a repeated field name without brackets adds an item to a list. */
   #isOneMore(name: string, rule: ValueRule | undefined): boolean {
     if (!rule?.arrays) return false;
-    // A single value stays a single value if the schema allows that, and becomes a list of one item otherwise.
+    // A single field value stays a single value if the schema allows one, and otherwise becomes a list of one item.
     const mayBeAlone = rule.texts.length > 0 || rule.object !== undefined;
     return !mayBeAlone || this.#members.has(name);
   }
@@ -100,7 +100,8 @@ class FormBody {
 }
 
 /**
- * Converts a field to a number or boolean if the schema wants one. Other fields stay texts, which validation rejects.
+ * Converts a field to a number or boolean if the schema expects one. Other fields stay texts, and validation rejects
+ * them if they do not fit.
  */
 function fieldValue(text: string, rule: ValueRule | undefined): unknown {
   if (!rule || rule.isOpen || rule.texts.length > 0) return text;

@@ -36,7 +36,7 @@ export function decodeRequest(operation: Operation, sent: ByteSpan, limits: Requ
   return request;
 }
 
-/** The compiled checks by the list of refused members, which changes only with the configuration. */
+/** The compiled checks by list of refused members. A list changes only with the configuration. */
 const refusals = new WeakMap<readonly string[], RefusedMembers>();
 
 function requireAllowed(request: DecodedRequest, { refusedMembers: names }: RequestLimits, facts?: BodyFacts): void {
@@ -49,7 +49,7 @@ function requireAllowed(request: DecodedRequest, { refusedMembers: names }: Requ
   refused.require(request, facts?.templateStart ?? 0, facts?.templateEnd ?? 0);
 }
 
-/** Does what `decodeRequest` does, without the byte scan. Throws a GatewayError. */
+/** Returns the same result as `decodeRequest`, without the byte scan. Throws a GatewayError. */
 export function parsedRequest(operation: Operation, sent: ByteSpan, limits: RequestLimits): DecodedRequest {
   return checkedRequest(operation, sent, limits, ruleOf(dialects[operation]));
 }
@@ -79,7 +79,7 @@ function checkedRequest(operation: Operation, sent: ByteSpan, limits: RequestLim
   return new DecodedRequest(dialect, bytes, factsOf(dialect, body), parsed);
 }
 
-/** The gateway and the model server read the rewritten body alone. */
+/** After rewriting, the gateway and the model server read only the rewritten body. */
 function rewritten(parsed: JsonBody, dialect: Dialect, limits: RequestLimits): JsonBody {
   const body = dialect.rewritten?.(parsed.body, validate);
   return body === undefined ? parsed : parseBody(ByteSpan.of(JSON.stringify(body)), limits);
@@ -105,11 +105,11 @@ const commonUses: MemberUses = {
   conversation: { note: notes.conversation },
   [templateArguments]: { note: notes.templateArguments },
 };
-/** Types of tools that agents bring. Tools of other types may lead to other models. */
+/** Types of tools that agents such as Codex send. Tools of other types may cause calls of other models. */
 const toolTypes = ["function", "custom", "namespace", "web_search", "local_shell", "shell", "apply_patch"];
 /** Uses of members that the model reads beside the prompt. */
 const jsonUses: MemberUses = {
-  // A name beside the type is that of a tool in the form of another API, which the dialect rewrites.
+  // A tool with a `name` beside its type has the form of another API, and the dialect rewrites that form.
   tools: { as: "json", members: { type: { only: ["function"] }, name: { as: "unreadable" } } },
   functions: { as: "json" },
   response_format: { as: "json" },
@@ -126,9 +126,9 @@ const shownWithin: Readonly<Record<string, MemberUse>> = {
   tools: { members: { type: { only: toolTypes } } },
   input: { members: { type: { only: itemTypes, identifies: true }, role: { identifies: true } } },
 };
-/** Members without a use but with a known name; every other name sets `BodyNotes.hasOthers`. */
+/** Members that are known by name but have no use here. Every unknown name sets `BodyNotes.hasOthers`. */
 const neutralUses: MemberUses = Object.fromEntries([...neutralMembers].map((name) => [name, {}]));
-/** The limit members of all formats. A limit member of another format may be a setting of the model server. */
+/** The limit members of all formats. In another format, a member of this name may be a setting of the model server. */
 const otherLimits: MemberUses = Object.fromEntries(
   Object.values(dialects).flatMap(({ limitMembers }) =>
     limitMembers.flatMap((name) => (name === undefined ? [] : [[name, { note: notes.otherLimit }]])),
@@ -156,10 +156,10 @@ function usesOf({ promptMember, shownMembers, limitMembers: [limit, olderLimit] 
   return { ...uses, [promptMember]: { ...uses[promptMember], note: notes.prompt } };
 }
 
-/** The names are collected on first use, like the rules below, to keep the start short. */
+/** The names are collected on first use, as the rules below are, to keep the start of the program short. */
 let names: FieldNames | undefined;
 
-/** Returns the names that any endpoint reads; each name is known at all endpoints. */
+/** Returns the names that any endpoint reads; all endpoints share them. */
 function fieldNames(): FieldNames {
   names ??= new FieldNames(
     [...Object.values(dialects).flatMap((dialect) => [...namesOf(ruleOf(dialect))]), ...decisiveNames],
@@ -184,10 +184,7 @@ export function memberRuleOf(operation: Operation, name: string): ValueRule | un
   return ruleOf(dialects[operation]).object?.members.get(name)?.value;
 }
 
-/**
- * Returns undefined if the body requires a full parse. The facts are valid until the next scan, like those of
- * `scanBody`.
- */
+/** Scans the body and returns its facts, or undefined if it requires a full parse. The facts are valid until the next scan. */
 function marksIn(dialect: Dialect, bytes: ByteSpan, limits: RequestLimits): BodyFacts | undefined {
   if (!load(bytes) || !isText(bytes)) return undefined;
   const facts = scanBody(ruleOf(dialect), bytes.length, limits.depth, bodyMass);
@@ -196,8 +193,8 @@ function marksIn(dialect: Dialect, bytes: ByteSpan, limits: RequestLimits): Body
 }
 
 /**
- * Reports whether the body is UTF-8. Most bodies share their buffer with an ASCII head, so checking the whole buffer
- * avoids a view.
+ * Reports whether the body is UTF-8. Most bodies share their buffer with an ASCII head, so the whole buffer is
+ * checked to avoid creating a view.
  */
 function isText(bytes: ByteSpan): boolean {
   return (bytes.end === bytes.buffer.length && isAscii(bytes.buffer)) || isUtf8(bytes.view);

@@ -14,9 +14,9 @@ import {
 import type { ObjectRule, ValueRule } from "./rule.ts";
 import type { Path } from "./validation-failure.ts";
 
-/** Maximum number of folded names in one body; more are an attempt to keep the process busy. */
+/** Maximum number of names that are folded for one body; a client that sends more tries to keep the process busy. */
 const maxFolded = 10_000;
-/** Members in which Vercel's gateway and OpenRouter find other models. With `values`, only these values count. */
+/** Members in which Vercel's gateway and OpenRouter look up other models. With `values`, only these values count. */
 const leading: readonly { readonly names: readonly string[]; readonly values?: readonly unknown[] }[] = [
   { names: ["provideroptions", "gateway", "models"] },
   { names: ["plugins", "id"], values: ["fusion"] },
@@ -33,8 +33,8 @@ export function* namesOf(rule: ValueRule): Generator<string> {
 }
 
 /**
- * Makes sure that the gateway checks, counts and records the fields that a model server reads. Objects of the client,
- * such as the parameters of a tool, may have any names.
+ * Makes sure that the gateway checks, counts and records the fields that a model server reads. Objects whose names
+ * the client chooses, such as the parameters of a tool, may have any names.
  */
 export class FieldNames {
   /** Known names of the body by their folded form. */
@@ -144,8 +144,8 @@ export class FieldNames {
 }
 
 /**
- * Returns the path of the first member with these folded names and one of these values; without `values`, any value
- * except null.
+ * Returns the path of the first member with one of these folded names and one of these values. Without `values`, any
+ * value except null counts.
  */
 function pathTo(names: readonly string[], values: readonly unknown[] | undefined, value: unknown): Path | undefined {
   const [name] = names;

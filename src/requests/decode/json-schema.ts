@@ -7,7 +7,7 @@ export interface Node {
   type?: string | string[];
   const?: unknown;
   enum?: unknown[];
-  /** Set in the one alternative of a union that accepts every other value of the discriminating member. */
+  /** Set in the alternative of a union that accepts all other values of the discriminating member. */
   not?: { enum: unknown[] };
   anyOf?: Node[];
   oneOf?: Node[];

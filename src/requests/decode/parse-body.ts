@@ -42,7 +42,7 @@ export function parseBody(sent: ByteSpan, limits: BodyLimits): JsonBody {
   return { bytes, text, members, body: body as Record<string, unknown> };
 }
 
-/** Takes a third of the time of TextDecoder for a short text. */
+/** Decoding a short text this way takes a third of the time of TextDecoder. */
 function decodeUtf8({ view }: ByteSpan): string {
   if (isAscii(view)) return view.toString("latin1");
   if (isUtf8(view)) return view.toString("utf8");

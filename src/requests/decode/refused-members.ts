@@ -15,7 +15,7 @@ const neutralValues: ReadonlyMap<string, unknown> = new Map<string, unknown>([
   ["return_hidden_states", false],
   ["chat_template", ""],
 ]);
-/** Paths of schemas and metadata of the client, in which no server looks up files. */
+/** Paths of schemas and metadata that the client defines and in which no server looks up files. */
 const ownPaths = new RegExp(
   `^(?:${[
     "metadata|guided_json|json_schema|format|structured_outputs|response_format|output_format",
@@ -74,7 +74,7 @@ export class RefusedMembers {
     this.#requireIn(body, this.#names, "");
     for (const [name, value] of Object.entries(body)) {
       if (foldName(name) === templateArguments) this.#requireArguments(value, name);
-      // Servers also read members from objects with names of their own.
+      // Servers also read members inside the objects of unknown members.
       else if (!neutralMembers.has(name) && !this.#decisive.has(name)) this.#requireUnknown(value, name);
     }
     if (this.#inner.size > 0) this.#requireWithin(body, "");
@@ -127,7 +127,7 @@ function membersOf(value: object, path: string): (readonly [name: string, member
   return Object.entries(value).map(([name, member]) => [name, member, path === "" ? name : `${path}.${name}`] as const);
 }
 
-/** Returns the member that holds the output of a model, or of the code that it ran, in a block of this type. */
+/** Returns the member that holds a model's output, or the output of code that the model ran, in a block of this type. */
 function saidMember(type: unknown): string | undefined {
   if (typeof type !== "string") return undefined;
   if (type.endsWith("tool_use")) return "input";

@@ -61,10 +61,9 @@ const notes = new BodyNotes();
 const limit = { depth: 0, names: 0, containers: 0 };
 
 /**
- * Returns notes on the loaded text, or undefined if the text requires a full parse. The notes are valid until the next
- * text is loaded.
- * Reasons for a full parse are wrong JSON, a wrong shape, excessive depth and too many members. So are duplicate, escaped
- * or ambiguous names, and a prompt that the scan cannot count. Bytes above 127 are not checked.
+ * Returns notes on the loaded text, or undefined if the text requires a full parse. The notes are valid until the
+ * next text is loaded. A full parse is required for wrong JSON, a wrong shape, excessive depth, too many members,
+ * duplicate, escaped or ambiguous names, and a prompt that the scan cannot count. Bytes above 127 are not checked.
  * `length` is the length of the text in bytes. `depth` and `mass` limit levels, names and containers, because a later
  * parser needs many times their bytes. A text within these limits cannot have too many values.
  */
@@ -207,8 +206,8 @@ function isClearName(rule: ObjectRule, start: number, end: number): boolean {
 }
 
 /**
- * Reports whether the object whose names begin at `first` has no such name yet. Equal hashes of different names require
- * a full parse.
+ * Reports whether the name is new in the object whose names begin at index `first`. Equal hashes of different names
+ * require a full parse.
  */
 function isNewName(first: number, hash: number): boolean {
   if (open - first === maxNamesEach || open === maxNamesOpen || ++counts.names > limit.names) return false;
@@ -223,7 +222,7 @@ function afterMember({ value, isJson, isShown, note }: MemberRule, start: number
   if (end === fault) return fault;
   if (isShown) notes.promptTokens++;
   if (isJson && kindAt(start) !== nullKind) {
-    // Only the form that JSON.stringify writes is counted here.
+    // The scan counts only texts in the form that JSON.stringify writes.
     if (passed.unusual !== unusual) return fault;
     notes.promptTokens += estimateTokens(end - start - (passed.space - space));
   }
@@ -232,8 +231,8 @@ function afterMember({ value, isJson, isShown, note }: MemberRule, start: number
 }
 
 /**
- * Returns the rule of the object at `start`, usually from its first member. Members before the tag are read again, and
- * counted then.
+ * Returns the rule of the object at `start`, usually from its first member. Members before the tag are read a second
+ * time, and counted only then.
  */
 function taggedRule(tag: TagRule, start: number, depth: number): ObjectRule | undefined {
   const { space, unusual } = passed;

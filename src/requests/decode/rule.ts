@@ -2,7 +2,7 @@
 import { isSame } from "../../base/text/json-bytes.ts";
 import type { Node } from "./json-schema.ts";
 
-/** Kinds of values, by first byte or by type; `noKind` is for a byte that begins no value. */
+/** Kinds of values, by first byte or by type. `noKind` stands for a byte that cannot begin a value. */
 export const [noKind, textKind, numberKind, objectKind, arrayKind, trueKind, falseKind, nullKind] = [
   0, 1, 2, 3, 4, 5, 6, 7,
 ];
@@ -150,7 +150,10 @@ export class ObjectRule {
   readonly other: MemberRule;
   /** The rule of the names themselves; undefined if any name fits. */
   readonly names: ValueRule | undefined;
-  /** True if every member is checked in the order of the object; otherwise only schema members, in schema order. */
+  /**
+   * True if every member of the object is checked, in the object's order. Otherwise only the schema's members are
+   * checked, in the schema's order.
+   */
   readonly looksAtAll: boolean;
   /** True if the byte scan may read the object. */
   readonly isReadable: boolean;

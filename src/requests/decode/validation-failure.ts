@@ -13,7 +13,7 @@ export interface Failure {
   inName?: boolean;
 }
 
-/** Returns undefined for a fitting value. Stops at the first failure and allocates nothing before it. */
+/** Returns the first failure, or undefined if the value fits. A fitting value costs no allocation. */
 export function findFailure(rule: ValueRule, value: unknown): Failure | undefined {
   if (rule.isOpen) return undefined;
   if (typeof value === "object" && value !== null) {

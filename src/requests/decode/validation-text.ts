@@ -63,7 +63,7 @@ function formOf({ pattern }: Node): string {
   return pattern === undefined ? "" : ` ${forms.get(pattern) ?? `that matches ${pattern}`}`;
 }
 
-/** Describes the item type only as far as it distinguishes arrays. */
+/** Describes the item type only if it is needed to tell arrays apart. */
 function describeItems(items: Node | undefined): string {
   const type = items?.type;
   return type === "string" || type === "integer" || type === "array" ? ` of ${type}s` : "";

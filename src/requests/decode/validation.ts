@@ -10,7 +10,7 @@ import { describeAllowed, describeValue } from "./validation-text.ts";
 
 const compiled = new WeakMap<z.ZodType, ValueRule>();
 
-/** Does what `requireFit` does, with a schema that is compiled once. */
+/** Validates like `requireFit`, and compiles each schema only once. */
 export function validate(schema: z.ZodType, value: unknown): void {
   let rule = compiled.get(schema);
   if (rule === undefined) {

@@ -4,13 +4,13 @@ import type { ClientStream } from "../../base/bytes/client-stream.ts";
 import { backslash, firstNonAscii, firstPrintable, quote } from "../../base/text/json-string.ts";
 import type { PlacedEvent } from "./answer.ts";
 
-/** An event without its text, as byte text: its beginning and end, line ends included. */
+/** An event split at its text, as byte text: the part before and the part after, line ends included. */
 export interface EventFrame {
   before: string;
   after: string;
 }
 
-/** The text of `event` is between `textStart` and `textEnd`. */
+/** Returns the frame of `event`, whose text is between `textStart` and `textEnd`. */
 export function frameOf(event: string, textStart: number, textEnd: number): EventFrame {
   return { before: detachedByteText(event.slice(0, textStart)), after: detachedByteText(event.slice(textEnd)) };
 }
@@ -22,16 +22,14 @@ export function dataStart(event: string, data: string): number {
   return event.startsWith(data, lead) && (lineEnds === "\n\n" || lineEnds === "\r\n\r\n") ? lead : -1;
 }
 
-/** Returns the meaning of a JSON string that is written as `written`, as byte text. */
+/** Decodes a JSON string, given and returned as byte text. */
 export function meaningOf(written: string): string {
   return String(JSON.parse(`"${decodeByteText(written)}"`));
 }
 
-/**
- * Maximum number of templates that are made before one is useful; it bounds the waste on a stream of changing events.
- */
+/** Maximum number of templates that are made before one is useful; this limits wasted work on a stream whose events keep changing. */
 const maxTrials = 4;
-/** Share of a new template that each event without parsing earns. */
+/** Part of a further template that each event without parsing earns. */
 const trialsPerEvent = 0.5;
 
 /** Limits the work on templates for a stream that no template fits. */

@@ -4,21 +4,16 @@ import { countTexts } from "../../wire/parts.ts";
 import type { AskedRequest } from "./answer.ts";
 
 const [kib, mib] = [1024, 1024 * 1024];
-/**
- * Shorter answers are never checked. Leaves room for pictures, sound and echoed prompts, which are not counted in
- * tokens.
- */
+/** Answers shorter than this are never checked. Leaves room for pictures, sound and echoed prompts, which are not counted in tokens. */
 export const defaultAnswerBytes = 16 * mib;
 /** The limit for any request. A batch of 2,048 long embeddings in JSON is about 80 MB. */
 const maxBytes = 128 * mib;
-/**
- * Several times the JSON bytes of a token of text, and of a token with its probability and those of 20 alternatives.
- */
+/** Bytes allowed per token: several times the JSON bytes of a token of text, and of a token with its probability and 20 alternatives. */
 const bytesPerToken = 256;
 const bytesPerTokenWithProbabilities = 8 * kib;
 /** Number of tokens if neither the request nor the model sets a limit. */
 const defaultTokens = 128 * kib;
-/** Bytes of an embedding of 16,384 numbers in JSON. */
+/** Bytes in JSON of an embedding of 16,384 numbers. */
 const bytesPerEmbedding = 512 * kib;
 
 export function maxAnswerBytes(request: AskedRequest, { context }: Pick<Model, "context">): number {

@@ -44,15 +44,15 @@ const names = [
 ] as const;
 export type AnswerMember = (typeof names)[number];
 
-/** The bits of one number record whether each enclosing container is an object or an array. */
+/** Maximum depth. One number records in its bits whether each enclosing container is an object or an array. */
 const maxDepth = 30;
 
-/** Index of each member in the array of places. */
+/** Index of each member's entry in the array of places. */
 const offsetOf = Object.fromEntries(names.map((name, at) => [name, 2 * at])) as Readonly<Record<AnswerMember, number>>;
-/** The first member that is also searched within, and the maximum depth of the objects noted there. */
+/** The first member whose inner members are also searched, and the maximum depth of the objects noted there. */
 const firstWithin = offsetOf.choices;
 const deepestNoted = 5;
-/** The member names by length, each with its index in the array of places. */
+/** The member names by length, each with the index of its entry in the array of places. */
 const namesOfLength = Array.from({ length: 1 + Math.max(...names.map(({ length }) => length)) }, (_, length) =>
   names.filter((name) => name.length === length).map((name) => ({ name: Buffer.from(name), place: offsetOf[name] })),
 );
@@ -185,7 +185,7 @@ function countedUsage(start: number): TokenUsage | undefined {
       counts[i] = count;
       isKnown = true;
     }
-    // An unknown member may report a part of the tokens, as DeepSeek's does.
+    // An unknown member may report a share of the tokens, as in DeepSeek's usage.
     if (!isKnown) return undefined;
     at = afterSpace(end);
     if (bytes[at] !== comma) break;
@@ -200,8 +200,8 @@ function countedUsage(start: number): TokenUsage | undefined {
 }
 
 /**
- * The choices, messages and usual ends of the loaded text. A choice is odd if it lacks one of them, or has more than a
- * text.
+ * Counts the choices, messages and usual finish reasons of the loaded text. A choice is odd if it lacks one of these,
+ * or has more than a text.
  */
 let choices = 0;
 let messages = 0;
@@ -255,7 +255,7 @@ function isJsonObject(length: number, offsets: Int32Array): boolean {
   let at = afterSpace(0);
   if (bytes[at] !== openBrace) return false;
   let depth = 0;
-  /** The one bit per level, the innermost last; 1 for an object. */
+  /** A bit for each open container, the innermost in the lowest bit: 1 for an object, 0 for an array. */
   let objects = 0;
   /** Index in `offsets` of the current top-level member, or `other`. */
   let member = other;

@@ -38,7 +38,7 @@ export interface AskedRequest {
   /** Bytes of the request body. */
   readonly bodyBytes: number;
   readonly body: Readonly<Record<string, unknown>>;
-  /** Estimated from the text. */
+  /** Estimated from the text of the prompt. */
   readonly promptTokens: number;
   /** Maximum number of tokens of each generation; undefined if the request sets no limit. */
   readonly maxCompletionTokens: number | undefined;
@@ -63,7 +63,7 @@ export interface Serving {
  */
 export interface AnswerNames {
   id: string;
-  /** Unix seconds. */
+  /** Creation time of the answer in Unix seconds. */
   created: number;
   /** True if `id` replaces the model server's id. */
   ownId: boolean;
@@ -71,7 +71,7 @@ export interface AnswerNames {
   nowSeconds?(): number;
   /** The further members that the gateway sets on every answer, such as `store` and `previous_response_id`. */
   readonly members?: OwnMembers | undefined;
-  /** The listener for the delivered text; set if another server may continue the stream. */
+  /** Receives the delivered text; set if another server may continue the stream. */
   readonly said?: SaidListener | undefined;
   /** True if a quota may end the answer, so that its content must be tracked. */
   readonly mayBeStopped?: boolean | undefined;
@@ -97,7 +97,7 @@ export interface SaidListener {
    */
   readonly countedPrompts: readonly (number | undefined)[];
   text(text: string): void;
-  /** Throws if a server continues a text with reasoning, because it has begun anew. */
+  /** Called for reasoning. Throws if a server that continues a text sends reasoning, because it has started over. */
   thought(): void;
   /** Called for anything except plain text: a call, a refusal or log-probabilities. */
   other(): void;
@@ -122,7 +122,7 @@ export interface GoesOnFrom {
 /** Describes the storage of answers of a format. */
 export interface KeptAnswers {
   readonly as: "chat" | "response";
-  /** True if the collector needs all events of a stream; false if the last events contain the whole answer. */
+  /** True if the collector needs every event of a stream; false if the last events repeat the whole answer. */
   readonly ofAllEvents: boolean;
   collector(): AnswerCollector;
   /** See `AnswerNames.members`. */
@@ -214,7 +214,7 @@ export interface AnswerStream extends StreamObservation {
   errorEvent(rendered: string, error: GatewayError): string;
 }
 
-/** An event that is sent from the buffer that holds it. */
+/** An event that is sent directly from the buffer in which it arrived. */
 export interface PlacedEvent {
   /** Returns the result of `ClientStream.write`. */
   send(client: ClientStream, bytes: Buffer, start: number, end: number): boolean;

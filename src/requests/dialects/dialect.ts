@@ -11,8 +11,8 @@ import type { ReportedAnswer, Said, SaidPiece } from "./said.ts";
 import type { Task } from "./task/task.ts";
 
 /**
- * Returns a body in the form of the format if a client sent it in the form of another API; undefined if it needs no
- * rewriting. `validate` throws `invalid_request` for a value that does not fit a schema.
+ * Rewrites a body that a client sent in the form of another API; returns undefined if the body needs no rewriting.
+ * `validate` throws `invalid_request` for a value that does not fit a schema.
  */
 export type Rewriting = (
   body: Readonly<Record<string, unknown>>,
@@ -22,7 +22,7 @@ export type Rewriting = (
 /** A dialect per operation. All have the same members in the same order, so that property reads stay monomorphic. */
 export interface Dialect extends AnswerFormat {
   readonly operation: Operation;
-  /** The endpoint in words, and the capability that it requires of a model. */
+  /** The endpoint in words; also the name of the capability that a model needs for it. */
   readonly endpoint: string;
   readonly capability: CapabilityName;
   /** Name of the operation in OpenTelemetry's conventions for generative AI. */
@@ -35,7 +35,7 @@ export interface Dialect extends AnswerFormat {
    * conversation.
    */
   readonly format: ConversationFormat | undefined;
-  /** The description of a task that a model answers once; undefined for other operations. */
+  /** The description of a task, which a model answers in one step; undefined for other operations. */
   readonly task:
     | Pick<
         Task,
@@ -45,21 +45,18 @@ export interface Dialect extends AnswerFormat {
 
   /** Schema of the request body. */
   readonly schema: z.ZodType;
-  /** Schema of a token-counting request, if it differs. */
+  /** Schema of a token-counting request, if it differs from `schema`. */
   readonly countSchema: z.ZodType | undefined;
   /** Undefined if no client sends requests in the form of another API. */
   readonly rewritten: Rewriting | undefined;
   /**
-   * Members that the model reads, including the prompt, if their tokens are counted as `shownTokens` does. Otherwise
-   * undefined: the texts of the prompt are counted, and some members beside it as JSON.
+   * Members that the model reads, including the prompt, if `shownTokens` counts their tokens. If undefined, the texts
+   * of the prompt are counted, and some other members as JSON.
    */
   readonly shownMembers: readonly string[] | undefined;
   /** Estimates the tokens of everything that the model reads of a request. */
   promptTokens(body: Readonly<Record<string, unknown>>): number;
-  /**
-   * Reports whether every server of the format understands the whole request; for one thing, all its tools are
-   * functions.
-   */
+  /** Reports whether every server of the format understands the whole request. For example, all its tools must be functions. */
   isPlain(body: Readonly<Record<string, unknown>>): boolean;
   /**
    * Returns members, as JSON, that replace the client's for a server of the same format, because they hold data that
@@ -75,17 +72,15 @@ export interface Dialect extends AnswerFormat {
     | undefined;
   /** True if `user_id` of `metadata` names the end user to servers. */
   readonly namesUserInMetadata?: true;
-  /** True if servers store answers by default. */
+  /** True if servers store an answer unless the request forbids it. */
   readonly isStoredByDefault: boolean;
   /** True if a stream reports usage only if `stream_options` asks for it. */
   readonly asksForUsage: boolean;
   /** The member that limits the tokens of an answer, and its older name if it has one. */
   readonly limitMembers: readonly [newer: string, older?: string];
-  /** Returns the lowest token limit that servers accept for such a request. */
+  /** Returns the lowest token limit that servers accept for this request. */
   minLimit(body: Readonly<Record<string, unknown>>): number;
-  /**
-   * True if every request needs a limit. Such a limit is what the client accepts and may exceed the model's maximum.
-   */
+  /** True if every request must have a token limit. The limit is then what the client accepts and may exceed the model's maximum. */
   readonly isLimitRequired: boolean;
   /** True if servers know `max_completion_tokens`; otherwise they must get the older name, `max_tokens`. */
   readonly knowsNewerLimit: boolean;

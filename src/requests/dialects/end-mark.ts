@@ -1,10 +1,10 @@
-// The data of the last event in a stream of chat completions; servers of other formats send it as well.
+// Data of the last event in a stream of chat completions. Some servers of other formats send it as well.
 
 export const endMark = "[DONE]";
 const maxMarkLength = 16;
 const anyMark = /^\s*\[?done\]?\s*$/i;
 
-/** Reports whether `data` is the mark in any case, with or without blanks and brackets around it. */
+/** Reports whether `data` is the end mark, in upper or lower case, with or without blanks and brackets around it. */
 export function isEndMark(data: string): boolean {
   return data === endMark || (data.length <= maxMarkLength && anyMark.test(data));
 }

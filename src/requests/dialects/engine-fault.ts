@@ -19,10 +19,7 @@ export interface PublicFault {
  */
 const contextWords =
   /\bmaximum context length\b|\bprompt is too long\b|\bexceed context limit\b|\binput token count\b.{0,32}\bexceeds the maximum\b/i;
-/**
- * Codes and types for an overloaded server, and for a server that limits the gateway's rate; some servers send the
- * status.
- */
+/** Codes and types for an overloaded server, and for a server that limits the gateway's rate. Some servers send the HTTP status instead. */
 const busyKinds: ReadonlySet<unknown> = new Set(["overloaded_error", "server_is_overloaded", "slow_down", 503, 529]);
 const limitKinds: ReadonlySet<unknown> = new Set(["rate_limit_error", "rate_limit_exceeded", 429]);
 /**
@@ -38,7 +35,7 @@ const unpaidKinds: ReadonlySet<unknown> = new Set([
  * because an error about a member quotes its name or value, and a client must not be able to suspend a deployment.
  */
 const unpaidWords = /^your credit balance is too low\b[^:'"`]*$/i;
-/** Endpoints in the message of a 404: the path or the model's support for it is missing, not the model. */
+/** Matches a 404 message that names an endpoint: the path, or the model's support for it, is missing, but not the model. */
 const endpointWords =
   /\binvalid url\b|\/(?:completions|responses|messages|embeddings|rerank|moderations|speech|transcriptions|generations)\b/i;
 
@@ -74,32 +71,32 @@ export function tellsFlagged(text: string): boolean {
 }
 
 /**
- * Returns what is missing according to an answer of 404. `object`: something that the request names, such as an earlier
- * item or a file. `endpoint`: the path, reported by a server and not by a proxy before it. `unknown`: undecided, as the
- * answer has no words of an API. `isNamed` reports whether the request contains an id; the ids of models do not count.
+ * Returns what is missing according to a 404 answer. `object`: something that the request names, such as an earlier
+ * item or a file. `endpoint`: the path, reported by a server and not by a proxy in front of it. `unknown`: the answer
+ * does not show it. `isNamed` reports whether the request contains an id; ids of models do not count.
  */
 export function missingIn(text: string, isNamed: (id: string) => boolean): "model" | "object" | "endpoint" | "unknown" {
   if (!text.trimStart().startsWith("{")) return "unknown";
   const { code, type, place, message } = reportedReason(text);
   if (message === undefined) return "unknown";
-  // First: the message quotes an id that the client chose, which may say anything.
+  // This check comes first: the message quotes an id that the client chose and that may contain any words.
   if (type === "invalid_request_error" && place !== undefined && place !== "model") return "object";
   if (endpointWords.test(message)) return "endpoint";
   if (code === "model_not_found" || place === "model" || /\bmodel\b/i.test(message)) return "model";
-  // OpenAI and Anthropic name no place for a file, a container, a vector store or a skill.
+  // OpenAI and Anthropic name no place if a file, a container, a vector store or a skill is missing.
   const ids = message.slice(0, maxMessageLength).match(objectId) ?? [];
   return ids.some(isNamed) ? "object" : "endpoint";
 }
 
 /**
- * Reports whether an object in the place of an answer or an event is an error. Errors are OpenAI's `error`, vLLM's
- * `object`, Anthropic's `type`, FastAPI's `detail`, or a bare message with a code or a status. Beside an answer, only
- * the first three count. `list` is the member that holds the answer, if that is not a conversation's.
+ * Reports whether an object is an error in place of an answer or an event. Errors have OpenAI's `error`, vLLM's
+ * `object`, Anthropic's `type`, FastAPI's `detail`, or a bare message with a code or a status. If the object also has
+ * an answer, only the first three count. `list` is the member that holds the answer, unless it is a conversation's.
  */
 export function hasFault(data: Readonly<Record<string, unknown>>, list = "choices"): boolean {
   const { error, object, type } = data;
   if (object === "error" || type === "error") return true;
-  // A response has an `error` of its own.
+  // A Responses object has an `error` member of its own.
   if (error !== undefined && error !== null && object !== "response") return true;
   if (data["choices"] !== undefined || [list, "output", "content"].some((name) => isFilledList(data[name])))
     return false;
@@ -120,9 +117,9 @@ function isFailure(code: unknown): boolean {
 }
 
 /**
- * Converts an error in an answer of status 200, whole or in the middle of its stream. A faulty request is the client's
- * error; an overloaded server may be asked again. `otherwise` is the message for an error without one. Without an
- * engine, secrets cannot be redacted, so the server's words are left out.
+ * Converts an error in an answer of status 200, whole or in the middle of its stream. A faulty request is the
+ * client's error; an overloaded server may be asked again. `otherwise` is the message if the error has none. Without
+ * an engine, secrets cannot be redacted, so the server's words are left out.
  */
 export function reportedFault(
   text: string,

@@ -1,8 +1,8 @@
 // Keep-alives of a stream: the comments that clients get, and the heartbeats that model servers send.
 
 /**
- * A comment is one line. A blank line behind it would end an event without data, which openai-go up to 3.35 and, once an
- * event had an id, openai-python up to 2.37 hand to their callers as a malformed one.
+ * A comment of one line. A blank line after it would end an event without data, which openai-go up to 3.35 and, once
+ * an event had an id, openai-python up to 2.37 treat as a malformed event.
  */
 export const comment = ": keep-alive\n";
 
@@ -20,16 +20,16 @@ interface Queued {
 }
 
 const heartbeatName = /^(?:ping|heart[-_]?beat|keep[-_]?alive)$/i;
-/** An empty text, or one of these words within quotes, braces or brackets: `""`, `{}`, `null`, `: keep-alive`. */
+/** Matches an empty text, or one of these words within quotes, braces or brackets: `""`, `{}`, `null`, `: keep-alive`. */
 const heartbeatData = /^[\s"':{}[\]]*(?:(?:ping|heart[-_ ]?beat|keep[-_ ]?alive|null)[\s"':{}[\]]*)?$/i;
 const maxHeartbeatLength = 32;
-/** A heartbeat with a type has little beside it: a number, or a time. */
+/** Maximum length of a heartbeat with a type. Such a heartbeat has only a number or a time besides its type. */
 const maxTypedHeartbeatLength = 256;
 const typeMember = /"type"\s*:\s*"?([\w-]*)/;
 
 /**
- * Reports whether an event of a model server only shows that the server is alive. `knowsPing`: the client's format has
- * events of the type `ping`, which are not heartbeats to skip.
+ * Reports whether an event of a model server only shows that the server is alive. If `knowsPing` is true, the
+ * client's format has events of type `ping`, which are forwarded.
  */
 export function isHeartbeat(name: string, data: string, knowsPing = false): boolean {
   const { length } = data;

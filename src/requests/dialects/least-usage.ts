@@ -5,13 +5,13 @@ import { countTexts } from "../../wire/parts.ts";
 import type { AskedRequest } from "./answer.ts";
 
 /**
- * Maximum bytes of one token: the longest in the vocabularies of GPT-4o, Llama 3 and Qwen are 128 blanks. Words have
- * some four bytes a token, so an honest report is far above this bound.
+ * Maximum bytes of one token: the longest tokens in the vocabularies of GPT-4o, Llama 3 and Qwen are 128 blanks.
+ * Words have about four bytes per token, so honest reports are far above this bound.
  */
 const maxTokenBytes = 128;
 /** Context that every model has, in tokens: some servers cut longer prompts silently. */
 const smallestContext = 2_048;
-/** JSON around the text of a short answer in its choices. */
+/** Bytes of JSON around the text of a short answer in its choices. */
 const choiceBytes = 512;
 /** Bytes per token in estimates of prompts. */
 const estimatedBytesPerToken = 4;
@@ -23,9 +23,9 @@ export interface Delivered {
 }
 
 /**
- * Reports cheaply whether the text of a whole answer must be compared with its usage. False only if at most a few
- * tokens are missing. `choicesBytes` is the size of the choices as JSON. `context` is that of the model in tokens, if
- * known.
+ * Reports cheaply whether the text of a whole answer must be compared with its usage. Returns false only if the usage
+ * lacks at most a few tokens. `choicesBytes` is the size of the choices as JSON. `context` is the model's context in
+ * tokens, if known.
  */
 export function needsComparison(
   usage: TokenUsage,
@@ -80,7 +80,7 @@ function allowedTokens({ maxCompletionTokens, width }: AskedRequest, context = N
 
 /**
  * Returns the usage, with an estimate in place of each figure below the proven minimum. If the prompt's figure is
- * wrong, its parts are dropped as well. `context` is that of the model in tokens, if known.
+ * wrong, its parts are dropped as well. `context` is the model's context in tokens, if known.
  */
 function atLeastDelivered(
   usage: TokenUsage,
@@ -103,17 +103,14 @@ function atLeastDelivered(
   };
 }
 
-/** Returns only the text that the model wrote itself. The body may have to be parsed again for this. */
+/** Returns only the text that the model wrote, without an echoed prompt. May have to parse the body again. */
 function withoutEcho(delivered: Delivered, request: AskedRequest): Delivered {
   if (!request.body["echo"]) return delivered;
   const bytes = Math.max(0, delivered.bytes - echoedBytes(request));
   return { bytes, tokens: Math.ceil((delivered.tokens * bytes) / Math.max(1, delivered.bytes)) };
 }
 
-/**
- * Returns the bytes that may precede each choice: the prompt, or in a chat, as vLLM has it, the answer that the client
- * began.
- */
+/** Returns the bytes that may precede each choice: the prompt, or for vLLM's chats, the beginning of the answer that the client sent. */
 function echoedBytes({ dialect, body, width }: AskedRequest): number {
   const prompt = body[dialect.promptMember];
   if (!dialect.isConversation) return (textBytes(prompt, maxTokenBytes) * width) / countTexts(prompt);
@@ -127,23 +124,23 @@ export function isFarBelow(promptTokens: number, estimated: number): boolean {
 }
 
 /**
- * Returns the least tokens that the prompt certainly has. Only the user's messages count: templates leave out tools
- * that the model does not know, and earlier reasoning. If the prompt may not fit, servers also leave out or cut
- * messages.
+ * Returns the minimum number of tokens that the prompt has. Only the user's messages count: templates leave out tools
+ * that the model does not know, and earlier reasoning. If the prompt may not fit the context, servers also leave out
+ * or cut messages.
  */
 function minPromptTokens(request: AskedRequest, context = smallestContext): number {
   const { dialect, body, maxCompletionTokens = 0 } = request;
   const prompt = body[dialect.promptMember];
   const bytes = dialect.isConversation ? userBytes(prompt) : textBytes(prompt);
   if (bytes === 0) return 0;
-  // With one of the members, the client allows the server to cut the prompt.
+  // With one of these members, the client allows the server to cut the prompt.
   const mayBeCut = ["truncate_prompt_tokens", "truncate", "transforms"].some((name) => body[name] != null);
   const fits = !mayBeCut && request.bodyBytes + maxCompletionTokens <= context;
   return fits ? Math.ceil(bytes / maxTokenBytes) : 1;
 }
 
 function userBytes(messages: unknown): number {
-  // The input of a response may be a text.
+  // The input of a Responses request may be a text.
   if (typeof messages === "string") return textBytes(messages);
   let bytes = 0;
   for (const message of Array.isArray(messages) ? messages : []) {

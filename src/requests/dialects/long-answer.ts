@@ -1,4 +1,4 @@
-// Passes on a whole answer that is too long to be held: a list of items. Its small members are edited on the way.
+// Forwards a whole answer that is too long for memory: a list of items. The members beside the list are small and are edited on the way.
 import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
 import { ByteSpan, withoutMark } from "../../base/bytes/byte-span.ts";
 import { GatewayError } from "../../base/errors.ts";
@@ -34,15 +34,15 @@ export interface LongModel extends Pick<Model, "id" | "context"> {
 
 /** Members that are parsed before they are forwarded. */
 const readMembers: ReadonlySet<string> = new Set(["id", "model", "object", "usage", "error", "service_tier"]);
-/** Maximum length of these members and of any name. */
+/** Maximum length of each of these members, and of any member name. */
 const maxMemberBytes = 64 * 1024;
-/** Maximum length of an item that is encoded anew: an embedding of 16,384 numbers takes half of it. */
+/** Maximum length of an item that is re-encoded: twice that of an embedding of 16,384 numbers. */
 const maxItemBytes = 1024 * 1024;
 
 const [quote, backslash, comma, colon, space] = [0x22, 0x5c, 0x2c, 0x3a, 0x20];
 const [openBrace, closeBrace, openBracket, closeBracket] = [0x7b, 0x7d, 0x5b, 0x5d];
 
-/** The next token at the top level of the answer. */
+/** The next token that the syntax allows at the top level of the answer. */
 type Next = "answer" | "name" | "colon" | "value" | "end of value" | "nothing";
 
 /**
@@ -55,10 +55,10 @@ export class LongAnswer implements BodySource, BodySink {
   readonly #model: LongModel;
   readonly #encode: ((item: unknown) => boolean) | undefined;
   readonly #maxBytes: number;
-  /** The source of the rest of the answer. */
+  /** The source of the bytes that follow the beginning. */
   readonly #source: BodySource;
   #sink: BodySink | undefined;
-  /** Output that waits for a sink. */
+  /** Output that waits until the sink accepts more. */
   #waiting: ByteSpan[] = [];
   #outcome: { error?: unknown } | undefined;
   #isOver = false;
@@ -71,7 +71,7 @@ export class LongAnswer implements BodySource, BodySink {
   #isEscaped = false;
   /** Name of the top-level member whose value is being read. */
   #member = "";
-  /** The part being collected: a name, which is also forwarded, a member that is parsed, or an item. */
+  /** The part that is being collected: a name, which is also forwarded, a member that is parsed, or an item. */
   #collecting: "name" | "member" | "item" | undefined;
   #collected: Buffer[] = [];
   #collectedBytes = 0;
@@ -83,10 +83,7 @@ export class LongAnswer implements BodySource, BodySink {
   readonly #members: Record<string, unknown> = {};
   #items = 0;
 
-  /**
-   * Returns undefined if the beginning of the answer is not that of a list. Throws `upstream_error` if it cannot be
-   * one.
-   */
+  /** Returns undefined if the answer does not begin like a list. Throws `upstream_error` if no list can follow. */
   static begin(
     first: ByteSpan,
     source: BodySource,

@@ -1,8 +1,9 @@
 // Members of requests that do not decide how long an answer may be.
 
 /**
- * Model servers have limits of many names beside the one that the gateway reads, and a longer one may win. A request is
- * sure to obey its limit only if all its members are on this list or are limits of its format.
+ * Names of members that do not limit the answer. Model servers know many other limits, and a longer one may win over
+ * the one that the gateway reads. A request certainly obeys its limit only if all its members are on this list or are
+ * limits of its format.
  */
 export const neutralMembers: ReadonlySet<string> = new Set([
   // OpenAI: chat completions and completions.

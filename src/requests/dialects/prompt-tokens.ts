@@ -1,10 +1,10 @@
-// Estimates the tokens of a prompt from its text, before a model has counted them.
+// Estimates the tokens of a prompt from its text, for use before a model has counted the tokens.
 
 /** A rough, language-dependent ratio, used only if a model server reports no usage. */
 const bytesPerToken = 4;
 /** Tokens of an image, a recording or a file: the usual count of most models for an image of common size. */
 export const mediaTokens = 1_000;
-/** Types of message parts whose text decides the tokens, and types that hold an address or data. */
+/** Types of message parts whose tokens follow from their text, and types that hold an address or data. */
 const textParts: ReadonlySet<unknown> = new Set(["text", "refusal", "thinking"]);
 const mediaParts: ReadonlySet<unknown> = new Set(["image_url", "input_audio", "file", "video_url", "audio_url"]);
 
@@ -19,11 +19,11 @@ export function estimatePromptTokens(promptMember: string, request: Readonly<Rec
   return tokens;
 }
 
-/** Members beside the prompt that become part of it. */
+/** Members outside of the prompt that become part of what the model reads, as JSON. */
 const shownAsJson = ["tools", "functions", "response_format", "suffix", "documents"] as const;
-/** Members of a message or its parts that do not become part of the prompt, or do so in every message. */
+/** Members of a message or its parts that the model does not read, or that every message has. */
 const notShown: ReadonlySet<string> = new Set(["role", "name", "tool_call_id", "type"]);
-/** Members that become part of the prompt in every kind of part. */
+/** Members that the model reads in every kind of part. */
 const alwaysShown: ReadonlySet<string> = new Set(["tool_calls", "function_call", "refusal"]);
 
 /** Reports whether a part is no text, so that its length does not decide its tokens. */
@@ -48,8 +48,8 @@ function countTokens(value: unknown): number {
 }
 
 /**
- * Counts a message or a part of one. An unknown part may be text to its last byte, or an image behind an address, so
- * the larger count is used.
+ * Counts a message or a part of one. An unknown part may be all text, or an image behind an address, so the larger of
+ * both counts is used.
  */
 function countMembers(value: Readonly<Record<string, unknown>>): number {
   const { type } = value;

@@ -35,7 +35,7 @@ export function parseObject(text: string): Record<string, unknown> {
     const value: unknown = JSON.parse(text);
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
   } catch {
-    // Falls through to the same error for invalid JSON and for a value that is no object.
+    // Invalid JSON and a value that is no object have the same error, below.
   }
   throw malformed(`${text.length} characters that are no JSON object`);
 }

@@ -14,7 +14,7 @@ export interface Said {
   readonly reason?: unknown;
 }
 
-/** A text, or the type of a part without a text. */
+/** A text, or the type of a part that has no text. */
 export interface SaidPart {
   readonly text?: string;
   readonly type?: unknown;

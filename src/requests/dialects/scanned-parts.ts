@@ -30,7 +30,7 @@ const [messageType, reasoningType, outputTextType, functionType, schemaType] = [
 ];
 const letterN = 0x6e;
 
-/** Bits found so far in the current item, content part and tool, and in `text`, its format and `reasoning`. */
+/** Bits found so far in the current item, its content part, the current tool, `text`, its format and `reasoning`. */
 let item = 0;
 let part = 0;
 let tool = 0;

@@ -5,13 +5,13 @@ import type { AskedRequest, CutPart, StreamObservation } from "./answer.ts";
 import { comparedUsage, provenUsage } from "./least-usage.ts";
 import { estimateTokens } from "./prompt-tokens.ts";
 
-/** A higher average of bytes per piece means that pieces are not single tokens. */
+/** Maximum average bytes of a piece that is a single token. */
 const maxTokenBytes = 12;
 
 /**
- * Returns the reported usage, or else an estimate from the delivered text. If the stream did not complete, the report
- * may be older than the last delivered text, so that text counts as well. For an answer that other servers continued,
- * returns the sum of the tokens that each server read and wrote.
+ * Returns the reported usage, or an estimate from the delivered text. If the stream broke off, the report may not
+ * cover the last delivered text, so this text counts as well. If other servers continued the answer, returns the sum
+ * of the tokens that each server read and wrote.
  */
 export function streamUsage(request: AskedRequest, observed: StreamObservation, ended: boolean): TokenUsage {
   return observed.cut ? continuedUsage(request, observed, observed.cut, ended) : ownUsage(request, observed, ended);
@@ -45,14 +45,14 @@ function ownUsage(request: AskedRequest, observed: StreamObservation, ended: boo
   return usage === undefined && observed.reportedPrompt ? withReported(compared, observed.reportedPrompt) : compared;
 }
 
-/** Drops a reported prompt below the estimate, because servers may begin with zero figures. */
+/** Uses the prompt that the server reported first, unless it is below the estimate: some servers begin with zero figures. */
 function withReported(estimate: TokenUsage, reported: NonNullable<StreamObservation["reportedPrompt"]>): TokenUsage {
   return reported.promptTokens < estimate.promptTokens ? estimate : { ...estimate, ...reported };
 }
 
 /**
- * A server reads the prompt and all text delivered before it. If the prompts of two servers are known, their difference
- * is the number of tokens that the first wrote. Otherwise each piece counts as one token.
+ * Each server reads the prompt and all text delivered before it. If the prompts of two servers are known, their
+ * difference is the number of tokens that the first wrote. Otherwise each piece counts as one token.
  */
 function continuedUsage(
   request: AskedRequest,
@@ -82,7 +82,7 @@ function continuedUsage(
   let promptTokens = 0;
   let before = request.promptTokens;
   for (const [index, prompt] of prompts.entries()) {
-    // A server that sent nothing costs nothing, as when it fails before an answer.
+    // A server that failed before its first output costs nothing.
     if (index === cut.length || hasCome(parts[index])) promptTokens += prompt ?? before;
     before = (prompt ?? before) + (written[index] ?? 0);
   }

@@ -4,7 +4,7 @@ import type { UsageDetails, UsageParts } from "../../domain/usage/usage-parts.ts
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Names of ordinary service, which need no record. */
+/** Names of standard tiers, speeds and regions, which are not recorded. */
 const usual: ReadonlySet<string> = new Set([
   "default",
   "standard",
@@ -20,7 +20,7 @@ export function countOf(value: unknown): number | undefined {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 }
 
-/** Returns the names of the served tier, speed and region, without ordinary ones. */
+/** Returns the names of the served tier, speed and region, without standard ones. */
 export function servedOf(...said: readonly unknown[]): readonly string[] | undefined {
   let names: string[] | undefined;
   for (const word of said) {
@@ -71,8 +71,9 @@ interface ReportedOutput {
 }
 
 /**
- * Returns the tokens of an answer and its reasoning tokens. Some servers count reasoning beside the answer, and only
- * the total shows it. xAI reports that count; Google does not, and leaves out an empty answer.
+ * Returns the tokens of an answer and its reasoning tokens. Some servers leave reasoning out of the answer's tokens,
+ * and only the total shows the difference. xAI reports the reasoning tokens; Google does not, and leaves out an empty
+ * answer.
  */
 export function outputOf(
   promptTokens: number | undefined,

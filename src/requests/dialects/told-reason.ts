@@ -26,7 +26,7 @@ const placeRoots: ReadonlySet<unknown> = new Set(["body", "query", "$", ""]);
 const placePattern = /^[\w.[\]-]{1,128}$/;
 const eventData = /^data: ?(.+)$/m;
 
-/** `text` is JSON, an event of a stream, or plain text. Markup has no reason. */
+/** Finds the reason in `text`: JSON, an event of a stream, or plain text. Markup contains no reason. */
 export function reportedReason(text: string): ReportedReason {
   const body = text.trim();
   const data = /^(?:data|event):/.test(body) ? (eventData.exec(body)?.[1] ?? "").trim() : body;
@@ -42,7 +42,7 @@ function reasonIn(value: unknown, depth: number): ReportedReason {
   return isObject(value) ? reasonInObject(value, depth) : {};
 }
 
-/** Reads an error inside a text: some gateways send the body of the server behind them as a text. */
+/** Reads an error in a text: some gateways put the body of the server behind them into a text. */
 function reasonInText(text: string, depth: number): ReportedReason {
   const inner = parsed(text);
   const reason = typeof inner === "object" ? reasonIn(inner, depth + 1) : {};
@@ -54,13 +54,13 @@ function reasonInObject(object: Json, depth: number): ReportedReason {
   const read = (value: unknown) => reasonIn(value, depth + 1);
   const { error, errors, fault, metadata, details, fieldViolations } = object;
   const candidates = [
-    // OpenRouter's metadata holds the words of the server behind it.
+    // `metadata` of OpenRouter's errors holds the message of the server behind OpenRouter.
     () => (isObject(metadata) ? read(metadata["raw"]) : {}),
     () => (typeof error === "string" ? {} : read(error)),
     () => read(fault),
     () => (isObject(errors) ? ofFields(errors, depth) : read(errors)),
     ...reasonMembers.map((name) => () => read(object[name])),
-    // A plain-text error often holds only the name of the status.
+    // If the error is a plain text, it often repeats only the name of the status.
     () => read(error),
     () => read(details),
     () => read(fieldViolations),
@@ -104,7 +104,7 @@ function withPlace(message: string | undefined, place: string | undefined): stri
   return message === undefined || place === undefined || message.includes(place) ? message : `${place}: ${message}`;
 }
 
-/** Writes the place as this API does: names with dots between them, indices in brackets. */
+/** Writes the place in the form of this API: names with dots between them, indices in brackets. */
 function placeOf(object: Json): string | undefined {
   const { source } = object;
   const paths = placeMembers.map((name) => object[name] ?? (isObject(source) ? source[name] : undefined));

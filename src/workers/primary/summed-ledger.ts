@@ -9,7 +9,7 @@ export interface SummedLedgerOptions {
   /** Writes everything that workers settled to the database. Resolves with whether that succeeded. */
   flush(): Promise<boolean>;
   /**
-   * Asks the workers for settlements that the database lacks, and calls `told` for each answer. From then on workers
+   * Asks the workers for settlements that the database lacks, and calls `report` for each answer. From then on workers
    * write nothing there until the returned function is called, which is available once all have answered. Rejects if
    * one of them cannot answer in time.
    */

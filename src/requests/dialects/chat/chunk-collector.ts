@@ -24,15 +24,15 @@ interface CollectedChoice {
   functionCall: { name: string; arguments: string } | undefined;
   logprobs: Map<string, unknown[]>;
   finishReason: unknown;
-  /** The other members of the deltas and of the choices, with their last value. */
+  /** The remaining members of the deltas and the choices, each with its last value. */
   message: Map<string, unknown>;
   choice: Map<string, unknown>;
 }
 
 const pieceNames = ["content", "refusal", "reasoning_content", "reasoning"];
-/** Members that are made anew or belong only to a stream: `obfuscation` is padding. */
+/** Members of a chunk that the whole answer does not copy. `obfuscation` is padding of streams. */
 const chunkOnly = new Set(["object", "choices", "usage", "obfuscation"]);
-/** The minimum number of characters that a choice or a call counts. */
+/** The minimum size of a choice or a call, in characters. */
 const entrySize = 200;
 
 export class ChunkCollector implements AnswerCollector {
@@ -108,7 +108,7 @@ export class ChunkCollector implements AnswerCollector {
     return choice;
   }
 
-  /** A call's name and other members arrive whole, its text in pieces. */
+  /** The name of a call arrives in one piece, its text in several. */
   #addCall(choice: CollectedChoice, { index, id, type, function: called, custom, ...others }: Json): void {
     const given = isObject(called) ? called : isObject(custom) ? custom : {};
     const call = this.#callAt(choice, index, id, given["name"]);
@@ -163,7 +163,7 @@ export class ChunkCollector implements AnswerCollector {
     }
   }
 
-  /** Joins lists, and replaces other values. */
+  /** Merges members: lists are joined, and other values replace earlier ones. */
   #addOthers(target: Map<string, unknown>, others: Json): void {
     for (const [name, value] of Object.entries(others)) {
       if (!isSaid(value)) continue;
@@ -175,7 +175,7 @@ export class ChunkCollector implements AnswerCollector {
   }
 }
 
-/** A choice without a finish reason ended regularly, because the stream reached its end. */
+/** If a choice has no finish reason at the end of the stream, its reason is `stop`. */
 function choiceToWire(index: unknown, choice: CollectedChoice): Json {
   const { texts, calls, functionCall, logprobs } = choice;
   return {

@@ -29,7 +29,7 @@ export const inChatForm: Rewriting = (body, validate) => {
   return written;
 };
 
-/** Answers in the form of chat completions seal nothing, so a client has nothing to bring back. */
+/** Seals nothing: answers in the form of chat completions contain no sealed data that a client could send back. */
 const noSeal: Seal = { seal: (text) => text, open: () => undefined };
 
 function chatOf(body: Json): Record<string, unknown> {
@@ -58,7 +58,10 @@ function onlyInResponses(place: string): Error {
   return fieldError(place, "is known to POST /v1/responses alone; send the request there, or leave this out.");
 }
 
-/** Returns the tool itself if it is nested, as in chat completions, or of a kind that they do not have. */
+/**
+ * Converts a tool to the form of chat completions. A tool that is nested already, or whose kind chat completions
+ * lack, is returned as it is.
+ */
 function toolOf(tool: Json): Json {
   const { type, name, description, parameters, input_schema: schema, strict, format, ...others } = tool;
   if (textOf(name) === undefined || isObject(tool["function"]) || isObject(tool["custom"])) return tool;

@@ -29,7 +29,7 @@ export function readMessages(messages: readonly unknown[]): ConversationMessage[
 
 class MessageReader {
   readonly #kinds = new Map<string, CallKind>();
-  /** Legacy calls by `function_call`, which have no id, by the function's name. */
+  /** Ids for legacy calls by `function_call`, which have none, by the name of the function. */
   readonly #olderCalls = new Map<string, string>();
 
   read(message: Json, place: RequestPath): ConversationMessage {

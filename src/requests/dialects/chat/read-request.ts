@@ -18,8 +18,9 @@ const known = new Set([
 ]);
 
 /**
- * `body` fits `chatRequest` of `src/wire/chat.ts`. Throws `invalid_request`, naming the field, for members that change
- * the answer and that no other format can express: sound output, web search, unknown roles, parts and tools.
+ * Reads a body that fits `chatRequest` of `src/wire/chat.ts`. Throws `invalid_request`, naming the field, for members
+ * that change the answer and that no other format can express: sound output, web search, unknown roles, parts and
+ * tools.
  */
 export function readChatRequest(body: Json): Conversation {
   refuseOwnOutput(body);
@@ -84,8 +85,9 @@ function readOutput(format: unknown): OutputForm | undefined {
 }
 
 /**
- * `reasoning_effort` is OpenAI's; `reasoning` OpenRouter's, `thinking` DeepSeek's and LiteLLM's after Anthropic's.
- * `enable_thinking` is an argument for the chat templates of vLLM, SGLang and llama-server.
+ * Reads thinking options: OpenAI's `reasoning_effort`, OpenRouter's `reasoning`, and Anthropic's `thinking`, as
+ * DeepSeek and LiteLLM have it. `enable_thinking` is an argument for the chat templates of vLLM, SGLang and
+ * llama-server.
  */
 function readThinking(body: Json): Thinking | undefined {
   const reasoning = objectOf(body["reasoning"]);
@@ -116,7 +118,7 @@ function readSampling(body: Json): Sampling {
   const stops = (typeof stop === "string" ? [stop] : listOf(stop)).filter(
     (one) => textOf(one) !== undefined,
   ) as string[];
-  // The in some servers, `logprobs` itself is the number of alternatives, as in legacy completions.
+  // `logprobs` itself is the number of alternatives at some servers, as in legacy completions.
   const shown = logprobs === true ? (numberOf(body["top_logprobs"]) ?? 0) : numberOf(logprobs);
   const given: Sampling = {
     temperature: numberOf(body["temperature"]),

@@ -59,7 +59,7 @@ function functionOf(described: Json, place: string): Tool {
 function customOf(described: Json, place: string): Tool {
   const description = textOf(described["description"]);
   const { format } = described;
-  // Chat completions put the grammar into an object of its own, Responses beside the type.
+  // Chat completions put the grammar into an object of its own, Responses put it beside the type.
   const flat = isObject(format) && isObject(format["grammar"]) ? { type: "grammar", ...format["grammar"] } : format;
   return {
     kind: "custom",
@@ -96,7 +96,7 @@ function readChoice(choice: unknown): ToolChoice {
   );
 }
 
-/** Legacy models called one function at a time. */
+/** Legacy function calling allows one call at a time. */
 function readOlder(body: Json): ToolUse {
   const tools = listOf(body["functions"]).map((one, index) => functionOf(objectOf(one), `functions[${index}]`));
   const choice = body["function_call"];

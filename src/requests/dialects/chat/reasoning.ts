@@ -1,5 +1,5 @@
-// Reads and writes reasoning in messages of chat completions. OpenAI's format has none, so servers and clients each
-// added members.
+// Reads and writes reasoning in messages of chat completions. OpenAI's format has no member for reasoning, so servers
+// and clients added several.
 import type { ReasoningPart, ReasoningProof } from "../conversation/conversation.ts";
 import { isObject, type Json, listOf, objectOf, textOf } from "./json-value.ts";
 
@@ -10,10 +10,7 @@ export interface ReasoningPiece {
   readonly proof?: ReasoningProof | undefined;
 }
 
-/**
- * OpenRouter's names for the vendors of proofs. Proofs of other vendors cannot be returned to them (Gemini's belong to
- * calls).
- */
+/** OpenRouter's names for the vendors of proofs. OpenRouter accepts no proofs of other vendors here; Gemini's belong to calls. */
 const anthropicFormat = "anthropic-claude-v1";
 const openaiFormat = "openai-responses-v1";
 
@@ -53,7 +50,7 @@ export interface ReasoningSink {
 
 export function sendReasoning({ text, isSummary, proof }: ReasoningPiece, sink: ReasoningSink): void {
   if (text !== "") sink.reasoning(text, isSummary);
-  // The redacted reasoning is a block of its own, not the proof of the previous block.
+  // Redacted reasoning is a block of its own, not the proof of the previous block.
   if (proof?.kind === "redacted") sink.block();
   if (proof) sink.proof(proof);
 }

@@ -8,7 +8,7 @@ interface Call {
   kind: "function" | "custom" | undefined;
   name: string | undefined;
   isSent: boolean;
-  /** Arguments that arrived before the name. */
+  /** Pieces of the arguments that arrived before the name. */
   readonly held: string[];
 }
 

@@ -21,7 +21,7 @@ const reasons: Readonly<Record<string, ReplyEnd["reason"]>> = {
   tool_use: "calls",
   content_filter: "filter",
 };
-/** An answer that was cut or withheld did not end with its calls, even if it has some. */
+/** Finish reasons of an answer that was cut or withheld; they are kept even if the answer has calls. */
 const cutReasons = new Set<ReplyEnd["reason"]>(["length", "context", "filter"]);
 
 /** Reads one answer. Only the first choice is read, because conversations have no other choices. */
@@ -49,10 +49,10 @@ export class ChatReplyReader implements ReplyReader {
     readUsage(data, choice, sink);
     // A chunk that holds only usage is the last one.
     this.isOver = this.#ended && !choice && isObject(data["usage"]);
-    // Chunks after the end are ignored: some servers repeat the end, and further text would follow a complete answer.
+    // Chunks after the end are ignored: some servers repeat the end, and more text would follow a complete answer.
     if (!choice || this.#ended) return;
     const { delta, message } = choice;
-    // A stream may be one chunk that is a whole answer.
+    // Some servers send a whole answer as the only chunk of a stream.
     if (isObject(delta)) this.#delta(delta, choice, sink);
     else if (isObject(message)) this.#message(message, choice, sink);
     const reason = textOf(choice["finish_reason"]);

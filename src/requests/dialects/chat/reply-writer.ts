@@ -81,7 +81,7 @@ class ChatReplyWriter implements ReplyWriter {
     return this.#chunks?.take() ?? "";
   }
 
-  /** Returns undefined, because the source formats number their events or hold more in them than a piece of text. */
+  /** Returns undefined: the source formats number their events or put more into them than a piece of text. */
   textEvents(): undefined {}
 
   ending(usage: ReplyUsage): string {
@@ -110,7 +110,7 @@ class ChatReplyWriter implements ReplyWriter {
   }
 }
 
-/** Writes events as text: a token costs one short `JSON.stringify`, not an object tree. */
+/** Writes each event directly as text, so that a token costs one short `JSON.stringify` and no object tree. */
 class ChunkWriter implements ReplySink {
   readonly #begin: string;
   readonly #afterDelta: string;
@@ -213,7 +213,7 @@ class ChunkWriter implements ReplySink {
   }
 
   usage(): void {
-    // The stream ends with the final usage, so earlier figures are not written.
+    // Figures that arrive before the end are ignored, because the stream ends with the final usage.
   }
 
   end({ reason, mark }: ReplyEnd): void {
@@ -279,14 +279,15 @@ function finishReason(reason: ReplyEnd["reason"], { refused, older }: { refused:
     case "filter":
       return "content_filter";
     case "refusal":
-      // A refusal with text ends like any answer; without text, the client would see an empty answer.
+      // A refusal with text ends like any other answer. A refusal without text ends as `content_filter`, because the
+      // client would see an empty answer.
       return refused ? "stop" : "content_filter";
     default:
       return "stop";
   }
 }
 
-/** Returns the gateway's error type for a status, as far as an answer that has begun can fail. */
+/** Returns the gateway's error type for a status that an answer may fail with after it has begun. */
 function typeOf(status: number): string {
   if (status === 429) return "rate_limit_error";
   if (status === 503) return "overloaded_error";

@@ -23,13 +23,10 @@ const ends: Readonly<Record<string, string>> = {
 /** The finish reasons after which the arguments of a call may be missing. */
 const cutEnds: ReadonlySet<unknown> = new Set(["length", "content_filter"]);
 
-/**
- * The kind of a change to a chunk. `once` means that the change depends on earlier chunks, so that similar chunks may
- * change in another way.
- */
+/** The kind of change to a chunk. `once` means that the change depends on earlier chunks, so that a similar chunk may change differently. */
 export type Mended = "not" | "alike" | "once";
 
-/** Throws the error of a choice that its server gave up, in the words of the choice. */
+/** Throws an error if the server reports in a choice that it gave up; the choice holds the message. */
 export function requireNoFailure(choice: unknown, engine: EngineWords | undefined): void {
   if (!isRecord(choice) || !failures.has(choice["finish_reason"])) return;
   const said = JSON.stringify({ error: choice["error"] });
@@ -81,7 +78,7 @@ export class StrictChoices {
         mended = more(mended, "alike");
       }
       if (choice && isRecord(choice["message"]) && !isRecord(choice["delta"])) {
-        // A stream may be one chunk that is a whole answer.
+        // Some servers send a whole answer as the only chunk of a stream.
         choice["delta"] = choice["message"];
         delete choice["message"];
         mended = more(mended, "once");
@@ -97,8 +94,8 @@ export class StrictChoices {
   }
 
   /**
-   * Returns the calls of a choice without arguments, with empty arguments, for its last delta; undefined if there are
-   * none.
+   * Returns a delta with empty arguments for each call of the choice that has none, to send at its end; undefined if
+   * there are no such calls.
    */
   undeclaredArguments(index: unknown): Json | undefined {
     return this.#calls?.get(index)?.undeclared();
@@ -195,7 +192,7 @@ function mendHead(call: Json, ids: CallIds): boolean {
   return !hasId || !hasType;
 }
 
-/** Converts arguments that some servers send as an object. `none` replaces missing or invalid arguments. */
+/** Converts arguments that some servers send as an object to JSON text. `none` replaces missing or invalid arguments. */
 function mendArguments(called: Json, none: string): boolean {
   const given = called["arguments"];
   const text = isRecord(given) ? JSON.stringify(given) : (textOf(given) ?? none);
@@ -243,7 +240,7 @@ class StrictCalls {
     let isMended = piece["index"] !== call.index;
     piece["index"] = call.index;
     if (known && textOf(piece["id"]) !== undefined) {
-      // Clients concatenate the pieces of a text, and some clients those of an id.
+      // Clients concatenate the pieces of a text, and some clients also the pieces of an id.
       delete piece["id"];
       isMended = true;
     }

@@ -27,9 +27,9 @@ export interface ChatServer {
 
 /**
  * Joins leading system messages into one message, and puts later ones into the next user message, because templates
- * refuse a second or late system message. Consecutive user messages also become one, because many templates require
+ * refuse a second or late system message. Consecutive user messages are joined too, because many templates require
  * alternating roles. Throws `invalid_request`, naming the place, for files that cannot be sent. Calls of custom tools
- * become calls of functions, unless `keepsCustom`.
+ * become calls of functions, unless `keepsCustom` is set.
  */
 export function writeMessages(turns: readonly ConversationMessage[], tools: EngineTools, server: ChatServer): Json[] {
   const leading = turns.findIndex(({ role }) => role !== "system" && role !== "developer");
@@ -96,7 +96,7 @@ class MessageWriter {
     }
   }
 
-  /** Writes results directly after each other; their media follow in a user message. */
+  /** Writes tool results one directly after another; their media follow in a user message. */
   #result({ callId, parts, failed }: ResultTurn): void {
     const texts: string[] = [];
     const media: Part[] = [];
@@ -174,7 +174,7 @@ function instructionText({ parts, place }: InstructionTurn): string {
     .join("\n\n");
 }
 
-/** Joins adjacent texts, which are one text that was cut. Texts with other parts between them become paragraphs. */
+/** Joins adjacent texts, because they are one text that was cut. Texts with other parts between them become paragraphs. */
 function answerText({ parts }: AssistantTurn): string {
   const paragraphs: string[] = [];
   let goesOn = false;
@@ -187,16 +187,13 @@ function answerText({ parts }: AssistantTurn): string {
   return paragraphs.filter((paragraph) => paragraph !== "").join("\n\n");
 }
 
-/**
- * Wraps arguments that are no JSON object, because templates and servers fail on them. A model may have written invalid
- * ones.
- */
+/** Wraps arguments that are not a JSON object, because templates and servers fail on them. Models sometimes write such arguments. */
 function objectText(text: string): string {
   if (text.trim() === "") return "{}";
   try {
     if (isObject(JSON.parse(text))) return text;
   } catch {
-    // Falls through to the same result for invalid JSON and for a value that is no object.
+    // Invalid JSON and a value that is no object have the same result, below.
   }
   return JSON.stringify({ invalid_arguments: text });
 }

@@ -127,7 +127,7 @@ function samplingMembers(sampling: Sampling): Json {
   };
 }
 
-/** Hints are left out, because cloud servers refuse unknown members. */
+/** Returns the names of members that the chat request leaves out. Hints are among these, because cloud servers refuse unknown members. */
 function leftOut({ cache, hints, others, sampling, thinking }: Conversation, model: string, written: Json): string[] {
   const names = Object.keys(others);
   const { effort, budget } = thinking ?? {};

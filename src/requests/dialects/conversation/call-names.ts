@@ -6,7 +6,7 @@ import { UnwrappedInput, wrappedInput } from "./wrapped-input.ts";
 
 type Named = Pick<Tool, "kind" | "name" | "namespace">;
 
-/** Maximum length of a function name at OpenAI and most servers, which allow letters, digits, `_` and `-`. */
+/** Maximum length of a function name at OpenAI and most other servers. Names may have letters, digits, `_` and `-`. */
 const maxNameLength = 64;
 const separator = "__";
 const foreign = /[^A-Za-z0-9_-]/g;
@@ -15,20 +15,17 @@ const foreign = /[^A-Za-z0-9_-]/g;
 export interface EngineFunction {
   readonly name: string;
   readonly description?: string | undefined;
-  /** A schema from `toolSchema`. */
+  /** JSON Schema from `toolSchema`. */
   readonly parameters: Readonly<Record<string, unknown>>;
   readonly strict?: boolean | undefined;
 }
 
-/**
- * The tools of one request. Earlier calls in the conversation get the same names, whether their tools still exist or
- * not.
- */
+/** The tools of one request. Earlier calls in the conversation get the same names, even if their tools no longer exist. */
 export class EngineTools {
   readonly #byName = new Map<string, Named>();
   readonly #names = new Map<string, string>();
   readonly #taken = new Set<string>();
-  /** The next number to try for each base name, so that many tools with one name cost no more than few. */
+  /** The next number to try for each base name, so that many tools of one name are numbered quickly. */
   readonly #numbers = new Map<string, number>();
 
   constructor(tools: readonly Tool[]) {
@@ -75,7 +72,7 @@ export class EngineTools {
   /** Returns a name like the wanted one that is within the limits and that no other tool has. */
   #free(wanted: string): string {
     const plain = wanted.replace(foreign, "_");
-    // The namespace comes first and is cut first, because the name is more meaningful.
+    // A name that is too long loses its beginning, which is the namespace: the end of a name says more.
     const base = plain.slice(-maxNameLength);
     for (let number = this.#numbers.get(base) ?? 1; ; number++) {
       const end = number === 1 ? "" : `_${number}`;

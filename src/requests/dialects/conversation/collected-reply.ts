@@ -22,19 +22,19 @@ interface OpenCall {
 
 type Open = OpenText | OpenReasoning | OpenCall;
 
-/** Memory grows with the answer, so callers without a limit of their own must check `size`. */
+/** Collects without a limit, so callers that need one must check `size`. */
 export class CollectedReply implements ReplySink {
   /** Number of characters collected. */
   size = 0;
   /** Undefined until the answer ends. */
   ended: ReplyEnd | undefined;
-  /** The latest value of each figure. */
+  /** The latest value of each usage figure. */
   used: ReplyUsage = {};
   /** Log-probabilities of all texts in order, in the form of chat completions. */
   readonly logprobs: unknown[] = [];
   readonly #parts: Open[] = [];
   readonly #calls = new Map<number, OpenCall>();
-  /** The part that the next piece of its kind continues. */
+  /** The open part, which the next piece of the same kind continues. */
   #last: Open | undefined;
 
   get parts(): AnswerPart[] {

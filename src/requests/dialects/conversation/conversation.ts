@@ -1,8 +1,6 @@
 // A conversation in the neutral format, which the dialects read and write.
 
-/**
- * Path of a value in the client's request, in the client's format, such as `messages[3].content[0]`. Used in errors.
- */
+/** Path of a value in the client's request, in the client's format, such as `messages[3].content[0]`. Error messages name it. */
 export type RequestPath = string;
 
 export interface Conversation {
@@ -20,11 +18,11 @@ export interface Conversation {
   /** Number of answers; undefined means one. */
   readonly choices?: number | undefined;
   readonly stream: boolean;
-  /** Anthropic's cache mark for the whole request; Anthropic's server then chooses the cached prefix. */
+  /** Anthropic's cache mark for the whole request. With it, Anthropic's server chooses the cached prefix. */
   readonly cache?: Cache | undefined;
-  /** Members that describe the request and do not affect the answer, so that they may be lost without harm. */
+  /** Members that describe the request without affecting the answer; a format that lacks them leaves them out. */
   readonly hints: Hints;
-  /** Members that the format does not know or that mean nothing in other formats, by name; `null` is left out. */
+  /** Members, by name, that the format does not know or that mean nothing in other formats. Members that are `null` are left out. */
   readonly others: Readonly<Record<string, unknown>>;
 }
 
@@ -48,7 +46,7 @@ export interface AssistantTurn {
   readonly role: "assistant";
   readonly parts: readonly AnswerPart[];
   readonly name?: string | undefined;
-  /** Id of the turn or of its text in its format. */
+  /** Id of the turn, or of its text, in the client's format. */
   readonly id?: string | undefined;
   readonly place: RequestPath;
 }
@@ -85,7 +83,7 @@ export interface ImagePart {
 
 export interface AudioPart {
   readonly type: "audio";
-  /** Base64. */
+  /** Sound data in base64. */
   readonly data: string;
   /** The audio format, such as `wav` or `mp3`. */
   readonly format: string;
@@ -147,7 +145,7 @@ export interface CallPart {
   readonly name: string;
   /** The tool's namespace in OpenAI's Responses. */
   readonly namespace?: string | undefined;
-  /** JSON text of the arguments; for a custom tool, its text. */
+  /** The arguments as JSON text; for a custom tool, its input text. */
   readonly input: string;
   /** The id of the item in Responses, which differs from `callId`. */
   readonly id?: string | undefined;
@@ -187,7 +185,7 @@ export type OutputForm =
 export interface Thinking {
   /** If false, the model does not think. If true, the other members may limit its thinking. */
   readonly enabled?: boolean | undefined;
-  /** The one of none, minimal, low, medium, high, xhigh and max. */
+  /** The effort: none, minimal, low, medium, high, xhigh or max. */
   readonly effort?: string | undefined;
   /** Thinking budget in tokens. */
   readonly budget?: number | undefined;
@@ -203,10 +201,10 @@ export interface Sampling {
   readonly presencePenalty?: number | undefined;
   readonly seed?: number | undefined;
   readonly stop?: readonly string[] | undefined;
-  /** The place of `stop`, if the client names it otherwise. */
+  /** The place of the stop texts in the client's request, if they are not in `stop`. */
   readonly stopPlace?: RequestPath | undefined;
   readonly logitBias?: Readonly<Record<string, number>> | undefined;
-  /** Requests log-probabilities of the answer's tokens, and of this many alternatives. */
+  /** Number of alternatives for each token of the answer; if set, the answer includes log-probabilities. */
   readonly logprobs?: number | undefined;
   /** OpenAI's `verbosity`: low, medium, high. */
   readonly verbosity?: string | undefined;
@@ -221,9 +219,9 @@ export interface Hints {
 
 /** A conversation written in another format. */
 export interface WrittenRequest {
-  /** JSON text. */
+  /** The body as JSON text. */
   readonly body: string;
-  /** Names of client members that the body lacks because the format cannot express them. */
+  /** Names of members of the client's request that the body lacks because its format cannot express them. */
   readonly leftOut: readonly string[];
   /** Tools by the name in the body, for mapping calls back. */
   readonly names: CallNames;

@@ -9,13 +9,14 @@ export type EngineWords = Pick<Engine, "redact">;
 
 export interface ConversationFormat {
   /**
-   * `body` fits the format's schema. Throws `invalid_request`, naming the field, for members that no other format can
-   * express.
+   * Reads a body that fits the format's schema. Throws `invalid_request`, naming the field, for members that no other
+   * format can express.
    */
   readRequest(body: Readonly<Record<string, unknown>>, seal: Seal): Conversation;
   /**
-   * `model` is the model server's own id, and `host` its name or address if known. Throws `invalid_request` for members that the format cannot express and that
-   * must not be lost, naming the field as the client does (`place`).
+   * Writes a request for `model`, the model server's own id. `host` is the server's name or address, if known. Throws
+   * `invalid_request` for members that the format cannot express and that must not be lost, naming the field as the
+   * client does (`place`).
    */
   writeRequest(conversation: Conversation, model: string, host?: string): WrittenRequest;
   /**

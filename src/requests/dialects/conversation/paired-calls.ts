@@ -1,4 +1,4 @@
-// Joins calls with their results, as model servers require, because clients leave results out and send some late.
+// Pairs calls with their results, as model servers require: clients leave some results out and send others late.
 import type { AssistantTurn, CallPart, ConversationMessage, ResultTurn, TextPart, UserTurn } from "./conversation.ts";
 
 const noResult: TextPart = { type: "text", text: "[no result was given]" };
@@ -16,11 +16,10 @@ interface OpenCall {
 }
 
 /**
- * Returns the same turns with one result for each call directly after each run of assistant turns, in the order of the
- * calls. Late results move up, and a call without a result gets a placeholder. A result without a call, or a second
- * result, becomes text of the user, so that nothing is lost.
- *
- * A result belongs to the last call before it that has its id and no result yet, because some models repeat ids.
+ * Returns the same turns with one result for each call directly after each run of assistant turns, in the order of
+ * the calls. Late results move up, and a call without a result gets a placeholder. A result without a call, or a
+ * second result of a call, becomes text of the user, so that nothing is lost. Some models repeat ids, so a result
+ * belongs to the last call before it that has its id and no result yet.
  */
 export function pairedCalls(turns: readonly ConversationMessage[]): ConversationMessage[] {
   const sequence: (ConversationMessage | Run)[] = [];

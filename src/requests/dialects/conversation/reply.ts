@@ -8,13 +8,13 @@ import type { CallKind, ReasoningProof } from "./conversation.ts";
 
 /**
  * Receives an answer piece by piece. Text, refusals, reasoning and calls arrive in the order of the answer; only the
- * arguments of calls may be interleaved. `end` comes once and last, except for `usage`, which may come repeatedly at
- * any time.
+ * arguments of calls may be interleaved. `end` is called once, last. `usage` may be called repeatedly at any time,
+ * even after `end`.
  */
 export interface ReplySink {
-  /** Begins a new block, even if the last one has the same kind. Calls are optional. */
+  /** Begins a new block, even if the last block has the same kind. Optional before calls. */
   block(): void;
-  /** `logprobs` belongs to this piece, in the form of chat completions. */
+  /** Adds a piece of text. `logprobs` belongs to this piece, in the form of chat completions. */
   text(text: string, logprobs?: readonly unknown[]): void;
   refusal(text: string): void;
   reasoning(text: string, isSummary: boolean): void;
@@ -32,15 +32,15 @@ export interface ReplyCall {
   readonly kind: CallKind;
   readonly name: string;
   readonly namespace?: string | undefined;
-  /** The item's own id, if the format has one. */
+  /** Id of the call's item, if the format has one. */
   readonly id?: string | undefined;
 }
 
 export interface ReplyEnd {
   /**
-   * stop: the answer is complete; sequence: the stop text `sequence` came; calls: tools must be called; length: the
-   * token limit; context: the model's context is full; filter: the content was withheld; refusal: the model refused;
-   * pause: the model continues in the next request.
+   * stop: the answer is complete; sequence: the stop text `sequence` was generated; calls: the client must call
+   * tools; length: the token limit was reached; context: the model's context is full; filter: the content was
+   * withheld; refusal: the model refused; pause: the model continues in the next request.
    */
   readonly reason: "stop" | "sequence" | "calls" | "length" | "context" | "filter" | "refusal" | "pause";
   readonly sequence?: string | undefined;
@@ -78,13 +78,13 @@ export interface ReplyReader {
   /** Reads a whole answer, parsed. */
   whole(answer: Readonly<Record<string, unknown>>, sink: ReplySink): void;
   /**
-   * Handles the end of a stream by an event that is no JSON (`[DONE]`): calls `end` if nothing else did. For formats
-   * whose servers may leave out the finish reason.
+   * Called if a stream ends with an event that is not JSON (`[DONE]`). Calls `end` unless the answer has ended. For
+   * formats whose servers may leave out the finish reason.
    */
   done?(sink: ReplySink): void;
   /**
-   * Returns the text of an event that holds only the next piece of text, and that any other text would not change.
-   * Returns undefined for all other events. Left out for formats with numbered events.
+   * Returns the text of an event if the event holds only the next piece of text, so that the event's form is the same
+   * for any other text. Returns undefined for all other events. Absent for formats with numbered events.
    */
   plainText?(data: Readonly<Record<string, unknown>>): string | undefined;
 }
@@ -92,13 +92,13 @@ export interface ReplyReader {
 /** Names and figures for the beginning of an answer. */
 export interface ReplyHead {
   readonly id: string;
-  /** Public id of the model that serves. */
+  /** Public id of the model that serves the request. */
   readonly model: string;
-  /** Unix seconds. */
+  /** Creation time of the answer in Unix seconds. */
   readonly created: number;
   /** The current time in Unix seconds, for formats that report the completion time; left out otherwise. */
   nowSeconds?(): number;
-  /** Estimated or counted tokens of the prompt, for formats that report them first. */
+  /** Estimated or counted tokens of the prompt, for formats whose answers begin with this figure. */
   readonly promptTokens: number;
   /** The client's request, parsed: some formats repeat parts of it. */
   readonly request: Readonly<Record<string, unknown>>;
@@ -107,32 +107,28 @@ export interface ReplyHead {
   readonly seal: Seal;
 }
 
-/** Events for further pieces of an open text: only the part before a piece may differ. */
+/** The form of further events for an open text. Only the part before the piece may differ between events. */
 export interface TextEvents {
-  /**
-   * The end of each event, after the piece, which is a JSON string without its quotes; in byte text, like all output.
-   */
+  /** The end of each event, behind the piece of text. The piece is a JSON string without its quotes. In byte text, like all output. */
   readonly after: string;
-  /** Returns the beginning of the next event, up to the piece, which is not empty. */
+  /** Returns the next event up to its piece of text, which must not be empty. */
   next(): string;
-  /**
-   * Receives the concatenated text of such pieces, in memory of its own. Left out if the writer does not need the text.
-   */
+  /** Receives the concatenated text of events that were written in this form, as a copy. Absent if the writer does not need the text. */
   took?(text: string): void;
 }
 
 /** Writes an answer for a client. Events are the whole text of Server-Sent Events, blank line included. */
 export interface ReplyWriter extends ReplySink {
-  /** Returns output for the pieces received since the last call; "" if there is none yet. */
+  /** Returns the output for the pieces received since the last call, or "". */
   take(): string;
   /**
-   * Returns undefined if no text is open or the form of its next piece is unknown. The result is valid until the writer
-   * receives anything else.
+   * Returns the form of further text events; undefined if no text is open or the form is unknown. The result is valid
+   * until the writer receives anything except text.
    */
   textEvents(): TextEvents | undefined;
-  /** Returns the last events, with `usage` as the final figures; call `end` first. */
+  /** Returns the last events. `usage` holds the final figures. Call `end` first. */
   ending(usage: ReplyUsage): string;
-  /** The last event of a stream that broke off. */
+  /** Returns the last event of a stream that broke off. */
   failure(error: ReplyFault): string;
   /** Returns a whole answer from all pieces, for a client that did not ask for a stream. */
   whole(usage: ReplyUsage): Record<string, unknown>;
@@ -140,7 +136,7 @@ export interface ReplyWriter extends ReplySink {
 
 /** An error as a client may see it. */
 export interface ReplyFault {
-  /** Status that the error would have had before the answer began. */
+  /** Status that the error has if no answer has begun. */
   readonly status: number;
   /** Code of the gateway or of a model server, such as `context_length_exceeded`. */
   readonly code: string;

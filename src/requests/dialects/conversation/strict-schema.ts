@@ -3,7 +3,7 @@
 type Json = Readonly<Record<string, unknown>>;
 
 const [byName, listed, single] = [["properties", "$defs", "definitions"], ["anyOf", "oneOf", "allOf"], ["items"]];
-/** Levels that are looked at; the server refuses deeper schemas itself. */
+/** Maximum depth that is checked. The server itself refuses deeper schemas. */
 const maxDepth = 32;
 /** The constraints that Anthropic refuses in the schema of an answer. */
 const refused: ReadonlySet<string> = new Set([
@@ -24,8 +24,8 @@ export function fitsStrict(schema: unknown, depth = 0): boolean {
 }
 
 /**
- * Returns the schema of an answer as Anthropic takes it: each object with properties is closed, and constraints that
- * Anthropic refuses stand in the description, where the model reads them.
+ * Returns the schema of an answer as Anthropic accepts it: each object with properties is closed. Constraints that
+ * Anthropic refuses move into the description, where the model reads them.
  */
 export function closedSchema(schema: unknown, depth = 0): unknown {
   if (!isObject(schema) || depth > maxDepth) return schema;
@@ -35,7 +35,7 @@ export function closedSchema(schema: unknown, depth = 0): unknown {
     if (isRefused(name, value)) moved.push(`${name}: ${JSON.stringify(value)}`);
     else kept[name] = innerClosed(name, value, depth);
   }
-  // A map of free names would be empty once it is closed: Anthropic refuses it with its own words.
+  // A map with free names would be empty once it is closed, so it stays open: Anthropic's own error explains the refusal.
   if (isObject(schema["properties"]) && !isObject(schema["additionalProperties"])) kept["additionalProperties"] = false;
   if (moved.length > 0) {
     const said = typeof kept["description"] === "string" ? `${kept["description"]}\n\n` : "";
@@ -44,7 +44,7 @@ export function closedSchema(schema: unknown, depth = 0): unknown {
   return kept;
 }
 
-/** Anthropic takes `minItems` of 0 and 1. */
+/** Reports whether Anthropic refuses this constraint. Anthropic accepts `minItems` of 0 and 1. */
 function isRefused(name: string, value: unknown): boolean {
   return refused.has(name) || (name === "minItems" && value !== 0 && value !== 1);
 }

@@ -6,7 +6,10 @@ export function wrappedInput(input: string): string {
 }
 
 const begin = /^[ \t\r\n]*\{[ \t\r\n]*"input"[ \t\r\n]*:[ \t\r\n]*"/;
-/** Maximum length before the text begins. Longer beginnings are not unwrapped until the arguments are complete. */
+/**
+ * Maximum length of the JSON before the text of `input`. If the text begins later, the arguments are unwrapped only
+ * when they are complete.
+ */
 const maxBeginLength = 64;
 const [quote, backslash] = [0x22, 0x5c];
 const escapes: Readonly<Record<string, string>> = {
@@ -22,13 +25,13 @@ const escapes: Readonly<Record<string, string>> = {
 const hexDigit = /[0-9a-fA-F]/;
 
 /**
- * Returns the text of `input` as soon as it is certain. Arguments in another form are returned whole at the end: the
- * tool's own error is more helpful than one of the gateway.
+ * Returns the text of `input` as soon as each piece is certain. Arguments in another form are returned unchanged at
+ * the end, because the tool's own error is more helpful than an error of the gateway.
  */
 export class UnwrappedInput {
   #state: "begin" | "text" | "after" | "other" = "begin";
   #held = "";
-  /** The first half of a surrogate pair, held because each output must consist of whole characters. */
+  /** The first half of a surrogate pair. It waits for the second half, because each output must consist of complete characters. */
   #half = "";
 
   /** Adds the next piece of the arguments, and returns the text that the piece completes. */
@@ -100,7 +103,8 @@ function nextSpecial(text: string, from: number): number {
 }
 
 /**
- * Returns the length of the escape at `at`; undefined if its end has not arrived. An invalid `\u` escape has length 2.
+ * Returns the length of the escape sequence at `at`; undefined if the rest of the sequence has not arrived. An
+ * invalid `\u` escape has length 2.
  */
 function escapeLength(text: string, at: number): number | undefined {
   if (at + 1 === text.length) return undefined;
@@ -112,7 +116,10 @@ function escapeLength(text: string, at: number): number | undefined {
   return 6;
 }
 
-/** An invalid escape stands for itself, because models write paths and patterns without doubling their backslashes. */
+/**
+ * Returns the character of an escape. An invalid escape stays as it is, because models write paths and patterns
+ * without doubling their backslashes.
+ */
 function unescaped(code: string): string {
   if (code.length === 5) return String.fromCharCode(Number.parseInt(code.slice(1), 16));
   return escapes[code] ?? `\\${code}`;

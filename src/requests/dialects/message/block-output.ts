@@ -3,7 +3,7 @@ import { inputObject, type Json } from "./json.ts";
 
 export type DeltaKind = "text" | "thinking" | "call" | "signature";
 
-/** Takes blocks in order, each after the end of the previous block. */
+/** Receives blocks in order: each begins after the end of the previous block. */
 export interface BlockOutput {
   /** `block` is the empty block of `content_block_start`. */
   start(block: Json): void;
@@ -11,7 +11,7 @@ export interface BlockOutput {
   stop(): void;
 }
 
-/** The text of one Server-Sent Event. SDKs skip events without a name. */
+/** Returns one Server-Sent Event with its name, because SDKs skip events without a name. */
 export function namedEvent(data: Json): string {
   return `event: ${String(data["type"])}\ndata: ${JSON.stringify(data)}\n\n`;
 }

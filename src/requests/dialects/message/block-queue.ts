@@ -7,15 +7,13 @@ import { isObject, type Json, parsed } from "./json.ts";
 interface Block {
   readonly kind: "text" | "thinking" | "redacted" | "call";
   readonly start: Json;
-  /** Index of a call in the model server's answer. */
+  /** Index of the call in the model server's answer; undefined for other blocks. */
   readonly index: number | undefined;
-  /**
-   * Received pieces that are not written yet; of a call, all pieces, until it is known whether the call is complete.
-   */
+  /** Pieces that have arrived but are not written. A call keeps all its pieces until it is known whether its arguments are complete. */
   pieces: string[];
   /** The signature of a thinking block. */
   signature: string | undefined;
-  /** True if more of a call may follow although another block began. */
+  /** True if more of the call may follow although another block has begun. */
   isUnfinished: boolean;
 }
 
@@ -59,7 +57,7 @@ export class BlockQueue {
     this.#add(this.#blockFor("thinking", emptyThinking), text);
   }
 
-  /** Ends the thinking block. If `signature` is undefined, the gateway signs the block itself. */
+  /** Ends the thinking block with its signature. If `signature` is undefined, the gateway signs the block. */
   signature(signature: string | undefined): void {
     this.#blockFor("thinking", emptyThinking).signature = signature;
     this.#startsAnew = true;
@@ -143,7 +141,7 @@ export class BlockQueue {
 
 const emptyThinking = { type: "thinking", thinking: "", signature: "" };
 
-/** `{}` may be a placeholder that a server sends before the arguments. */
+/** `{}` does not count as complete, because some servers send it as a placeholder before the arguments. */
 function isOver({ kind, pieces }: Block): boolean {
   if (kind !== "call") return true;
   const text = pieces.join("");

@@ -60,7 +60,7 @@ function documentParts(block: Json, place: RequestPath): Part[] {
   if (title) before.unshift({ type: "text", text: title });
   const parts = [...before, ...contentParts(content, `${place}.source`)];
   const last = parts.at(-1);
-  // The cache mark belongs on the last part, so that the whole document is cached.
+  // The cache mark goes to the last part, so that the whole document is cached.
   return cache && last && last.type !== "audio" ? [...parts.slice(0, -1), { ...last, cache }] : parts;
 }
 

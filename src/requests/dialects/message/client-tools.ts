@@ -11,10 +11,9 @@ const text = { type: "string" };
 const whole = { type: "integer" };
 
 /**
- * Finds a tool by its kind and version date, such as `bash_20250124`. Returns undefined for any other tool.
- *
- * The inputs are those of platform.claude.com/docs/en/agents-and-tools/tool-use (bash-tool, text-editor-tool,
- * memory-tool, computer-use-tool), and of the schemas in @ai-sdk/anthropic 4.0.105.
+ * Finds a tool by its kind and version date, such as `bash_20250124`. Returns undefined for any other tool. The
+ * inputs are documented in platform.claude.com/docs/en/agents-and-tools/tool-use (bash-tool, text-editor-tool,
+ * memory-tool, computer-use-tool), and in the schemas of @ai-sdk/anthropic 4.0.105.
  */
 export function clientToolOf(tool: Json): ClientTool | undefined {
   const [, kind, version = ""] = /^(bash|text_editor|memory|computer)_(\d{8})$/.exec(String(tool["type"])) ?? [];
@@ -52,7 +51,7 @@ const viewRange = {
   description: "Of `view`: first and last line of a file, counted from 1; -1 as the last means its end.",
 };
 
-/** The first versions could undo an edit; later versions name the text to insert `insert_text`. */
+/** The first versions had a command to undo an edit; later versions name the text to insert `insert_text`. */
 function textEditor(version: string): ClientTool {
   const isFirst = version < "20250429";
   const inserted = isFirst ? "new_str" : "insert_text";

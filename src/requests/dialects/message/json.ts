@@ -6,7 +6,7 @@ export function isObject(value: unknown): value is Json {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Returns an empty object for any other value. */
+/** Returns the value if it is an object, and otherwise an empty object. */
 export function objectOf(value: unknown): Json {
   return isObject(value) ? value : {};
 }

@@ -16,7 +16,7 @@ import { FollowedMessage } from "./stopped-message.ts";
 import { StrictMessage, strictMessage } from "./strict-message.ts";
 import { UsageReading } from "./usage.ts";
 
-/** Claude Code gives a stream up after minutes without a byte. */
+/** Keeps the stream alive: Claude Code gives up after minutes without a byte. */
 const ping = 'event: ping\ndata: {"type":"ping"}\n\n';
 
 /** Members that the model reads. */
@@ -40,11 +40,11 @@ const whole: PassedWhole = {
   strict: (answer, head) => strictMessage(answer, head.usage()),
   isUsual: (found) =>
     found.isText("type", "message") &&
-    // The two reasons of most answers; any other may be a word that Anthropic's API does not have.
+    // Most answers have one of these two reasons; any other may be unknown in Anthropic's API.
     (found.isText("stop_reason", "end_turn") || found.isText("stop_reason", "max_tokens")) &&
     !found.holds("content", call) &&
     found.isNothing("error") &&
-    // Errors of other servers have `object`.
+    // Errors of other servers have a member `object`.
     found.isNothing("object"),
   usage: (found) => new UsageReading().add(found.parsedValueOf("usage")),
 };

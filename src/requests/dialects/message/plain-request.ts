@@ -2,9 +2,9 @@
 import { isObject, type Json, objectOf } from "./json.ts";
 
 /**
- * The such servers silently drop unknown members. In ggml-org/llama.cpp these are documents, search results, output
- * formats, the name of a forced tool, and disabled thinking (`tools/server/server-chat.cpp`). The thinking effort and a
- * failed tool result are ignored here, because only a hint is lost.
+ * These servers silently drop unknown members. In ggml-org/llama.cpp these are documents, search results, output
+ * formats, the name of a forced tool, and disabled thinking (`tools/server/server-chat.cpp`). The thinking effort and
+ * a failed tool result are ignored here, because only a hint is lost.
  */
 export function isPlain({ tools, tool_choice, mcp_servers, thinking, messages, ...body }: Json): boolean {
   const form = objectOf(body["output_config"])["format"] ?? body["output_format"];
@@ -44,7 +44,7 @@ function isPlainResult({ type }: Json): boolean {
   return type === "text" || type === "image";
 }
 
-/** Returns true for any value that is no list. */
+/** Reports whether every item of the list passes; true for a value that is no list. */
 function all(value: unknown, is: (one: Json) => boolean): boolean {
   return !Array.isArray(value) || value.every((one) => isObject(one) && is(one));
 }

@@ -1,4 +1,4 @@
-// Reads the turns of a conversation from a Messages request; one message may hold several turns.
+// Reads a Messages request into conversation turns; one message may hold several turns.
 import { fieldError } from "../../../base/errors.ts";
 import type { Seal } from "../../../domain/seal.ts";
 import type {
@@ -25,8 +25,8 @@ export interface ReadTurns {
   /** Tools that a `tool_reference` names. Of the tools with deferred loading, only these are offered. */
   readonly loaded: ReadonlySet<string>;
   /**
-   * Kinds of blocks that only Anthropic's servers write and read, and members of blocks that mean nothing elsewhere.
-   * Each has the place of its first use.
+   * Kinds of blocks that only Anthropic's servers write and read, and members of blocks that mean nothing elsewhere,
+   * each with the place of its first use.
    */
   readonly leftOut: Readonly<Record<string, RequestPath>>;
 }
@@ -61,7 +61,7 @@ class TurnReading implements ReadTurns {
     else throw fieldError(`${place}.role`, "it is one of `user`, `assistant` and `system`.");
   }
 
-  /** Results come before everything else: other formats have them as separate messages, right after the calls. */
+  /** Results come before all other parts: other formats have them as separate messages, directly after the calls. */
   #user(content: unknown, place: RequestPath): void {
     if (typeof content === "string") {
       this.turns.push({ role: "user", parts: contentParts(content, place), place });
@@ -120,10 +120,7 @@ class TurnReading implements ReadTurns {
     }
   }
 
-  /**
-   * A signature of the gateway proves nothing to a model server, but it may hold the thinking that the client wanted
-   * omitted.
-   */
+  /** A signature of the gateway proves nothing to a model server. It may hold thinking that the client wanted omitted. */
   #reasoning(shown: string, signature: string | undefined): ReasoningPart {
     const reasoning = { type: "reasoning", text: shown, isSummary: false } as const;
     if (!signature) return reasoning;
@@ -132,12 +129,12 @@ class TurnReading implements ReadTurns {
     return shown === "" ? { ...reasoning, text: kept } : reasoning;
   }
 
-  /** Only Anthropic's models cite the part of a document that their words come from. */
+  /** Only Anthropic's models cite the passages of a document that they used. */
   #noteCitations({ citations }: Json, place: RequestPath): void {
     if (objectOf(citations)["enabled"] === true) this.leftOut[`${place}.citations`] = place;
   }
 
-  /** Reports whether the block calls a tool at Anthropic or holds its result; no other server can read such a block. */
+  /** Reports whether the block calls a tool that Anthropic runs, or holds its result; no other server can read such a block. */
   #isServers(block: Json, place: RequestPath): boolean {
     const type = textOf(block["type"]) ?? "";
     if (type !== "server_tool_use" && type !== "mcp_tool_use" && !/.._tool_result$/.test(type)) return false;
@@ -150,8 +147,8 @@ class TurnReading implements ReadTurns {
 }
 
 /**
- * Returns `messages` as JSON without the thinking blocks that the gateway signed; undefined if there are none. The
- * maker of another model would refuse such a signature as forged. Makers themselves drop the thinking of earlier turns.
+ * Returns `messages` as JSON without the thinking blocks that the gateway signed; undefined if there are none. A
+ * vendor would refuse the gateway's signature as forged. Vendors drop the thinking of earlier turns themselves.
  * Blocks with other signatures stay.
  */
 export function openedMessages({ messages }: Json, seal: Seal): { messages: string } | undefined {

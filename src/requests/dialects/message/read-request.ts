@@ -13,7 +13,7 @@ const known: ReadonlySet<string> = new Set([
   ...["output_format", "stop_sequences", "stream", "metadata", "service_tier", "temperature", "top_p", "top_k"],
   "cache_control",
 ]);
-/** Name for a schema, which other formats require. */
+/** Name of the schema. Messages has none, but other formats require one. */
 const schemaName = "answer";
 
 /**
@@ -61,7 +61,7 @@ export function readRequest(body: Json, seal: Seal): Conversation {
 /** Returns the members of the body and of `output_config` that only Anthropic knows. */
 function othersOf(body: Json, { effort, format: _format, ...output }: Json): Record<string, unknown> {
   const others: Record<string, unknown> = {};
-  // The in other formats the effort is a member of the thinking options.
+  // Other formats have the effort as a thinking option, so an effort without thinking cannot be expressed.
   if (objectOf(body["thinking"])["type"] === "disabled" && effort != null) others["output_config.effort"] = effort;
   for (const [name, value] of Object.entries(body)) {
     if (!known.has(name) && value !== null) others[name] = value;
@@ -70,7 +70,7 @@ function othersOf(body: Json, { effort, format: _format, ...output }: Json): Rec
   return others;
 }
 
-/** Returns the examples of tool inputs, which Anthropic shows to its models beside the schema. */
+/** Returns the examples of tool inputs, which Anthropic's models read in addition to the schema. */
 function examplesIn(tools: unknown): Record<string, unknown> {
   const examples = objectsOf(tools).map(
     ({ input_examples }, i) => [`tools[${i}].input_examples`, input_examples] as const,
@@ -81,7 +81,7 @@ function examplesIn(tools: unknown): Record<string, unknown> {
 function outputOf(format: unknown): OutputForm | undefined {
   if (!isObject(format)) return undefined;
   const { type, schema } = format;
-  // OpenAI refuses strict mode for optional properties, which Anthropic takes.
+  // Strict mode is set only if OpenAI accepts the schema: OpenAI refuses optional properties in strict mode, Anthropic does not.
   if (type === "json_schema" && isObject(schema)) {
     return { type: "schema", name: schemaName, schema, strict: fitsStrict(schema) };
   }

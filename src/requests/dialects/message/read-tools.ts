@@ -53,7 +53,7 @@ export interface ReadChoice {
   readonly parallelCalls?: boolean | undefined;
 }
 
-/** Throws `invalid_request` for a choice that is none of the four. */
+/** Throws `invalid_request` for a choice that is none of the four types. */
 export function readToolChoice(value: unknown): ReadChoice {
   if (!isObject(value)) return {};
   const { disable_parallel_tool_use } = objectOf(value);

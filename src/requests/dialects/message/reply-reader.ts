@@ -12,13 +12,13 @@ import { endOf } from "./stop-reasons.ts";
 import { blocksOf, CallIds, inputPiece, strictBlock } from "./strict-block.ts";
 import { UsageReading } from "./usage.ts";
 
-/** A block that may continue. */
+/** A block that has begun and may continue. */
 interface OpenBlock {
   readonly type: string;
   readonly id: unknown;
   /** Index of the call, if the block is a call. */
   readonly call: number;
-  /** Input at the beginning of a call, used at its end unless pieces arrived. */
+  /** Input in the start event of a call. It is used at the end of the call if no pieces arrived. */
   readonly input: unknown;
   hasArguments: boolean;
   signature: string;
@@ -36,7 +36,7 @@ export class MessageReader implements ReplyReader {
   #sink: { readonly given: ReplySink; readonly calls: ReplySink } | undefined;
   readonly #ids = new CallIds();
   #calls = 0;
-  /** Content at the beginning of the message, used at its end unless blocks arrived. */
+  /** Content in the start event of the message. It is used at the end of the message if no blocks arrived. */
   #firstContent: unknown;
   #hasBlocks = false;
   /**
@@ -155,7 +155,7 @@ export class MessageReader implements ReplyReader {
     }
   }
 
-  /** A call without pieces has the input of its start event, which is empty if the tool takes none. */
+  /** Ends a block. A call without pieces takes the input of its start event, which is empty if the tool takes none. */
   #stop(index: number, sink: ReplySink): void {
     const block = this.#blocks.get(index);
     if (!block) return;
@@ -194,7 +194,7 @@ export class MessageReader implements ReplyReader {
     this.#end({ stop_reason: this.#calls > 0 ? "tool_use" : "end_turn" }, sink);
   }
 
-  /** A text or a thinking block may begin with its first piece. */
+  /** Returns the open block of a piece. A text or thinking block may begin with its first piece. */
   #blockAt(index: number, delta: Json, sink: ReplySink): OpenBlock {
     const known = this.#blocks.get(index);
     if (known) return known;

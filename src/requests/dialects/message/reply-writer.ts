@@ -62,10 +62,7 @@ export class MessageWriter implements ReplyWriter {
     if (text !== "") this.#blocks.thinking(text);
   }
 
-  /**
-   * The encrypted reasoning of another maker is dropped: a client of Messages cannot use it, and it never returns to
-   * its maker.
-   */
+  /** Drops encrypted reasoning of another vendor: a client of Messages cannot use it and does not send it back to that vendor. */
   proof({ kind, data }: ReasoningProof): void {
     if (!this.#hasBegun) this.#begin();
     if (kind === "signature") this.#blocks.signature(data);
@@ -127,7 +124,7 @@ export class MessageWriter implements ReplyWriter {
     };
   }
 
-  /** Anthropic's streams begin in this way; clients treat the ping as a sign of life. */
+  /** Begins the stream as Anthropic does; clients treat the ping as a sign of life. */
   #begin(): void {
     this.#hasBegun = true;
     const message = this.#message([], { ...this.#usage, completionTokens: 0, reasoningTokens: undefined });
@@ -152,7 +149,7 @@ export class MessageWriter implements ReplyWriter {
     };
   }
 
-  /** Drops stop texts that the client did not ask for: some servers report texts of their own templates. */
+  /** Drops stop texts that the client did not ask for: some servers report stop texts of their own templates. */
   #asAsked(end: ReplyEnd): ReplyEnd {
     if (end.reason !== "sequence") return end;
     const asked = this.#head.request["stop_sequences"];

@@ -1,5 +1,4 @@
-// Ends a stream of a server's own Messages that a quota stopped: open blocks are closed, as `max_tokens` would close
-// them.
+// Ends a stream that a quota stopped and whose server speaks Messages: open blocks are closed, as at the limit `max_tokens`.
 import type { StopMark } from "../answer.ts";
 import type { ReplyUsage } from "../conversation/reply.ts";
 import type { StreamFollower } from "../translation/passed-stream.ts";

@@ -1,11 +1,11 @@
 // Fills in members that a server which speaks Messages leaves out of content blocks.
 import { inputObject, isObject, type Json, textOf } from "./json.ts";
 
-/** The ids of the calls of one answer, which distinguish their results. */
+/** Gives each call of an answer an id that no other call has, because results name the id. */
 export class CallIds {
   readonly #given = new Set<string>();
 
-  /** Returns `reportedId`, or a new id if `reportedId` is empty or belongs to another call. */
+  /** Returns the server's id, or a new id if the server's is empty or belongs to another call. */
   take(reportedId: unknown): string {
     const isFree = typeof reportedId === "string" && reportedId !== "" && !this.#given.has(reportedId);
     const id = isFree ? reportedId : `toolu_${crypto.randomUUID().replaceAll("-", "")}`;

@@ -1,4 +1,4 @@
-// Makes the events of a server's own message strict: missing events are inserted, repeated ones dropped.
+// Makes the events of a server that speaks Messages strict: missing events are inserted, repeated ones dropped.
 import type { ReplyUsage } from "../conversation/reply.ts";
 import type { StreamRepair } from "../translation/passed-stream.ts";
 import { namedEvent } from "./block-output.ts";
@@ -180,7 +180,7 @@ export class StrictMessage implements StreamRepair {
   }
 }
 
-/** Returns a whole message with all members that clients need. `usage` is the usage that counts. */
+/** Returns a whole message with all members that clients need. `usage` replaces the usage of the message. */
 export function strictMessage(message: Json, usage: ReplyUsage): Json {
   const ids = new CallIds();
   const content = blocksOf(message["content"]) ?? [];

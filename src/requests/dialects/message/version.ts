@@ -3,7 +3,7 @@ import { fieldError, type GatewayError } from "../../../base/errors.ts";
 import { defaultMessageVersion, type MessageVersion } from "../../../domain/models/message-headers.ts";
 import { isObject, type Json, objectsOf } from "./json.ts";
 
-/** Members that are refused even with their default values. */
+/** Sampling members that are refused even with their default values. */
 const sampling = ["temperature", "top_p", "top_k"];
 
 /**

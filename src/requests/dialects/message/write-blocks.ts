@@ -16,8 +16,8 @@ import { inputObject, type Json } from "./json.ts";
 const fitting = /^[a-zA-Z0-9_-]+$/;
 
 /**
- * Gives each call of a conversation, and its result, a unique id; the call's own id if that fits. Some models repeat
- * ids, and Anthropic refuses a conversation with a duplicate id.
+ * Gives each call of a conversation, and its result, a unique id. A call keeps its own id if the id is valid and
+ * unused. Some models repeat ids, and Anthropic refuses a conversation with a duplicate id.
  */
 export class CallIds {
   /** Ids of the calls that wait for their results, in the order of the calls. */
@@ -52,7 +52,7 @@ export class CallIds {
   }
 }
 
-/** Anthropic refuses a blank text if there is no other text. */
+/** Removes blank texts if there is no other text, because Anthropic refuses such content. */
 export function withoutBlanks(blocks: readonly Json[]): readonly Json[] {
   const isBlank = ({ type, text }: Json) => type === "text" && String(text).trim() === "";
   const hasText = blocks.some((block) => block["type"] === "text" && !isBlank(block));
@@ -152,7 +152,10 @@ function plainText(data: string): Json {
   return { type: "text", media_type: "text/plain", data };
 }
 
-/** A file store belongs to an account at one vendor, so elsewhere the id is unknown or names another file. */
+/**
+ * Returns the error for a file id of another vendor. A file store belongs to one account at one vendor, so elsewhere
+ * the id is unknown or names another file.
+ */
 function fileOfAnother(place: string) {
   return fieldError(place, "it names a file that the server of this model does not have; send the file itself.");
 }

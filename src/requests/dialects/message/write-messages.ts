@@ -11,11 +11,11 @@ export interface WrittenTurns {
   readonly messages: readonly Json[];
 }
 
-/** The instruction for a server that has no JSON mode. */
+/** Instruction that asks for JSON, for a server without a JSON mode. */
 const jsonOnly =
   "Answer with one JSON object and nothing else: no words before or after it, and no code fence around it.";
 
-/** First message if a conversation begins with the assistant, because Anthropic requires a user's message first. */
+/** First message of a conversation that begins with the assistant: Anthropic requires a user's message first. */
 const begins = "[You began this conversation:]";
 
 /**
@@ -34,7 +34,7 @@ export function writeTurns({ turns, output }: Conversation, tools: EngineTools):
   const written = messages.written();
   if (written.length > 0)
     return { system: instructions.length > 0 ? joined(instructions) : undefined, messages: written };
-  // Messages requires one message, so the model answers the instructions alone.
+  // Messages requires at least one message, so instructions alone are sent as a user's message.
   if (instructions.length > 0)
     return { system: undefined, messages: [{ role: "user", content: shortest(instructions) }] };
   throw fieldError(turns[0]?.place ?? "messages", "says nothing that the model could answer; send a text.");
@@ -42,7 +42,7 @@ export function writeTurns({ turns, output }: Conversation, tools: EngineTools):
 
 interface Message {
   readonly role: "user" | "assistant";
-  /** The tool results that a user's message brings; they must come before everything else. */
+  /** The tool results in a user's message, which must precede all other content. */
   readonly results: Json[];
   readonly blocks: Json[];
 }
@@ -72,7 +72,10 @@ class Messages {
     return isInstruction(turn) ? blocks.map(reminder) : blocks;
   }
 
-  /** Empty messages are refused, so a message is dropped if nothing remains, such as reasoning without a signature. */
+  /**
+   * Returns the messages. Empty messages are left out because Anthropic refuses them; a message of reasoning without
+   * a signature is empty.
+   */
   written(): Json[] {
     const messages = this.#all.flatMap(({ role, results, blocks }) => {
       const content = [...results, ...withoutBlanks(blocks)];
@@ -120,7 +123,7 @@ function reminder(block: Json): Json {
   return text === undefined ? block : { ...block, text: `<system-reminder>\n${text}\n</system-reminder>` };
 }
 
-/** Returns a single text without a cache mark as a string. */
+/** Returns a single text without a cache mark as a string, and other blocks as a list. */
 function shortest(blocks: readonly Json[]): string | readonly Json[] {
   const [first] = blocks;
   const text = blocks.length === 1 && first && isPlainText(first) ? textOf(first["text"]) : undefined;

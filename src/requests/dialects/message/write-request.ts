@@ -10,14 +10,15 @@ import { writeTurns } from "./write-messages.ts";
 import { writeThinking } from "./write-thinking.ts";
 
 /**
- * Tokens of an answer without a limit, since Messages requires one: Claude Code's default, which every model at
- * Anthropic supports. If a model's context is too small, the caller sets a limit that fits.
+ * Token limit if the request has none, because Messages requires a limit: Claude Code's default, which every model at
+ * Anthropic supports. If a model's context is smaller, the caller sets a limit that fits.
  */
 export const standardMaxTokens = 32_000;
 
 /**
  * Throws `invalid_request` for members that Messages cannot express and that must not be lost. Reasoning without a
- * signature is left out. The model server refuses a limit that leaves no room beside a thinking budget.
+ * signature is left out. If the limit leaves no tokens beside a thinking budget, the model server refuses the
+ * request.
  */
 export function writeRequest(conversation: Conversation, model: string): WrittenRequest {
   refuseUnknown(conversation);

@@ -24,11 +24,9 @@ const budgets: ReadonlyMap<string | undefined, number> = new Map([
   ["max", 31_000],
 ]);
 const standardBudget = 8192;
-/** Anthropic's own bound. */
+/** Anthropic's lower bound of a budget. */
 const minBudget = 1024;
-/**
- * Models that take no budget, and those of them that always think: their minimum is a low effort (the same catalog).
- */
+/** Models that accept no budget, and among them those that always think; their minimum is a low effort (the same catalog). */
 const adaptiveOnly = /claude-(?:fable|mythos|(?:opus|sonnet|haiku)-5-5)/;
 const alwaysThinks = /claude-(?:fable|mythos|(?:opus|sonnet)-5-5)/;
 /** OpenAI's lowest effort is below Anthropic's. */
@@ -37,7 +35,7 @@ const efforts: ReadonlyMap<string, string> = new Map([["minimal", "low"]]);
 export interface WrittenThinking {
   readonly thinking?: Json | undefined;
   readonly effort?: string | undefined;
-  /** True if some of the requested thinking could not be expressed. */
+  /** True if the model thinks less than the client requested, because the format cannot express the request. */
   readonly isLess?: boolean | undefined;
 }
 
@@ -60,7 +58,7 @@ export function writeThinking(conversation: Conversation, model: string, limit: 
     return { thinking: { type: "adaptive", ...display }, effort: sentEffort, isLess: budget !== undefined };
   }
   const half = Math.floor(limit / 2);
-  // Anthropic refuses a budget that the limit does not leave room for.
+  // Anthropic refuses a budget that is not below the token limit.
   const isLess = budget !== undefined && budget >= limit;
   const tokens = budget === undefined || isLess ? Math.min(budgets.get(effort) ?? standardBudget, half) : budget;
   if (tokens < minBudget) return { effort: sentEffort, isLess: true };

@@ -1,4 +1,4 @@
-// Passes on chunks of a stream that differ from an earlier one in their text only, in the form of that chunk.
+// Forwards chunks of a stream that differ from an earlier chunk only in their text, in the form of that chunk.
 import type { ClientStream } from "../../../base/bytes/client-stream.ts";
 import { type Escapes, stringEnd } from "../../../base/text/json-string.ts";
 import type { SseReader } from "../../../base/text/sse.ts";
@@ -13,8 +13,8 @@ export class ChunkTemplate extends AlikeEvents {
   readonly #otherBytes: number;
 
   /**
-   * If `keepsEscapes` is true, the text is sent as received and not as JSON.stringify writes it. `otherBytes` is the
-   * number of UTF-8 bytes that each such chunk delivers beside its text.
+   * If `keepsEscapes` is true, the text is sent as received and not rewritten as JSON.stringify would. `otherBytes`
+   * is the number of UTF-8 bytes that each such chunk delivers besides its text.
    */
   constructor(received: EventFrame, sent: EventFrame, { keepsEscapes = true, otherBytes = 0 } = {}) {
     super(received);
@@ -26,8 +26,8 @@ export class ChunkTemplate extends AlikeEvents {
   }
 
   /**
-   * Counts the event in `bytes` from `start` to `end` if it fits the template and is plain ASCII. Such an event must
-   * then be sent; a refused one may still fit `take`.
+   * Counts the event in `bytes` from `start` to `end` if it fits the template and is plain ASCII. A counted event
+   * must be sent; a refused event may still fit `take`.
    */
   takeInPlace(bytes: Buffer, start: number, end: number, observed: StreamObservation): boolean {
     if (!this.isPlain(bytes, start, end)) return false;

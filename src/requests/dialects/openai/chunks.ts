@@ -36,10 +36,10 @@ interface Rendered {
 }
 
 const usageNull = ',"usage":null}';
-/** The pattern of texts that grow from chunk to chunk; a first text that is not empty is the template's text. */
+/** Matches texts that grow from chunk to chunk. The first such text that is not empty becomes the text of the template. */
 const growing = /"(?:content|text|reasoning_content|reasoning|arguments)": ?"(?!")/;
 const plainText = /^"(?:content|text)"/;
-/** Texts that replace a chunk's text to find the form of the rest. */
+/** Two texts, one of which replaces a chunk's text to find the form of the rest. */
 const probes = ["~headrace-text~", "~headrace-other-text~"] as const;
 
 /** Returns a streamed answer for OpenAI's formats. */
@@ -48,8 +48,8 @@ export function streamChunks(request: AskedRequest, names: AnswerNames): AnswerS
 }
 
 /**
- * Keeps the model server's bytes, with some exceptions: the public model id, members that every client expects, and the
- * role of each choice's first delta. Usage goes only to a client that asked for it, in one last chunk.
+ * Keeps the model server's bytes, except for the public model id, members that every client expects, and the role of
+ * each choice's first delta. Usage goes only to a client that asked for it, in one last chunk.
  */
 export class ChunkTranslator implements AnswerStream {
   reported: TokenUsage | undefined;
@@ -61,11 +61,9 @@ export class ChunkTranslator implements AnswerStream {
   readonly #finished = new Set<unknown>();
   /** Indices of the choices that began and have not ended. */
   readonly #unfinished = new Set<unknown>();
-  /**
-   * The finish reasons of choices whose calls have no arguments yet, by choice index; the client gets these at the end.
-   */
+  /** Finish reasons of choices whose calls have no arguments yet, by choice index; the client gets these reasons at the end. */
   #heldReasons: Map<unknown, unknown> | undefined;
-  /** True if the gateway ended the stream, so that usage reported at the end is not of the whole answer. */
+  /** True if the gateway ended the stream. Usage that is reported afterwards is not that of the whole answer. */
   #isStopped = false;
   cut: CutPart[] | undefined;
   readonly countedPrompts: SaidListener["countedPrompts"] | undefined;
@@ -102,7 +100,7 @@ export class ChunkTranslator implements AnswerStream {
     this.context = serving.model.context;
   }
 
-  /** Starts the part of another server; the client sees one answer. */
+  /** Starts the part of a continuing server. The client sees one answer. */
   goOn(serving: Serving): void {
     const part = lastPart(this);
     this.cut ??= [];
@@ -159,9 +157,9 @@ export class ChunkTranslator implements AnswerStream {
       this.#usageText = JSON.stringify(hasTotal(said) ? said : withTotal(said, usage));
     }
     const { choices } = chunk;
-    // Chunks without a choice break clients that did not ask for usage; the usage chunk is made at the end.
+    // A chunk without a choice breaks clients that did not ask for usage. The gateway writes the usage chunk at the end.
     if (!Array.isArray(choices) || choices.length === 0) {
-      // The end mark after the usage is missing at some servers.
+      // Some servers send no end mark after the usage.
       this.isOver = usage !== undefined && !this.isOpen;
       return "";
     }
@@ -212,7 +210,7 @@ export class ChunkTranslator implements AnswerStream {
   }
 
   /**
-   * Removes the finish reasons of choices whose calls have no arguments yet, and reports whether there were any. Some
+   * Removes the finish reasons of choices whose calls have no arguments yet, and reports whether it removed any. Some
    * servers send a reason with each piece, so arguments may still follow.
    */
   #holdReasons(choices: readonly unknown[]): boolean {
@@ -240,7 +238,7 @@ export class ChunkTranslator implements AnswerStream {
     return { event: `data: ${Object.keys(edits).length === 0 ? data : edited(data, edits)}\n\n`, rewritten };
   }
 
-  /** The requested usage makes most servers end every chunk with a null usage, which is cut without a scan. */
+  /** Cuts a null usage from the end of a chunk without a scan. Most servers write one in every chunk if usage is requested. */
   #withoutUsageNull(text: string, chunk: Chunk): string {
     if (this.#wantsUsage || chunk["usage"] !== null || !text.endsWith(usageNull)) return text;
     chunk["usage"] = undefined;
@@ -289,8 +287,8 @@ export class ChunkTranslator implements AnswerStream {
   }
 
   /**
-   * Learns a template for chunks like this one. One JSON string is replaced by a probe: if the delivered length changes
-   * accordingly, any other string would be delivered in the same way.
+   * Learns a template for chunks like this one. A probe replaces one JSON string: if the delivered length changes by
+   * the difference in length, any other string would be delivered in the same way.
    */
   #learn(received: string, raw: string, choice: unknown): void {
     if (!this.#trials.hasTrials) return;
@@ -304,7 +302,7 @@ export class ChunkTranslator implements AnswerStream {
     this.#trials.take();
     const value: unknown = JSON.parse(decodeByteText(received.slice(start - 1, end + 1)));
     const bytes = deliveredBytes({ text: value });
-    // The probe's length must differ from the text's, or the delivered length would not show its place.
+    // The lengths of the probe and the text must differ, or the delivered length could not show which string is the text.
     const probe = bytes === probes[0].length ? probes[1] : probes[0];
     const text = decodeByteText(received.slice(0, start) + probe + received.slice(end));
     const chunk = parseChunk(text);
@@ -341,7 +339,7 @@ export class ChunkTranslator implements AnswerStream {
     return edits;
   }
 
-  /** The id and time of the first server stay. */
+  /** The id and creation time of the first server stay for the whole answer. */
   #keepHead(edits: Record<string, string | null>): void {
     const { id, created } = this.#head();
     edits["id"] = JSON.stringify(id);
@@ -371,10 +369,7 @@ export class ChunkTranslator implements AnswerStream {
     return `${last}${this.ending()}`;
   }
 
-  /**
-   * Returns finish reasons for choices that a server ended only with the end mark: clients treat an answer without one
-   * as cut off.
-   */
+  /** Returns finish reasons for choices that ended only with the end mark: clients treat a choice without a reason as cut off. */
   #missingReasons(): string {
     if (this.#isStopped || this.deliveredPieces === 0) return "";
     const open = [...this.#unfinished];
@@ -406,7 +401,7 @@ export class ChunkTranslator implements AnswerStream {
     return `data: ${JSON.stringify(head).slice(0, -1)},"usage":${usage}}\n\n`;
   }
 
-  /** The first members of a chunk that the gateway makes. */
+  /** Returns the first members of a chunk that the gateway writes. */
   #head(): Record<string, unknown> {
     return {
       id: this.#names.ownId ? this.#names.id : (this.#lastChunk?.id ?? this.#names.id),
@@ -421,7 +416,7 @@ export class ChunkTranslator implements AnswerStream {
   }
 }
 
-/** Passes on only the text of the first choice, because a continuing server knows no other. */
+/** Passes on only the text of the first choice, because a continuing server continues only that choice. */
 function reportSaid(choice: Record<string, unknown>, said: SaidListener): void {
   const { index = 0, delta, text, logprobs, finish_reason: _, ...others } = choice;
   const { role: __, content, reasoning_content, reasoning, ...beside } = (delta ?? {}) as Record<string, unknown>;
@@ -453,7 +448,7 @@ function withIndices(message: Record<string, unknown>): Record<string, unknown> 
   return { ...message, tool_calls: calls.map((call: object, index) => ({ index, ...call })) };
 }
 
-/** Returns the usage that Groq tells in a member of its own, and Moonshot in the last choice. */
+/** Returns the usage from Groq's own member, or from the last choice, where Moonshot puts it. */
 function vendorUsage({ x_groq: own, choices }: Chunk): unknown {
   return memberOf(own, "usage") ?? (Array.isArray(choices) ? memberOf(choices[0], "usage") : undefined);
 }
@@ -467,7 +462,7 @@ function parseChunk(data: string): Chunk {
     const value: unknown = JSON.parse(data);
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Chunk;
   } catch {
-    // Falls through to the same error for invalid JSON and for a value that is no object.
+    // Invalid JSON and a value that is no object have the same error, below.
   }
   throw malformed(`${data.length} characters`);
 }

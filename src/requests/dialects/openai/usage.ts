@@ -15,8 +15,8 @@ export function reportedUsage(value: unknown, tier?: unknown, generates = true):
   const reported = chatUsage(generates ? found : { ...found, total_tokens: undefined }, tier);
   const { promptTokens, completionTokens = completion_tokens == null ? 0 : undefined } = reported;
   if (promptTokens === undefined || completionTokens === undefined) return undefined;
-  // Only the gateway sets `estimated`: for a whole answer that becomes a stream, or as another Headrace behind this
-  // one.
+  // `estimated` comes only from a gateway: from this one for a whole answer that becomes a stream, or from another
+  // Headrace behind this one.
   return { promptTokens, completionTokens, estimated: estimated === true, parts: partsOf(reported) };
 }
 

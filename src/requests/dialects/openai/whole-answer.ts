@@ -29,7 +29,7 @@ export function readAnswer(all: ByteSpan, request: AskedRequest, serving: Servin
   return plainAnswer(bytes, request, serving.model, names) ?? parsedAnswer(bytes, request, serving, names);
 }
 
-/** Returns a usual answer, in which only the model's name changes; undefined for any other answer. */
+/** Returns an ordinary answer, in which only the model's name changes; undefined for any other answer. */
 function plainAnswer(
   bytes: ByteSpan,
   request: AskedRequest,
@@ -113,7 +113,7 @@ export function editedMember(
   { id, context, answerId }: LongModel,
 ): string | undefined {
   const { dialect } = request;
-  // OpenAI's API has no id here; Mistral's SDKs refuse an answer without one.
+  // OpenAI's API has no id here. Mistral's SDKs refuse an answer without an id.
   if (name === "id") return typeof value === "string" ? undefined : JSON.stringify(answerId);
   if (name === "model") return JSON.stringify(id);
   if (name === "object") return JSON.stringify(dialect.answerObject);
@@ -124,7 +124,7 @@ export function editedMember(
   return hasTotal(value) ? undefined : JSON.stringify(withTotal(value, usage));
 }
 
-/** Returns the reported usage as far as it is possible, and an estimate otherwise. */
+/** Returns the reported usage if it is plausible, and an estimate otherwise. */
 export function usageOf(
   reported: TokenUsage | undefined,
   request: AskedRequest,

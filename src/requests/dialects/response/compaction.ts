@@ -3,7 +3,7 @@ import type { Seal } from "../../../domain/seal.ts";
 import type { UserTurn } from "../conversation/conversation.ts";
 import { isObject, type Json } from "./json.ts";
 
-/** The last user message of a conversation that is compacted. */
+/** The user message that replaces the request for a compaction; its answer becomes the summary. */
 export const compactionPrompt = `Sum up our conversation so far, for somebody who goes on with it and sees nothing of it but your summary.
 
 Say, in this order and without an introduction:
@@ -15,8 +15,8 @@ Say, in this order and without an introduction:
 Quote names, paths, figures and short pieces of code exactly. Leave out what no longer matters.`;
 
 /**
- * Reports whether the answer must be a compaction, which the last item of the input requests. Codex sends such an item
- * if its provider is OpenAI, also with another base URL, and expects exactly one compaction in the answer.
+ * Reports whether the last item of the input requests a compaction. Codex sends such an item if its provider is
+ * OpenAI, also with another base URL, and expects exactly one compaction in the answer.
  */
 export function isToCompact({ input }: Json): boolean {
   const last: unknown = Array.isArray(input) ? input.at(-1) : undefined;

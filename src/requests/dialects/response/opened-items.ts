@@ -19,7 +19,7 @@ export function openedInput({ input }: Json, seal: Seal, isOpenai: boolean): { i
   return isChanged ? { input: JSON.stringify(items) } : undefined;
 }
 
-/** Returns the item itself if the server gets it unchanged, and undefined for an item that is left out. */
+/** Returns the item itself if the server may get it unchanged, and undefined for an item to leave out. */
 function openedItem(item: Json, seal: Seal, isOpenai: boolean): Json | undefined {
   const { type, encrypted_content, ...members } = item;
   const sealed = textOf(encrypted_content) || undefined;
@@ -31,6 +31,6 @@ function openedItem(item: Json, seal: Seal, isOpenai: boolean): Json | undefined
   if (sealed === undefined) return isOpenai && objectsOf(members["content"]).length > 0 ? undefined : item;
   const ours = openReasoning(seal, sealed);
   if (!ours) return item;
-  // Content that another server encrypted goes back to it unchanged.
+  // Content that another server encrypted returns to that server unchanged.
   return ours.proof?.kind === "encrypted" ? { type, ...members, encrypted_content: ours.proof.data } : undefined;
 }

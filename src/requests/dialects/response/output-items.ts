@@ -6,7 +6,7 @@ import type { ReplyCall } from "../conversation/reply.ts";
 import { isObject, type Json } from "./json.ts";
 import { sealReasoning } from "./sealed-reasoning.ts";
 
-/** Takes the events of an item; `members` are those beside its type and number, as JSON without braces. */
+/** Receives the events of an item. `members` are the event's members except its type and number, as JSON without braces. */
 export interface EventSink {
   event(type: string, members: string): void;
 }
@@ -38,7 +38,7 @@ export abstract class OpenItem {
   /** Ends the item and returns its final form. `isWhole` is false if the answer was cut off inside the item. */
   abstract done(isWhole?: boolean): Json;
 
-  /** Returns the item so far, if nothing more follows and clients must not act on it. */
+  /** Returns the item as far as it got, for an answer that ends here. Clients must not act on the item. */
   abstract cut(): Json;
 
   protected added(item: Json): void {
@@ -57,7 +57,7 @@ export abstract class OpenItem {
   }
 }
 
-/** An item that is complete at once, because parts of it are useless. */
+/** An item that is sent in one piece, because parts of it are of no use to clients. */
 export class WholeItem extends OpenItem {
   readonly #item: Json;
 
@@ -86,7 +86,7 @@ export class OpenMessage extends OpenItem {
   #kind: PartKind | undefined;
   #text = "";
   #logprobs: unknown[] = [];
-  /** First members of the current part's events. */
+  /** Beginning of the members in each event of the current part. */
   #at = "";
 
   constructor(position: ItemPosition, events: EventSink) {
@@ -103,12 +103,12 @@ export class OpenMessage extends OpenItem {
     this.events.event(textDelta, `${this.#at},"delta":${JSON.stringify(text)},"logprobs":${logprobsText}`);
   }
 
-  /** First members of the text's events, if a text is open. */
+  /** Beginning of the members in each text event; undefined if no text is open. */
   get openText(): string | undefined {
     return this.#kind === "output_text" ? this.#at : undefined;
   }
 
-  /** Adds a piece of the open text whose event the caller writes. */
+  /** Adds a piece of the open text. The caller writes its event. */
   takeText(text: string): void {
     this.#text += text;
   }
@@ -232,8 +232,8 @@ export class OpenReasoning extends OpenItem {
   }
 
   /**
-   * Seals the proof of a vendor in any case, because the conversation could not continue without it. OpenAI's encrypted
-   * reasoning is sealed already and needs no text.
+   * Returns the sealed reasoning. A vendor's proof is sealed in any case, because the conversation could not continue
+   * without the proof. OpenAI's encrypted reasoning is sealed already and needs no text.
    */
   #sealed(): string {
     const { isSealed, seal } = this.#options;
@@ -288,8 +288,8 @@ export class OpenCall extends OpenItem {
   }
 
   /**
-   * Reports whether the arguments are a complete object, which more text could only spoil. `{}` may be a placeholder
-   * that a server sends before the arguments.
+   * Reports whether the arguments are a complete object, so that more text could only spoil them. `{}` does not
+   * count, because some servers send it as a placeholder before the arguments.
    */
   isOver(): boolean {
     return !this.#isCustom && this.#input.trimEnd().endsWith("}") && isFilledObject(this.#input);

@@ -25,7 +25,7 @@ export interface ReadItems {
   turns: ConversationMessage[];
   /** Tools among the items. */
   tools: readonly { tools: unknown; place: string }[];
-  /** Places of items that mean nothing to another model, such as the result of a hosted tool. */
+  /** Places of items that other models cannot read, such as the result of a hosted tool. */
   leftOut: string[];
 }
 
@@ -51,7 +51,7 @@ class ItemReader {
   readonly #turns: ConversationMessage[] = [];
   readonly #tools: { tools: unknown; place: string }[] = [];
   readonly #leftOut: string[] = [];
-  /** Parts of the current assistant turn: all text and calls until another role speaks. */
+  /** Parts of the current assistant turn: all text and calls until a message of another role. */
   #said: AnswerPart[] = [];
   #saidAt = "";
   #saidId: string | undefined;
@@ -107,7 +107,7 @@ class ItemReader {
     const sealed = textOf(item["encrypted_content"]) || undefined;
     const ours = sealed === undefined ? undefined : openReasoning(this.#seal, sealed);
     const id = textOf(item["id"]);
-    // The gateway's own seal holds the whole reasoning, even if less was shown.
+    // The gateway's own seal contains the whole reasoning, even if the client saw only a part.
     if (ours && ours.text !== "") {
       this.#say({ type: "reasoning", text: ours.text, isSummary: false, proof: ours.proof, id }, place);
       return;
@@ -197,7 +197,7 @@ function resultOf(item: Json, place: string): ResultTurn {
   return { role: "tool", callId: callIdOf(item), parts, kind, cache: cacheOf(item), place };
 }
 
-/** Returns the call's id, or the item's: some servers name a call only by its item. */
+/** Returns the id of the call, or the id of its item: some servers identify a call only by its item. */
 function callIdOf(item: Json): string {
   return textOf(item["call_id"]) ?? textOf(item["id"]) ?? "";
 }

@@ -24,7 +24,7 @@ const ownTools: ReadonlyMap<string, Json> = new Map([
 
 export interface ReadTools {
   tools: Tool[];
-  /** Places of offered tools that only their vendor runs. */
+  /** Places of offered tools that only a vendor runs. */
   leftOut: string[];
 }
 

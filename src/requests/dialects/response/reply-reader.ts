@@ -14,14 +14,14 @@ export class ResponseReader implements ReplyReader {
   readonly #engine: EngineWords | undefined;
   #sink: ClientCalls | undefined;
   /**
-   * Begun items by place, with the id of each, and places whose text arrived in pieces, so that the whole item adds
-   * nothing.
+   * Items that have begun, by index, each with its id; and indices whose text arrived in pieces, so that the complete
+   * item adds no text.
    */
   readonly #begun = new Map<number, unknown>();
   readonly #withText = new Set<number>();
-  /** Places of items whose texts so far arrived only at their end, without deltas. */
+  /** Indices of items whose texts so far arrived only in their last events, without deltas. */
   readonly #withTextAtEnd = new Set<number>();
-  /** Places whose last item is complete. */
+  /** Indices whose last item is complete. */
   readonly #over = new Set<number>();
   readonly #callIds = new Set<string>();
   #itemCount = 0;
@@ -41,10 +41,10 @@ export class ResponseReader implements ReplyReader {
     const { type, delta, item } = data;
     const index = indexOf(data);
     if (type === "error") throw this.#fault(data);
-    // The nothing follows the end.
+    // Events after the end are ignored.
     if (this.isOver) return;
     if (typeof delta === "string") {
-      // A call that did not begin has no name yet; its item holds the whole call.
+      // A call that has not begun has no name yet. Its complete item will hold the whole call.
       if (type === "response.function_call_arguments.delta" && !this.#begun.has(index)) return;
       if (delta !== "") this.#withText.add(index);
       this.#withTextAtEnd.delete(index);
@@ -76,10 +76,10 @@ export class ResponseReader implements ReplyReader {
     this.#end(answer, undefined, sink);
   }
 
-  /** Reads the items that the stream left out. Some servers send all items only in the last event. */
+  /** Reads the items that the stream left out: some servers send all items only in the last event. */
   #finishItems({ output }: Json, sink: ReplySink): void {
     const items = objectsOf(output);
-    // The last event may give an item another id, so items count as left out only if more items end than began.
+    // The last event may give an item another id. So items count as left out only if the event has more items than have begun.
     const areMore = items.length > this.#itemCount;
     const areIndexesTrue = !areMore && this.#begun.size === this.#itemCount;
     const hasBareText = this.#itemCount === 0 && this.#withText.size > 0;
@@ -100,7 +100,7 @@ export class ResponseReader implements ReplyReader {
     return undefined;
   }
 
-  /** Reads a text or arguments without deltas, from the event that ends them. */
+  /** Reads a text or arguments that came without deltas, from the event that ends them. */
   #sendAtEnd(type: string, data: Json, sink: ReplySink): void {
     const index = indexOf(data);
     const [delta, member] = wholeTexts[type] ?? [];
@@ -149,7 +149,7 @@ export class ResponseReader implements ReplyReader {
     const { type } = item;
     const id = idOf(item);
     if (id !== undefined && this.#begun.get(index) === id) return;
-    // A server may give all items the same place.
+    // Some servers give all items the same index, so an item may begin where an earlier one did.
     if (this.#begun.has(index))
       for (const indexes of [this.#withText, this.#withTextAtEnd, this.#over]) indexes.delete(index);
     this.#begun.set(index, id);
@@ -166,7 +166,7 @@ export class ResponseReader implements ReplyReader {
     });
   }
 
-  /** Returns an id that no other call of the answer has, because clients match results by these ids. */
+  /** Returns an id that no other call of the answer has, because clients match results to calls by id. */
   #callIdOf({ call_id: reportedId, id }: Json): string {
     const own = textOf(reportedId) || textOf(id);
     const callId = own && !this.#callIds.has(own) ? own : `call_${crypto.randomUUID().replaceAll("-", "")}`;
@@ -218,7 +218,7 @@ export class ResponseReader implements ReplyReader {
     const { usage, incomplete_details: details, error } = response;
     const status = statusOf(response, event);
     const isFailed = status === "failed" || status === "cancelled";
-    // A failed response is charged as well.
+    // Usage of a failed response counts as well, because it is charged.
     const reported = usageOf(usage, response);
     if (reported) sink.usage(isFailed ? { ...reported, isFinal: true } : reported);
     if (isFailed) throw this.#fault({ error });
@@ -233,7 +233,7 @@ export class ResponseReader implements ReplyReader {
   }
 }
 
-/** Events that end a text or arguments, with the event of the pieces and the member that holds the whole. */
+/** Events that end a text or arguments, each with its delta event and the member that holds the whole text. */
 const wholeTexts: Readonly<Record<string, readonly [delta: string, member: string]>> = {
   "response.output_text.done": ["response.output_text.delta", "text"],
   "response.refusal.done": ["response.refusal.delta", "refusal"],
@@ -272,14 +272,12 @@ function isLater(index: unknown): boolean {
   return typeof index === "number" && index > 0;
 }
 
-/** Reports whether an item is a search. Opened or searched pages have the same type and are not charged. */
+/** Reports whether an item is a charged search. Items for opened pages have the same type and are not charged. */
 function isSearch({ type, action }: Json): boolean {
   return type === "web_search_call" && (!isObject(action) || (action["type"] ?? "search") === "search");
 }
 
-/**
- * Returns the reported usage; undefined if there is none. Tools that the model server ran are counted from the output.
- */
+/** Returns the reported usage; undefined if there is none. Tools that the model server ran are counted from the items of the output. */
 export function usageOf(usage: unknown, { service_tier: tier, output: items }: Json): ReplyUsage | undefined {
   if (!isObject(usage)) return undefined;
   const input = detailsIn(usage["input_tokens_details"]);

@@ -28,7 +28,7 @@ import { type ResponseState, responseBase, responseState } from "./response-obje
 const knownCodes: ReadonlySet<string> = new Set([
   ...["context_length_exceeded", "insufficient_quota", "rate_limit_exceeded", "invalid_prompt", "server_is_overloaded"],
 ]);
-/** Errors that a retry does not help become `invalid_prompt`, on which Codex gives up. */
+/** Errors for which a retry does not help are reported as `invalid_prompt`, because Codex gives up on this code. */
 const ownCodes: ReadonlyMap<string, string> = new Map([
   ["service_unavailable", "server_is_overloaded"],
   ...[
@@ -37,14 +37,14 @@ const ownCodes: ReadonlyMap<string, string> = new Map([
   ].map((code) => [code, "invalid_prompt"] as const),
 ]);
 
-/** Returns the code of a failed response for a code of the gateway. */
+/** Returns the failure code that clients know for an error code of the gateway. */
 export function failureCode(code: string): string {
   return ownCodes.get(code) ?? (knownCodes.has(code) ? code : "server_error");
 }
 
 /**
  * Writes events for a request with `stream: true`. Calls stay open while others begin, because their arguments may be
- * interleaved. Any other item ends when the next one begins.
+ * interleaved. Any other item ends when the next item begins.
  */
 export class ResponseWriter implements ReplyWriter, EventSink {
   readonly #head: ReplyHead;
@@ -55,7 +55,7 @@ export class ResponseWriter implements ReplyWriter, EventSink {
   #message: OpenMessage | undefined;
   #reasoning: OpenReasoning | undefined;
   readonly #calls = new Map<number, OpenCall>();
-  /** Open calls that were not yet checked for their end. */
+  /** Open calls whose arguments may be complete already and were not checked. */
   #newCalls: OpenCall[] = [];
   readonly #callIds = new Set<string>();
   readonly #isStream: boolean;
@@ -64,7 +64,7 @@ export class ResponseWriter implements ReplyWriter, EventSink {
   #events = "";
   #ended: ReplyEnd | undefined;
   #hasRefusal = false;
-  /** Text so far of a compaction, which becomes one item at the end; undefined for other answers. */
+  /** The text of a compaction so far, which becomes one item at the end; undefined for other answers. */
   #summary: string | undefined;
 
   constructor(head: ReplyHead) {
@@ -97,7 +97,7 @@ export class ResponseWriter implements ReplyWriter, EventSink {
       this.#summary += text;
       return;
     }
-    // Half a character has no text yet, but it has a probability.
+    // A token of half a character has no text, but it has a probability.
     if (text !== "" || (logprobs && logprobs.length > 0)) this.#openMessage().text(text, logprobs);
   }
 
@@ -126,7 +126,7 @@ export class ResponseWriter implements ReplyWriter, EventSink {
     const before = this.#calls.get(index);
     if (before && !before.isDone) this.#end(before);
     const position = this.#nextPosition(call.kind);
-    // Calls may lack an id or share one at some servers, but the client finds the result of a call by its id.
+    // Some servers send calls without ids or with equal ids, but the client finds the result of a call by its id.
     const isFree = call.callId !== "" && !this.#callIds.has(call.callId);
     const callId = isFree ? call.callId : position.id.replace(/^[a-z]+/, "call");
     this.#callIds.add(callId);
@@ -172,7 +172,7 @@ export class ResponseWriter implements ReplyWriter, EventSink {
   }
 
   failure({ code, message }: ReplyFault): string {
-    // Clients act on finished items, so an item that was cut off is marked incomplete.
+    // Clients act on finished items, so an item that was cut off is marked as incomplete.
     for (const item of this.#openItems()) this.#output[item.index] = item.cut();
     const state: ResponseState = {
       status: "failed",
@@ -254,7 +254,7 @@ export class ResponseWriter implements ReplyWriter, EventSink {
   #endAll(): void {
     const reason = this.#ended?.reason;
     const isCut = reason === "length" || reason === "context" || reason === "filter";
-    // A partial summary would lose the rest of the conversation.
+    // A partial summary would lose the rest of the conversation, so it is dropped.
     if (this.#summary && !isCut) {
       const position = this.#nextPosition("compaction");
       this.#end(new WholeItem(position, this, compactionItem(position.id, this.#summary, this.#head.seal)));

@@ -3,7 +3,7 @@ import type { AnswerMark } from "../answer.ts";
 import type { ReplyHead, ReplyUsage } from "../conversation/reply.ts";
 import { isObject, type Json } from "./json.ts";
 
-/** Members that a response repeats from its request, with their defaults. */
+/** Members of the request that a response repeats, with their defaults. */
 const repeated: Readonly<Record<string, unknown>> = {
   background: false,
   frequency_penalty: 0,
@@ -27,14 +27,14 @@ const repeated: Readonly<Record<string, unknown>> = {
 /** The storage members of a response that is not stored. */
 const notKept = { store: false, previous_response_id: null, conversation: null };
 
-/** Tiers that replace the requested one in a response; servers report other names beside them, such as a region. */
+/** Tiers that replace the requested tier in a response. Other names that servers report, such as a region, are not tiers. */
 const pricedTiers: ReadonlySet<string> = new Set(["flex", "scale", "priority"]);
 
 export interface ResponseState {
   status: "in_progress" | "completed" | "incomplete" | "failed";
   output: readonly Json[];
   usage?: ReplyUsage | undefined;
-  /** Unix seconds. */
+  /** Completion time in Unix seconds. */
   completedAt?: number | undefined;
   incomplete?: string | undefined;
   mark?: AnswerMark | undefined;
@@ -62,9 +62,7 @@ export function responseBase({
   return Object.assign(base, notKept, members);
 }
 
-/**
- * Adds the members that the document of Open Responses requires, empty or not. Credentials are removed from the answer.
- */
+/** Adds the members that the Open Responses specification requires, empty or not, and removes credentials. */
 export function toolToWire(tool: Json): Json {
   if (tool["type"] === "mcp") {
     const { authorization: _, ...shown } = tool;

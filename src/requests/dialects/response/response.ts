@@ -119,7 +119,7 @@ export const response: Dialect = {
 
 /**
  * Writes an error into a stream of a server's own events. Codex expects a failed response and treats a stream without
- * one as a broken connection. Before a response began, none can fail.
+ * one as a broken connection. If no response has begun, a plain error event is sent.
  */
 function errorEvent(rendered: string, fault: GatewayError, { held, events: number }: BegunAnswer): string {
   const { error } = JSON.parse(rendered) as { error: { code: string; message: string; param?: string } };
@@ -130,7 +130,7 @@ function errorEvent(rendered: string, fault: GatewayError, { held, events: numbe
         sequence_number: number,
         response: { ...held, status: "failed", error: { code: failureCode(reportedCode(fault)), message } },
       }
-    : // OpenAI's clients read the members of the event, clients of Open Responses its `error`.
+    : // OpenAI's clients read the members of the event; clients of Open Responses read its `error`.
       { type: "error", sequence_number: number, code: error.code, message, param: param ?? null, error };
   return `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
 }
@@ -144,7 +144,7 @@ function ownMembers(isKept: boolean, from: GoesOnFrom | undefined): OwnMembers {
   };
 }
 
-/** Servers that convert to chat completions internally know only functions and messages. */
+/** Reports whether all servers understand the request. Servers that convert it to chat completions know only functions and messages. */
 function isPlain({ tools, tool_choice: choice, input, text }: Readonly<Record<string, unknown>>): boolean {
   const plainTools = listOf(tools).every((tool) => isObject(tool) && tool["type"] === "function");
   const plainChoice = !isObject(choice) || choice["type"] === "function";

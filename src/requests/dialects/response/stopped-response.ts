@@ -7,7 +7,7 @@ import { usageToWire } from "./response-object.ts";
 
 type Open = Record<string, unknown>;
 
-/** Targets of deltas: a member of the item, or a list of parts and the member of the part. */
+/** Places that deltas extend: a member of the item, or a list of parts and a member of the part. */
 const ofItem: Readonly<Record<string, string>> = {
   "response.function_call_arguments.delta": "arguments",
   "response.mcp_call_arguments.delta": "arguments",
@@ -31,7 +31,7 @@ export class FollowedResponse implements StreamFollower {
   see(event: Json): void {
     const index = numberOf(event["output_index"]);
     const type = textOf(event["type"]) ?? "";
-    // A server may send a false index; items must follow each other.
+    // Indices from the server may be wrong, but items of the client must be consecutive.
     if (index === undefined || index < 0 || index > this.#items.length) return;
     if (type === "response.output_item.added" || type === "response.output_item.done") {
       if (isObject(event["item"])) this.#items[index] = structuredClone(event["item"]) as Open;
@@ -74,7 +74,7 @@ export class FollowedResponse implements StreamFollower {
     return text;
   }
 
-  /** Ends an open item. Clients act on finished calls, so a call that was cut off appears only in the response. */
+  /** Ends an open item. Clients act on finished calls, so a call that was cut off appears only in the final response. */
   #end(item: Open, index: number, send: (event: Json) => void): void {
     if ("status" in item) item["status"] = "incomplete";
     if (item["type"] !== "message") return;

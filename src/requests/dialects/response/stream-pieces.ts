@@ -1,4 +1,4 @@
-// Describes the stream events that hold a piece of a response's item, and the place of each piece.
+// Describes the stream events that carry a piece of a response's item, and where each piece belongs.
 
 export type PartList = "content" | "summary";
 
@@ -10,10 +10,10 @@ export interface PartKind {
   readonly list: PartList;
   /** The member of the part that is its text. */
   readonly member: "text" | "refusal";
-  /** The names of the text's events and of the part's events, each without its last word. */
+  /** Names of the text's events and of the part's events, each without its last component. */
   readonly textEvent: string;
   readonly partEvent: string;
-  /** The part before its text. */
+  /** The part without its text. */
   readonly empty: Readonly<Record<string, unknown>>;
 }
 
@@ -61,7 +61,7 @@ export interface PieceEvent {
 /** The events that belong to an item, by type. */
 export const pieceEvents: ReadonlyMap<unknown, PieceEvent> = new Map([
   ...Object.values(partKinds).flatMap((kind) => textEvents(kind, kind.textEvent)),
-  // The document of Open Responses uses this name for the text of reasoning.
+  // The Open Responses specification uses this name for the text of reasoning.
   ...textEvents(partKinds["reasoning_text"] as PartKind, "response.reasoning"),
   ...partEvents("response.content_part", undefined, "content"),
   ...partEvents("response.reasoning_summary_part", "reasoning", "summary"),

@@ -2,7 +2,7 @@
 import { isObject, type Json, textOf } from "./json.ts";
 import { inputKinds, type PartKind, type PartList, type PieceEvent, partKinds } from "./stream-pieces.ts";
 
-/** Maximum number of items, and of parts in an item. A server that sends more errs or lies. */
+/** Maximum number of items, and of parts in an item. A server that sends more is faulty. */
 export const maxItems = 4_096;
 /** Maximum number of characters that are collected from pieces. */
 const maxCharacters = 8 * 1024 * 1024;
@@ -20,7 +20,7 @@ export interface OpenItem {
   readonly id: string | undefined;
   readonly reportedId: string | undefined;
   readonly begun: Json;
-  /** True if the server left out members, so that the item may have to be built from its pieces. */
+  /** True if the server left members out, so that the item may have to be built from its pieces. */
   readonly isLean: boolean;
   readonly content: (OpenPart | undefined)[];
   readonly summary: (OpenPart | undefined)[];
@@ -28,7 +28,7 @@ export interface OpenItem {
   hasInput: boolean;
   isInputDone: boolean;
   isDone: boolean;
-  /** The final item from its server, and the final item for the client. */
+  /** The final item as its server sent it, and as the client gets it. */
   reported?: Json;
   whole?: Json;
 }
@@ -58,7 +58,7 @@ export class StreamedItems {
     return open;
   }
 
-  /** Returns the place of an item that begins, or begins again. */
+  /** Returns the index of an item that begins; some servers send the beginning twice. */
   indexOfAdded(index: number | undefined, item: Json): number {
     const id = idOf(item);
     const known = this.#knownIndex(index, id);
@@ -69,7 +69,7 @@ export class StreamedItems {
     return isKnown ? known : this.all.length;
   }
 
-  /** Returns the place of an item that ends, or ends again. */
+  /** Returns the index of an item that ends; some servers send the end twice. */
   indexOfDone(index: number | undefined, item: Json): number {
     const id = idOf(item);
     if (index !== undefined || id !== undefined) {
@@ -100,7 +100,7 @@ export class StreamedItems {
     return this.#byId(id) ?? this.all.length;
   }
 
-  /** Returns the places of the items in the last event. Items that are new there follow all others. */
+  /** Returns the indices of the items in the last event. Items that appear only there follow all others. */
   indexesOf(items: readonly Json[]): number[] {
     const used = new Set<number>();
     let next = this.all.length;
@@ -128,7 +128,7 @@ export class StreamedItems {
     if (typeof delta === "string" && this.#counts(delta)) open.input += delta;
   }
 
-  /** Ends an item. The item is kept only while all kept items are short, because pictures have megabytes. */
+  /** Ends an item. Items are kept only while all of them are short, because an image has megabytes. */
   end(open: OpenItem, reported: Json, whole: Json): void {
     open.isDone = true;
     const characters = JSON.stringify(whole).length;
@@ -153,7 +153,7 @@ export class StreamedItems {
     return id === undefined ? undefined : this.#placesById.get(id);
   }
 
-  /** Returns the place by index, else by id, else that of the last item. Items of some servers share one id. */
+  /** Finds an item by its index, or else by its id; otherwise returns the last item. Some servers give all items one id. */
   #knownIndex(index: number | undefined, id: string | undefined): number | undefined {
     if (index !== undefined) return this.#indexes[index];
     const last = this.all.length - 1;

@@ -6,7 +6,7 @@ import { isObject, type Json, numberOf, objectsOf, textOf } from "./json.ts";
 import { idPrefixes } from "./output-items.ts";
 import { formatToWire, responseBase, toolToWire, usageToWire } from "./response-object.ts";
 
-/** Members that the document of Open Responses requires, beside those that all servers send. */
+/** Members that the Open Responses specification requires and that some servers do not send. */
 const neverNull = [
   ...(["object", "created_at", "status", "tools", "tool_choice", "truncation", "parallel_tool_calls", "text"] as const),
   ...(["temperature", "top_p", "presence_penalty", "frequency_penalty", "top_logprobs"] as const),
@@ -204,7 +204,7 @@ function strictCall(
   return { ...item, call_id: own, arguments: values, status };
 }
 
-/** Members of reasoning that are left out rather than null. */
+/** Members of reasoning that are left out if they would be null. */
 const neverNullOfReasoning = ["content", "encrypted_content", "status"] as const;
 
 function strictReasoningItem(item: Json): Json {
@@ -218,7 +218,7 @@ function strictReasoningItem(item: Json): Json {
 
 /**
  * Returns the output of an ended response with the members that clients need: the same list if none is missing.
- * `positionOf` returns an item's index for the client, and its id if the client already got one.
+ * `positionOf` returns an item's index for the client, and the item's id if the client already got one.
  */
 export function strictOutput(
   output: unknown,

@@ -23,14 +23,14 @@ const [itemAdded, itemDone] = ["response.output_item.added", "response.output_it
 const justBegun = { output: [], usage: null, completed_at: null, incomplete_details: null, error: null };
 
 export class StrictResponse implements StreamRepair {
-  /** The sequence number of the current event. */
+  /** Sequence number of the current event. */
   number = 0;
   readonly #head: StreamHead;
   readonly #items = new StreamedItems();
-  /** Id of a response that the server did not begin, and the first id that the server sent. */
+  /** Id of a response that the server did not begin, and the first response id that the server sent. */
   #ownId: string | undefined;
   #reportedId: string | undefined;
-  /** The response as it began. */
+  /** The response object as it began. */
   #begun: Json | undefined;
   #isInProgress = false;
   /** Events to insert before the current one. */
@@ -41,7 +41,7 @@ export class StrictResponse implements StreamRepair {
   #isNumbered = false;
   #isCounting = false;
   #lastReported: Json | undefined;
-  /** Output index in the server's event, and the places of the items in the last event. */
+  /** Output index in the server's event, and the indices of the items in the last event. */
   #reportedIndex: number | undefined;
   #piece: PieceEvent | undefined;
   #finalIndexes: readonly number[] = [];
@@ -50,10 +50,7 @@ export class StrictResponse implements StreamRepair {
     this.#head = head;
   }
 
-  /**
-   * Returns the event with the members that clients need in its item or response: the same object if nothing is
-   * missing.
-   */
+  /** Returns the event with the members that clients need in its item or response: the same object if none is missing. */
   strict(event: Json): Json {
     const { type, item, response } = event;
     this.#piece = undefined;
@@ -174,7 +171,7 @@ export class StrictResponse implements StreamRepair {
   }
 
   #admits(type: string, event: Json): boolean {
-    // Pieces of an answer that has begun need no other checks.
+    // Pieces of an item that has begun need no other checks.
     if (this.#piece && this.#isInProgress) return this.#admitsPlaced(type, event);
     const { response } = event;
     if (type === "response.created") {
@@ -225,10 +222,10 @@ export class StrictResponse implements StreamRepair {
 
   #admitsPiece({ item, list, step, part: reportedPart, whole }: PieceEvent, index: number, event: Json): boolean {
     let open = this.#items.all[index];
-    // An end without its text is inserted later, from the whole item.
+    // An event that ends a text but lacks the text is inserted later, from the whole item.
     if (whole !== undefined && event[whole] === undefined) return false;
     if (!list) {
-      // The name of a call comes with its item.
+      // The name of a call comes with its item, so a piece without an item has no name.
       if (!open) return false;
       return admitsInput(this.#items, open, step, event);
     }
@@ -274,7 +271,7 @@ export class StrictResponse implements StreamRepair {
     this.#insert({ type: "response.created", response: this.#begun });
   }
 
-  /** Returns a response of which the server has sent nothing. */
+  /** Returns a response object for the case that the server has sent none. */
   #withoutServer(): Json {
     return { ...requiredMembers(this.#head, "in_progress"), ...justBegun };
   }
@@ -297,7 +294,7 @@ export class StrictResponse implements StreamRepair {
     return state;
   }
 
-  /** Ends the items of the whole response that did not end, and inserts those that are missing. */
+  /** Ends items that did not end before the whole response, and inserts items that are missing. */
   #finishItems(items: readonly Json[]): void {
     this.#reportedIndex = undefined;
     for (const [position, item] of items.slice(0, maxItems).entries()) {
@@ -407,7 +404,7 @@ function admitsInput(items: StreamedItems, open: OpenItem, step: PieceEvent["ste
   return true;
 }
 
-/** Returns the item as it began. */
+/** Returns the item without content, as at its beginning. */
 function emptied(item: Json): Json {
   const { type, status } = item;
   const input = inputKinds[String(type)];

@@ -1,8 +1,8 @@
-// Changes a finished response that claims to be stored, if the store did not accept it.
+// Corrects a finished response that claims to be stored, if the store did not accept it.
 import { editObject, scanObject } from "../../../base/text/json-text.ts";
 import { lastEvent } from "./response-collector.ts";
 
-/** `answer` is a whole response, or the last events of its stream. Text without a response is returned as it is. */
+/** `answer` is a whole response, or the last events of its stream. Text without a response is returned unchanged. */
 export function unkeptResponse(answer: string): string {
   const found = lastEvent.exec(answer);
   if (!found) return answer.trimStart().startsWith("{") ? unkept(answer) : answer;
@@ -17,7 +17,7 @@ export function unkeptResponse(answer: string): string {
   return answer.slice(0, start) + data.slice(0, valueStart) + response + data.slice(valueEnd) + answer.slice(end);
 }
 
-/** The items of a response that is not stored are in no conversation either. */
+/** The items of a response that is not stored belong to no conversation either. */
 function unkept(response: string): string {
   return editObject(response, scanObject(response), { store: "false", conversation: "null" });
 }

@@ -22,7 +22,7 @@ import type { Json } from "./json.ts";
 
 const noNames: WrittenRequest["names"] = new Map();
 
-/** The server stores nothing, so reasoning is included in the vendor's encrypted form. */
+/** Writes a request whose answer the server must not store. So reasoning is requested in the vendor's encrypted form. */
 export function writeRequest(conversation: Conversation, model: string): WrittenRequest {
   const { turns, tools, toolChoice, parallelCalls, output, thinking, maxTokens, sampling, stream, hints } =
     conversation;
@@ -57,7 +57,7 @@ const tiers: ReadonlyMap<string | undefined, string> = new Map([
   ["standard_only", "default"],
 ]);
 
-/** OpenAI refuses longer ids and keys, such as those of Claude Code. */
+/** Reports whether OpenAI accepts the id or key; OpenAI refuses long ones, such as those of Claude Code. */
 function isShort(hint: string | undefined): boolean {
   return hint === undefined || hint.length <= 64;
 }
@@ -243,7 +243,7 @@ function formatToWire(output: OutputForm): Json {
   return { type: "json_schema", name, description, schema, strict: strict ?? false };
 }
 
-/** Efforts for budgets of thinking, in tokens. */
+/** Efforts for thinking budgets, in tokens. */
 const budgets: readonly (readonly [most: number, effort: string])[] = [
   [1_024, "minimal"],
   [4_096, "low"],

@@ -39,7 +39,7 @@ function eventsOf(kind: "image_generation" | "image_edit"): TaskEvents {
     isAsked: ({ stream }) => stream === true,
     last,
     delivered: { [last]: "b64_json", [part]: "b64_json" },
-    // An image with a partial result counts as made.
+    // An image that arrived only in part counts as an image.
     units: (_, complete, begun) => ({ images: complete + (begun ? 1 : 0) }),
     ofWhole({ data, usage, created, ...others }) {
       const items = Array.isArray(data) ? (data as Json[]) : [];

@@ -111,13 +111,13 @@ function charactersOf(text: unknown): number {
   return characters;
 }
 
-/** Vendors bill by the nearest second. */
+/** Vendors round the seconds to the nearest whole second. */
 function wholeSeconds(seconds: unknown): number | undefined {
   if (typeof seconds !== "number" || !Number.isFinite(seconds) || seconds < 0) return undefined;
   return Math.min(Math.max(1, Math.round(seconds)), Number.MAX_SAFE_INTEGER);
 }
 
-/** Usage in tokens excludes seconds, and the other way round. */
+/** Usage has either tokens or seconds, never both. */
 function heardUsage({ usage, duration }: Json): ReplyUsage | undefined {
   const reported = (typeof usage === "object" && usage !== null ? usage : {}) as Json;
   const input = (reported["input_token_details"] ?? reported["input_tokens_details"] ?? {}) as Json;

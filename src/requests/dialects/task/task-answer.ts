@@ -23,7 +23,7 @@ export function readTaskAnswer(task: Task, all: ByteSpan, request: AskedRequest,
   return new ReadAnswer(edited(text, { ...completed, ...(isNamed ? {} : { model: JSON.stringify(id) }) }), usage);
 }
 
-/** Returns the text of a transcript. Its tokens are not estimated, because sound is counted in seconds. */
+/** Returns the text of a transcript. Its tokens are not estimated, because transcriptions are counted in seconds. */
 function heardIn({ text }: Json, { answersText }: Task): Delivered {
   return { bytes: answersText === true && typeof text === "string" ? Buffer.byteLength(text) : 0, tokens: 0 };
 }

@@ -64,7 +64,7 @@ export function taskDialect(task: Task): Dialect {
   };
 }
 
-/** Only images are long; other answers are completed as a whole. */
+/** Only images need this format; other answers are short enough for memory. */
 function longFormat(task: Task): LongFormat | undefined {
   if (task.itemBytes === 0) return undefined;
   return {

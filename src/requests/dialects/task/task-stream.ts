@@ -26,9 +26,9 @@ export class TaskStream implements AnswerStream {
   #serving: Serving | undefined;
   /** The sum of the usage that the final events reported. */
   #reported: ReplyUsage | undefined;
-  /** UTF-8 bytes of delivered text; those of sound and images say nothing about tokens. */
+  /** UTF-8 bytes of delivered text. Bytes of sound and images are not counted, because they do not show a token count. */
   #textBytes = 0;
-  /** Number of complete items, and whether a part of one more arrived. */
+  /** Number of complete items, and whether a part of a further item has arrived. */
   #complete = 0;
   #begun = false;
   #hasEndMark = false;
@@ -85,7 +85,7 @@ export class TaskStream implements AnswerStream {
   }
 
   isEnd(data: string): boolean {
-    // The end mark of chat completions ends the streams of some servers.
+    // Some servers end the stream with the end mark of chat completions.
     if (!isEndMark(data)) return false;
     this.#hasEndMark = true;
     return true;

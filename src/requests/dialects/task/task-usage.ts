@@ -8,18 +8,18 @@ import { type Delivered, isFarBelow } from "../least-usage.ts";
 import { detailsOf, partsOf } from "../told-parts.ts";
 
 /**
- * A report above this multiple of the request's figure is not believed: the most compressed sound has about a hundredth
- * of the usual bytes.
+ * A report above this multiple of the figure from the request is ignored: the most compressed sound has about a
+ * hundredth of the usual bytes.
  */
 const maxTimes = 1_000;
 /**
- * Fewer seconds than this part of the request's estimate are not believed: an estimate from bytes is at most a few
- * times too long.
+ * A report of fewer seconds than this part of the request's estimate is ignored: an estimate from bytes is at most a
+ * few times too long.
  */
 const leastPart = 1 / 10;
-/** Maximum UTF-8 bytes of text per spoken second, subtitle times included: fast speech has some 30. */
+/** Maximum UTF-8 bytes of text per spoken second, subtitle times included: fast speech has about 30. */
 const spokenBytesPerSecond = 80;
-/** Tokens per second of sound, of which transcription models have 10 to 50, and the least number that is believed. */
+/** Tokens per second of sound (transcription models have 10 to 50), and the lowest credible value. */
 const [soundTokensPerSecond, minSoundTokensPerSecond] = [10, 0.1];
 
 /**

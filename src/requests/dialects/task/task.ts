@@ -1,4 +1,4 @@
-// A task: a model is asked once, by JSON or a form, and answers as a whole, by events or with bytes. A new task needs
+// A task: a model answers one request, which is JSON or a form, as a whole, by events or with bytes. A new task needs
 // an entry in tasks.ts, and its path in domain/models/operation.ts.
 import type { z } from "zod";
 import type { CapabilityName } from "../../../domain/models/capabilities.ts";
@@ -47,8 +47,8 @@ export interface Task {
   /** Bytes of one item of an answer. The prompt or `n` sets the number of items. */
   readonly itemBytes: number;
   /**
-   * Returns members, as JSON, that the client gets beside the server's. Throws `upstream_error` for an answer to
-   * another question. `context` is that of the model in tokens, if known.
+   * Returns members, as JSON, that the client gets in addition to the server's. Throws `upstream_error` for an answer
+   * that does not fit the request. `context` is the model's context in tokens, if known.
    */
   completed(answer: Json, body: Json, context: number | undefined): Readonly<Record<string, string>> | undefined;
   /** Returns the usage that an answer, or its last event, reports; undefined if there is none. */
@@ -91,7 +91,7 @@ export interface TaskEvents {
   ofWhole(answer: Json): readonly Json[];
 }
 
-/** Values for a task with JSON requests, the same names everywhere, and whole JSON answers. */
+/** Values for a task with JSON requests, equal paths and names everywhere, and whole JSON answers. */
 export const jsonTask = {
   form: undefined,
   events: undefined,

@@ -124,7 +124,7 @@ const decisions: Task = {
   answer: decision,
   promptMember: "input",
   shownMembers: ["input", "questions"],
-  // A server may read the input once for all questions; its reported usage counts then.
+  // A server may read the input once for all questions. In that case its reported usage counts.
   repeated: ["input"],
   readings: ({ questions }) => itemsIn(questions),
   answerTokens: ({ questions }) => tokensOfAnswer * itemsIn(questions),
@@ -140,7 +140,7 @@ export const tasks: readonly Task[] = [
   ...[tokenize, detokenize],
 ];
 
-/** Jina and vLLM report only the total, which is the prompt. */
+/** Returns the tokens of the prompt. Jina and vLLM report only the total, which equals the prompt. */
 function promptUsage(answer: Json): number | undefined {
   const usage = memberOf(answer, "usage");
   return countOf(usage["prompt_tokens"]) ?? countOf(usage["total_tokens"]) ?? countOf(usage["input_tokens"]);

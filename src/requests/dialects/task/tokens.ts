@@ -5,7 +5,7 @@ import { detokenizeRequest, detokenizeResult, tokenizeRequest, tokenizeResult } 
 import { malformed } from "../malformed.ts";
 import { jsonTask, type Task } from "./task.ts";
 
-/** No model reads a text that is only split into tokens or joined, so nothing is counted or charged. */
+/** Text that is only split into tokens or joined costs nothing: no model reads it. */
 const uncounted = {
   ...jsonTask,
   capability: "tokenize",

@@ -9,7 +9,7 @@ export async function guardedAnswer(answer: Answer, guard: TextGuard): Promise<A
   const isChanged = await lookAt(answeredTexts(parsed), guard);
   const isBlocked = guard.blockedBy !== undefined;
   if (isBlocked) withhold(parsed);
-  // Removed members were never checked texts, so they are dropped after the check.
+  // Removed members are no texts for the guardrails, so they are dropped after the check.
   const isLess = dropRepeated(parsed);
   if (!isChanged && !isBlocked && !isLess) return answer;
   const text = JSON.stringify(parsed);
@@ -33,15 +33,12 @@ function isCall(part: unknown): boolean {
 
 const emptied: ReadonlySet<string> = new Set(["logprobs", "words", "token_ids", "tokens"]);
 
-/**
- * Removes members that repeat the text in small pieces, in which guardrails find nothing. Reports whether there were
- * any.
- */
+/** Removes members that repeat the text in pieces too small for guardrails. Reports whether there were any. */
 function dropRepeated(value: unknown): boolean {
   if (!isHolder(value)) return false;
   let isLess = false;
   for (const [name, member] of Object.entries(value)) {
-    // The input of a tool has members of its own.
+    // The input of a tool is the model's own data, so its members stay.
     if (name === "input") continue;
     if (!emptied.has(name) || !isHolder(member)) {
       if (dropRepeated(member)) isLess = true;

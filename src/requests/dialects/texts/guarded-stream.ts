@@ -13,9 +13,9 @@ import type { TextSlot } from "./text-slots.ts";
 /** A text of the answer that has begun. */
 interface OpenText {
   readonly guarded: GuardedText;
-  /** Returns an event with another piece of the text. */
+  /** Returns an event like the last one with another piece of the text. */
   with: PieceSlot["with"];
-  /** Text as the model server sent it, if the format repeats it as a whole, and text as passed on. */
+  /** The text as the model server sent it, if the format repeats it at its end, and the text as passed on. */
   raw: string;
   given: string;
   /** The end of the text passed on so far. */
@@ -28,7 +28,10 @@ interface Entry {
   render(): string;
 }
 
-/** Characters that are checked at once: between the two figures, a check begins at the end of a sentence. */
+/**
+ * Characters that are checked together: after the first figure, a check begins at the end of a sentence, and at the
+ * second figure in any case.
+ */
 const [sentenceWindow, maxWindowLength] = [80, 400];
 /** Maximum number of events that are held without a check; most of these have no text. */
 const maxHeldEvents = 256;
@@ -50,12 +53,12 @@ export class GuardedStream implements AnswerStream {
   #isDue = false;
   /** Characters of remembered texts, each counted as received and as passed on. */
   #knownLength = 0;
-  /** Events whose check is complete, and characters of the events that are in or past a check. */
+  /** Events that are being checked, and the number of characters of events that are being or have been checked. */
   #asked: Entry[] = [];
   #askedEvents = 0;
   #asking: Promise<void> | undefined;
   #number: number | undefined;
-  /** Events that came before the blocked text in the same event. */
+  /** Events that preceded the blocked text. */
   #last = "";
   #isCut = false;
 
@@ -147,19 +150,19 @@ export class GuardedStream implements AnswerStream {
     return this.#cutWhereBlocked(this.#pass(this.inner.whole(bytes)));
   }
 
-  /** If the guard asks a service, call `ask` and `taken` for the held events before the answer ends. */
+  /** Ends the stream. If the guard asks a service, call `ask` and `taken` for the held events first. */
   ending(): string {
     this.#end("");
     return this.#pass(this.inner.ending());
   }
 
-  /** The at the client's own limit, held events are checked as at a regular end. */
+  /** Stops the stream. At the client's own limit, held events are checked as at a regular end. */
   stopped(mark: StopMark | undefined): string {
     if (mark === undefined) {
       this.#end("");
       return this.#pass(this.inner.stopped(mark));
     }
-    // No service is asked any more, so unchecked events are dropped.
+    // The service is not asked after a stop, so unchecked events are dropped.
     if (this.#guard.asks) return this.#lastOf(this.inner.stopped(mark));
     this.#end("");
     for (const event of this.inner.stopped(mark).split("\n\n")) if (event !== "") this.#add(event);
@@ -174,7 +177,7 @@ export class GuardedStream implements AnswerStream {
     return rest + this.#lastOf(this.inner.errorEvent(rendered, error));
   }
 
-  /** Checks all held events after any earlier check; settles when `taken` can return the result. */
+  /** Checks all held events, after any earlier check. The promise settles when `taken` can return the result. */
   ask(): Promise<void> {
     const before = this.#asking;
     this.#asking = before ? before.then(() => this.#ask()) : this.#ask();
@@ -214,7 +217,7 @@ export class GuardedStream implements AnswerStream {
     });
   }
 
-  /** Returns the held events after their check. Throws ContentBlocked if these must not be passed on. */
+  /** Returns the held events after their check. Throws ContentBlocked if the guardrails block them. */
   taken(): string {
     const asked = this.#asked;
     this.#asked = [];
@@ -286,7 +289,7 @@ export class GuardedStream implements AnswerStream {
     return { open, given, put };
   }
 
-  /** Checks a text that did not arrive in pieces before. */
+  /** Checks a text that did not arrive in pieces. */
   #feedWhole({ text, isJson, put }: TextSlot): Entry["pieces"][number] {
     const given = guardedWhole(this.#guard, text, isJson);
     const open: OpenText = { guarded: noText, with: () => ({}), raw: text, given: "", before: "" };
@@ -296,7 +299,7 @@ export class GuardedStream implements AnswerStream {
     return { open, given, put };
   }
 
-  /** Ends the texts whose keys begin with `beginning`, and holds their rest as events. */
+  /** Ends the texts whose keys begin with `beginning`, and queues their last characters as events. */
   #end(beginning: string): void {
     for (const [key, open] of this.#texts) {
       if (!key.startsWith(beginning)) continue;
@@ -345,7 +348,7 @@ export class GuardedStream implements AnswerStream {
     this.#heldEvents = 0;
   }
 
-  /** Returns the last events with the texts as passed on; if the rest is withheld, with that reason. */
+  /** Returns the last events, with the texts as passed on. If the rest is withheld, the events give that as the reason. */
   #lastOf(last: string): string {
     this.#drop();
     for (const [key, open] of this.#texts) this.#close(key, open);
@@ -367,7 +370,7 @@ export class GuardedStream implements AnswerStream {
     return events;
   }
 
-  /** Reports whether the event has a sequence number, which may have changed. */
+  /** Reports whether the event has a sequence number, which must be adapted. */
   #isRenumbered(event: Event): boolean {
     const { sequence_number: number } = event;
     if (typeof number !== "number") return false;
@@ -385,7 +388,7 @@ export class GuardedStream implements AnswerStream {
   }
 }
 
-/** Reports whether all choices have ended, so that the event is empty. */
+/** Reports whether the event holds neither choices nor usage. */
 function isEmpty({ choices, usage }: Event): boolean {
   return Array.isArray(choices) && choices.length === 0 && (usage === undefined || usage === null);
 }

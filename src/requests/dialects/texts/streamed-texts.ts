@@ -100,13 +100,10 @@ function ofDelta(pieces: PieceSlot[], delta: Event, index: number, made: (delta:
   }
 }
 
-/** Members of a delta that are read separately; sound has no text. */
+/** Members of a delta that are handled separately; sound has no text. */
 const ownParts: ReadonlySet<string> = new Set(["audio", "function_call", "tool_calls"]);
 
-/**
- * Adds pieces of texts in nested parts, in which some servers send an answer or its reasoning. Pieces at one place are
- * one text.
- */
+/** Adds pieces of texts in nested parts, where some servers put an answer or its reasoning. Pieces at the same path belong to one text. */
 function addNested(pieces: PieceSlot[], value: object, prefix: string, made: (changed: unknown) => Event): void {
   const first = structuredClone(value) as Event;
   textsIn(value as Event).forEach((slot, at) => {
@@ -184,7 +181,7 @@ function addPiece(
   pieces.push({ key, text, isJson, put, with: made });
 }
 
-/** Sets the reason that the rest was withheld, on an answer or an event that ends one. */
+/** Sets, in an answer or in the event that ends it, the finish reason for withheld content. */
 export function sayWithheld(said: Event): void {
   const { choices, delta, response, type } = said;
   for (const choice of Array.isArray(choices) ? choices : []) {
@@ -200,7 +197,7 @@ export function sayWithheld(said: Event): void {
     said["status"] = "incomplete";
     said["incomplete_details"] = { reason: "content_filter" };
   }
-  // The mark says that a quota ended the answer, which is not the case.
+  // The mark `headrace` says that a quota ended the answer, which is wrong here.
   if ("headrace" in said) said["headrace"] = undefined;
 }
 

@@ -1,4 +1,4 @@
-// Checks the texts of requests and answers; the interface for code that knows where the texts are.
+// Checks the texts of requests and answers: the interface for code that finds the texts.
 import type { Cancellation } from "../../../base/cancellation.ts";
 import { BlamelessError } from "../../../base/errors.ts";
 import type { TextSlot } from "./text-slots.ts";
@@ -6,7 +6,7 @@ import type { TextSlot } from "./text-slots.ts";
 /** A text that arrives in pieces. Each call returns the part that may be passed on. */
 export interface GuardedText {
   feed(piece: string): string;
-  /** Returns the rest of the text. */
+  /** Ends the text and returns what may be passed on of its last characters. */
   end(): string;
 }
 
@@ -14,11 +14,11 @@ export interface GuardedText {
 export interface TextGuard {
   /** If `isJson` is true, the text is JSON and must stay valid JSON. */
   open(isJson: boolean): GuardedText;
-  /** Name of the guardrail that blocks; nothing more of the blocked text is returned. */
+  /** Name of the guardrail that blocks the text. After a block, no more of the text is returned. */
   readonly blockedBy: string | undefined;
-  /** True if a service must also check the texts that `open` lets pass. */
+  /** True if a service must also check the texts that `open` returned. */
   readonly asks: boolean;
-  /** Characters of a whole text that are checked in one tick. */
+  /** Maximum number of characters of a whole text that are checked in one tick. */
   readonly pieceLength: number;
   /** Bytes of memory for the check of one more text, beside the text. */
   readonly bytesOfText: number;
@@ -31,11 +31,11 @@ export interface TextGuard {
 
 export interface AskedText {
   readonly text: string;
-  /** The end of the part of the same text that was passed on before. */
+  /** The end of the text as passed on so far. */
   readonly before: string;
 }
 
-/** An answer whose rest the client does not get. */
+/** The error for an answer whose rest the client does not get. */
 export class ContentBlocked extends BlamelessError {
   constructor(guardrail: string) {
     super("content_blocked", `The guardrail \`${guardrail}\` of the operator does not let this answer pass.`);

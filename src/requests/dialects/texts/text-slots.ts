@@ -10,7 +10,7 @@ export interface TextSlot {
 
 type Holder = Record<string | number, unknown>;
 
-/** Members that name, locate or configure something, and bytes as text, which no rule can read. */
+/** Members that name, locate or configure something, and bytes in text form, which guardrails cannot read. */
 const namesAndSettings: ReadonlySet<string> = new Set([
   ...["type", "role", "id", "object", "status", "model", "name", "namespace", "index", "created", "phase"],
   ...[
@@ -44,12 +44,12 @@ const namesAndSettings: ReadonlySet<string> = new Set([
     "verbosity",
   ],
 ]);
-/** Members of an answer that repeat the request and are not written by the model. */
+/** Members of an answer that repeat the request; the model did not write them. */
 const repeatedMembers: ReadonlySet<string> = new Set([
   ...["instructions", "tools", "prompt", "input", "error", "incomplete_details", "reasoning", "max_tool_calls"],
   ...["prompt_logprobs", "prompt_filter_results", "words", "tokens"],
 ]);
-/** Blocks whose `input` is an object of the model's own making: any member of it may be a text. */
+/** Blocks whose `input` is an object that the model wrote: any member of it may be a text. */
 const callTypes: ReadonlySet<unknown> = new Set(["tool_use", "server_tool_use", "mcp_tool_use"]);
 const jsonMembers: ReadonlySet<string> = new Set(["arguments", "partial_json"]);
 
@@ -101,7 +101,7 @@ function lookInto(value: Holder, slots: TextSlot[]): void {
   }
 }
 
-/** Reads an object of the model's own making as JSON text: its names and figures may be texts as well. */
+/** Treats an object that the model wrote as one JSON text, because its names and figures may be texts as well. */
 function jsonSlot(holder: Holder, name: string): TextSlot {
   const put = (text: string) => {
     holder[name] = parsedOr(text, {});
@@ -109,7 +109,7 @@ function jsonSlot(holder: Holder, name: string): TextSlot {
   return { text: JSON.stringify(holder[name]), isJson: true, put };
 }
 
-/** Returns `other` for invalid JSON: a service may return such a text, and a blocked text may end anywhere. */
+/** Parses JSON; returns `other` if it is invalid. A service may return invalid JSON, and a blocked text may end anywhere. */
 function parsedOr(text: string, other: unknown): unknown {
   try {
     return JSON.parse(text);

@@ -1,4 +1,4 @@
-// Counts the delivered part of a reply, and keeps the model server's usage and end, on the way to a writer.
+// Counts the delivered part of a reply and passes it on to a writer. Remembers the model server's usage and finish reason.
 import type { TokenUsage } from "../../../domain/usage/usage.ts";
 import type { CutPart, SaidListener, StreamObservation } from "../answer.ts";
 import type { ReasoningProof } from "../conversation/conversation.ts";
@@ -18,14 +18,14 @@ export class CountedReply implements ReplySink, StreamObservation {
   readonly #to: ReplySink | undefined;
   readonly #said: SaidListener | undefined;
 
-  /** `to` receives all pieces as well. `said` receives the text. */
+  /** `to` receives every piece. `said` receives the text. */
   constructor(to?: ReplySink, said?: SaidListener) {
     this.#to = to;
     this.#said = said;
     this.countedPrompts = said?.countedPrompts;
   }
 
-  /** Starts the part of another server, whose usage is reported from here on. */
+  /** Starts the part of a continuing server, whose usage replaces the previous one's. */
   goOn(): void {
     const part = lastPart(this);
     this.cut ??= [];
@@ -34,9 +34,9 @@ export class CountedReply implements ReplySink, StreamObservation {
   }
 
   /**
-   * Returns undefined until the answer ended, because some servers begin with zero figures. An exception is a server
-   * that reported cached tokens: these hold for a cut stream, too. Figures of a failed answer count as final if the
-   * server says so.
+   * Returns the reported usage once the answer has ended; undefined before, because some servers begin with zero
+   * figures. An exception is a server that reported cached tokens: these also count if the stream is cut. Figures of
+   * a failed answer are final if the server says so.
    */
   get reported(): TokenUsage | undefined {
     return reportedOf(this.reportedUsage, this.ended !== undefined || this.reportedUsage.isFinal === true);
@@ -110,7 +110,7 @@ export function reportedOf(reported: ReplyUsage, hasEnded: boolean): TokenUsage 
   return { promptTokens, completionTokens, estimated: false, parts: partsOf(reported) };
 }
 
-/** Figures that are not reported again keep their values. */
+/** Merges two reports. Figures that the second does not contain keep their values. */
 function merged(before: ReplyUsage, now: ReplyUsage): ReplyUsage {
   return {
     promptTokens: now.promptTokens ?? before.promptTokens,

@@ -1,4 +1,4 @@
-// Parses the JSON that a model server sends: an answer, or an error in its place.
+// Parses JSON from a model server: an answer, or an error in place of one.
 import { GatewayError } from "../../../base/errors.ts";
 import type { Serving } from "../answer.ts";
 import { hasFault, reportedFault } from "../engine-fault.ts";
@@ -17,7 +17,7 @@ function parsed(text: string): Json {
     const value: unknown = JSON.parse(text);
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Json;
   } catch {
-    // Falls through to the same error for invalid JSON and for a value that is no object.
+    // Invalid JSON and a value that is no object have the same error, below.
   }
   throw new GatewayError("upstream_error", "The model server sent a malformed event.", {
     detail: `${text.length} characters that are no JSON object`,

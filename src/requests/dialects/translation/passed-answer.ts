@@ -1,5 +1,4 @@
-// A whole answer of a model server that speaks the client's format: its own bytes, except for members that the gateway
-// sets.
+// A whole answer of a model server that speaks the client's format: the server's bytes, except for members that the gateway sets.
 import { type ByteSpan, type Bytes, type Patch, patched, withoutMark } from "../../../base/bytes/byte-span.ts";
 import { editObject, scanObject } from "../../../base/text/json-text.ts";
 import type { TokenUsage } from "../../../domain/usage/usage.ts";
@@ -24,7 +23,7 @@ export interface PassedWhole {
   readonly format: ConversationFormat;
   /** The member that lists the content. */
   readonly list: AnswerMember;
-  /** Reports whether this is a complete answer of the format, as most are. */
+  /** Reports whether this is a complete answer of the format, as most answers are. */
   isUsual(found: ScannedAnswer): boolean;
   /** Returns the answer with the members that its server left out; the same object if none is missing. */
   strict(answer: Readonly<Record<string, unknown>>, head: RepairHead): Readonly<Record<string, unknown>>;
@@ -70,7 +69,7 @@ const nothing: readonly never[] = [];
 const notKept = Buffer.from('"store":false,');
 
 /**
- * Returns a usual answer, in which only the model's name, missing members and a missing `store: false` change;
+ * Returns a complete answer, in which only the model's name, missing members and a missing `store: false` change;
  * undefined for any other answer.
  */
 function plainAnswer(
@@ -159,8 +158,9 @@ function readAnswer(
 }
 
 /**
- * Returns the members that the gateway sets, as JSON: the public model id, its own id if the answer can be retrieved by
- * it, and others. A member that the server already has, or leaves out as null, stays unchanged.
+ * Returns the members that the gateway sets, as JSON: the public model id, the gateway's id if the answer can be
+ * retrieved by it, and others. A member stays unchanged if the server sets it to the same value, or leaves out what
+ * would be null.
  */
 export function ownMembers(
   answer: Readonly<Record<string, unknown>>,

@@ -1,5 +1,4 @@
-// A streamed answer of a model server that speaks the client's format: its own events, except for members that the
-// gateway sets.
+// A streamed answer of a model server that speaks the client's format: the server's events, except for members that the gateway sets.
 import type { ByteSpan } from "../../../base/bytes/byte-span.ts";
 import { decodeByteText, encodeByteText } from "../../../base/bytes/byte-text.ts";
 import type { GatewayError } from "../../../base/errors.ts";
@@ -19,14 +18,14 @@ import { TranslatedStream } from "./translated-stream.ts";
 
 const noNames: CallNames = new Map();
 
-/** The part of a format that streams of its own events depend on. */
+/** The part of a format that the gateway needs to forward streams of the format. */
 export interface PassedEvents {
   readonly format: ConversationFormat;
   /** The event member that holds the whole answer, with the model's name. */
   readonly holder: "response" | "message";
   /** Types of final events. Nothing follows them, and the client gets them after the request is recorded. */
   readonly last: ReadonlySet<unknown>;
-  /** A final event without content, for servers that forget it; empty if the format has none. */
+  /** A final event without content, for servers that do not send one; empty if the format needs none. */
   readonly forgotten: string;
   /** Returns the event that reports an error in an open stream. `begun` describes the answer so far. */
   errorEvent(rendered: string, error: GatewayError, begun: BegunAnswer): string;
@@ -37,7 +36,7 @@ export interface PassedEvents {
 
 /** Values for members and events that a server leaves out of a stream, and a callback for such events. */
 export interface StreamHead extends RepairHead {
-  /** Returns the answer with the members that the gateway sets. */
+  /** Returns the answer with the members that the gateway sets, such as the model. */
   own(answer: Json): Json;
   /** Called for each event that is inserted. */
   inserted(event: Json): void;
@@ -51,17 +50,17 @@ export interface StreamRepair {
    */
   strict?(event: Json): Json;
   /**
-   * Returns the events that the server left out before this one, as text. Returns undefined if the event repeats an
-   * earlier one and must be dropped.
+   * Returns, as text, the events that the server left out before this event. Returns undefined if the event repeats
+   * an earlier event and must be dropped.
    */
   before(event: Json): string | undefined;
-  /** Returns an event whose usage was counted with the figures that its server left out. */
+  /** Returns an event whose usage was read, with figures that its server left out. */
   counted?(event: Json): Json;
   /** The number of the last event that went through `before`; undefined if events have none. */
   readonly number?: number;
 }
 
-/** Sees all events of a stream, so that the stream can end at any point in the way of its format. */
+/** Observes all events of a stream, so that the gateway can end the stream at any point as its format requires. */
 export interface StreamFollower {
   see(event: Json): void;
   /** Returns the events that end the stream. `usage` holds the final figures. */
@@ -71,7 +70,7 @@ export interface StreamFollower {
 export interface BegunAnswer {
   /** The last state of the whole answer, with the members that the gateway sets. */
   readonly held: Json | undefined;
-  /** Number of events so far, or, if the format numbers events, the next number. */
+  /** Number of events so far. If the format numbers events, the next number. */
   readonly events: number;
 }
 
@@ -134,7 +133,7 @@ export class PassedStream extends CountedReply implements AnswerStream {
     return "";
   }
 
-  /** The end mark of chat completions replaces the final event at some servers. */
+  /** Some servers send the end mark of chat completions in place of the final event. */
   isEnd(data: string): boolean {
     return this.finishSeen && isEndMark(data);
   }
@@ -147,7 +146,7 @@ export class PassedStream extends CountedReply implements AnswerStream {
     const event = this.#repair.strict?.(received) ?? received;
     const { type } = event;
     if (typeof type !== "string" || !typePattern.test(type)) throw malformed("an event without a type");
-    // A client treats its first event as the beginning of the answer.
+    // Clients treat the first event as the beginning of the answer, so an early event of another kind is dropped.
     const isEarly = this.#eventCount === 0 && !this.#reader.isPart(event);
     const before = isEarly ? "" : this.#repair.before(event);
     if (before === undefined) return "";

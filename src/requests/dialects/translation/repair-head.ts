@@ -1,11 +1,8 @@
-// The values of members and events that a server leaves out of an answer in the client's own format.
+// Values for members and events that a server leaves out of an answer in the client's format.
 import type { AnswerNames, AskedRequest } from "../answer.ts";
 import type { ReplyHead, ReplyUsage } from "../conversation/reply.ts";
 
-/**
- * The head of an answer whose server left members out. Its values are made on demand, because most answers are
- * complete.
- */
+/** The values for an answer whose server left members out. They are made on demand, because most answers are complete. */
 export interface RepairHead extends Omit<ReplyHead, "seal"> {
   nowSeconds(): number;
   /** Returns the usage of the answer so far. */

@@ -1,4 +1,4 @@
-// Translates stream events that differ from an earlier one in one text only, so that they are not parsed.
+// Translates stream events that differ from an earlier event only in one text, without parsing them.
 import { decodeByteText, encodeByteText } from "../../../base/bytes/byte-text.ts";
 import type { ClientStream } from "../../../base/bytes/client-stream.ts";
 import { type Escapes, stringEnd } from "../../../base/text/json-string.ts";
@@ -86,7 +86,7 @@ export class TextTemplate extends AlikeEvents {
       observed.deliveredPieces++;
       reader.position = end + after.length;
     }
-    // The parsing copies the text; a slice would keep the whole received buffer in memory.
+    // Parsing copies the text. A slice would keep the whole received buffer in memory.
     if (sent !== "" && (events.took || said)) {
       const meaning = meaningOf(passed);
       events.took?.(meaning);

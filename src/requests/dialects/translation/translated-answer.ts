@@ -40,7 +40,7 @@ export function translatedAnswer(
   return { body, text: body, usage };
 }
 
-/** Joins the events of a server that streams although a whole answer was requested, for a client of the same format. */
+/** Joins the events of a server that streams although the request asked for a whole answer, for a client of the same format. */
 export function streamedAnswer(
   bytes: ByteSpan,
   request: AskedRequest,
@@ -79,10 +79,7 @@ function readStream(bytes: ByteSpan, reader: ReplyReader, reply: CountedReply, s
   }
 }
 
-/**
- * Returns the reported usage as far as it is possible, and an estimate otherwise. Throws `upstream_error` if the answer
- * did not end.
- */
+/** Returns the reported usage if it is plausible, and an estimate otherwise. Throws `upstream_error` if the answer did not end. */
 export function wholeUsage(reply: CountedReply, request: AskedRequest, serving: Serving): TokenUsage {
   if (!reply.ended) throw malformed("an answer that does not say why it ended");
   const bytes = reply.deliveredBytes;

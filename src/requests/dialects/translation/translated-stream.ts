@@ -112,10 +112,10 @@ export class TranslatedStream implements AnswerStream {
 
   isEnd(data: string): boolean {
     if (!isEndMark(data)) return false;
-    // Before any part of an answer, the mark cannot end one.
+    // If no part of an answer has arrived, the end mark cannot complete the answer.
     if (!this.#hasBegun && !this.finishSeen) return true;
     this.#reader.done?.(this.#reply);
-    // The in formats without this mark, an event must have ended the answer; otherwise the data is part of the answer.
+    // If a format lacks this mark, an event must have ended the answer; otherwise the data belongs to the answer.
     return this.finishSeen;
   }
 
@@ -154,7 +154,7 @@ export class TranslatedStream implements AnswerStream {
 
   stopped(mark: StopMark | undefined): string {
     const { cut } = this.#reply;
-    // The end bypasses the count in `CountedReply`, because the server's figures are still of an earlier moment.
+    // This end is not counted in `CountedReply`, because the server's figures do not cover the whole answer yet.
     this.#writer.end({ reason: "length", mark: cut ? { ...mark, continued: cut.length } : mark });
     return this.#ending(false);
   }

@@ -2,7 +2,7 @@
 import { fieldError } from "../../../../base/errors.ts";
 import { isObject, type Json, objectsOf, textOf } from "../json.ts";
 
-/** A filter of tools by name, and by whether they only read. An undefined member matches every tool. */
+/** A filter of tools by name, and by whether they are read-only. An undefined member matches every tool. */
 export interface ToolFilter {
   readonly names: ReadonlySet<string> | undefined;
   readonly readOnly: boolean | undefined;
@@ -10,7 +10,7 @@ export interface ToolFilter {
 
 export interface AskedServer {
   readonly label: string;
-  /** The server's address, or the vendor's connector; undefined for a server that the gateway configures. */
+  /** Address of the server, or the vendor's connector; undefined for a server that the gateway configures. */
   readonly url: string | undefined;
   /** Allowed tools; undefined allows all. */
   readonly allowed: ToolFilter | undefined;
@@ -34,7 +34,7 @@ export interface HostedTool {
 }
 
 const hostedType = "mcp";
-/** Maximum number of servers, because the tools of all are listed at once. */
+/** Maximum number of servers in one request, because the tools of all servers are listed at the same time. */
 const maxServers = 32;
 
 export function namesServers({ tools }: Json): boolean {
@@ -120,9 +120,7 @@ export function isAllowed({ allowed }: AskedServer, tool: HostedTool): boolean {
   return !allowed || fits(allowed, tool);
 }
 
-/**
- * Reports whether an earlier list has all tools that this request names. The earlier request may have allowed others.
- */
+/** Reports whether an earlier list has all tools that this request allows. The earlier request may have allowed other tools. */
 export function hasAllowed({ allowed }: AskedServer, listed: readonly HostedTool[]): boolean {
   const names = new Set(listed.map(({ name }) => name));
   return [...(allowed?.names ?? [])].every((name) => names.has(name));

@@ -57,8 +57,8 @@ export function endedCall(item: Json, { output, error }: CallResult): Json {
 }
 
 /**
- * Returns the result of a call that another response took, from its stored item if there is one: clients retry after
- * lost answers.
+ * Returns the result of a call that another response has already made, from its stored item if there is one. Clients
+ * that lost an answer send the approval again.
  */
 export function takenCall(responseId: string, item: Json | undefined): CallResult {
   const { status, output, error } = item ?? {};
@@ -91,7 +91,7 @@ export interface ReadItems {
   readonly items: readonly Json[];
   /** Calls to make now; their results follow the items. */
   readonly decided: readonly Decided[];
-  /** Earlier tool lists by label; these servers are not asked again. */
+  /** Earlier tool lists, by server label; the servers of these lists are not asked again. */
   readonly lists: ReadonlyMap<string, readonly HostedTool[]>;
 }
 
@@ -117,7 +117,7 @@ export function readHostedItems(input: unknown): ReadItems {
     } else if (type === "mcp_approval_request") asked.set(id, item);
     else if (type === "mcp_approval_response") {
       const { request, isApproved } = decisionOf(item, asked);
-      // Clients that send a whole conversation may send an answer twice.
+      // Clients that send a whole conversation may send the same decision twice.
       if (approved.has(request["id"]) && approved.get(request["id"]) !== isApproved)
         throw fieldError("input", `has two answers to the approval request \`${shown(String(request["id"]))}\`.`);
       if (!isApproved && !approved.has(request["id"])) items.push(...refusedCall(request, item));
@@ -153,10 +153,10 @@ function listedIn(item: Json): HostedTool[] {
   });
 }
 
-/** The output of a call whose response did not see its end. */
+/** The output of a call whose response ended before the call did. */
 export const notKnown = "Whether this call was made, and what came of it, is not known.";
 
-/** Returns the call of a server's tool, and its output, as a function call. */
+/** Returns an MCP call and its output as a function call and its output. */
 export function callAndOutput(item: Json): Json[] {
   const { id, server_label: label, name, arguments: args, output, error } = item;
   const text = textOf(output) ?? (isObject(error) ? JSON.stringify(error) : textOf(error)) ?? notKnown;

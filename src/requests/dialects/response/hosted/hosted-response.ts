@@ -11,7 +11,7 @@ export interface HostedResponseOptions {
   readonly request: Json;
   /** Members that the gateway sets, such as `store` and `previous_response_id`. */
   readonly members: Json;
-  /** The response before the first turn, used if no turn began. */
+  /** The response object for the case that no turn begins. */
   readonly begun: Json;
 }
 
@@ -46,7 +46,7 @@ export class HostedResponse {
   readonly #members: Json;
   readonly #begun: Json;
   readonly #echo: Json;
-  /** True if the client gets sealed reasoning; the next turn needs it in any case. */
+  /** True if the client gets sealed reasoning. The next turn gets it in any case. */
   readonly #showsSealed: boolean;
   readonly #output: Json[] = [];
   #sequence = 0;
@@ -141,7 +141,7 @@ export class HostedResponse {
       this.#takeEnd(event["response"]);
       return "";
     }
-    // The for the client, the response fails as a whole, because it began earlier.
+    // If the client has seen the response begin, an error fails the whole response.
     if (type === "error" && this.#head) {
       this.fail(textOf(event["code"]) ?? "server_error", textOf(event["message"]) ?? "The model's answer broke off.");
       return "";
@@ -152,7 +152,7 @@ export class HostedResponse {
     return before + this.#takeOfItem(event, type, sentIndex);
   }
 
-  /** Takes a whole answer like the events of a stream. */
+  /** Takes a whole answer as if its events had been streamed. */
   takeWhole(response: Json): void {
     const { output, ...rest } = response;
     this.take({ type: "response.created", response: { ...rest, ...inProgress, output: [] } });
@@ -172,7 +172,7 @@ export class HostedResponse {
 
   /** Returns the whole response after its end. */
   get whole(): Json {
-    // An item that never completed leaves an empty place.
+    // An item that never completed left an empty entry.
     const output = this.#output.filter(({ type }) => type !== undefined);
     return { ...this.#ended, ...this.#own(), output, usage: this.#usage ?? null };
   }
@@ -198,7 +198,7 @@ export class HostedResponse {
   }
 
   #takeBegin(event: Json): string {
-    // Later turns belong to the same response.
+    // Later turns belong to the same response, so their beginning is not sent again.
     if (this.#turns > 1) return "";
     const { response } = event;
     if (isObject(response)) this.#head ??= response;
@@ -284,10 +284,10 @@ export class HostedResponse {
     return rest;
   }
 
-  /** Returns the members that are the same in all turns. */
+  /** Returns the members that all turns share. */
   #own(): Json {
     const { created_at: createdAt, model } = this.#head ?? {};
-    // A Responses server has ids of its own, which may repeat ids of other servers.
+    // The id must be the gateway's: a Responses server has ids of its own, which may repeat ids of other servers.
     const { id } = this.#begun;
     return { ...this.#echo, ...this.#members, id, created_at: createdAt, model };
   }

@@ -37,7 +37,7 @@ export class OfferedTools {
         const name = functionName(server.label, tool.name);
         if (taken.has(name))
           throw fieldError("tools", `has a function \`${name}\`, which is the name of a tool of \`${server.label}\`.`);
-        // A server whose tool names equal those of another must not get calls for the other.
+        // If two servers have tools of one name, the calls for one server must not go to the other.
         if (this.#byFunction.has(name)) continue;
         this.#byFunction.set(name, { server, tool, needsApproval: needsApproval(server, tool) });
         this.#functions.set(`${server.label} ${tool.name}`, name);
@@ -49,16 +49,13 @@ export class OfferedTools {
     return this.#byFunction.size;
   }
 
-  /** Returns the MCP tool of a function name, offered or not; undefined for a function of the client. */
+  /** Returns the MCP tool of a function name, even if the tool is not offered; undefined for a function of the client. */
   find(functionName: unknown): OfferedTool | undefined {
     if (typeof functionName !== "string") return undefined;
     return this.#byFunction.get(functionName) ?? this.#madeUp(functionName);
   }
 
-  /**
-   * Returns a placeholder for a tool that its server lacks or that is not offered, because the client cannot run it
-   * either.
-   */
+  /** Returns a placeholder for a tool that its server lacks or that is not offered. The client could not run the call either. */
   #madeUp(functionName: string): OfferedTool | undefined {
     const server = this.#servers.find(({ label }) => functionName.startsWith(`${label}__`));
     if (!server || this.#others.has(functionName)) return undefined;
@@ -66,10 +63,7 @@ export class OfferedTools {
     return { server, tool: { name, inputSchema: {}, isReadOnly: false }, needsApproval: false };
   }
 
-  /**
-   * Reports whether the model has a function of this name. A bare tool name would bypass the approval that the tool
-   * needs.
-   */
+  /** Reports whether the model has a function of this name. A bare tool name does not count, because it would bypass the approval. */
   has(functionName: string): boolean {
     return this.#byFunction.has(functionName);
   }
@@ -115,7 +109,7 @@ export class OfferedTools {
 export function functionName(label: string, tool: string): string {
   const wanted = `${label}__${tool}`;
   const plain = wanted.replace(/[^A-Za-z0-9_-]/g, "_");
-  // Without this check, `a` with `b__c` and `a__b` with `c` would share a name.
+  // If labels with `__` were used as they are, `a` with `b__c` and `a__b` with `c` would share a name.
   const isClear = !`${label}_`.includes("__");
   if (isClear && plain === wanted && plain.length <= maxNameLength) return plain;
   const hash = new Bun.CryptoHasher("sha256").update(`${label} ${tool}`).digest("hex").slice(0, hashLength);
