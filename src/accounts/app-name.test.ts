@@ -5,7 +5,7 @@ import { GatewayError } from "../base/errors.ts";
 import { appName, looksLikeOurs } from "./app-name.ts";
 
 // hardening: A14
-describe("the name of an app that people could take for this server's own is refused:", () => {
+describe("app names that resemble the server's own", () => {
   test.each([
     "Headrace",
     "HEADRACE",
@@ -31,14 +31,14 @@ describe("the name of an app that people could take for this server's own is ref
     "Heaclrace",
     "He@drace",
     "Неаԁгасе",
-  ])("%p is no name of an app, as it could be taken for this server's own", (name) => {
+  ])("refuses the app name %p, which resembles the server's own", (name) => {
     expect(looksLikeOurs(name)).toBe(true);
     expect(() => appName(name)).toThrow(GatewayError);
     expect(() => appName(name)).toThrow(/^name: must not be, or look like, the name of this server/);
   });
 
   test.each(["He\u200Badrace", "He\u202Eadrace", "He\u0000adrace", "\u2066Headrace\u2069"])(
-    "%p is no name of an app, as any name with characters that are not seen",
+    "refuses the app name %p with invisible characters",
     (name) => {
       expect(looksLikeOurs(name)).toBe(true);
       expect(() => appName(name)).toThrow("name: must be 1 to 100 printable characters");
@@ -46,7 +46,7 @@ describe("the name of an app that people could take for this server's own is ref
   );
 
   // hardening: A14
-  test("a name that could be taken for this server's own is known, however case, separators and marks are spread over it", () => {
+  test("detects a name that resembles the server's own through case, separators and marks", () => {
     const separator = fc.constantFrom("", " ", "-", ".", "_", "·", "\u0301", "\u034F");
     const letters = [..."headrace"].map((letter) => fc.constantFrom(letter, letter.toUpperCase()));
     fc.assert(
@@ -67,6 +67,6 @@ test.each([
   "☀️ Weather",
   "Head of Race",
   "Ηλιος",
-])("a name of an app that is not like this server's is kept as it is: %p", (name) => {
+])("keeps an app name unlike the server's own: %p", (name) => {
   expect(appName(` ${name} `)).toBe(name);
 });

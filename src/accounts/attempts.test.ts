@@ -15,14 +15,14 @@ test.each([
   ["permission_denied", 1],
   ["service_unavailable", 0],
   ["rate_limit_exceeded", 0],
-] as const)("an attempt that ends with %s takes %d of the places of whoever tries", async (code, places) => {
+] as const)("counts a failed attempt by its error: %s takes %d slots", async (code, places) => {
   const { attempts, settled } = attemptsThatTell();
   const error = new GatewayError(code, "failed");
   await expect(attempts.run([], "Too many.", () => Promise.reject(error))).rejects.toBe(error);
   expect(settled).toEqual([places]);
 });
 
-test("takes no place of an attempt that succeeds, and one of each that is counted whatever comes of it", async () => {
+test("counts no successful attempt, and each explicitly counted one", async () => {
   const { attempts, settled } = attemptsThatTell();
   expect(await attempts.run([], "Too many.", async () => 7)).toBe(7);
   await attempts.count([], "Too many.");

@@ -38,7 +38,7 @@ const endReasons = async () =>
     ({ detail }) => detail["reason"],
   );
 
-describe("the cookie", () => {
+describe("the session cookie", () => {
   const start = (isSecure: boolean) => {
     const csrfKey = new Uint8Array(32).fill(1);
     const sessions = new BrowserSessions({
@@ -52,7 +52,7 @@ describe("the cookie", () => {
     return { sessions, started: sessions.start(ada, null, "password", testOrigin) };
   };
 
-  test("the cookie is out of reach of scripts and other sites, and by https bound to this host", async () => {
+  test("hides the cookie from scripts and other sites, and binds it to the host over https", async () => {
     const { cookie } = await start(true).started;
     expect(cookie).toMatch(
       /^__Host-headrace_session=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=7776000; Secure$/,
@@ -61,7 +61,7 @@ describe("the cookie", () => {
     expect(plain.cookie).toMatch(/^headrace_session=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=7776000$/);
   });
 
-  test("the cookie by https is not taken under the name that another site of the domain could set", async () => {
+  test("does not accept a secure cookie under a name that another site of the domain could set", async () => {
     const { sessions, started } = start(true);
     const header = cookieHeader((await started).cookie);
     expect(await sessions.find(header, testOrigin)).toBeDefined();
@@ -73,7 +73,7 @@ describe("the cookie", () => {
     expect(await sessions.find(header.replace("__Host-", ""), testOrigin)).toBeUndefined();
   });
 
-  test("the cookie is found among others; twice, of another form or unknown it is nobody's", async () => {
+  test("finds the cookie among others, and rejects a repeated, malformed or unknown one", async () => {
     const { cookie } = await all.startSession(ada);
     expect((await find(`a=b; ${cookie};c=d`))?.signedIn.person).toEqual(ada);
     const name = cookie.split("=")[0];
@@ -89,7 +89,7 @@ describe("the cookie", () => {
   });
 });
 
-test("each sign-in has a token of its own, and tells what the session is", async () => {
+test("gives each sign-in its own token, and describes the session", async () => {
   const membership = await all.addMember(ada, "owner");
   const [one, two] = [await all.startSession(ada), await all.startSession(ada)];
   expect(one.cookie).not.toBe(two.cookie);
@@ -106,7 +106,7 @@ test("each sign-in has a token of its own, and tells what the session is", async
   expect(current?.signedIn.membership?.id).toBe(membership.id);
 });
 
-test("a session without an account, or of one that was left, looks at the person's first", async () => {
+test("selects the user's first account if the session has none or a left one", async () => {
   const { cookie } = await all.startSession(ada);
   expect((await find(cookie))?.signedIn.membership).toBeUndefined();
   const other = await all.addAccount();
@@ -115,8 +115,8 @@ test("a session without an account, or of one that was left, looks at the person
   expect((await find(gone))?.signedIn.membership?.id).toBe(second.id);
 });
 
-describe("the token", () => {
-  test("the token of a session is replaced after an hour, and the browser goes on with the new one", async () => {
+describe("the token of a session", () => {
+  test("replaces the token of a session after an hour, and accepts the new one", async () => {
     const { cookie } = await all.startSession(ada);
     all.clock.advance(hourMs - 1_000);
     expect((await find(cookie))?.cookie).toBeUndefined();
@@ -126,7 +126,7 @@ describe("the token", () => {
     expect((await find(fresh))?.cookie).toBeUndefined();
   });
 
-  test("the token before still counts for what was on its way, of any number of requests, and one of them gets the new one", async () => {
+  test("accepts the previous token for concurrent requests, and gives one of them the new token", async () => {
     const { cookie } = await all.startSession(ada);
     all.clock.advance(hourMs);
     const found = await Promise.all(Array.from({ length: 10 }, () => find(cookie)));
@@ -138,7 +138,7 @@ describe("the token", () => {
     expect(await find(cookie)).toMatchObject({ cookie: undefined, signedIn: { person: ada } });
   });
 
-  test("the token before, sent later, says that somebody copied it, and the session ends for both", async () => {
+  test("ends a session whose previous token is used later, as it was copied", async () => {
     const { old, fresh } = await rotated();
     expect(await find(fresh)).toBeDefined();
     all.clock.advance(60_000);
@@ -147,7 +147,7 @@ describe("the token", () => {
     expect(await endReasons()).toEqual(["replaced_token_used"]);
   });
 
-  test("a token whose successor was lost on its way goes on, until that turns up after all", async () => {
+  test("accepts the previous token if its successor was lost, until the successor is used", async () => {
     const { old, fresh } = await rotated();
     all.clock.advance(30 * 60_000);
     expect(await find(old)).toMatchObject({ cookie: undefined, signedIn: { person: ada } });
@@ -158,7 +158,7 @@ describe("the token", () => {
     expect(await endReasons()).toEqual(["replaced_token_used"]);
   });
 
-  test("the token two before is nobody's", async () => {
+  test("rejects the token before the previous one", async () => {
     const { old, fresh } = await rotated();
     all.clock.advance(hourMs);
     const newest = next(fresh, await find(fresh));
@@ -167,9 +167,9 @@ describe("the token", () => {
   });
 });
 
-describe("a session ends", () => {
+describe("the end of a session", () => {
   // long-lived: browserSession.idle
-  test("a session ends after two weeks without a request, however young its cookie is", async () => {
+  test("ends a session after two weeks without a request, however young its cookie is", async () => {
     const { cookie } = await all.startSession(ada);
     all.clock.advance(idleSeconds * 1_000 - 1_000);
     const fresh = next(cookie, await find(cookie));
@@ -179,7 +179,7 @@ describe("a session ends", () => {
   });
 
   // long-lived: browserSession.age
-  test("a session ends after ninety days, however much it is used", async () => {
+  test("ends a session after ninety days of use", async () => {
     let { cookie } = await all.startSession(ada);
     for (let day = 1; day < 90; day++) {
       all.clock.advance(dayMs);
@@ -192,7 +192,7 @@ describe("a session ends", () => {
   });
 
   // long-lived: browserSession.credential
-  test("a session ends by signing out, on the server as well as in the browser", async () => {
+  test("ends a session on sign-out, on the server and in the browser", async () => {
     const { cookie } = await all.startSession(ada);
     const current = await find(cookie);
     if (!current) throw new Error("not signed in");
@@ -203,7 +203,7 @@ describe("a session ends", () => {
   });
 });
 
-test("when and from where a session was used last is kept, to the minute", async () => {
+test("records when and from where a session was last used, to the minute", async () => {
   const { cookie, session } = await all.startSession(ada);
   const seen = async () => (await all.sessionStore.list(ada.id, all.clock.nowSeconds())).at(0);
   all.clock.advance(59_000);
@@ -216,38 +216,35 @@ test("when and from where a session was used last is kept, to the minute", async
   expect((await seen())?.clientAddress).toBe("198.51.100.7");
 });
 
-describe("where nothing can be written", () => {
+describe("a read-only database for sessions", () => {
   const readOnly = (on: boolean) => all.db.unsafe(`PRAGMA query_only = ${on ? "ON" : "OFF"}`);
   const detail = "database: SQLITE_READONLY";
 
   test.each([
     ["to be seen", 60_000],
     ["a new token", hourMs],
-  ])(
-    "where nothing can be written, who is signed in and due %s stays so, with the token that they have, and that is told once a minute",
-    async (_, afterMs) => {
-      const { cookie } = await all.startSession(ada);
-      all.clock.advance(afterMs);
-      await readOnly(true);
-      const told = { event: "session_not_renewed", fields: { detail } };
-      for (let n = 0; n < 5; n++)
-        expect(await find(cookie)).toMatchObject({ cookie: undefined, signedIn: { person: ada } });
-      expect(all.warnings).toEqual([told]);
-      all.clock.advance(59_999);
-      await find(cookie);
-      expect(all.warnings).toEqual([told]);
-      all.clock.advance(1);
-      await find(cookie);
-      expect(all.warnings).toEqual([told, told]);
-      await readOnly(false);
-      const current = await find(cookie);
-      expect(current?.cookie === undefined).toBe(afterMs < hourMs);
-      expect(current?.signedIn.person).toEqual(ada);
-      expect(await find(next(cookie, current))).toMatchObject({ signedIn: { person: ada } });
-    },
-  );
+  ])("keeps a session that is due %s on a read-only database, and logs that once a minute", async (_, afterMs) => {
+    const { cookie } = await all.startSession(ada);
+    all.clock.advance(afterMs);
+    await readOnly(true);
+    const told = { event: "session_not_renewed", fields: { detail } };
+    for (let n = 0; n < 5; n++)
+      expect(await find(cookie)).toMatchObject({ cookie: undefined, signedIn: { person: ada } });
+    expect(all.warnings).toEqual([told]);
+    all.clock.advance(59_999);
+    await find(cookie);
+    expect(all.warnings).toEqual([told]);
+    all.clock.advance(1);
+    await find(cookie);
+    expect(all.warnings).toEqual([told, told]);
+    await readOnly(false);
+    const current = await find(cookie);
+    expect(current?.cookie === undefined).toBe(afterMs < hourMs);
+    expect(current?.signedIn.person).toEqual(ada);
+    expect(await find(next(cookie, current))).toMatchObject({ signedIn: { person: ada } });
+  });
 
-  test("where nothing can be written, a token of before that somebody copied is still refused, whether or not its session can be ended", async () => {
+  test("refuses a copied previous token on a read-only database too", async () => {
     const { old, fresh } = await rotated();
     await find(fresh);
     all.clock.advance(60_000);
@@ -256,7 +253,7 @@ describe("where nothing can be written", () => {
   });
 });
 
-test("the CSRF token is the session's alone and stays the same while its cookie changes", async () => {
+test("keeps the CSRF token of a session while its cookie changes", async () => {
   const [one, two] = [await all.startSession(ada), await all.startSession(ada)];
   expect(one.csrfToken).not.toBe(two.csrfToken);
   all.clock.advance(hourMs);

@@ -9,7 +9,7 @@ test.each([
   ["root@localhost", "root@localhost"],
   ["jürgen@bücher.example", "jürgen@bücher.example"],
   ["ju\u0308rgen@example.org", "jürgen@example.org"],
-])("the address %p is kept as %p", (typed, kept) => {
+])("normalizes the address %p to %p", (typed, kept) => {
   expect(checkEmail(typed)).toBe(kept);
 });
 
@@ -21,18 +21,18 @@ const refused = [
 ];
 
 test.each(refused.map((typed) => [JSON.stringify(typed.slice(0, 40)), typed]))(
-  "the address %s is refused",
+  "refuses the address %s",
   (_start, typed) => {
     expect(() => checkEmail(typed)).toThrow(/^email: must be one e-mail address/);
   },
 );
 
-test("the longest parts of an address that there may be are taken", () => {
+test("accepts the longest allowed parts of an address", () => {
   const longest = `${"a".repeat(64)}@${"b".repeat(63)}.org`;
   expect(checkEmail(longest)).toBe(longest);
 });
 
-test("a name is what can be read, of a hundred characters at most", () => {
+test("accepts a printable name of up to a hundred characters", () => {
   expect(checkPersonName("  Ada Lovelace ")).toBe("Ada Lovelace");
   expect(checkPersonName("é".repeat(100))).toHaveLength(100);
   for (const name of ["", "  ", "a\nb", "a\u202eb", "x".repeat(101), "x".repeat(1_000_000)]) {

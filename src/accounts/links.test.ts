@@ -79,8 +79,8 @@ async function owner(): Promise<{ person: Person; by: Principal }> {
 const invite = (by: Principal, email = "ada@example.com", role: Role = "member") =>
   links.invite({ by, account: account(), email, role, origin: testOrigin });
 
-describe("the set-up link", () => {
-  test("the set-up link makes an operator, who owns the first account and is signed in", async () => {
+describe("the setup link", () => {
+  test("creates an operator by the setup link, owner of the first account and signed in", async () => {
     const made = await links.createSetupLink({ type: "system" });
     expect(made.url).toMatch(/^https:\/\/models\.example\/setup\/[\w-]{43}$/);
     expect(made.expiresAt).toBe(all.clock.nowSeconds() + 86_400);
@@ -98,7 +98,7 @@ describe("the set-up link", () => {
     ]);
   });
 
-  test("the set-up link works once, for one of many at the same time", async () => {
+  test("uses the setup link once for many concurrent uses", async () => {
     const token = tokenOf(await links.createSetupLink());
     const outcomes = await Promise.allSettled(
       Array.from({ length: 8 }, (_, i) =>
@@ -110,13 +110,13 @@ describe("the set-up link", () => {
     await expect(links.acceptance.setup(token, setUp, testOrigin)).rejects.toThrow(ended);
   });
 
-  test("the set-up link is no longer found once it was used: its page would ask for a password in vain", async () => {
+  test("does not find a used setup link", async () => {
     const token = tokenOf(await links.createSetupLink());
     await links.acceptance.setup(token, setUp, testOrigin);
     expect(await links.find(token, "setup")).toBeUndefined();
   });
 
-  test("the set-up link ends after a day, and when there is a newer one", async () => {
+  test("ends the setup link after a day, or when there is a newer one", async () => {
     const [old, newer] = [await links.createSetupLink(), await links.createSetupLink()];
     expect(await links.find(tokenOf(old), "setup")).toBeUndefined();
     expect(await links.find(tokenOf(newer), "setup")).toBeDefined();
@@ -125,14 +125,14 @@ describe("the set-up link", () => {
     await expect(links.acceptance.setup(tokenOf(newer), setUp, testOrigin)).rejects.toThrow(ended);
   });
 
-  test("the set-up link makes the operator an admin of a first account that has an owner, as who is in no account can use nothing", async () => {
+  test("makes the operator an admin if the first account already has an owner", async () => {
     await owner();
     const { person } = await links.acceptance.setup(tokenOf(await links.createSetupLink()), setUp, testOrigin);
     expect(person.isOperator).toBe(true);
     expect(await all.people.membershipsOf(person.id)).toMatchObject([{ accountId: all.accountId, role: "admin" }]);
   });
 
-  test("the set-up link gives somebody who is known a new password, and ends their sessions", async () => {
+  test("gives a known user a new password by the setup link, and ends their sessions", async () => {
     const ada = await all.addPerson({ email: "ada@example.com", password: "an earlier password" });
     const { cookie } = await all.startSession(ada);
     const token = tokenOf(await links.createSetupLink());
@@ -149,7 +149,7 @@ describe("the set-up link", () => {
     ["name", { ...setUp, name: " " }],
     ["password", { ...setUp, password: "short" }],
     ["password", { ...setUp, password: setUp.email }],
-  ])("the set-up link stays where %s is wrong, which is told", async (field, given) => {
+  ])("keeps the setup link if %s is wrong, and reports the field", async (field, given) => {
     const token = tokenOf(await links.createSetupLink());
     await expect(links.acceptance.setup(token, given, testOrigin)).rejects.toThrow(new RegExp(`^${field}: `));
     expect(await links.find(token, "setup")).toBeDefined();
@@ -157,7 +157,7 @@ describe("the set-up link", () => {
 });
 
 describe("an invitation", () => {
-  test("an invitation lets somebody new in with the invited address and role, signed in", async () => {
+  test("admits a new user with the invited address and role, signed in", async () => {
     const { person, by } = await owner();
     const made = await invite(by, " Ada@Example.com", "admin");
     expect(made.expiresAt).toBe(all.clock.nowSeconds() + 7 * 86_400);
@@ -177,7 +177,7 @@ describe("an invitation", () => {
     await expect(links.acceptance.invitation(tokenOf(made), guest, testOrigin)).rejects.toThrow(ended);
   });
 
-  test("an invitation takes in somebody who is signed in with that address, and nobody else", async () => {
+  test("accepts an invitation only for a user signed in with its address", async () => {
     const { by } = await owner();
     const token = tokenOf(await invite(by));
     const [ada, eve] = [
@@ -192,7 +192,7 @@ describe("an invitation", () => {
     expect(await all.people.membershipsOf(eve.id)).toEqual([]);
   });
 
-  test("an invitation sets no password for somebody who is known by the address: they have to sign in", async () => {
+  test("sets no password for a known address by an invitation, but asks to sign in", async () => {
     const { by } = await owner();
     const token = tokenOf(await invite(by));
     await all.addPerson({ email: "ada@example.com", password: "their own password" });
@@ -202,7 +202,7 @@ describe("an invitation", () => {
     expect(await Bun.password.verify(password, hash)).toBe(false);
   });
 
-  test("an invitation is not made for a member, nor by whoever may not", async () => {
+  test("creates no invitation for a member, or by a user without the right", async () => {
     const { by } = await owner();
     await expect(invite(by, "OWNER@example.com")).rejects.toThrow(/^email: is the address of a member/);
     const admin = await all.addPerson({ email: "admin@example.com" });
@@ -214,7 +214,7 @@ describe("an invitation", () => {
     expect(await events("invitation.created")).toEqual([]);
   });
 
-  test("an invitation ends with its maker's membership", async () => {
+  test("ends an invitation with its creator's membership", async () => {
     await owner();
     const admin = await all.addPerson({ email: "admin@example.com" });
     const membership = await all.addMember(admin, "admin");
@@ -226,7 +226,7 @@ describe("an invitation", () => {
     await expect(links.acceptance.invitation(token, guest, testOrigin)).rejects.toThrow(ended);
   });
 
-  test("every link ends where its maker is no operator any more", async () => {
+  test("ends every link of an operator that loses that right", async () => {
     const ada = await all.addPerson({ email: "ada@example.com" });
     const maker = await all.addPerson({ email: "operator@example.com", isOperator: true });
     await all.addPerson({ email: "other@example.com", isOperator: true });
@@ -241,7 +241,7 @@ describe("an invitation", () => {
     await expect(links.acceptance.invitation(invitation, guest, testOrigin)).rejects.toThrow(ended);
   });
 
-  test("an invitation of a higher role is not replaced by whoever could not take it back", async () => {
+  test("does not let a user replace an invitation that the user could not withdraw", async () => {
     const { by } = await owner();
     const token = tokenOf(await invite(by, "next@example.com", "owner"));
     const admin = await all.addPerson({ email: "admin@example.com" });
@@ -254,7 +254,7 @@ describe("an invitation", () => {
     expect(await links.find(token, "invitation")).toBeUndefined();
   });
 
-  test("an invitation is mailed where mail is configured, and then shown to nobody else", async () => {
+  test("mails an invitation if mail is configured, and shows its link to no other user", async () => {
     const { by } = await owner();
     links = open({ mail: keepMail });
     const made = await invite(by);
@@ -265,7 +265,7 @@ describe("an invitation", () => {
     expect(await events("invitation.created")).toMatchObject([{ targetId: made.id, detail: { delivery: "mail" } }]);
   });
 
-  test("an invitation is shown where the mail fails, as another one: the first, which may have arrived, is of no use", async () => {
+  test("shows a new link if mailing an invitation fails, and voids the mailed one", async () => {
     const { by } = await owner();
     const failing = (message: MailMessage) => keepMail(message).then(() => Promise.reject(new Error("no answer")));
     links = open({ mail: failing });
@@ -277,7 +277,7 @@ describe("an invitation", () => {
     expect(logged.map(([event]) => event)).toEqual(["invitation_not_mailed"]);
   });
 
-  test("an invitation can be made a hundred times an hour for an account", async () => {
+  test("limits invitations to a hundred an hour for an account", async () => {
     const { by } = await owner();
     for (let i = 0; i < 100; i++) await invite(by, `p${i}@example.com`);
     await expect(invite(by, "one@more.org")).rejects.toMatchObject({ code: "rate_limit_exceeded" });
@@ -290,7 +290,7 @@ describe("a new password", () => {
     await links.settled();
   };
 
-  test("the mail for a new password that waits for a mail server that hangs is dropped when the server closes", async () => {
+  test("drops the waiting mail for a new password at shutdown", async () => {
     const hanging = Promise.withResolvers<void>();
     const begun = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     links = open({
@@ -310,7 +310,7 @@ describe("a new password", () => {
     expect(logged.filter(([event]) => event === "password_reset_dropped")).toHaveLength(3);
   });
 
-  test("a new password is set with a mailed link, and signs the person out everywhere else", async () => {
+  test("sets a new password by a mailed link, and ends all other sessions", async () => {
     links = open({ mail: keepMail });
     const ada = await all.addPerson({ email: "ada@example.com", password: "an earlier password" });
     await all.addMember(ada, "member");
@@ -330,7 +330,7 @@ describe("a new password", () => {
     expect(await events("password.changed")).toMatchObject([{ targetId: ada.id, detail: { by: "link" } }]);
   });
 
-  test("a new password's request is answered alike, and before anything is looked up, whether somebody has the address or not", async () => {
+  test("answers a request for a new password alike for known and unknown addresses, before any lookup", async () => {
     let release = () => {};
     const held = new Promise<void>((resolve) => {
       release = resolve;
@@ -345,7 +345,7 @@ describe("a new password", () => {
     expect((await events("password_reset.created")).map(({ actor }) => actor)).toEqual([{ type: "anonymous" }]);
   });
 
-  test("a new password's link ends after an hour, or when there is a newer one, and takes no password that is too short", async () => {
+  test("ends a password link after an hour or with a newer one, and refuses a short password", async () => {
     links = open({ mail: keepMail });
     await all.addPerson({ email: "ada@example.com" });
     await ask("ada@example.com");
@@ -359,7 +359,7 @@ describe("a new password", () => {
     await expect(links.acceptance.passwordReset(newer ?? "", password, testOrigin)).rejects.toThrow(ended);
   });
 
-  test("a new password's requests fill nobody's mailbox: three mails an hour, the others are answered as ever", async () => {
+  test("mails at most three password links an hour to an address, with unchanged answers", async () => {
     links = open({ mail: keepMail });
     await all.addPerson({ email: "ada@example.com" });
     for (let i = 0; i < 6; i++) await ask("ada@example.com", `192.0.2.${i}`);
@@ -368,14 +368,14 @@ describe("a new password", () => {
     expect(await links.find(last, "password_reset")).toBeDefined();
   });
 
-  test("a new password is asked for ten times an hour by one client, whether somebody is known or not", async () => {
+  test("limits password requests to ten an hour for a client, for known and unknown addresses", async () => {
     for (let i = 0; i < 10; i++) await ask(`p${i}@example.com`);
     await expect(ask("p@example.com")).rejects.toMatchObject({ code: "rate_limit_exceeded" });
     await expect(ask("p@example.com", "198.51.100.1")).resolves.toBeUndefined();
     await expect(ask("no address")).rejects.toThrow(/^email: /);
   });
 
-  test("a new password without mail is told to the operator's log, and made by an operator alone", async () => {
+  test("reports a password request to the operator's log if there is no mail", async () => {
     const ada = await all.addPerson({ email: "ada@example.com" });
     await ask("ada@example.com");
     await ask("nobody@example.com");
@@ -397,7 +397,7 @@ describe("a new password", () => {
   });
 });
 
-describe("an address is proven", () => {
+describe("the proof of an address", () => {
   const ada = "ada@example.com";
   const resetByMail = async () => {
     links = open({ mail: keepMail });
@@ -415,7 +415,7 @@ describe("an address is proven", () => {
     return links.acceptance.passwordReset(tokenOf(made), password, testOrigin);
   };
 
-  test("an address is proven by an invitation that was mailed alone, and not by one that was shown, nor by the set-up link", async () => {
+  test("proves an address by a mailed invitation, but not by a shown one or the setup link", async () => {
     const { by } = await owner();
     const shown = await links.acceptance.invitation(tokenOf(await invite(by, "shown@x.org")), guest, testOrigin);
     links = open({ mail: () => Promise.reject(new Error("refused")) });
@@ -429,7 +429,7 @@ describe("an address is proven", () => {
     expect(await Promise.all(addresses.map(isProven))).toEqual([false, false, true, false]);
   });
 
-  test("an address is not proven by joining an account as whoever is signed in already", async () => {
+  test("does not prove an address when a signed-in user joins an account", async () => {
     const { by } = await owner();
     const person = await all.addPerson({ email: ada, isEmailProven: false });
     links = open({ mail: keepMail });
@@ -438,7 +438,7 @@ describe("an address is proven", () => {
     expect(await isProven(ada)).toBe(false);
   });
 
-  test("an address is proven by a mailed reset, which the first time removes the passkeys that others may have added", async () => {
+  test("proves an address by a mailed reset, and then removes earlier passkeys once", async () => {
     const person = await all.addPerson({ email: ada, password: "an earlier password", isEmailProven: false });
     await addPasskey(person);
     expect((await resetByMail()).person).toEqual({ ...person, isEmailProven: true });
@@ -454,7 +454,7 @@ describe("an address is proven", () => {
     expect((await events("password.changed"))[0]?.detail).toEqual({ by: "link", delivery: "mail" });
   });
 
-  test("an address is proven no longer after a reset that an operator handed over, or the set-up link at the console", async () => {
+  test("withdraws the proof of an address after a reset by an operator or the setup link", async () => {
     const person = await all.addPerson({ email: ada, password: "an earlier password" });
     await addPasskey(person);
     expect((await resetByHand(person.id)).person.isEmailProven).toBe(false);
@@ -467,7 +467,7 @@ describe("an address is proven", () => {
   });
 });
 
-test("a token opens only what it is for, and no other text opens anything", async () => {
+test("accepts a link token only for its own purpose, and no other text", async () => {
   const { by } = await owner();
   const [setup, invitation] = [tokenOf(await links.createSetupLink()), tokenOf(await invite(by))];
   for (const [token, purposes] of [
@@ -485,7 +485,7 @@ test("a token opens only what it is for, and no other text opens anything", asyn
   await expect(links.acceptance.passwordReset(setup, password, testOrigin)).rejects.toThrow(ended);
 });
 
-test("no token and no password is in the database, the audit log or the log", async () => {
+test("stores no link token and no password in the database, the audit log or the log", async () => {
   const { by } = await owner();
   const made = [await links.createSetupLink(), await invite(by, "eve@example.com")];
   links = open({ mail: keepMail });

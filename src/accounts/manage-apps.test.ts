@@ -31,7 +31,7 @@ function personFor(role: Role, id = "usr_1"): Principal {
 }
 
 describe("a new app", () => {
-  test("a new app is of its maker's account and environment, confidential, and asks for little unless told", () => {
+  test("creates an app for its creator's account and environment, confidential, with few scopes by default", () => {
     const { app, secret, event } = create();
     expect(app).toEqual({
       id: expect.stringMatching(/^app_[0-9a-f-]{36}$/),
@@ -63,21 +63,21 @@ describe("a new app", () => {
     });
   });
 
-  test("a new app has a secret of 256 random bits, which is nowhere in its record and event", () => {
+  test("creates an app's secret of 256 random bits, which neither record nor event contains", () => {
     const { secret, ...rest } = create();
     expect(secret).toMatch(/^hrs_[A-Za-z0-9_-]{43}$/);
     expect(JSON.stringify(rest)).not.toContain(secret?.slice(4, 30) ?? "");
     expect(create().secret).not.toBe(secret);
   });
 
-  test("a new app that is public has no secret and always PKCE", () => {
+  test("creates a public app without a secret and with PKCE", () => {
     const { app, secret } = create({ type: "public" });
     expect([secret, app.secrets, app.requirePkce]).toEqual([null, [], true]);
     expect(() => create({ type: "public", require_pkce: false })).toThrow("require_pkce: must be true");
     expect(create({ require_pkce: true }).app.requirePkce).toBe(true);
   });
 
-  test("a new app has its scopes once each, in their order", () => {
+  test("stores an app's scopes once each, in order", () => {
     const { app } = create({ scopes: ["usage:read", "chat:read", "usage:read"] });
     expect(app.scopes).toEqual(["chat:read", "usage:read"]);
   });
@@ -87,11 +87,11 @@ describe("a new app", () => {
     [{ name: "a\u202eb" }, "name: "],
     [{ homepage_url: "http://notes.example/" }, "homepage_url: "],
     [{ redirect_uris: ["http://notes.example/"] }, "redirect_uris[0]: "],
-  ])("a new app is refused with %j", (request, message) => {
+  ])("refuses a new app with %j", (request, message) => {
     expect(() => create(request)).toThrow(message);
   });
 
-  test("a new app of a member is the member's own, of an owner the account's", () => {
+  test("creates an app of a member for the member, and of an owner for the account", () => {
     expect(create({}, personFor("member")).app).toMatchObject({ personId: "usr_1", createdBy: "usr_1" });
     expect(create({}, personFor("owner")).app).toMatchObject({ personId: null, createdBy: "usr_1" });
     const key = keyRecordFor({ personId: "usr_1" });
@@ -99,7 +99,7 @@ describe("a new app", () => {
   });
 });
 
-test("an app manages no apps, whatever its scopes", () => {
+test("lets no app manage apps, whatever its scopes", () => {
   const by = principalFor({ appId: "app_9" });
   const { app } = create();
   expect(() => create({}, by)).toThrow("Apps cannot manage");
@@ -108,8 +108,8 @@ test("an app manages no apps, whatever its scopes", () => {
   expect(() => deleteApp(by, app, origin)).toThrow("Apps cannot manage");
 });
 
-describe("a change", () => {
-  test("a change has only what it names, and its event what was and what became", () => {
+describe("a change of an app", () => {
+  test("writes only the named fields of an app, and audits before and after", () => {
     const { app } = create({ homepage_url: "https://notes.example/" });
     const change = updateApp(
       principalFor(),
@@ -125,14 +125,14 @@ describe("a change", () => {
     });
   });
 
-  test("a change of nothing is none", () => {
+  test("writes nothing for a change without differences", () => {
     const { app } = create();
     expect(updateApp(principalFor(), app, {}, origin)).toBeUndefined();
     const same = { name: " Notes ", scopes: ["models:read", "chat:write"] as const, require_pkce: false };
     expect(updateApp(principalFor(), app, { ...same, scopes: [...same.scopes] }, origin)).toBeUndefined();
   });
 
-  test("a change is held to the same rules as a new app", () => {
+  test("validates a change like a new app", () => {
     const { app } = create({ type: "public" });
     const change = (request: object) => () => updateApp(principalFor(), app, request, origin);
     expect(change({ require_pkce: false })).toThrow("require_pkce: must be true");
@@ -142,8 +142,8 @@ describe("a change", () => {
   });
 });
 
-describe("a rotation", () => {
-  test("a rotation gives a new secret and says when the old one ends", () => {
+describe("a rotation of an app's secret", () => {
+  test("creates a new secret and returns when the old one ends", () => {
     const { app, secret: old } = create();
     const { secret, record, oldEndAt, event } = rotate(app, 3_600);
     expect(secret).toMatch(/^hrs_[A-Za-z0-9_-]{43}$/);
@@ -154,16 +154,16 @@ describe("a rotation", () => {
     expect(JSON.stringify([record, event])).not.toContain(secret.slice(4, 30));
   });
 
-  test("a rotation of a public app is refused", () => {
+  test("refuses a rotation for a public app", () => {
     expect(() => rotate(create({ type: "public" }).app)).toThrow("A public app has no secret");
   });
 });
 
-describe("an app is there", () => {
+describe("the visibility of an app", () => {
   const { app } = create();
   const own = { ...app, personId: "usr_1" };
 
-  test("an app is there for its account and environment", () => {
+  test("finds an app for its account and environment", () => {
     expect(requireApp(principalFor(), app, app.id)).toBe(app);
     expect(requireApp(personFor("admin", "usr_2"), own, app.id)).toBe(own);
     expect(requireApp(personFor("member"), own, app.id)).toBe(own);
@@ -176,22 +176,22 @@ describe("an app is there", () => {
     ["the account's, for a member", personFor("member"), app],
     ["another member's, for a member", personFor("member", "usr_2"), own],
     ["another member's, for a member's key", principalFor({ keys: [keyRecordFor({ personId: "usr_2" })] }), own],
-  ])("an app is not there where it is %s", (_, principal, found) => {
+  ])("does not find an app that is %s", (_, principal, found) => {
     expect(() => requireApp(principal, found, "app_x")).toThrow("There is no app app_x.");
   });
 
-  test("an id that nobody has is not repeated at any length", () => {
+  test("shortens a long unknown app id in the error", () => {
     expect(() => requireApp(principalFor(), undefined, "x".repeat(5_000))).toThrow(/^.{0,300}$/);
   });
 });
 
-describe("a secret", () => {
+describe("the secret of an app", () => {
   const { app, secret } = create();
   const next = rotate(app, 60);
   const [first] = app.secrets;
   const rotated = { secrets: [...(first ? [{ ...first, expiresAt: now + 60 }] : []), next.record] };
 
-  test("a secret is known as long as it has not ended, whichever of the two it is", () => {
+  test("accepts either of two secrets until it ends", () => {
     expect(matchesSecret(app, secret ?? "", pepper, now)).toBe(true);
     expect(matchesSecret(rotated, secret ?? "", pepper, now + 59)).toBe(true);
     expect(matchesSecret(rotated, secret ?? "", pepper, now + 60)).toBe(false);
@@ -199,7 +199,7 @@ describe("a secret", () => {
     expect(matchesSecret(rotated, next.secret, pepper, now + 60)).toBe(true);
   });
 
-  test("a secret is no other text, no digest, and none of another pepper", () => {
+  test("rejects other texts, digests and secrets of another pepper", () => {
     for (const text of ["", "hrs_", `${secret}x`, secret?.slice(0, -1) ?? "", first?.digest ?? "", next.secret]) {
       expect(matchesSecret(app, text, pepper, now)).toBe(false);
     }
@@ -207,7 +207,7 @@ describe("a secret", () => {
     expect(matchesSecret({ secrets: [] }, "", pepper, now)).toBe(false);
   });
 
-  test("a secret that has ended is not shown, and no digest ever is", () => {
+  test("shows no ended secret and no digest", () => {
     const shown = (at: number) => appToWire({ ...app, ...rotated }, "An account", at).secrets;
     expect(shown(now).map(({ expires_at }) => expires_at)).toEqual([now + 60, null]);
     expect(shown(now + 60).map(({ id }) => id)).toEqual([next.record.id]);

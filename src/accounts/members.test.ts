@@ -56,13 +56,13 @@ const rulesOverRoles = (mayAct: (by: Principal, role: Role) => boolean) =>
 const all = [...roles];
 const nobody: Record<string, Role[]> = { member: [], "member of another account": [], key: [], app: [] };
 
-describe("rules", () => {
-  test("owners, admins and operators see who is in an account", () => {
+describe("rules of membership", () => {
+  test("lets owners, admins and operators list members", () => {
     const seeing = everyStanding.filter((one) => allowed(() => requireSeesMembers(standings[one], accountId)));
     expect(seeing).toEqual(["owner", "admin", "operator", "operator's key"]);
   });
 
-  test("admins invite members, owners and operators anybody; so it is taken back", () => {
+  test("lets admins invite members, and owners and operators any role; likewise for withdrawals", () => {
     const expected: Record<string, Role[]> = {
       ...nobody,
       owner: all,
@@ -75,7 +75,7 @@ describe("rules", () => {
     }
   });
 
-  test("admins remove members, owners and operators anybody", () => {
+  test("lets admins remove members, and owners and operators any role", () => {
     expect(rulesOverRoles((by, role) => allowed(() => removeMember(by, target(role), origin)))).toEqual({
       ...nobody,
       owner: all,
@@ -85,7 +85,7 @@ describe("rules", () => {
     });
   });
 
-  test("only owners and operators change a role, whichever it is and becomes", () => {
+  test("lets only owners and operators change roles", () => {
     for (const after of roles) {
       expect(rulesOverRoles((by, role) => allowed(() => changeRole(by, target(role), after, origin)))).toEqual({
         ...nobody,
@@ -99,7 +99,7 @@ describe("rules", () => {
 
   // hardening: K6
   test.each([["owner"], ["admin"], ["member"]] as const)(
-    "%s: nobody changes their own role, an operator neither",
+    "%s: does not let a user change their own role, not even as an operator",
     (role) => {
       for (const by of [signedIn(role), signedIn(role, { isOperator: true })]) {
         for (const after of roles) {
@@ -111,7 +111,7 @@ describe("rules", () => {
     },
   );
 
-  test("everybody may leave, a member too; from another account nobody is removed as oneself", () => {
+  test("lets every member leave, but not remove themselves through another account", () => {
     for (const role of roles) {
       const { event } = removeMember(signedIn(role), target(role, "usr_self"), origin);
       expect(event.detail).toEqual({ person_id: "usr_self", role, left: true });
@@ -121,7 +121,7 @@ describe("rules", () => {
   });
 });
 
-test("a change is told with what it was and became, by whom", () => {
+test("audits a change of role with its actor, before and after", () => {
   const change = changeRole(signedIn("owner"), target("member"), "admin", origin);
   expect(change).toMatchObject({
     role: "admin",
@@ -139,7 +139,7 @@ test("a change is told with what it was and became, by whom", () => {
   expect(changeRole(signedIn("owner"), target("admin"), "admin", origin)).toBeUndefined();
 });
 
-test("what the store refuses is told: a member who is not there, the last owner", () => {
+test("reports a missing member and the last owner as the store's refusal", () => {
   expect(requireChanged("done")).toBeUndefined();
   expect(() => requireChanged("missing")).toThrow("There is no such member of this account.");
   expect(() => requireChanged("last_owner")).toThrow("An account keeps at least one owner.");

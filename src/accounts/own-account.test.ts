@@ -27,7 +27,7 @@ const matches = async (password: string, email = "ada@example.com") =>
   Bun.password.verify(password, (await all.people.findByEmail(email))?.passwordHash ?? "");
 const lastEvent = async () => (await all.audit.list({}, { after: undefined, limit: 1 })).at(0);
 
-test("a name is kept without blanks around it, and the change is told; the same one changes nothing", async () => {
+test("trims a name and audits its change, and ignores an equal one", async () => {
   expect(await own.renameSelf({ person: ada }, "  Ada Lovelace ", testOrigin)).toBe("Ada Lovelace");
   expect((await all.people.findPerson(ada.id))?.name).toBe("Ada Lovelace");
   const event = await lastEvent();
@@ -45,7 +45,7 @@ test("a name is kept without blanks around it, and the change is told; the same 
   await expect(own.renameSelf({ person: ada }, " ", testOrigin)).rejects.toThrow(/^name: /);
 });
 
-test("another password takes the current one, and ends the other sessions", async () => {
+test("changes a password with the current one, and ends the other sessions", async () => {
   const [here, elsewhere] = [await all.startSession(ada), await all.startSession(ada)];
   await change({ current, next }, here.session);
   expect(await matches(next)).toBe(true);
@@ -54,7 +54,7 @@ test("another password takes the current one, and ends the other sessions", asyn
   expect(await lastEvent()).toMatchObject({ action: "password.changed", detail: { by: "person", first: false } });
 });
 
-test("a wrong current password or a new one that is too easy changes nothing, and the field is named", async () => {
+test("names the field of a wrong current password or a weak new one", async () => {
   const { cookie } = await all.startSession(ada);
   await expect(change({ current: "a guess", next })).rejects.toThrow("current_password: is not your password.");
   await expect(change({ current, next: "short" })).rejects.toThrow(/^password: must be/);
@@ -63,7 +63,7 @@ test("a wrong current password or a new one that is too easy changes nothing, an
   expect(await all.sessions.find(cookie, testOrigin)).toBeDefined();
 });
 
-test("a password that was set by a link meanwhile is not undone by who knew the one before", async () => {
+test("does not overwrite a password that a link set meanwhile", async () => {
   const { cookie } = await all.startSession(ada);
   const reset = await Bun.password.hash("set by the link", { algorithm: "argon2id", memoryCost: 8, timeCost: 1 });
   const people = {
@@ -81,7 +81,7 @@ test("a password that was set by a link meanwhile is not undone by who knew the 
   expect(await all.sessions.find(cookie, testOrigin)).toBeDefined();
 });
 
-test("at an unlocked browser the current password can be guessed ten times, then the right one is refused as well", async () => {
+test("refuses even the right current password after ten wrong guesses", async () => {
   for (let i = 0; i < 10; i++)
     await expect(change({ current: `guess ${i}`, next })).rejects.toThrow("current_password");
   await expect(change({ current, next })).rejects.toMatchObject({ code: "rate_limit_exceeded", retryAfterSeconds: 60 });
@@ -90,7 +90,7 @@ test("at an unlocked browser the current password can be guessed ten times, then
   expect(await matches(next)).toBe(true);
 });
 
-test("somebody without a password sets the first one", async () => {
+test("lets a user without a password set the first one", async () => {
   const bob = await all.addPerson({ email: "bob@example.com" });
   expect(await own.hasPassword(bob)).toBe(false);
   await change({ current: "", next }, (await all.startSession(bob)).session, bob);

@@ -71,8 +71,8 @@ async function events(action: "passkey.added" | "passkey.removed" | "sign_in.fai
   return await world.audit.list({ action, targetId }, { after: undefined, limit: 10 });
 }
 
-describe("adding", () => {
-  test("adding a passkey asks for a discoverable passkey with user verification, for this host, and leaves out those that are there", async () => {
+describe("adding a passkey", () => {
+  test("requests a discoverable passkey with user verification for this host, excluding existing ones", async () => {
     const first = await add();
     const options = await passkeys.additionOptions(person, "ses_1", pageOrigin);
     expect(options).toMatchObject({
@@ -85,7 +85,7 @@ describe("adding", () => {
     expect(Buffer.from(options.challenge, "base64url").length).toBeGreaterThanOrEqual(32);
   });
 
-  test("adding a passkey keeps what it needs and tells the audit log, without the key", async () => {
+  test("stores a new passkey and audits it without the key", async () => {
     const added = await add({}, "ses_1", "  Laptop ");
     expect(await passkeys.list(person.id)).toEqual([added]);
     expect(added).toMatchObject({ name: "Laptop", counter: 0, backedUp: true, lastUsedAt: null });
@@ -94,7 +94,7 @@ describe("adding", () => {
     expect(JSON.stringify(event)).not.toContain(added.publicKey);
   });
 
-  test("the challenge for adding a passkey is for its own session, works once, and for five minutes", async () => {
+  test("accepts a challenge to add a passkey in its own session, once, for five minutes", async () => {
     const options = await passkeys.additionOptions(person, "ses_1", pageOrigin);
     const given = { name: "Laptop", response: device.create(options) };
     expect(await refusal(passkeys.add(person, "ses_2", given, ceremony()))).toMatchObject({
@@ -126,17 +126,17 @@ describe("adding", () => {
     ["an unknown attestation", { attestation: () => ({ format: "odd", statement: new Map() }) }],
     ["a statement with no attestation", { attestation: () => ({ format: "none", statement: new Map([["x", 1]]) }) }],
     ["a bad signature of its own", { attestation: (_, key) => packed(sign("sha256", Buffer.alloc(9), key)) }],
-  ])("adding a passkey is refused: %s", async (_, odd) => {
+  ])("refuses a new passkey: %s", async (_, odd) => {
     expect(await refusal(add(odd))).toEqual({ code: "invalid_request", detail: "passkey_not_verified" });
     expect(await passkeys.list(person.id)).toEqual([]);
   });
 
-  test("an authenticator may vouch for itself", async () => {
+  test("accepts self attestation", async () => {
     const attestation = (signed: Buffer, key: KeyObject) => packed(sign("sha256", signed, key));
     expect(await add({ attestation })).toMatchObject({ name: "Laptop" });
   });
 
-  test("an attestation with certificates, good as it is, is refused: what they name would be fetched", async () => {
+  test("refuses an attestation with certificates, whose addresses would be fetched", async () => {
     const subject = "/C=US/O=Test/OU=Authenticator Attestation/CN=Test";
     const made = Bun.spawnSync([
       ...["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"],
@@ -148,7 +148,7 @@ describe("adding", () => {
     expect(await refusal(add({ attestation }))).toMatchObject({ detail: "passkey_not_verified" });
   });
 
-  test("what is no attestation at all is refused, not a crash", async () => {
+  test("refuses a malformed attestation", async () => {
     for (const attestationObject of ["", "AA", "gICAgICA", "v7-_v7-_"]) {
       const options = await passkeys.additionOptions(person, "ses_1", pageOrigin);
       const response = device.create(options);
@@ -158,7 +158,7 @@ describe("adding", () => {
     }
   });
 
-  test("a passkey that somebody has is not taken over", async () => {
+  test("does not take over another user's passkey", async () => {
     const options = await passkeys.additionOptions(person, "ses_1", pageOrigin);
     const given = { name: "Laptop", response: device.create(options) };
     await passkeys.add(person, "ses_1", given, ceremony());
@@ -175,7 +175,7 @@ describe("adding", () => {
     expect(await signIn()).toMatchObject({ id: person.id });
   });
 
-  test("there are twenty passkeys of a person at most", async () => {
+  test("limits a user to twenty passkeys", async () => {
     const waiting = await passkeys.additionOptions(person, "ses_2", pageOrigin);
     for (let i = 0; i < maxPasskeys; i++) await add();
     expect(await refusal(add())).toMatchObject({ code: "permission_denied" });
@@ -185,13 +185,13 @@ describe("adding", () => {
     });
   });
 
-  test.each(["", "  ", "x".repeat(61), "a\nb"])("the name %p of a passkey is refused", async (name) => {
+  test.each(["", "  ", "x".repeat(61), "a\nb"])("refuses the name %p for a passkey", async (name) => {
     expect(await refusal(add({}, "ses_1", name))).toMatchObject({ code: "invalid_request" });
   });
 });
 
-describe("signing in", () => {
-  test("signing in gives the person, whose passkey was used now; nobody is named to the browser before", async () => {
+describe("sign-in with a passkey", () => {
+  test("signs in the owner of a passkey, and names no user to the browser before", async () => {
     await add();
     const { options } = await passkeys.signInOptions(pageOrigin, "192.0.2.1");
     expect(options).toMatchObject({ rpId: "ai.example.com", userVerification: "required" });
@@ -200,7 +200,7 @@ describe("signing in", () => {
     expect((await passkeys.list(person.id))[0]?.lastUsedAt).toBe(world.clock.nowSeconds());
   });
 
-  test("a challenge for signing in works once, and for five minutes", async () => {
+  test("accepts a challenge to sign in once, for five minutes", async () => {
     await add();
     const { challengeId, options } = await passkeys.signInOptions(pageOrigin, "192.0.2.1");
     const given = { challengeId, response: device.get(options) };
@@ -223,7 +223,7 @@ describe("signing in", () => {
     ["a frame, said in another form", { clientData: { crossOrigin: "true" } }],
     ["nobody verified", { userVerified: false }],
     ["somebody else's handle", { userHandle: Buffer.from("usr_other").toString("base64url") }],
-  ])("signing in is refused and recorded: %s", async (_, odd) => {
+  ])("refuses and audits a sign-in: %s", async (_, odd) => {
     const { id } = await add();
     expect(await refusal(signIn(odd))).toEqual({ code: "permission_denied", detail: "passkey: not_verified" });
     const [event] = await events("sign_in.failed", person.id);
@@ -233,7 +233,7 @@ describe("signing in", () => {
     });
   });
 
-  test("signing in with a signature of another key is refused", async () => {
+  test("refuses a sign-in with a signature of another key", async () => {
     await add();
     const stranger = new SoftwareAuthenticator(pageOrigin);
     stranger.create(await passkeys.additionOptions(person, "ses_9", pageOrigin));
@@ -242,14 +242,14 @@ describe("signing in", () => {
     expect(await refusal(signIn())).toMatchObject({ detail: "passkey: not_verified" });
   });
 
-  test("signing in with a passkey that was removed, or never added, is refused in the same words", async () => {
+  test("refuses a removed passkey in the same words as an unknown one", async () => {
     const { id } = await add();
     await passkeys.remove(id, person.id, ceremony());
     expect(await refusal(signIn())).toEqual({ code: "permission_denied", detail: "passkey: unknown_passkey" });
     expect(await events("passkey.removed", id)).toHaveLength(1);
   });
 
-  test("a counter that does not go up is a copy: refused and recorded; one that goes up, or is not kept, is fine", async () => {
+  test("refuses and audits a counter that does not grow, and accepts a growing or absent one", async () => {
     await add();
     await signIn();
     await signIn();
@@ -267,7 +267,7 @@ describe("signing in", () => {
   });
 });
 
-test("however often a known passkey is refused, the audit log gets a hundred rows a minute and their count", async () => {
+test("limits the audit of refused passkeys to a hundred rows a minute and a count", async () => {
   const { id } = await add();
   // One of its own: what other tests refused counts as well.
   const own = new FailedSignIns({ ...world, log: { info: () => {}, warn: () => {}, error: () => {} } });
@@ -290,7 +290,7 @@ test("however often a known passkey is refused, the audit log gets a hundred row
   expect(counted?.detail).toEqual({ reason: "suppressed", suppressed: 30, reasons: { not_verified: 30 } });
 });
 
-test("a passkey that is removed while it is checked signs nobody in, nor do two uses with one counter", async () => {
+test("signs in neither by a passkey removed during the check nor twice by one counter", async () => {
   await add();
   const [passkey] = device.passkeys;
   if (!passkey) throw new Error("no passkey");
@@ -321,8 +321,8 @@ test("a passkey that is removed while it is checked signs nobody in, nor do two 
   expect(detail).toBe("passkey: ended_meanwhile");
 });
 
-describe("one's own alone", () => {
-  test("one's own passkeys alone are renamed and removed", async () => {
+describe("a user's own passkeys", () => {
+  test("renames and removes only the user's own passkeys", async () => {
     const { id } = await add();
     const other = await world.addPerson({ email: `other${made}@example.com` });
     expect(await refusal(passkeys.rename(id, other.id, "Mine"))).toMatchObject({ code: "not_found" });
@@ -341,22 +341,22 @@ describe("the relying party", () => {
     ["http://[::1]:7545", undefined],
     ["https://192.0.2.1", undefined],
     ["http://ai.example.com", undefined],
-  ])("the relying party of %s is %p", (origin, id) => {
+  ])("derives the relying party of %s as %p", (origin, id) => {
     expect(relyingPartyId(origin)).toBe(id);
   });
 
-  test("the relying party is needed: without one both ceremonies are refused with what to do", async () => {
+  test("refuses both ceremonies without a relying party, with a remedy", async () => {
     const at = "http://127.0.0.1:7545";
     expect(await refusal(passkeys.signInOptions(at, "192.0.2.1"))).toMatchObject({ code: "permission_denied" });
     expect(await refusal(passkeys.additionOptions(person, "ses_1", at))).toMatchObject({ code: "permission_denied" });
   });
 });
 
-describe("what waits for its second half", () => {
+describe("pending ceremonies", () => {
   const kind = { name: "test", lifeSeconds: 10, most: 2 };
 
   // long-lived: beginning.total
-  test("what waits for its second half is bounded: the oldest goes first, and nothing is given after its time", async () => {
+  test("bounds pending entries by dropping the oldest, and returns none after its time", async () => {
     const clock = manualClock();
     const pending = new Pending<number>({ ...world.pending, clock }, kind);
     await pending.put("a", 1);
@@ -373,7 +373,7 @@ describe("what waits for its second half", () => {
     expect(await pending.take("c")).toBeUndefined();
   });
 
-  test("what waits for its second half is taken from the network that has most", async () => {
+  test("drops a pending entry of the network that has the most", async () => {
     const pending = new Pending<number>(world.pending, { ...kind, name: "fair", most: 4 });
     const waiting = pending.newKey("192.0.2.1");
     await pending.put(waiting, 1);
@@ -384,7 +384,7 @@ describe("what waits for its second half", () => {
     expect(kept.filter((value) => value !== undefined)).toHaveLength(3);
   });
 
-  test("what waits for its second half is taken once, however many ask at once, at whichever process", async () => {
+  test("returns a pending entry once for many concurrent callers in several processes", async () => {
     const [here, there] = [new Pending<number>(world.pending, kind), new Pending<number>(world.pending, kind)];
     for (let round = 0; round < 5; round++) {
       await here.put("once", round);
@@ -393,7 +393,7 @@ describe("what waits for its second half", () => {
     }
   });
 
-  test("what waits for its second half tells nobody who reads the database what it is, nor by what it is asked for", async () => {
+  test("stores pending entries and their keys unreadably", async () => {
     const pending = new Pending<string>(world.pending, kind);
     await pending.put("the key", "the value");
     const rows: unknown[] = await world.db`SELECT * FROM pending_entries WHERE kind = 'test'`;
@@ -401,7 +401,7 @@ describe("what waits for its second half", () => {
     expect(await pending.take("the key")).toBe("the value");
   });
 
-  test("what waits for its second half is forgotten in the background once it has ended", async () => {
+  test("deletes ended pending entries in the background", async () => {
     const pending = new Pending<number>(world.pending, { ...kind, most: 100 });
     await pending.put("old", 1);
     await world.pending.store.prune(world.clock.nowSeconds() + kind.lifeSeconds - 1);

@@ -4,7 +4,7 @@ import { checkPassword, hashPassword, isOutdatedHash, verifyPassword } from "./p
 
 const good = "correct horse battery";
 
-test("a password is kept by argon2id with 19 MiB and two passes, each time with another salt", async () => {
+test("hashes a password by argon2id with 19 MiB, two passes and a new salt", async () => {
   const [one, two] = await Promise.all([hashPassword(good), hashPassword(good)]);
   expect(one).toStartWith("$argon2id$v=19$m=19456,t=2,p=1$");
   expect(one).not.toBe(two);
@@ -13,18 +13,18 @@ test("a password is kept by argon2id with 19 MiB and two passes, each time with 
   expect(isOutdatedHash(one)).toBe(false);
 });
 
-test("the same letters in another Unicode form are the same password", async () => {
+test("accepts the same letters of a password in another Unicode form", async () => {
   const hash = await hashPassword("zwölf Zeichen lang".normalize("NFD"));
   expect(await verifyPassword("zwölf Zeichen lang".normalize("NFC"), hash)).toBe(true);
 });
 
-test("what was made with other parameters is told", async () => {
+test("detects a hash with outdated parameters", async () => {
   const weaker = await Bun.password.hash(good, { algorithm: "argon2id", memoryCost: 8, timeCost: 1 });
   expect(isOutdatedHash(weaker)).toBe(true);
   expect(await verifyPassword(good, weaker)).toBe(true);
 });
 
-test("where nobody is known a comparison is false, and takes as long as with somebody's", async () => {
+test("compares against no known hash as slowly as against a real one", async () => {
   const hash = await hashPassword(good);
   const timed = async (of: string | null | undefined) => {
     const times: number[] = [];
@@ -42,7 +42,7 @@ test("where nobody is known a comparison is false, and takes as long as with som
   }
 });
 
-test("at most two passwords are worked on at a time and sixty wait; more are told to come back", async () => {
+test("hashes two passwords at a time, queues sixty, and refuses more with a time to retry", async () => {
   const hash = await Bun.password.hash(good, { algorithm: "argon2id", memoryCost: 8, timeCost: 1 });
   const outcomes = await Promise.allSettled(Array.from({ length: 70 }, () => verifyPassword(good, hash)));
   const refused = outcomes.filter((outcome) => outcome.status === "rejected");
@@ -62,7 +62,7 @@ test.each([
   ["a common one", "password1234", "one that many people use"],
   ["a common one, dressed up", "Pass Word-12345", "one that many people use"],
   ["digits in a row", "1234567890123456", "one that many people use"],
-])("a password is refused, naming the field: %s", (_what, password, why) => {
+])("refuses a password and names the field: %s", (_what, password, why) => {
   expect(() => checkPassword(password, "ada@example.com")).toThrow(why);
   expect(() => checkPassword(password, "ada@example.com")).toThrow(/^password: /);
 });
@@ -72,6 +72,6 @@ test.each([
   ["twelve characters of two code units each", "🐴🔋📎🧷🎈🪁🐴🔋📎🧷🎈🪁"],
   ["words", good],
   ["256 characters", "abcdefgh".repeat(32)],
-])("a password is taken: %s", (_what, password) => {
+])("accepts a password: %s", (_what, password) => {
   expect(checkPassword(password, "ada@example.com")).toBe(password);
 });

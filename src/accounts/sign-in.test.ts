@@ -46,7 +46,7 @@ async function recorded() {
   return events.toReversed();
 }
 
-test("the right password starts a session of the person, in the account where they are a member the longest", async () => {
+test("starts a session for the right password in the account of the oldest membership", async () => {
   const ada = await all.addPerson({ email: "ada@example.com", password });
   await all.addMember(ada, "member");
   const started = await attempt(" ADA@example.com", password);
@@ -56,7 +56,7 @@ test("the right password starts a session of the person, in the account where th
   expect(JSON.stringify(started)).not.toContain("argon2");
 });
 
-test("a wrong password, an unknown address and one without a password are answered alike, and told apart in the audit log", async () => {
+test("answers a wrong password, an unknown address and a missing password alike, but audits them apart", async () => {
   const ada = await all.addPerson({ email: "ada@example.com", password });
   const bob = await all.addPerson({ email: "bob@example.com" });
   for (const email of ["ada@example.com", "nobody@example.com", "bob@example.com"]) {
@@ -75,7 +75,7 @@ test("a wrong password, an unknown address and one without a password are answer
   for (const sent of ["not the password", "nobody@"]) expect(written).not.toContain(sent);
 });
 
-test("an address is throttled whether somebody has it or not, at the same count", async () => {
+test("throttles known and unknown addresses at the same count", async () => {
   await all.addPerson({ email: "ada@example.com", password });
   const tries = async (email: string, network: string) => {
     const outcomes = [];
@@ -90,7 +90,7 @@ test("an address is throttled whether somebody has it or not, at the same count"
   expect(error.retryAfterSeconds).toBe(300);
 });
 
-test("a client is throttled over all addresses, by the network behind which an IPv6 client can choose", async () => {
+test("throttles a client over all addresses, by network for IPv6", async () => {
   const tries = async (addressOf: (i: number) => string, name: string) => {
     const outcomes = [];
     for (let i = 0; i < 5; i++) outcomes.push(await outcome(`${name}${i}@example.com`, "x", addressOf(i)));
@@ -101,14 +101,14 @@ test("a client is throttled over all addresses, by the network behind which an I
   expect(await tries((i) => `2001:db8:1:10${i}::1`, "c")).toBe(0);
 });
 
-test("only a sign-in that fails counts, of any number at once", async () => {
+test("counts only failed sign-ins, concurrent ones too", async () => {
   await all.addPerson({ email: "ada@example.com", password });
   for (let i = 0; i < 5; i++) expect(await outcome("ada@example.com", password)).toBe("in");
   const outcomes = await Promise.all(Array.from({ length: 20 }, () => outcome("ada@example.com", "not the password")));
   expect(outcomes.filter((code) => code === "invalid_request")).toHaveLength(2);
 });
 
-test("a stranger locks nobody out who comes from where they signed in before, nor others for longer than it goes on", async () => {
+test("does not lock a user out at a known client during a stranger's guesses, or elsewhere afterwards", async () => {
   await all.addPerson({ email: "ada@example.com", password });
   expect(await outcome("ada@example.com", password, "203.0.113.1")).toBe("in");
   for (let i = 0; i < 5; i++) await outcome("ada@example.com", "a guess", `192.0.2.${i}`);
@@ -118,7 +118,7 @@ test("a stranger locks nobody out who comes from where they signed in before, no
   expect(await outcome("ada@example.com", password, "192.0.2.77")).toBe("in");
 });
 
-test("where somebody signed in before is known at every process", async () => {
+test("recognizes a known client in every process", async () => {
   await all.addPerson({ email: "ada@example.com", password });
   expect(await outcome("ada@example.com", password, "203.0.113.1")).toBe("in");
   signIn = new SignIn({ ...all, failures, log, throttle });
@@ -127,7 +127,7 @@ test("where somebody signed in before is known at every process", async () => {
   expect(await outcome("ada@example.com", password, "203.0.113.1")).toBe("in");
 });
 
-test("from where somebody signed in before, guesses are bounded as well", async () => {
+test("limits guesses from a known client too", async () => {
   await all.addPerson({ email: "ada@example.com", password });
   await attempt("ada@example.com", password);
   const outcomes = [];
@@ -135,7 +135,7 @@ test("from where somebody signed in before, guesses are bounded as well", async 
   expect(outcomes.filter((code) => code === "invalid_request")).toHaveLength(2);
 });
 
-test("a flood fills the audit log no further than its bound", async () => {
+test("bounds the audit log during a flood of sign-ins", async () => {
   const ada = await all.addPerson({ email: "ada@example.com", password });
   for (let i = 0; i < 300; i++) failures.record("unknown_email", null, testOrigin);
   failures.record("wrong_password", ada.id, testOrigin);
@@ -147,7 +147,7 @@ test("a flood fills the audit log no further than its bound", async () => {
   expect(events.find(({ actor }) => actor.type === "system")?.detail).toEqual(suppressed);
 });
 
-test("a hash of other parameters is renewed at sign-in, and one of today's is left", async () => {
+test("renews an outdated hash at sign-in, and keeps a current one", async () => {
   await all.addPerson({ email: "ada@example.com", password });
   const hash = async () => (await all.people.findByEmail("ada@example.com"))?.passwordHash ?? "";
   expect(isOutdatedHash(await hash())).toBe(true);
@@ -158,7 +158,7 @@ test("a hash of other parameters is renewed at sign-in, and one of today's is le
   expect(await hash()).toBe(renewed);
 });
 
-test("a password that was changed while it was compared lets nobody in", async () => {
+test("refuses a password that changed during its comparison", async () => {
   const ada = await all.addPerson({ email: "ada@example.com", password });
   const people = {
     ...{ membershipsOf: all.people.membershipsOf.bind(all.people), apply: all.people.apply.bind(all.people) },
@@ -176,7 +176,7 @@ test("a password that was changed while it was compared lets nobody in", async (
   expect(await all.sessionStore.list(ada.id, all.clock.nowSeconds())).toEqual([]);
 });
 
-test("a password that was changed while the session was being made leaves none behind", async () => {
+test("leaves no session if the password changes while the session is created", async () => {
   const ada = await all.addPerson({ email: "ada@example.com", password });
   const people = {
     ...{ findByEmail: all.people.findByEmail.bind(all.people), apply: all.people.apply.bind(all.people) },
@@ -192,7 +192,7 @@ test("a password that was changed while the session was being made leaves none b
   expect(await recorded()).toEqual([]);
 });
 
-test("what cannot be an address is told as that, and takes nothing", async () => {
+test("refuses an invalid address without auditing an attempt", async () => {
   await expect(attempt("ada", password)).rejects.toThrow(/^email: /);
   expect(await recorded()).toEqual([]);
 });

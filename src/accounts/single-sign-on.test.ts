@@ -107,8 +107,8 @@ async function events(action: "identity.linked" | "member.added") {
   return await world.audit.list({ action }, { after: undefined, limit: 1 });
 }
 
-describe("who comes back from a real provider", () => {
-  test("who comes back from a real provider is the person with the verified address: linked once, known by the identity from then on", async () => {
+describe("single sign-on at a real provider", () => {
+  test("links a user by the verified address once, and then by the identity", async () => {
     const person = await world.addPerson({ email: "Ada@Example.com" });
     await world.addMember(person, "owner");
     const signOn = signOnAt(real.issuer);
@@ -123,7 +123,7 @@ describe("who comes back from a real provider", () => {
     expect(await events("identity.linked")).toEqual(event ? [event] : []);
   });
 
-  test("an address that is not verified links nobody, and tells nobody that it is known", async () => {
+  test("links no user by an unverified address, and does not reveal whether it is known", async () => {
     const victim = await world.addPerson({ email: "victim@example.com", isOperator: true });
     const signOn = signOnAt(real.issuer, { allowedDomains: ["example.com"] });
     for (const email of [victim.email, "unknown@example.com"]) {
@@ -136,7 +136,7 @@ describe("who comes back from a real provider", () => {
     expect(await world.people.findByIdentity(real.issuer, `attacker-${victim.email}`)).toBeUndefined();
   });
 
-  test("who has another sign-in at that provider is not whoever has the address there by now", async () => {
+  test("does not sign in another identity that now has a linked user's address", async () => {
     const person = await world.addPerson({ email: "reused@example.com" });
     const signOn = signOnAt(real.issuer);
     const claims = { email: person.email, email_verified: true };
@@ -155,7 +155,7 @@ describe("who comes back from a real provider", () => {
     expect(await world.people.apply({ addIdentity: identity }, event)).toBe("done");
   });
 
-  test("in two windows at once, somebody is linked once, and is in by both", async () => {
+  test("links a user once from two concurrent windows, and signs in both", async () => {
     const person = await world.addPerson({ email: "twice@example.com" });
     const signOn = signOnAt(real.issuer);
     real.person = { sub: "twice", email: person.email, email_verified: true };
@@ -197,7 +197,7 @@ describe("who comes back from a real provider", () => {
     });
   });
 
-  test("who comes back from a real provider joins the account of a pending invitation, which is used up", async () => {
+  test("joins the account of a pending invitation and uses it up", async () => {
     const account = await world.addAccount();
     const person = stranger();
     await invite(person.email, account.id, "admin");
@@ -215,14 +215,14 @@ describe("who comes back from a real provider", () => {
     });
   });
 
-  test("an invitation that has expired lets nobody in", async () => {
+  test("refuses an expired invitation", async () => {
     const person = stranger();
     await invite(person.email, world.accountId, "admin");
     world.clock.advance(3_600_000);
     expect(await refusal(signIn(signOnAt(real.issuer), real, person))).toMatchObject({ detail: "sso: not_invited" });
   });
 
-  test("who comes back from a real provider joins with the role of the settings where the domain is allowed, without a password", async () => {
+  test("joins with the configured role from an allowed domain, without a password", async () => {
     const person = stranger("corp.example");
     const signOn = signOnAt(real.issuer, { allowedDomains: ["corp.example"] });
     const signedIn = await signIn(signOn, real, person);
@@ -233,7 +233,7 @@ describe("who comes back from a real provider", () => {
   });
 
   test.each(["sub.corp.example", "corp.example.evil.example", "evilcorp.example"])(
-    "somebody at %s is not of the allowed domain corp.example",
+    "does not admit the address %s to the allowed domain corp.example",
     async (domain) => {
       const signOn = signOnAt(real.issuer, { allowedDomains: ["corp.example"] });
       const error = await refusal(signIn(signOn, real, stranger(domain)));
@@ -242,14 +242,17 @@ describe("who comes back from a real provider", () => {
     },
   );
 
-  test.each(["", "  ", "a\u0000b", "x".repeat(101)])("a name such as %p becomes that of the address", async (name) => {
-    const person = { ...stranger("corp.example"), name };
-    const signOn = signOnAt(real.issuer, { allowedDomains: ["corp.example"] });
-    expect((await signIn(signOn, real, person)).person.name).toBe(person.email.split("@")[0] ?? "");
-  });
+  test.each(["", "  ", "a\u0000b", "x".repeat(101)])(
+    "replaces the unusable name %p by the local part of the address",
+    async (name) => {
+      const person = { ...stranger("corp.example"), name };
+      const signOn = signOnAt(real.issuer, { allowedDomains: ["corp.example"] });
+      expect((await signIn(signOn, real, person)).person.name).toBe(person.email.split("@")[0] ?? "");
+    },
+  );
 });
 
-describe("somebody else who came with the address first", () => {
+describe("an earlier user of an unproven address", () => {
   const password = "a password of somebody else";
 
   /** With all that one can sign in with, and an app that was allowed. */
@@ -289,7 +292,7 @@ describe("somebody else who came with the address first", () => {
 
   const everything = { password: true, passkeys: 1, session: true, login: true, app: true };
 
-  test("an inviter who took the invitation that was shown to him is out once the invited signs in", async () => {
+  test("signs out an inviter that used the shown invitation, once the invited user signs in", async () => {
     const { people, sessions, clock, limits, accountId } = world;
     const log = { info: () => {}, warn: () => {}, error: () => {} };
     const links = new OneTimeLinks({
@@ -331,7 +334,7 @@ describe("somebody else who came with the address first", () => {
     await expect(signIns.password(taken.person.email, password, testOrigin)).rejects.toThrow("is wrong");
   });
 
-  test("somebody else who came with the address first is out once: what is set up from then on stays, at another provider as well", async () => {
+  test("removes an earlier user's access once, and keeps what is set up afterwards", async () => {
     const person = await world.addPerson({ email: `later${++made}@example.com`, isEmailProven: false });
     const claims = { sub: `later-${made}`, email: person.email, email_verified: true };
     expect((await signIn(signOnAt(real.issuer), real, claims)).isFirstProof).toBe(true);
@@ -343,7 +346,7 @@ describe("somebody else who came with the address first", () => {
     expect(event?.detail).toEqual({ issuer: lying.issuer, email: person.email });
   });
 
-  test("somebody else who came with the address first is nobody where the address was proven: all of it stays", async () => {
+  test("removes nothing if the address was already proven", async () => {
     const person = await world.addPerson({ email: `proven${++made}@example.com`, password, isEmailProven: true });
     const { left } = await withAll(person);
     const claims = { sub: `proven-${made}`, email: person.email, email_verified: true };
@@ -351,7 +354,7 @@ describe("somebody else who came with the address first", () => {
     expect(await left()).toEqual(everything);
   });
 
-  test("somebody else who came with the address first is nobody where the person came by single sign-on", async () => {
+  test("removes nothing if the user came by single sign-on", async () => {
     const claims = stranger("corp.example");
     const { person } = await signIn(signOnAt(real.issuer, { allowedDomains: ["corp.example"] }), real, claims);
     const { left } = await withAll(person);
@@ -360,9 +363,9 @@ describe("somebody else who came with the address first", () => {
   });
 });
 
-describe("the way back", () => {
+describe("the callback of single sign-on", () => {
   // long-lived: beginning.age
-  test("the way back belongs to the browser that began it, works once, and for ten minutes", async () => {
+  test("accepts a callback in the browser that began it, once, for ten minutes", async () => {
     const person = await world.addPerson({ email: `once${++made}@example.com` });
     lying.person = { sub: `once-${made}`, email: person.email, email_verified: true };
     const signOn = signOnAt(lying.issuer);
@@ -383,7 +386,7 @@ describe("the way back", () => {
     expect(lying.asked.filter((path) => path === "/token")).toHaveLength(1);
   });
 
-  test("the way back with two states is refused, and takes neither of them", async () => {
+  test("refuses a callback with two states, and keeps both", async () => {
     const person = await world.addPerson({ email: `twice${++made}@example.com` });
     lying.person = { sub: `twice-${made}`, email: person.email, email_verified: true };
     const signOn = signOnAt(lying.issuer);
@@ -394,7 +397,7 @@ describe("the way back", () => {
     expect((await signOn.complete(query, browser, asked())).person.id).toBe(person.id);
   });
 
-  test("two windows of one browser may be on their way at once", async () => {
+  test("allows two concurrent windows of one browser", async () => {
     const person = await world.addPerson({ email: `two${++made}@example.com` });
     lying.person = { sub: `two-${made}`, email: person.email, email_verified: true };
     const signOn = signOnAt(lying.issuer);
@@ -407,7 +410,7 @@ describe("the way back", () => {
     }
   });
 
-  test("the provider is asked with PKCE, state and nonce, all new each time, and without the secret", async () => {
+  test("sends PKCE, state and nonce, new each time, without the secret", async () => {
     const signOn = signOnAt(lying.issuer);
     const seen = new Set<string | null>();
     for (let i = 0; i < 2; i++) {
@@ -425,7 +428,7 @@ describe("the way back", () => {
 });
 
 // hardening: A16
-describe("a provider that lies, or somebody in between", () => {
+describe("a provider that lies", () => {
   test.each<[string, Lies]>([
     ["another nonce", { idToken: { nonce: "other" } }],
     ["another issuer in the token", { idToken: { iss: "https://evil.example" } }],
@@ -457,7 +460,7 @@ describe("a provider that lies, or somebody in between", () => {
       },
     ],
     ["an answer that never ends", { answers: { "/token": endless } }],
-  ])("%s: nobody is signed in, and its text is not shown", async (_, lies) => {
+  ])("%s: refuses the sign-in and does not show the provider's text", async (_, lies) => {
     const person = await world.addPerson({ email: `lied${++made}@example.com` });
     const claims = { sub: `lied-${made}`, email: person.email, email_verified: true };
     const signOn = signOnAt(lying.issuer);
@@ -470,7 +473,7 @@ describe("a provider that lies, or somebody in between", () => {
     expect(await signIn(signOn, lying, claims)).toMatchObject({ person: { id: person.id } });
   });
 
-  test("whoever declines there is told so", async () => {
+  test("reports that the user declined at the provider", async () => {
     lying.lies = { callback: { code: null, error: "access_denied" } };
     expect(await refusal(signIn(signOnAt(lying.issuer), lying, { sub: "d" }))).toMatchObject({
       code: "permission_denied",
@@ -478,7 +481,7 @@ describe("a provider that lies, or somebody in between", () => {
     });
   });
 
-  test("a redirect of the token endpoint is not followed: code and secret stay where they belong", async () => {
+  test("does not follow a redirect of the token endpoint", async () => {
     let reached = 0;
     const thief = Bun.serve({
       port: 0,
@@ -499,14 +502,14 @@ describe("a provider that lies, or somebody in between", () => {
   test.each<[string, Lies]>([
     ["has null for a userinfo endpoint", { metadata: { userinfo_endpoint: null } as never }],
     ["has a clock four minutes ahead", { idToken: { iat: Math.floor(Date.now() / 1000) + 240 } }],
-  ])("signs people in at a provider that %s", async (_, lies) => {
+  ])("signs in at a provider that %s", async (_, lies) => {
     const person = await world.addPerson({ email: `odd${++made}@example.com` });
     lying.lies = lies;
     const claims = { sub: `odd-${made}`, email: person.email, email_verified: true };
     expect(await signIn(signOnAt(lying.issuer), lying, claims)).toMatchObject({ person: { id: person.id } });
   });
 
-  test.each(["false", "yes", 1, {}])("signs nobody in by an address that is verified as %p", async (flag) => {
+  test.each(["false", "yes", 1, {}])("does not sign in by an address that is verified as %p", async (flag) => {
     const person = await world.addPerson({ email: `flag${++made}@example.com` });
     lying.lies = { idToken: { email: person.email, email_verified: flag } };
     const error = await refusal(signIn(signOnAt(lying.issuer), lying, { sub: `flag-${made}` }));
@@ -514,7 +517,7 @@ describe("a provider that lies, or somebody in between", () => {
   });
 
   // hardening: A16
-  test("signs nobody in by an address whose flag the ID token has and whose text userinfo has", async () => {
+  test("does not combine an address of userinfo with a verified flag of the ID token", async () => {
     const person = await world.addPerson({ email: `mixed${++made}@example.com` });
     lying.lies = {
       idToken: { email_verified: true },
@@ -527,7 +530,7 @@ describe("a provider that lies, or somebody in between", () => {
   });
 });
 
-test("asks no provider by plain http beyond this machine, not even what it says of itself", async () => {
+test("refuses a provider over plain HTTP beyond this machine, even for its metadata", async () => {
   const asks = spyOn(globalThis, "fetch").mockRejectedValue(new Error("asked"));
   try {
     const begin = signOnAt("http://192.0.2.1").begin({
@@ -540,7 +543,7 @@ test("asks no provider by plain http beyond this machine, not even what it says 
   }
 });
 
-test("refuses an https provider that names an endpoint by plain http on this machine", async () => {
+test("refuses an https provider that names a local endpoint over plain HTTP", async () => {
   const issuer = "https://idp.example";
   const metadata = {
     ...{ issuer, authorization_endpoint: `${issuer}/authorize`, token_endpoint: `${issuer}/token` },
@@ -559,12 +562,12 @@ test("refuses an https provider that names an endpoint by plain http on this mac
 });
 
 // hardening: A16
-describe("what the provider says of itself", () => {
+describe("the metadata of a provider", () => {
   const discovery = "/.well-known/openid-configuration";
   const begin = (signOn: SingleSignOn) =>
     signOn.begin({ browser: undefined, network: "192.0.2.1", redirectUri, next: "/" });
 
-  test("what the provider says of itself is asked once an hour, and once for many at a time", async () => {
+  test("reads the provider's metadata once an hour, and once for concurrent users", async () => {
     const signOn = signOnAt(lying.issuer);
     await Promise.all(Array.from({ length: 5 }, () => begin(signOn)));
     world.clock.advance(3_599_000);
@@ -578,7 +581,7 @@ describe("what the provider says of itself", () => {
   test.each<[string, () => Response | Promise<Response>, string]>([
     ["answers an error", () => new Response(null, { status: 500 }), "OAUTH_RESPONSE_IS_NOT_CONFORM"],
     ["says nothing in time", () => Bun.sleep(2_000).then(() => new Response()), "timeout"],
-  ])("tells the log why a provider that %s cannot be reached", async (_, answer, reason) => {
+  ])("logs why a provider that %s cannot be reached", async (_, answer, reason) => {
     lying.lies = { answers: { [discovery]: answer } };
     expect((await refusal(begin(signOnAt(lying.issuer, {}, 200)))).detail).toBe(`sso: ${reason}`);
   });
@@ -593,18 +596,15 @@ describe("what the provider says of itself", () => {
     ),
     ["no address of its sign-in", { metadata: { authorization_endpoint: undefined } }],
     ["nothing in time", { answers: { [discovery]: () => Bun.sleep(400).then(() => new Response()) } }],
-  ])(
-    "%s in place of what the provider says of itself is a 503 for now, and the provider is asked again the next time",
-    async (_, lies) => {
-      const signOn = signOnAt(lying.issuer, {}, 200);
-      lying.lies = lies;
-      const error = await refusal(begin(signOn));
-      expect(error).toMatchObject({ code: "service_unavailable", retryAfterSeconds: 60 });
-      expect(Bun.inspect(error)).not.toContain("canary");
-      lying.lies = {};
-      expect((await begin(signOn)).url).toStartWith(lying.issuer);
-    },
-  );
+  ])("%s in place of the metadata answers 503, and the next attempt reads it again", async (_, lies) => {
+    const signOn = signOnAt(lying.issuer, {}, 200);
+    lying.lies = lies;
+    const error = await refusal(begin(signOn));
+    expect(error).toMatchObject({ code: "service_unavailable", retryAfterSeconds: 60 });
+    expect(Bun.inspect(error)).not.toContain("canary");
+    lying.lies = {};
+    expect((await begin(signOn)).url).toStartWith(lying.issuer);
+  });
 });
 
 function endless(): Response {

@@ -4,7 +4,7 @@ import { calendarMonthOf } from "./calendar-month.ts";
 
 const at = (text: string) => Date.parse(text) / 1000;
 
-test("a month holds its first second and not its end", () => {
+test("contains the first second of a month and not its end", () => {
   const november = { start: at("2026-11-01T00:00:00Z"), end: at("2026-12-01T00:00:00Z") };
   expect(calendarMonthOf(november.start)).toEqual(november);
   expect(calendarMonthOf(november.end - 1)).toEqual(november);
@@ -12,7 +12,7 @@ test("a month holds its first second and not its end", () => {
   expect(calendarMonthOf(november.start - 1).end).toBe(november.start);
 });
 
-test("December ends with the year, and February when it does", () => {
+test("ends December with the year, and February by its length", () => {
   expect(calendarMonthOf(at("2026-12-31T23:59:59Z")).end).toBe(at("2027-01-01T00:00:00Z"));
   expect(calendarMonthOf(at("2028-02-15T12:00:00Z")).end).toBe(at("2028-03-01T00:00:00Z"));
   expect(calendarMonthOf(at("2028-02-29T12:00:00Z")).start).toBe(at("2028-02-01T00:00:00Z"));

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { Cancellation } from "./cancellation.ts";
 
-test("a cancellation tells each listener once, before `cancel` returns, and keeps the first reason", () => {
+test("notifies each listener once, before `cancel` returns, and keeps the first reason", () => {
   const cancellation = new Cancellation();
   const told: string[] = [];
   cancellation.onCancel(() => told.push("a"));
@@ -14,7 +14,7 @@ test("a cancellation tells each listener once, before `cancel` returns, and keep
   expect([cancellation.cancelled, cancellation.reason]).toEqual([true, "first"]);
 });
 
-test("a cancellation tells an object by its method, in its turn, and not once it left", () => {
+test("calls the method of a listener object in order, unless it was removed", () => {
   const cancellation = new Cancellation();
   const told: string[] = [];
   const listener = (name: string) => ({ cancelled: () => void told.push(name) });
@@ -26,7 +26,7 @@ test("a cancellation tells an object by its method, in its turn, and not once it
   expect(told).toEqual(["a", "b", "late"]);
 });
 
-test("a cancellation tells a listener that comes late at once, and one that left never", () => {
+test("notifies a late listener at once, and a removed one never", () => {
   const cancellation = new Cancellation();
   const told: string[] = [];
   const leaver = () => told.push("left");
@@ -38,7 +38,7 @@ test("a cancellation tells a listener that comes late at once, and one that left
   expect(() => cancellation.throwIfCancelled()).toThrow("The request was cancelled");
 });
 
-test("the signal of a cancellation says the same, whenever it is asked for", () => {
+test("returns a matching AbortSignal before and after the cancellation", () => {
   const before = new Cancellation();
   const { signal } = before;
   expect(signal.aborted).toBe(false);

@@ -12,7 +12,7 @@ class Entry {
   }
 }
 
-test("whatever is added and deleted in whatever order, what is there is found, and nothing else", () => {
+test("finds exactly the present entries after any additions and deletions", () => {
   const step = fc.record({ name: fc.nat(20_000), adds: fc.boolean() });
   fc.assert(
     fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
@@ -35,7 +35,7 @@ test("whatever is added and deleted in whatever order, what is there is found, a
   );
 });
 
-test("many more entries than it has chains are found, and those that are deleted are not", () => {
+test("finds many more entries than it has chains, and no deleted ones", () => {
   const map = new ChainedMap<Entry>();
   const all = Array.from({ length: 20_000 }, (_, n) => new Entry(`key_${n}`));
   for (const entry of all) map.add(entry);

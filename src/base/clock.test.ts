@@ -7,7 +7,7 @@ function work(ms: number): void {
   while (performance.now() < endMs);
 }
 
-test("what is done in one go has one time; what is done later has its own", async () => {
+test("returns one time within an event, and a new one later", async () => {
   await Bun.sleep(0);
   const [mono, wall] = [monotonicMs(), wallMs()];
   expect(mono - performance.now()).toBeWithin(-5, 0.001);
@@ -19,7 +19,7 @@ test("what is done in one go has one time; what is done later has its own", asyn
   expect(systemClock.nowSeconds()).toBe(Math.floor(wallMs() / 1000));
 });
 
-test("a time that was read in one event is not that of the next, whatever else waited", async () => {
+test("does not reuse the time of one event in the next", async () => {
   const times: number[] = [];
   await new Promise<void>((resolve) => {
     setImmediate(() => times.push(monotonicMs()));
@@ -29,7 +29,7 @@ test("a time that was read in one event is not that of the next, whatever else w
   expect((times[1] ?? 0) - (times[0] ?? 0)).toBeGreaterThanOrEqual(3);
 });
 
-test("what took long within one event is timed, and time does not go back behind it", async () => {
+test("measures long work within an event, and does not go back afterwards", async () => {
   await Bun.sleep(0);
   const start = monotonicMs();
   work(5);
@@ -39,7 +39,7 @@ test("what took long within one event is timed, and time does not go back behind
   expect(elapsedMs({ monotonicMs: () => 7 }, 7)).toBe(0);
 });
 
-test("an event has one time from its beginning to its end, whatever was read before, also where it fails", async () => {
+test("keeps one time from an event's beginning to its end, also if it fails", async () => {
   await Bun.sleep(0);
   const before = monotonicMs();
   work(3);

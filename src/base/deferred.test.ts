@@ -5,7 +5,7 @@ import { Deferred, whenSettled } from "./deferred.ts";
 const never = () => expect.unreachable();
 
 describe("Deferred", () => {
-  test("a Deferred calls its listeners in order, in the call that settles it", () => {
+  test("calls listeners in order, in the call that settles it", () => {
     const later = new Deferred<number>();
     const told: string[] = [];
     for (const name of ["a", "b", "c"]) later.whenSettled((value) => told.push(name + value), never);
@@ -13,7 +13,7 @@ describe("Deferred", () => {
     expect(told).toEqual(["a1", "b1", "c1"]);
   });
 
-  test("a settled Deferred calls a listener at once, with the first outcome", () => {
+  test("calls a listener of a settled Deferred at once, with the first outcome", () => {
     const later = new Deferred<number>();
     later.reject(new Error("first"));
     later.resolve(2);
@@ -22,7 +22,7 @@ describe("Deferred", () => {
     expect(told).toEqual([new Error("first")]);
   });
 
-  test("a rejected Deferred calls each error listener", () => {
+  test("calls each error listener of a rejected Deferred", () => {
     const later = new Deferred<number>();
     const told: unknown[] = [];
     for (const name of ["a", "b"]) later.whenSettled(never, (error) => told.push([name, error]));
@@ -33,7 +33,7 @@ describe("Deferred", () => {
     ]);
   });
 
-  test("a Deferred can be awaited before and after it settles", async () => {
+  test("can be awaited before and after it settles", async () => {
     const before = new Deferred<number>();
     before.resolve(1);
     expect(await before).toBe(1);
@@ -42,7 +42,7 @@ describe("Deferred", () => {
     expect(async () => await after).toThrow("late");
   });
 
-  test("a Deferred passes each listener its owner", () => {
+  test("passes each listener its owner", () => {
     const later = new Deferred<number>();
     const told: string[] = [];
     const listener = (value: number, owner: string) => void told.push(owner + value);
@@ -61,7 +61,7 @@ describe("Deferred", () => {
     ]);
   });
 
-  test("a Deferred calls the remaining listeners and settles if one of them throws", () => {
+  test("calls the remaining listeners and settles if one throws", () => {
     const program = `
       import { ${Deferred.name} } from ${JSON.stringify(join(import.meta.dir, "deferred.ts"))};
       process.on("uncaughtException", (error) => console.log("uncaught", error.message));
@@ -79,7 +79,7 @@ describe("Deferred", () => {
     expect(String(stdout).trim().split("\n")).toEqual([...once, ...once, ...uncaught]);
   });
 
-  test("a listener that listens again is told as well", () => {
+  test("calls a listener that a listener adds", () => {
     const later = new Deferred<number>();
     const told: number[] = [];
     later.whenSettled((value) => later.whenSettled((again) => told.push(value, again), never), never);
@@ -88,7 +88,7 @@ describe("Deferred", () => {
   });
 });
 
-test("a promise is listened to in the same words", async () => {
+test("listens to a promise like to a Deferred", async () => {
   const told: unknown[] = [];
   whenSettled(Promise.resolve(1), (value) => told.push(value), never);
   whenSettled(Promise.reject(new Error("no")), never, (error) => told.push(error));

@@ -5,7 +5,7 @@ import { noRow } from "./word-table.ts";
 
 const prefix = "key:key_";
 
-test("each id that was added is found at its row, and none that was not, for ids of the usual form and all others", () => {
+test("finds each added id at its row, and no other, in any form", () => {
   let state = 7;
   const below = (count: number) => {
     state = (state * 48271) % 2147483647;
@@ -39,7 +39,7 @@ test("each id that was added is found at its row, and none that was not, for ids
   }
 });
 
-test("ids that differ in the form of their UUID alone are different ids", () => {
+test("distinguishes ids that differ only in the form of their UUID", () => {
   const uuid = "0198a1b2-c3d4-7e5f-8a9b-abcdefabcdef";
   const alike = [
     uuid,

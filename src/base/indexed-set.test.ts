@@ -8,7 +8,7 @@ interface One extends IndexedItem {
 const one = (number: number): One => ({ setIndex: noIndex, number });
 const numbersIn = (bag: IndexedSet<One>) => [...bag].map(({ number }) => number).sort((a, b) => a - b);
 
-test("an indexed set has the items that were added and not deleted, however often one is deleted", () => {
+test("contains the items that were added and not deleted, also after repeated deletions", () => {
   const bag = new IndexedSet<One>();
   const [a, b, c, d] = [one(1), one(2), one(3), one(4)];
   for (const each of [a, b, c, d]) bag.add(each);
@@ -24,7 +24,7 @@ test("an indexed set has the items that were added and not deleted, however ofte
   expect(bag.size).toBe(0);
 });
 
-test("an indexed set yields each remaining item while the loop deletes and adds items", () => {
+test("yields each remaining item while the loop deletes and adds items", () => {
   for (let seed = 1; seed <= 200; seed++) {
     const bag = new IndexedSet<One>();
     const all = Array.from({ length: 20 }, (_, number) => one(number));

@@ -13,11 +13,11 @@ test.each([
   // Dividing and rounding gives 9007199.254740993 and 9007199.
   [Number.MAX_SAFE_INTEGER, "9007199.254740991", "9007199.254740991"],
   [8_999_999_999_999_999, "8999999.999999999", "8999999.999999999"],
-])("%d nano-USD are written as %s USD", (nanoUsd, all, withCents) => {
+])("writes %d nano-USD as %s USD", (nanoUsd, all, withCents) => {
   expect([usdText(nanoUsd), usdText(nanoUsd, 2)]).toEqual([all, withCents]);
 });
 
-test("what is shown in JSON is the exact decimal, and comes back as the same whole number", () => {
+test("writes money in JSON as an exact decimal that reads back unchanged", () => {
   let nanoUsd = 1;
   for (let i = 0; nanoUsd < 8e15; i++, nanoUsd = nanoUsd * 3 + (i % 7)) {
     expect([JSON.parse(JSON.stringify(usdOf(nanoUsd))), nanoOfUsd(usdOf(nanoUsd))]).toEqual([
@@ -31,6 +31,6 @@ test.each([
   [2.01, 2_010_000_000],
   [0.57, 570_000_000],
   [0.000000001, 1],
-])("takes %d USD as the nearest whole nano-USD, though the product may be a little less", (usd, nanoUsd) => {
+])("reads %d USD as the nearest whole nano-USD despite binary fractions", (usd, nanoUsd) => {
   expect(nanoOfUsd(usd)).toBe(nanoUsd);
 });

@@ -5,7 +5,7 @@ import { atTurnEnd, sendAtTurnEnd } from "./turn-end.ts";
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-test("records come before what is sent, whichever was asked for first, and what they bring about as well", async () => {
+test("runs records before sends, in any order of request, with what they cause", async () => {
   const done: string[] = [];
   sendAtTurnEnd(() => {
     done.push("send");
@@ -25,7 +25,7 @@ test("records come before what is sent, whichever was asked for first, and what 
   expect(done).toEqual(all);
 });
 
-test("microtasks of the turn come before its end", async () => {
+test("runs microtasks of the turn before its end", async () => {
   const done: string[] = [];
   atTurnEnd(() => done.push("end"));
   queueMicrotask(() => done.push("microtask"));
@@ -33,7 +33,7 @@ test("microtasks of the turn come before its end", async () => {
   expect(done).toEqual(["microtask", "end"]);
 });
 
-test("one that fails is told, and costs the others nothing", async () => {
+test("reports a callback that throws, and runs the others", async () => {
   const source = `
     import { atTurnEnd, sendAtTurnEnd } from ${JSON.stringify(join(import.meta.dir, "turn-end.ts"))};
     process.on("uncaughtException", (error) => console.log("told of", error.message));

@@ -10,7 +10,7 @@ async function* inPieces(text: string, size: number) {
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
 }
 
-describe("the lines of a file", () => {
+describe("the lines of a batch file", () => {
   const text = '{"a":1}\n\n  \r\n{"b":"\u00fc"}\r\nlast';
 
   test("finds the lines of a batch file with numbers and positions, however its bytes are split", async () => {
@@ -58,7 +58,7 @@ describe("the lines of a file", () => {
   });
 });
 
-describe("a line", () => {
+describe("one line of a batch file", () => {
   const endpoint = "/v1/chat/completions";
   const body = { model: "m", messages: [{ role: "user", content: "Hi" }] };
   const good = { custom_id: "a", method: "POST", url: endpoint, body };

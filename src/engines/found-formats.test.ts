@@ -72,7 +72,7 @@ const answers: [string, Answer, boolean][] = [
   ["a redirect", () => new Response(null, { status: 307, headers: { location: "http://127.0.0.1:1/" } }), false],
 ];
 
-test.each(answers)("%s says whether the path is there", async (_name, answer, has) => {
+test.each(answers)("detects a path from an answer: %s", async (_name, answer, has) => {
   const { engine, list, looks } = serve(answer);
   expect(engine.formats).toBeUndefined();
   expect(await list()).toHaveLength(1);
@@ -83,7 +83,7 @@ test.each(answers)("%s says whether the path is there", async (_name, answer, ha
 });
 
 test.each([401, 403, 429, 500, 502, 503])(
-  "%d says nothing, so that it is asked again with the next list",
+  "treats status %d as no information and probes again with the next list",
   async (status) => {
     const { engine, list, looks } = serve(() => new Response("no", { status }));
     expect(await list()).toHaveLength(1);
@@ -93,12 +93,12 @@ test.each([401, 403, 429, 500, 502, 503])(
   },
 );
 
-describe("a look for formats", () => {
+describe("the detection of formats", () => {
   const refusal = () => Response.json({ error: { message: "no" } }, { status: 400 });
   const onlyResponses: Answer = ({ path }) =>
     path === "/v1/responses" ? refusal() : new Response("", { status: 404 });
 
-  test("a look for formats names no model, and is known to the server by the credential", async () => {
+  test("probes formats without a model name and with the server's credential", async () => {
     const { list, looks } = serve(onlyResponses);
     await list();
     expect(looks().map(({ path, body }) => [path, body])).toEqual([
@@ -109,7 +109,7 @@ describe("a look for formats", () => {
     expect(looks().map(({ headers }) => headers["anthropic-version"])).toEqual([undefined, "2023-06-01"]);
   });
 
-  test("a look for formats comes again after twenty lists, and takes the new answer", async () => {
+  test("probes formats again after twenty lists, and applies the new answer", async () => {
     let has = false;
     const { engine, list, looks } = serve(() => (has ? refusal() : new Response("", { status: 404 })));
     for (let lists = 0; lists < 20; lists++) await list();
@@ -120,7 +120,7 @@ describe("a look for formats", () => {
     expect(engine.formats).toMatchObject({ response: "functions" });
   });
 
-  test("a look for formats comes again once the server was away, and meanwhile what is known holds", async () => {
+  test("probes formats again after an outage, and keeps the known ones meanwhile", async () => {
     const { engine, state, list, looks } = serve(onlyResponses);
     await list();
     state.isAway = true;
@@ -132,7 +132,7 @@ describe("a look for formats", () => {
     expect(engine.formats).toEqual({ chat: "whole", response: "functions" });
   });
 
-  test("a look for formats that says nothing leaves what was known before", async () => {
+  test("keeps the known formats after an inconclusive probe", async () => {
     let isBusy = false;
     const { engine, list } = serve((asked) => (isBusy ? new Response("", { status: 503 }) : onlyResponses(asked)));
     for (let lists = 0; lists < 20; lists++) await list();
@@ -141,7 +141,7 @@ describe("a look for formats", () => {
     expect(engine.formats).toEqual({ chat: "whole", response: "functions" });
   });
 
-  test("a look for formats to which the server is silent costs 2 s at most, and the models are there", async () => {
+  test("spends at most 2 s on a server that does not answer a format probe, and lists its models", async () => {
     const { engine, list } = serve(() => new Promise<Response>(() => {}));
     const startedMs = performance.now();
     expect(await list()).toHaveLength(1);
@@ -149,7 +149,7 @@ describe("a look for formats", () => {
     expect(engine.formats).toBeUndefined();
   });
 
-  test("a look for formats takes no more than a little of an answer without end", async () => {
+  test("reads only the beginning of an endless answer to a format probe", async () => {
     const piece = new Uint8Array(64 * 1024).fill(0x20);
     let sent = 0;
     const endless = () =>
@@ -169,7 +169,7 @@ describe("a look for formats", () => {
     expect(sent).toBeLessThan(1_000);
   });
 
-  test("a look for formats is spared where they are named, or the API is Anthropic's", async () => {
+  test("does not probe formats that are configured or implied by Anthropic's API", async () => {
     const named = serve(onlyResponses, listed, { apis: ["responses", "messages"] });
     expect(named.engine.formats).toEqual({ response: "whole", message: "whole" });
     await named.list();
@@ -186,7 +186,7 @@ test.each([
   ["https://api.anthropic.com/v1", { chat: "whole" }],
   ["https://notopenai.azure.com/v1", undefined],
   ["https://api.openai.com.example/v1", undefined],
-] as const)("%s is known without asking, or not", (url, formats) => {
+] as const)("knows the formats of %s without a probe, or none", (url, formats) => {
   expect(knownFormats(url, usualSpeech)).toEqual(formats);
 });
 
@@ -194,7 +194,7 @@ describe("Anthropic's list of models", () => {
   const entry = (id: string, more = {}) => ({ type: "model", id, display_name: id, ...more });
   const speech: Partial<UpstreamSpeech> = { api: "messages" };
 
-  test("Anthropic's list of models is read page by page, with context, time and what the models do", async () => {
+  test("reads Anthropic's model list page by page, with context, time and capabilities", async () => {
     const first = [entry("a", { created_at: "2026-02-04T00:00:00Z", max_input_tokens: 200_000, max_tokens: 64_000 })];
     const { asked, list } = serve(
       () => new Response(),
@@ -214,7 +214,7 @@ describe("Anthropic's list of models", () => {
     expect(asked[0]?.headers).not.toHaveProperty("authorization");
   });
 
-  test("Anthropic's list of models that never ends is left after ten pages", async () => {
+  test("gives up an endless model list of Anthropic after ten pages", async () => {
     const { asked, list } = serve(
       () => new Response(),
       () => Response.json({ data: [entry("a")], has_more: true, last_id: "a" }),

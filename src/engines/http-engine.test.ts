@@ -12,31 +12,31 @@ import { getModels, parseModels } from "./model-list.ts";
 
 const list = (...data: unknown[]) => JSON.stringify({ object: "list", data });
 
-describe("lists of the common servers", () => {
-  test("OpenAI and Ollama: id, created, owner", () => {
+describe("model lists of common servers", () => {
+  test("reads id, created and owner from OpenAI and Ollama", () => {
     expect(
       parseModels(list({ id: "llama3.2:latest", object: "model", created: 1_735_000_000, owned_by: "library" })),
     ).toEqual([{ id: "llama3.2:latest", created: 1_735_000_000, ownedBy: "library" }]);
   });
 
-  test("vLLM and SGLang: the context is max_model_len", () => {
+  test("reads the context of vLLM and SGLang from max_model_len", () => {
     expect(
       parseModels(list({ id: "Qwen/Qwen3-8B", created: 1, owned_by: "vllm", max_model_len: 40_960 }))[0]?.context,
     ).toBe(40_960);
   });
 
-  test("llama-server: the context is in meta", () => {
+  test("reads the context of llama-server from meta", () => {
     const entry = { id: "m.gguf", created: 1, owned_by: "llamacpp", meta: { n_ctx_train: 32_768, n_ctx: 4_096 } };
     expect(parseModels(list(entry))[0]?.context).toBe(4_096);
     expect(parseModels(list({ ...entry, meta: null }))[0]?.context).toBeUndefined();
   });
 
-  test("OpenRouter and LM Studio: context_length, max_context_length", () => {
+  test("reads context_length of OpenRouter and max_context_length of LM Studio", () => {
     expect(parseModels(list({ id: "a", context_length: 128_000 }))[0]?.context).toBe(128_000);
     expect(parseModels(list({ id: "a", max_context_length: 8_192 }))[0]?.context).toBe(8_192);
   });
 
-  test("another Headrace: capabilities as booleans; a server's own list of names says nothing", () => {
+  test("reads capabilities of another Headrace as booleans, and ignores a list of names", () => {
     expect(
       parseModels(list({ id: "a", capabilities: { chat: true, embeddings: false, vision: true } }))[0]?.capabilities,
     ).toEqual({
@@ -48,7 +48,7 @@ describe("lists of the common servers", () => {
   });
 });
 
-test("entries that are no model are left out, and fields that make no sense are left away", () => {
+test("skips entries that are no model and fields with invalid values", () => {
   const models = parseModels(
     list(
       null,
@@ -76,7 +76,7 @@ test("entries that are no model are left out, and fields that make no sense are 
 });
 
 test.each(["", "no", "null", "[]", "7", "{}", '{"data":{}}', '{"data":null}', '{"models":[]}'])(
-  "%p is no model list",
+  "rejects %p as a model list",
   (text) => {
     expect(() => parseModels(text)).toThrow();
   },
@@ -90,7 +90,7 @@ describe("GET /models", () => {
     return await getModels(target, AbortSignal.timeout(timeoutMs)).catch((error: unknown) => error);
   }
 
-  test("any status but 200 is told by its number", async () => {
+  test("reports the status of a failed model list", async () => {
     for (const status of [204, 301, 401, 404, 500]) {
       const error = await ask(() => new Response(null, { status, headers: { location: "http://127.0.0.1:1/" } }));
       expect(error).toBeInstanceOf(GatewayError);
@@ -98,7 +98,7 @@ describe("GET /models", () => {
     }
   });
 
-  test("a list without end is given up without holding it in memory", async () => {
+  test("gives up an endless model list without buffering it", async () => {
     const piece = new Uint8Array(1024 * 1024).fill(0x20);
     let sent = 0;
     const error = await ask(
@@ -118,7 +118,7 @@ describe("GET /models", () => {
     expect(sent).toBeLessThan(64);
   });
 
-  test("a server that is silent is given up when the time is over", async () => {
+  test("times out a silent server that is asked for its models", async () => {
     const startedMs = performance.now();
     const error = await ask(() => new Promise<Response>(() => {}), 200);
     expect(error).toBeInstanceOf(Error);
@@ -164,7 +164,7 @@ describe.each(["own", "fetch"] as const)("a request by the client %s", (httpClie
       (error: unknown) => error,
     );
 
-  test("GET /models has the path of its operation below the base URL, the credential, and no header besides its own", async () => {
+  test("sends a request below the base URL, with the credential and no foreign headers", async () => {
     const seen: [string, string, Record<string, string>, string][] = [];
     using server = Bun.serve({
       port: 0,
@@ -204,46 +204,43 @@ describe.each(["own", "fetch"] as const)("a request by the client %s", (httpClie
     ],
     [{ api: "messages" }, "x-api-key", "/v1/messages"],
     [{ api: "messages", keyHeader: "authorization" }, "authorization", "/v1/messages"],
-  ] as const)(
-    "a request is spoken as the settings %j say, in its header and its path",
-    async (speech, header, path) => {
-      const seen: { headers: Headers; url: string }[] = [];
-      using server = Bun.serve({
-        port: 0,
-        hostname: "127.0.0.1",
-        fetch: (incoming) => {
-          seen.push({ headers: new Headers(incoming.headers), url: incoming.url });
-          return new Response("{}");
-        },
-      });
-      const timing = { firstByteTimeoutMs: 2_000, idleTimeoutMs: 2_000 };
-      // Without its /v1, which may be left out of an address of Anthropic's API.
-      const url = `http://127.0.0.1:${server.port}${"api" in speech ? "" : "/v1"}`;
-      const how = { ...usualSpeech, ...speech };
-      const target = httpTarget({ name: "up", url, apiKey: "k-123", speech: how, httpClient, ...timing });
-      await read(await postJson(target, { ...request, operation: "message" }, new Cancellation()));
-      const [{ headers, url: asked } = { headers: new Headers(), url: "" }] = seen;
-      expect(asked).toBe(`http://127.0.0.1:${server.port}${path}`);
-      const keys = ["authorization", "api-key", "x-api-key"].filter((name) => headers.has(name));
-      expect(keys).toEqual([header]);
-      expect(headers.get(header)).toBe(header === "authorization" ? "Bearer k-123" : "k-123");
-      expect(headers.get("anthropic-version")).toBe("2023-06-01");
-    },
-  );
+  ] as const)("builds the header and path of a request by the settings %j", async (speech, header, path) => {
+    const seen: { headers: Headers; url: string }[] = [];
+    using server = Bun.serve({
+      port: 0,
+      hostname: "127.0.0.1",
+      fetch: (incoming) => {
+        seen.push({ headers: new Headers(incoming.headers), url: incoming.url });
+        return new Response("{}");
+      },
+    });
+    const timing = { firstByteTimeoutMs: 2_000, idleTimeoutMs: 2_000 };
+    // Without its /v1, which may be left out of an address of Anthropic's API.
+    const url = `http://127.0.0.1:${server.port}${"api" in speech ? "" : "/v1"}`;
+    const how = { ...usualSpeech, ...speech };
+    const target = httpTarget({ name: "up", url, apiKey: "k-123", speech: how, httpClient, ...timing });
+    await read(await postJson(target, { ...request, operation: "message" }, new Cancellation()));
+    const [{ headers, url: asked } = { headers: new Headers(), url: "" }] = seen;
+    expect(asked).toBe(`http://127.0.0.1:${server.port}${path}`);
+    const keys = ["authorization", "api-key", "x-api-key"].filter((name) => headers.has(name));
+    expect(keys).toEqual([header]);
+    expect(headers.get(header)).toBe(header === "authorization" ? "Bearer k-123" : "k-123");
+    expect(headers.get("anthropic-version")).toBe("2023-06-01");
+  });
 
   test.each([
     ["https://api.anthropic.com", "/v1"],
     ["https://api.anthropic.com/v1", "/v1"],
     ["https://api.example.com/anthropic/", "/anthropic/v1"],
     ["https://api.example.com/anthropic/v1", "/anthropic/v1"],
-  ])("a request to Anthropic's API at %s goes below %s", (url, path) => {
+  ])("sends requests to Anthropic's API at %s below %s", (url, path) => {
     const timing = { firstByteTimeoutMs: 1, idleTimeoutMs: 1 };
     expect(
       httpTarget({ name: "up", url, speech: { ...usualSpeech, api: "messages" }, httpClient, ...timing }).basePath,
     ).toBe(path);
   });
 
-  test("a request follows no redirect: the credential would follow it", async () => {
+  test("follows no redirect, which would leak the credential", async () => {
     let elsewhere = 0;
     using other = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response(`${++elsewhere}`) });
     using server = Bun.serve({
@@ -257,7 +254,7 @@ describe.each(["own", "fetch"] as const)("a request by the client %s", (httpClie
     expect(elsewhere).toBe(0);
   });
 
-  test("a request to a port where nobody listens fails with upstream_error", async () => {
+  test("fails a request to a closed port with upstream_error", async () => {
     const free = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
     free.stop(true);
     const error = await failure(postJson(targetOf(free.port), request, new Cancellation()));
@@ -265,7 +262,7 @@ describe.each(["own", "fetch"] as const)("a request by the client %s", (httpClie
     expect((error as GatewayError).detail).toStartWith("up: ");
   });
 
-  test("a request to a server that closes or answers with no HTTP fails with upstream_error", async () => {
+  test("fails a request to a server that closes or speaks no HTTP with upstream_error", async () => {
     for (const bytes of ["", "nonsense\r\n\r\n"]) {
       using server = bytesServer(bytes, true);
       const error = await failure(postJson(targetOf(server.port), request, new Cancellation()));
@@ -273,7 +270,7 @@ describe.each(["own", "fetch"] as const)("a request by the client %s", (httpClie
     }
   });
 
-  test("a request to a silent server fails with upstream_timeout", async () => {
+  test("fails a request to a silent server with upstream_timeout", async () => {
     using server = bytesServer("", false);
     const error = await failure(postJson(targetOf(server.port, { timeoutMs: 500 }), request, new Cancellation()));
     expect(error).toMatchObject({
@@ -282,7 +279,7 @@ describe.each(["own", "fetch"] as const)("a request by the client %s", (httpClie
     });
   });
 
-  test("a request whose answer falls silent fails with upstream_timeout in the middle of the body", async () => {
+  test("fails a body that falls silent midway with upstream_timeout", async () => {
     using server = bytesServer("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", false);
     const response = await postJson(targetOf(server.port, { timeoutMs: 150 }), request, new Cancellation());
     expect(await failure(read(response))).toMatchObject({
@@ -291,7 +288,7 @@ describe.each(["own", "fetch"] as const)("a request by the client %s", (httpClie
     });
   });
 
-  test("a request whose answer breaks off fails, with no error of ours", async () => {
+  test("fails an answer that breaks off with the connection's own error", async () => {
     using server = bytesServer("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", true);
     const response = await postJson(targetOf(server.port), request, new Cancellation());
     const error = await failure(read(response));
@@ -299,7 +296,7 @@ describe.each(["own", "fetch"] as const)("a request by the client %s", (httpClie
     expect(error).not.toBeInstanceOf(GatewayError);
   });
 
-  test("a request that is cancelled rejects with the reason, and the server sees the connection end", async () => {
+  test("rejects a cancelled request with the reason, and closes its connection", async () => {
     let closed = 0;
     using server = Bun.listen({
       hostname: "127.0.0.1",
@@ -320,7 +317,7 @@ describe.each(["own", "fetch"] as const)("a request by the client %s", (httpClie
     expect(closed).toBeGreaterThan(before);
   });
 
-  test("a request whose taker pauses gets no more until it goes on", async () => {
+  test("pauses an answer while its receiver is paused", async () => {
     using server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response(new Uint8Array(3_000_000)) });
     const { body } = await postJson(targetOf(server.port as number), request, new Cancellation());
     let length = 0;

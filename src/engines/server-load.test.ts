@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { readServerLoad } from "./server-load.ts";
 
-test("vLLM: requests and cache, found among hundreds of other lines", () => {
+test("reads requests and cache use of vLLM among hundreds of other lines", () => {
   const text = `# HELP vllm:num_requests_running Number of requests in model execution batches.
 # TYPE vllm:num_requests_running gauge
 vllm:num_requests_running{engine="0",model_name="Qwen/Qwen3-8B"} 3.0
@@ -16,7 +16,7 @@ vllm:request_success_total{finished_reason="stop"} 17.0
   expect(readServerLoad(text)).toEqual({ running: 3, waiting: 2, cacheUse: 0.25, cacheHits: 0.75 });
 });
 
-test("several engines of one server are added up; the fullest cache counts; labels may hold anything; times are skipped", () => {
+test("adds up several engines of a server, with the fullest cache, any labels and no timestamps", () => {
   const text = [
     'vllm:num_requests_running{model_name="a} 9 \\"b"} 3 1790000000000',
     'vllm:num_requests_running{model_name="c"} 4',
@@ -26,7 +26,7 @@ test("several engines of one server are added up; the fullest cache counts; labe
   expect(readServerLoad(text)).toEqual({ running: 7, waiting: 0, cacheUse: 0.75, cacheHits: null });
 });
 
-test("SGLang and llama-server", () => {
+test("reads the load of SGLang and llama-server", () => {
   expect(
     readServerLoad(
       'sglang:num_running_reqs{m="x"} 5.0\nsglang:num_queue_reqs{m="x"} 1.0\nsglang:token_usage{m="x"} 0.9\nsglang:cache_hit_rate{m="x"} 0.4',
@@ -48,6 +48,6 @@ test.each([
   "vllm:num_requests_running",
   'vllm:num_requests_running{model_name="never closed',
   "vllm:num_requests_running -4",
-])("what does not say how many requests there are is no load: %j", (text) => {
+])("reads no load from text without numbers of requests: %j", (text) => {
   expect(readServerLoad(text)).toBeUndefined();
 });

@@ -19,7 +19,7 @@ function scripted(play: (sink: BodySink) => void): BodySource & { cancels: numbe
 
 const span = (text: string) => ByteSpan.of(text);
 
-test("a body that is collected gives all pieces as one, and tells of each", async () => {
+test("collects all pieces of a body into one, and reports each", async () => {
   let told = 0;
   const source = scripted((sink) => {
     sink.data(span("ab"));
@@ -32,18 +32,18 @@ test("a body that is collected gives all pieces as one, and tells of each", asyn
   expect(await readAll(bodyOf(new Uint8Array()), 4, new Cancellation(), () => {})).toHaveLength(0);
 });
 
-test("the sender of a body that is too long is stopped", async () => {
+test("stops the sender of a body that is too long", async () => {
   const source = scripted((sink) => sink.data(span("abcde")));
   await expect(readAll(source, 4, new Cancellation(), () => {})).rejects.toBeInstanceOf(BodyTooLongError);
   expect(source.cancels).toBe(1);
 });
 
-test("a body that is broken off rejects with what broke it off", async () => {
+test("rejects a broken-off body with its cause", async () => {
   const source = scripted((sink) => sink.fail(new Error("reset")));
   await expect(readAll(source, 4, new Cancellation(), () => {})).rejects.toThrow("reset");
 });
 
-test("reading a body that is cancelled stops the sender and rejects with the reason: before or in the middle", async () => {
+test("stops the sender of a cancelled body and rejects with the reason, before or during the body", async () => {
   for (const early of [true, false]) {
     const cancellation = new Cancellation();
     const source = scripted((sink) => sink.data(span("a")));

@@ -13,7 +13,7 @@ function fill(memoryAccount: MemoryAccount) {
   }
 }
 
-test("a key alone gets a third of what is shared, and then 429 that names the key", () => {
+test("limits a key to a third of the shared bytes, then answers 429 for the key", () => {
   const ledger = new BufferedBytes(1_400);
   const { bytes, refusal } = fill(ledger.memoryAccount(new AccountMemory()));
   expect(bytes).toBe(408);
@@ -24,7 +24,7 @@ test("a key alone gets a third of what is shared, and then 429 that names the ke
   expect(ledger.refused).toEqual({ key: 1, account: 0, process: 0 });
 });
 
-test("all keys of an account get half of what is shared together, and then 429 that names the account", () => {
+test("limits the keys of an account to half of the shared bytes, then answers 429 for the account", () => {
   const ledger = new BufferedBytes(1_400);
   const account = new AccountMemory();
   const keys = [1, 2, 3, 4].map(() => ledger.memoryAccount(account));
@@ -33,7 +33,7 @@ test("all keys of an account get half of what is shared together, and then 429 t
   expect(all.at(-1)?.refusal.message).toContain("this account");
 });
 
-test("one that got back what another has taken is seen, though their sum is right", () => {
+test("detects bytes that were released to another account than they were taken from", () => {
   const ledger = new BufferedBytes(1_400);
   const [one, other] = [ledger.memoryAccount(new AccountMemory()), ledger.memoryAccount(new AccountMemory())];
   one.take("requests", 10);
@@ -47,7 +47,7 @@ test("one that got back what another has taken is seen, though their sum is righ
 });
 
 // hardening: F13
-test("however many accounts take what they can get, a usual request of the next one passes, and the bound holds", () => {
+test("leaves room for a usual request however many accounts take all they can", () => {
   const ledger = new BufferedBytes(1_000_000);
   for (let n = 0; n < 50; n++) {
     const { bytes, refusal } = fill(ledger.memoryAccount(new AccountMemory()));
@@ -58,7 +58,7 @@ test("however many accounts take what they can get, a usual request of the next 
 });
 
 // hardening: F13
-test("whatever is taken and given back in whatever order, figures agree, the bound holds, and in the end nothing is held", () => {
+test("keeps figures and bound consistent and ends at zero, in any order of steps", () => {
   const step = fc.record({ key: fc.nat(5), kind: fc.nat(heldKinds.length - 1), bytes: fc.nat(500) });
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
@@ -81,7 +81,7 @@ test("whatever is taken and given back in whatever order, figures agree, the bou
   );
 });
 
-test("lets one request at a time have copies that are larger than its key may hold", () => {
+test("allows one request at a time copies larger than its key's share", () => {
   const ledger = new BufferedBytes(1_400);
   const [one, other] = [ledger.memoryAccount(new AccountMemory()), ledger.memoryAccount(new AccountMemory())];
   const first = ledger.takeCopies(one, 600);

@@ -33,7 +33,7 @@ function taker(costMs = 0) {
 
 const slices = (count: number) => Buffer.alloc(count * sliceBytes, "0123456789");
 
-test("all of it is read, in order, and its sender is told to wait meanwhile", async () => {
+test("reads all input in order and pauses its sender meanwhile", async () => {
   const one = taker(3);
   const input = new BulkInput(one);
   const bytes = slices(5);
@@ -44,7 +44,7 @@ test("all of it is read, in order, and its sender is told to wait meanwhile", as
   expect(one.text).toBe(`${bytes.toString("latin1")}end`);
 });
 
-test("many who bring much share the few milliseconds of a turn, and other work comes between", async () => {
+test("shares a few milliseconds of each turn between large inputs, with other work in between", async () => {
   const all = Array.from({ length: 8 }, () => taker(2));
   let otherTurns = 0;
   let inTurn = 0;
@@ -68,7 +68,7 @@ test("many who bring much share the few milliseconds of a turn, and other work c
   expect(maxInTurn).toBeLessThanOrEqual(4);
 });
 
-test("slices get longer while they are quickly read, and shorter again when one is slow", async () => {
+test("lengthens slices that are read quickly, and shortens slow ones", async () => {
   const one = taker();
   const input = new BulkInput(one);
   const lengths: number[] = [];
@@ -86,7 +86,7 @@ test("slices get longer while they are quickly read, and shorter again when one 
   await new Promise(setImmediate);
 });
 
-test("input whose bytes are all read in the turn in which they come is not told to wait", () => {
+test("does not pause the sender of input that is read within its turn", () => {
   const one = taker();
   const input = new BulkInput(one);
   let hushes = 0;
@@ -99,7 +99,7 @@ test("input whose bytes are all read in the turn in which they come is not told 
   expect(hushes).toBeLessThan(20);
 });
 
-test("a taker that stops gets nothing until it goes on, and what nobody wants any more is not held", async () => {
+test("passes nothing to a stopped receiver until it resumes, and frees bytes once abandoned", async () => {
   const one = taker();
   const input = new BulkInput(one);
   one.onSlice = () => void input.stop(bufferedBytes.bounded);
@@ -115,7 +115,7 @@ test("a taker that stops gets nothing until it goes on, and what nobody wants an
   expect(one.slices).toBe(2);
 });
 
-test("what waits while its taker has stopped is held by a key, and by nobody again once the taker goes on, or it is cleared", async () => {
+test("charges waiting input of a stopped receiver to its key until it resumes or is cleared", async () => {
   const ledger = new BufferedBytes(16 * 1024 * 1024);
   const memoryAccount = ledger.memoryAccount(new AccountMemory());
   for (const end of ["go on", "clear"] as const) {
@@ -135,7 +135,7 @@ test("what waits while its taker has stopped is held by a key, and by nobody aga
   }
 });
 
-test("a key whose takers have stopped with all that it may hold is refused more, whatever others hold of theirs", () => {
+test("refuses more input to a key whose stopped receivers hold all its bytes, unlike other keys", () => {
   const ledger = new BufferedBytes(16 * 1024 * 1024);
   const [stalling, other] = [ledger.memoryAccount(new AccountMemory()), ledger.memoryAccount(new AccountMemory())];
   const stopped = (memoryAccount = stalling) => {
@@ -152,7 +152,7 @@ test("a key whose takers have stopped with all that it may hold is refused more,
   expect(ledger.held).toBe(0);
 });
 
-test("a taker that stops where its key may hold no more is told, and what waits is nobody's until it is cleared", () => {
+test("refuses to stop a receiver beyond its key's share, without charging the waiting input", () => {
   const ledger = new BufferedBytes(1024 * 1024);
   const memoryAccount = ledger.memoryAccount(new AccountMemory());
   const one = taker();

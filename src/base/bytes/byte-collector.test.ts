@@ -5,7 +5,7 @@ import { BufferedBytes } from "./buffered-bytes.ts";
 import { ByteCollector } from "./byte-collector.ts";
 import { ByteSpan } from "./byte-span.ts";
 
-test("whatever the cuts, all pieces come out in order, what is counted covers them, and nothing is held after release", () => {
+test("returns all pieces in order, counts their bytes, and holds none after the release", () => {
   fc.assert(
     fc.property(fc.array(fc.uint8Array({ minLength: 1, maxLength: 40_000 }), { minLength: 1, maxLength: 8 }), (all) => {
       const ledger = new BufferedBytes(100_000_000);
@@ -23,7 +23,7 @@ test("whatever the cuts, all pieces come out in order, what is counted covers th
   );
 });
 
-test("a collector returns the refusal once its memory account is full", () => {
+test("returns the refusal once its memory account is full", () => {
   const ledger = new BufferedBytes(300_000);
   ledger.visitors.take("answers", 1);
   const collector = new ByteCollector("answers", ledger.visitors, ByteSpan.of("x"));

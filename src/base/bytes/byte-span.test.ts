@@ -4,7 +4,7 @@ import { ByteSpan, noBytes, PatchedSpan, withoutMark } from "./byte-span.ts";
 
 const buffer = Buffer.from("before Grüße after");
 
-test("a span is what lies between its start and its end, as bytes, as text and as a copy", () => {
+test("reads a span from its start to its end as bytes, text and copy", () => {
   const span = new ByteSpan(buffer, 7, 14);
   const target = Buffer.alloc(10, ".");
   span.copyTo(target, 2);
@@ -12,24 +12,24 @@ test("a span is what lies between its start and its end, as bytes, as text and a
   expect(new ByteSpan(buffer, 0, 6).text).toBe("before");
 });
 
-test("a span of bytes, however they lie in memory, and of a text is all of them", () => {
+test("makes a span of all bytes in any memory and of a text", () => {
   const part = new Uint8Array(buffer.buffer, buffer.byteOffset + 7, 7);
   for (const bytes of [part, Buffer.from(part), "Grüße"]) expect(ByteSpan.of(bytes).text).toBe("Grüße");
   expect([noBytes.length, noBytes.text, noBytes.view.length]).toEqual([0, "", 0]);
 });
 
-test("the view of a whole buffer is that buffer", () => {
+test("returns a whole buffer as its own view", () => {
   expect(ByteSpan.of(buffer).view).toBe(buffer);
 });
 
-test("joined, they stand one behind the other, and the only one stays where it is", () => {
+test("joins spans one after the other, and returns a single one unchanged", () => {
   const [first, second] = [new ByteSpan(buffer, 0, 6), new ByteSpan(buffer, 7, 14)];
   expect(ByteSpan.joined([first, second], 13).text).toBe("beforeGrüße");
   expect(ByteSpan.joined([second], 7)).toBe(second);
   expect(ByteSpan.joined([], 0).text).toBe("");
 });
 
-test("a byte-order mark is left out, and nothing that only begins like one, or is cut off in it", () => {
+test("removes a whole byte-order mark only", () => {
   const marked = Buffer.from("\ufeff{}\ufeff");
   expect(withoutMark(new ByteSpan(marked, 0, 5)).text).toBe("{}");
   for (const [start, end] of [
@@ -42,7 +42,7 @@ test("a byte-order mark is left out, and nothing that only begins like one, or i
   }
 });
 
-test("patched, a span has other bytes in one place, wherever it lies and wherever it is copied to", () => {
+test("replaces bytes of a span in one place, wherever it lies or is copied to", () => {
   const around = new ByteSpan(Buffer.from("surplus before old after surplus"), 8, 24);
   const places = [
     [7, 10, (insert: string) => `before ${insert} after`],

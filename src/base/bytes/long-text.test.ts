@@ -3,7 +3,7 @@ import { LongText } from "./long-text.ts";
 
 const piece = "0123456789".repeat(1_000);
 
-test("text in pieces is one again, however long it became", () => {
+test("joins the pieces of a text of any length", () => {
   for (const count of [0, 1, 20, 60, 300]) {
     const text = new LongText("first");
     for (let i = 0; i < count; i++) text.add(`${piece}\xff`);
@@ -13,7 +13,7 @@ test("text in pieces is one again, however long it became", () => {
   }
 });
 
-test("whether it ends in a CR is known wherever its end is kept", () => {
+test("finds a final CR wherever the end of the text is stored", () => {
   const text = new LongText("\r");
   expect(text.endsInCr).toBeTrue();
   text.add("x".repeat(300_000));

@@ -15,7 +15,7 @@ function put(value: number): string {
   return text;
 }
 
-test("any whole number of 31 bits is", () => {
+test("writes any whole number of 31 bits", () => {
   const edges = Array.from({ length: 10 }, (_, digits) => [10 ** digits - 1, 10 ** digits]).flat();
   for (const value of [...edges, 0, maxByDigits - 1, maxByDigits]) expect(put(value)).toBe(String(value));
   fc.assert(

@@ -17,7 +17,7 @@ test.each([
   ["a{2,3}", "a aa aaaa", "a <aa> <aaaa>"],
   ["[^a-z ]+", "abc ÄÖ x", "abc <ÄÖ> x"],
   ["(?:a?){20}a{20}", `${"a".repeat(20)}b`, `<${"a".repeat(20)}>b`],
-])("%s finds all that it matches, overlapping matches as one", (pattern, text, expected) => {
+])("finds all matches of %s and merges overlapping ones", (pattern, text, expected) => {
   expect(marked(pattern, text)).toBe(expected);
 });
 
@@ -30,12 +30,12 @@ test.each([
   ["(a", "nothing closes"],
   ["\\q", "not known"],
   ["+", "repeats nothing"],
-])("%s is refused by the name of the pattern, with what is wrong", (pattern, message) => {
+])("refuses %s by the name of the pattern, with the fault", (pattern, message) => {
   expect(() => new PatternSet([{ name: "own", pattern }])).toThrow(message);
   expect(() => new PatternSet([{ name: "own", pattern }])).toThrow("`own`");
 });
 
-test("patterns that are too large together are refused at once, by the name of the one that is too much", () => {
+test("refuses patterns that are too large together, naming the one beyond the bound", () => {
   const patterns = Array.from({ length: 256 }, (_, nth) => ({ name: `p${nth}`, pattern: "[a-z]{0,135}[a-z]{0,135}y" }));
   expect(() => new PatternSet(patterns)).toThrow(/^The patterns up to `p\d+` are too large together\./);
 });

@@ -8,7 +8,7 @@ const request = (content: string, more: object = {}) =>
 const cut = (text: string, body: string) => withoutEcho(text, body, "llama-3.1-8b-instruct");
 
 // hardening: O9
-test("what a text repeats of a prompt is cut out, however the prompt was escaped and spaced, and nothing else", () => {
+test("removes what a text repeats of a prompt, in any escaping and spacing", () => {
   const body = request('My "secret" plan\nis  \\ to reach the Nordpol, Schnee über alles');
   expect(cut('failed on: My "secret" plan is \\ to reach the Nordpol, it is too long', body)).toBe(
     "failed on: […]it is too long",
@@ -18,17 +18,17 @@ test("what a text repeats of a prompt is cut out, however the prompt was escaped
   expect(cut("CUDA out of memory", body)).toBe("CUDA out of memory");
 });
 
-test("names of members and the model may be repeated, and words that are too short to tell anything", () => {
+test("keeps repeated member names, the model and short words", () => {
   const body = request("the model is fine", { max_tokens: 200_000, temperature: 3 });
   const said = "max_tokens is too large for llama-3.1-8b-instruct, temperature must be at most 2; the user was not";
   expect(cut(said, body)).toBe(said);
 });
 
-test("a name that the client made up is cut out like a prompt", () => {
+test("removes a name that the client invented like a prompt", () => {
   expect(cut("unknown field CANARYPROMPT", '{"CANARYPROMPT":1}')).toBe("unknown field […]");
 });
 
-test("the hostile case takes time that grows with the request alone", () => {
+test("removes echoes in time linear in the request for a hostile case", () => {
   const time = (length: number) => {
     const body = request("aaaaaaab".repeat(length / 8));
     const text = "a".repeat(1_000);

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { parseHttpUrl } from "./http-url.ts";
 
-test.each(["http://h", "https://h:1/v1", "http://[::1]:8080/v1/"])("a base URL may be %s", (text) => {
+test.each(["http://h", "https://h:1/v1", "http://[::1]:8080/v1/"])("accepts a base URL with %s", (text) => {
   expect(parseHttpUrl(text)).toBeDefined();
 });
 test.each([
@@ -17,6 +17,6 @@ test.each([
   "http://h\\@other/v1",
   "http://",
   "file:///x",
-])("the reader of base URLs refuses %p", (text) => {
+])("rejects %p as a base URL", (text) => {
   expect(parseHttpUrl(text)).toBeUndefined();
 });

@@ -18,7 +18,7 @@ function random(seed: number): (below: number) => number {
   };
 }
 
-describe("reading", () => {
+describe("parsing of IP ranges", () => {
   test.each([
     ["192.0.2.1", "192.0.2.1"],
     ["192.0.2.1/32", "192.0.2.1"],
@@ -39,7 +39,7 @@ describe("reading", () => {
     ["::FFFF:c000:201", "192.0.2.1"],
     ["::ffff:10.1.2.3/104", "10.0.0.0/8"],
     ["::ffff:0:0/96", "0.0.0.0/0"],
-  ])("%s is %s", (text, normalised) => {
+  ])("normalizes %s to %s", (text, normalised) => {
     expect(formatRange(range(text))).toBe(normalised);
     expect(range(normalised)).toEqual(range(text));
   });
@@ -61,11 +61,11 @@ describe("reading", () => {
       "1::2:",
     ],
     ...["fe80::1%eth0", "fe80::1%1/64", "[::1]", "::1/129", "::ffff:1.2.3", "1.2.3.4::", "::1.2.3.4:5", "::01.2.3.4"],
-  ])("%p is refused", (text) => {
+  ])("rejects %p as a range", (text) => {
     expect(parseRange(text)).toBeUndefined();
   });
 
-  test("reading agrees with the runtime about 60,000 texts that are almost addresses", () => {
+  test("agrees with the runtime about 60,000 texts that are almost addresses", () => {
     const next = random(20_260_101);
     const pieces = [
       "0",
@@ -114,7 +114,7 @@ describe("reading", () => {
   });
 });
 
-describe("comparing", () => {
+describe("comparison of IP ranges", () => {
   test.each([
     ["192.0.2.0/24", "192.0.2.0", true],
     ["192.0.2.0/24", "192.0.2.255", true],
@@ -137,7 +137,7 @@ describe("comparing", () => {
     ["0.0.0.0/0", "unknown", false],
     ["0.0.0.0/0", "10.0.0.0/8", false],
     ["::/0", "fe80::1%eth0", false],
-  ])("%s with %p in it: %p", (text, address, contained) => {
+  ])("decides whether %s contains %p: %p", (text, address, contained) => {
     expect(rangesContain([range(text)], address)).toBe(contained);
   });
 
@@ -151,18 +151,18 @@ describe("comparing", () => {
     ["0.0.0.0/0", "::/0", false],
     ["2001:db8::/32", "2001:db8:1::/48", true],
     ["2001:db8::/48", "2001:db8:1::/48", false],
-  ])("%s covers %s: %p", (outer, inner, covered) => {
+  ])("decides whether %s covers %s: %p", (outer, inner, covered) => {
     expect(rangeCovers(range(outer), range(inner))).toBe(covered);
   });
 
-  test("of several ranges one is enough to contain an address, and none contain nothing", () => {
+  test("contains an address in any of several ranges, and none without ranges", () => {
     const ranges = [range("10.0.0.0/8"), range("2001:db8::/32")];
     const inside = ["10.9.9.9", "2001:db8::9", "11.0.0.0", "::1"].map((address) => rangesContain(ranges, address));
     expect(inside).toEqual([true, true, false, false]);
     expect(rangesContain([], "10.0.0.1")).toBe(false);
   });
 
-  test("a range contains exactly the addresses that it covers, for 20,000 random pairs of both families", () => {
+  test("contains exactly the covered addresses for 20,000 random pairs of both families", () => {
     const next = random(7);
     const word = () => next(65_536);
     for (let i = 0; i < 20_000; i++) {

@@ -14,7 +14,7 @@ function parsed(text: string): unknown {
   }
 }
 
-test("a string ends where it ends, whatever byte stands at whichever place of it", () => {
+test("finds the end of a string, whatever byte is at any position", () => {
   for (let code = 0; code < 256; code++) {
     for (let place = 0; place < 70; place++) {
       const text = Buffer.from(`"${"x".repeat(place)}?${"y".repeat((place * 7) % 40)}"${"z".repeat(40)}`);
@@ -29,7 +29,7 @@ test("a string ends where it ends, whatever byte stands at whichever place of it
   }
 });
 
-test("a string that does not end is a fault, also behind a longer text", () => {
+test("rejects an unterminated string, also after a longer text", () => {
   load(ByteSpan.of(`"${"x".repeat(1_000)}"`));
   for (let length = 0; length < 70; length++) {
     for (const end of ["", "\\", "\\u", "\\u00e", '\\"']) {
@@ -39,7 +39,7 @@ test("a string that does not end is a fault, also behind a longer text", () => {
   }
 });
 
-test("escapes are told in the bytes that they take beyond what they mean", () => {
+test("counts the bytes that escapes take beyond their meaning", () => {
   const texts = [
     '"',
     "\\",
@@ -72,7 +72,7 @@ test("escapes are told in the bytes that they take beyond what they mean", () =>
   }
 });
 
-describe("numbers", () => {
+describe("numbers in JSON", () => {
   const digits = [
     "0",
     "7",
@@ -98,7 +98,7 @@ describe("numbers", () => {
   ];
   const exponents = ["", "e0", "E5", "e+5", "e-5", "e", "e+", "e400"];
 
-  test("reads numbers as JSON.parse does, refuses those beyond a double, and notes which JSON.stringify writes in another way", () => {
+  test("reads numbers like JSON.parse, refuses those beyond a double, and notes unusual spellings", () => {
     for (const sign of ["", "-", "+", "--"]) {
       for (const whole of digits) {
         for (const fraction of fractions) {
@@ -117,7 +117,7 @@ describe("numbers", () => {
     }
   });
 
-  test("numbers as clients send them are usual", () => {
+  test("treats numbers as clients send them as usual", () => {
     for (const text of ["0", "1", "-1", "0.7", "-0.25", "256", "1.05", "1800000000"]) {
       load(ByteSpan.of(text));
       afterNumber(0);
@@ -126,7 +126,7 @@ describe("numbers", () => {
   });
 });
 
-test("texts are what they mean, also where others of the same kind came before", () => {
+test("decodes strings correctly after similar earlier ones", () => {
   for (let round = 0; round < 2; round++) {
     for (let i = 0; i < 3_000; i++) {
       const name = `model-${i}${i % 3 === 0 ? "é" : ""}${i % 5 === 0 ? "\n" : ""}`;
@@ -137,12 +137,12 @@ test("texts are what they mean, also where others of the same kind came before",
   }
 });
 
-test("space is counted, and no other character is space", () => {
+test("counts JSON white space, and no other character", () => {
   load(ByteSpan.of(" \t\r\n 1 \u000b"));
   expect([afterSpace(0), passed.space, afterSpace(5), afterSpace(6), passed.space]).toEqual([5, 5, 5, 7, 6]);
 });
 
-test("what is too long is not loaded", () => {
+test("does not load a text that is too long", () => {
   expect(load(ByteSpan.of(new Uint8Array(capacity)))).toBe(true);
   expect(load(ByteSpan.of(new Uint8Array(capacity + 1)))).toBe(false);
 });

@@ -12,7 +12,7 @@ test.each([
   ['{"a":{"a":[{"a":1},{"a":1}]},"b":":"}'],
   ['[{"a":1},{"a":"\\"a\\":1,\\"a\\":2"}]'],
   ['{ "a" : [ ] , "A" : { } , "__proto__" : { "__proto__" : 1 } , "1" : { "0" : "{:" } }'],
-])("a text without a name twice has as many names as its value: %s", (text) => {
+])("counts as many names as the value has without a repetition: %s", (text) => {
   if (text.startsWith("{")) expect(isCounted(text)).toBe(true);
   expect(findRepeatedName(text)).toBeUndefined();
 });
@@ -22,12 +22,12 @@ test.each<[string, (string | number)[]]>([
   ['{"a":[0,{"b":1},{"c":[],"b":{"b":0},"\\u0062":2}]}', ["a", 2, "b"]],
   ['{"a":{"__proto__":1,"__proto__":2}}', ["a", "__proto__"]],
   ['{"a":"}","b":[[{"":1, "" : 2}]]}', ["b", 0, 0, ""]],
-])("a text with a name twice has more, and it is found: %s", (text, path) => {
+])("finds a repeated name: %s", (text, path) => {
   expect(isCounted(text)).toBe(false);
   expect(findRepeatedName(text)).toEqual(path);
 });
 
-test("the search costs in proportion to the length, also among many names, in depth and behind backslashes", () => {
+test("searches names in linear time, among many, deeply nested and behind backslashes", () => {
   const last = '"z":1,"z":2}';
   const texts = (size: number) => [
     `{${Array.from({ length: size }, (_, i) => `"${i}":0,`).join("")}${last}`,

@@ -5,7 +5,7 @@ const generous = { depth: 64, members: 1_000, names: 1_000, values: 1_000, conta
 const edit = (text: string, edits: Record<string, string | null>) => editObject(text, scanObject(text), edits);
 
 describe("scanObject", () => {
-  test("scanObject finds every top-level member and its exact value text", () => {
+  test("finds every top-level member and its exact value text", () => {
     const text = '{ "a" : 1 , "b":{"a":[1,2,{"c":"}"}]},"c" : "x\\"y,}" , "d":[ ] }';
     const values = [...scanObject(text)].map(([name, m]) => [name, text.slice(m.valueStart, m.valueEnd)]);
     expect(values).toEqual([
@@ -15,25 +15,25 @@ describe("scanObject", () => {
       ["d", "[ ]"],
     ]);
   });
-  test("scanObject sees through escaped names", () => {
+  test("decodes escaped names", () => {
     expect([...scanObject('{"mod\\u0065l":"x"}').keys()]).toEqual(["model"]);
   });
-  test("scanObject refuses a repeated name, also a hidden one, but not a nested one", () => {
+  test("refuses a repeated name, an escaped one too, but not a nested one", () => {
     expect(() => scanObject('{"model":"a","mod\\u0065l":"b"}')).toThrow("`model` appears twice");
     expect(() => scanObject('{"model":"a","x":{"model":"b"}}')).not.toThrow();
   });
-  test("scanObject refuses nesting beyond the limit without recursing", () => {
+  test("refuses nesting beyond the limit without recursion", () => {
     expect(() => scanObject("[".repeat(100_000), { ...generous, depth: 64 })).toThrow("64 levels");
     expect(() => scanObject(`${'{"a":'.repeat(64)}1${"}".repeat(64)}`, { ...generous, depth: 64 })).not.toThrow();
   });
-  test("scanObject refuses a repeated name among hundreds, wherever the two stand", () => {
+  test("refuses a repeated name among hundreds, at any position", () => {
     const fields = Array.from({ length: 300 }, (_, i) => `"n${i}":${i}`);
     expect(scanObject(`{${fields.join()}}`).get("n299")).toBeDefined();
     for (const again of [0, 15, 16, 17, 299]) {
       expect(() => scanObject(`{${[...fields, `"n${again}":0`].join()}}`)).toThrow(`\`n${again}\` appears twice`);
     }
   });
-  test("scanObject counts members, names, values and containers, at the limit and one beyond it", () => {
+  test("counts members, names, values and containers at the limit and beyond", () => {
     const text = '{"a":[1,2,{"b":"x:,"}],"c":{"d":1,"e":2}}';
     const exact = { depth: 3, members: 2, names: 5, values: 4, containers: 4 };
     expect(scanObject(text, exact).size).toBe(2);
@@ -41,7 +41,7 @@ describe("scanObject", () => {
       expect(() => scanObject(text, { ...exact, [name]: exact[name] - 1 })).toThrow();
     }
   });
-  test("scanObject finds in any object, however it is spaced and escaped, the members that the parser finds", () => {
+  test("finds the same members as the parser in any spacing and escaping", () => {
     let seed = 1;
     const below = (count: number) => {
       seed = (seed * 48271) % 2147483647;
@@ -75,13 +75,13 @@ describe("scanObject", () => {
       ).toBe(true);
     }
   });
-  test("brackets and escapes in strings do not count", () => {
+  test("ignores brackets and escapes in strings", () => {
     expect(() => scanObject(JSON.stringify({ a: '[[[["\\\\"]]]\\' }), { ...generous, depth: 1 })).not.toThrow();
   });
 });
 
 describe("editObject", () => {
-  test("editObject leaves everything else byte for byte", () => {
+  test("keeps everything else byte for byte", () => {
     expect(edit('{"model": "a",  "seed":12345678901234567890, "x":1.0}', { model: '"b"' })).toBe(
       '{"model": "b",  "seed":12345678901234567890, "x":1.0}',
     );

@@ -5,7 +5,7 @@ import { afterPlain, memory } from "./plain-run.ts";
 
 const bytes = new Uint8Array(memory.buffer);
 
-test("a run ends at the first byte that is not plain, of all bytes", () => {
+test("ends a run at the first byte that is not plain, for all bytes", () => {
   for (let code = 0; code < 256; code++) {
     bytes.fill(0x61, 0, 200);
     bytes[150] = 0x22;
@@ -16,7 +16,7 @@ test("a run ends at the first byte that is not plain, of all bytes", () => {
   }
 });
 
-test("a processor without such instructions reads strings as well", () => {
+test("reads strings without special processor instructions", () => {
   const script = `
     const { ByteSpan } = await import("../bytes/byte-span.ts");
     const { load, afterString } = await import("./json-bytes.ts");

@@ -11,7 +11,7 @@ function parse(...pieces: string[]): string[] {
   return [...pieces.flatMap((piece) => parser.push(encoder.encode(piece))), ...parser.end()];
 }
 
-test("a reader is at rest where all that was fed was given out, and nothing of an event is kept", () => {
+test("is at rest after all input was given out, and keeps nothing of an event", () => {
   const reader = new SseReader();
   const atRest: boolean[] = [];
   const next = () => {
@@ -47,16 +47,16 @@ describe("lines and fields (WHATWG HTML, 9.2.6)", () => {
     expect(parse(...text)).toEqual(["a", "b"]);
   });
 
-  test("several data lines of an event join with LF, also empty ones", () => {
+  test("joins data lines of an event with LF, empty ones too", () => {
     expect(parse("data: a\ndata: b\n\n")).toEqual(["a\nb"]);
     expect(parse("data\ndata: b\ndata:\n\n")).toEqual(["\nb\n"]);
   });
 
-  test("exactly one blank after the colon belongs to the field", () => {
+  test("removes exactly one blank after the colon of a field", () => {
     expect(parse("data:  a \n\n")).toEqual([" a "]);
   });
 
-  test("a field whose name only begins with data is another field", () => {
+  test("ignores a field whose name only begins with data", () => {
     expect(parse("data2: a\ndatax\nDATA: b\n data: c\n\n")).toEqual([]);
   });
 
@@ -82,19 +82,19 @@ describe("lines and fields (WHATWG HTML, 9.2.6)", () => {
     }
   });
 
-  test("characters cut between reads are put together again", () => {
+  test("joins characters that are split between reads", () => {
     const bytes = encoder.encode("data: 日本🚀é\n\n");
     const parser = new SseParser();
     expect([...bytes].flatMap((byte) => parser.push(new Uint8Array([byte])))).toEqual(["日本🚀é"]);
   });
 
-  test("bytes that are no UTF-8 become replacement characters and break nothing", () => {
+  test("replaces bytes that are not UTF-8 without breaking the stream", () => {
     const parser = new SseParser();
     const bytes = new Uint8Array([...encoder.encode("data: a"), 0xff, 0xfe, ...encoder.encode("b\n\n")]);
     expect(parser.push(bytes)).toEqual(["a\ufffd\ufffdb"]);
   });
 
-  test("an event is given out as soon as its blank line is there", () => {
+  test("delivers an event as soon as its blank line arrives", () => {
     const parser = new SseParser();
     expect(parser.push(encoder.encode("data: a\n"))).toEqual([]);
     expect(parser.push(encoder.encode("\ndata: b"))).toEqual(["a"]);
@@ -103,14 +103,14 @@ describe("lines and fields (WHATWG HTML, 9.2.6)", () => {
   });
 });
 
-test("an event that ends with a CR is given out with the next byte, which tells that no LF belongs to it", () => {
+test("delivers an event that ends in CR with the next byte, once no LF can follow", () => {
   const parser = new SseParser();
   expect(parser.push(encoder.encode("data: a\r\r"))).toEqual([]);
   expect(parser.push(encoder.encode("d"))).toEqual(["a"]);
   expect(parser.push(encoder.encode("ata: b\r\r\n"))).toEqual(["b"]);
 });
 
-test("what is skipped in the reader's text is not read again", () => {
+test("does not read skipped text again", () => {
   const reader = new SseReader();
   reader.feed("data: a\n\ndata: b\n\ndata: c\n");
   expect(reader.next()).toBe("a");
@@ -124,7 +124,7 @@ test("what is skipped in the reader's text is not read again", () => {
 });
 
 // hardening: F3
-test("an event in few data lines among megabytes of comments holds no more memory than its data", () => {
+test("keeps only the data of an event among megabytes of comments", () => {
   const reader = new SseReader();
   const bytes = Buffer.from(`data: ${"x".repeat(40)}\n: ${"c".repeat(65_000)}\n`);
   Bun.gc(true);
@@ -140,7 +140,7 @@ test("an event in few data lines among megabytes of comments holds no more memor
 });
 
 // hardening: F3
-test("an event of more than 65,536 data lines is refused: each costs more memory than its bytes", () => {
+test("refuses an event of more than 65,536 data lines", () => {
   const reader = new SseReader();
   reader.feed("data\n".repeat(65_536));
   expect(reader.next()).toBeUndefined();
@@ -150,14 +150,14 @@ test("an event of more than 65,536 data lines is refused: each costs more memory
   expect(() => reader.next()).toThrow(SseError);
 });
 
-test("empty lines between events mean nothing, whichever bytes end them and wherever they are cut", () => {
+test("ignores blank lines between events with any line ends and splits", () => {
   const text = "\r\r\n\n\ndata: a\r\n\r\n\r\r\n\ndata: b\n\r\n\r\rdata: c\r\r\n";
   expect(new SseParser().push(encoder.encode(text))).toEqual(["a", "b", "c"]);
   const byBytes = new SseParser();
   expect([...encoder.encode(text)].flatMap((byte) => byBytes.push(new Uint8Array([byte])))).toEqual(["a", "b", "c"]);
 });
 
-describe("an event beyond 8 MiB is refused", () => {
+describe("an event above 8 MiB", () => {
   const mebibyte = "x".repeat(1024 * 1024);
 
   function pushMany(piece: string, count: number): unknown {
@@ -171,7 +171,7 @@ describe("an event beyond 8 MiB is refused", () => {
     }
   }
 
-  test("an event beyond 8 MiB is refused in one line that never ends, with and without a field name", () => {
+  test("refuses one endless line above 8 MiB, with and without a field name", () => {
     expect(pushMany(mebibyte, 12)).toBeInstanceOf(SseError);
     const parser = new SseParser();
     parser.push(encoder.encode("data: "));
@@ -180,20 +180,20 @@ describe("an event beyond 8 MiB is refused", () => {
     }).toThrow(SseError);
   });
 
-  test("an event beyond 8 MiB is refused in many data lines", () => {
+  test("refuses an event above 8 MiB in many data lines", () => {
     expect(pushMany(`data: ${mebibyte}\n`, 12)).toBeInstanceOf(SseError);
   });
 
-  test("an event beyond 8 MiB is refused in many data lines without a colon", () => {
+  test("refuses an event above 8 MiB in many data lines without a colon", () => {
     expect(pushMany("data\n".repeat(200_000), 60)).toBeInstanceOf(SseError);
   });
 
-  test("events that are complete, and comments, are not counted together against the 8 MiB of one event", () => {
+  test("does not count complete events and comments toward the 8 MiB of an event", () => {
     expect(pushMany(`data: ${mebibyte}\n\n`, 20)).toBeUndefined();
     expect(pushMany(`: ${mebibyte}\n`, 20)).toBeUndefined();
   });
 
-  test("an event beyond 8 MiB is refused in a time that grows with its size, not with its square", () => {
+  test("refuses an event above 8 MiB in linear time", () => {
     const elapsedMs = (kibibytes: number) => {
       const parser = new SseParser();
       const piece = encoder.encode("x".repeat(1024));

@@ -10,7 +10,7 @@ function ordered(texts: readonly string[]): { order: string[]; pieces: number } 
   }
 }
 
-test("texts with a long beginning in common come in their order, all of them, and with turns for others in between", () => {
+test("sorts texts with a long common beginning, with other work in between", () => {
   const texts = Array.from(
     { length: 20_000 },
     (_, i) => `key_019aa7d0-${((i * 7_919) % 20_000).toString().padStart(5, "0")}`,
@@ -20,14 +20,14 @@ test("texts with a long beginning in common come in their order, all of them, an
   expect(pieces).toBeGreaterThan(4);
 });
 
-test("no text, one text, equal ones and the beginning of another have their places", () => {
+test("sorts no text, one text, equal texts and prefixes", () => {
   expect(ordered([]).order).toEqual([]);
   expect(ordered(["a"]).order).toEqual(["a"]);
   expect(ordered(["b", "a", "b"]).order).toEqual(["a", "b", "b"]);
   expect(ordered(["key_1", "key_", "key_0"]).order).toEqual(["key_", "key_0", "key_1"]);
 });
 
-test("of half a million texts each has its place, once", () => {
+test("sorts half a million texts, each once", () => {
   const texts = Array.from(
     { length: 500_000 },
     (_, i) => `key_${((i * 7_919) % 500_000).toString(36).padStart(4, "0")}`,

@@ -11,7 +11,7 @@ describe("a command that sleeps", () => {
   const onGpu = (gigabytes: number) => ({ memory: { ram: 1, gpu: { 0: gigabytes } } });
   const totals = { ram: 10, gpu0: 10 };
 
-  test("takes requests again once it wakes up, also where it had yielded to another before", async () => {
+  test("serves requests again after it wakes, also after it yielded to another model", async () => {
     await using world = new ModelCommands();
     const [a, b] = world.openTwo(
       world.command("a", [], { ...onGpu(8), asleepGpu }),
@@ -31,7 +31,7 @@ describe("a command that sleeps", () => {
     expect(a.onDemand.open).toBe(true);
   });
 
-  test("is not woken, and stops nobody, for a request that has left", async () => {
+  test("neither wakes a sleeping command nor stops another one for a request that has left", async () => {
     await using world = new ModelCommands();
     const [a, b] = world.openTwo(
       world.command("a", [], { ...onGpu(8), asleepGpu }),
@@ -53,7 +53,7 @@ describe("a command that sleeps", () => {
     expect(world.diary()).toEqual(["started a", "slept a", "started b", "ended b", "woke a"]);
   });
 
-  test("is not asked to leave while it falls asleep by itself", async () => {
+  test("does not evict a command that is just falling asleep", async () => {
     await using world = new ModelCommands();
     const [a, b] = world.openTwo(
       world.command("a", ["--sleep-ms", "300"], { ...onGpu(8), asleepGpu, keepSeconds: 0.2 }),
@@ -68,7 +68,7 @@ describe("a command that sleeps", () => {
     expect(world.diary()).toEqual(["started a", "slept a", "started b"]);
   });
 
-  test("is stopped by an operator, also while it falls asleep", async () => {
+  test("stops a command on the operator's demand while it falls asleep", async () => {
     await using world = new ModelCommands();
     const a = world.openOne(
       world.command("a", ["--sleep-ms", "300"], { ...onGpu(8), asleepGpu, keepSeconds: 0.2 }),
@@ -81,8 +81,8 @@ describe("a command that sleeps", () => {
   });
 });
 
-describe("an operator", () => {
-  test("ends a start that takes too long", async () => {
+describe("an operator's stop", () => {
+  test("ends a start that takes too long on the operator's demand", async () => {
     await using world = new ModelCommands();
     const a = world.openOne(world.command("a", ["--load-ms", "60000"]));
     a.onDemand.load();
@@ -92,7 +92,7 @@ describe("an operator", () => {
     expect(a.figures()).toMatchObject({ starts: 1, failures: 0 });
   });
 
-  test("who takes a stop back lets those go on who wait meanwhile", async () => {
+  test("serves waiting requests when the operator takes a stop back", async () => {
     await using world = new ModelCommands();
     const a = world.openOne(world.command("a"));
     await world.load(a);
@@ -106,8 +106,8 @@ describe("an operator", () => {
   });
 });
 
-describe("a command whose memory is learned", () => {
-  test("is served where what was learned cannot be written, as on a full disk", async () => {
+describe("a command whose memory is measured", () => {
+  test("serves a command whose measured memory cannot be stored, as on a full disk", async () => {
     await using world = new ModelCommands();
     mkdirSync(join(world.directory, "model-memory.json.new"));
     const a = world.openOne(world.command("a", [], { memory: undefined }), { ram: 8e9 });
@@ -119,7 +119,7 @@ describe("a command whose memory is learned", () => {
 });
 
 describe("a command whose memory grew", () => {
-  test("beyond all that there is still gets all of it, as it did before", async () => {
+  test("gives a command all memory if it grew beyond what there is", async () => {
     await using world = new ModelCommands();
     const a = world.openOne(world.command("a", ["--fill", `${50 * 2 ** 20}`], { memory: undefined }), { ram: 40e6 });
     await world.load(a);
@@ -130,15 +130,15 @@ describe("a command whose memory grew", () => {
   });
 });
 
-describe("what a command wrote", () => {
-  test("shows no part of a secret that stands where a long line is cut", () => {
+describe("the output of a command", () => {
+  test("redacts a secret in a command's output that spans the cut of a long line", () => {
     const output = new Output(["a-secret-of-mine"], () => 1);
     output.add(`${"x".repeat(1_990)}a-secret-of-mine`);
     expect(output.last).toBe(`${"x".repeat(1_990)}[redacted]`);
   });
 });
 
-test("a command whose directory is not there says so, and not that its program is not", async () => {
+test("reports a missing directory of a command rather than a missing program", async () => {
   await using world = new ModelCommands();
   const a = world.openOne(world.command("a", [], { directory: "/nowhere/at/all" }));
   a.onDemand.demand(0, 1);
@@ -147,7 +147,7 @@ test("a command whose directory is not there says so, and not that its program i
 });
 
 describe("a command that ends", () => {
-  test("by a signal is told to have, as by a system without memory", async () => {
+  test("reports the signal that ended a command, as for a system without memory", async () => {
     await using world = new ModelCommands();
     const a = world.openOne(world.command("a"));
     await world.load(a);
@@ -156,7 +156,7 @@ describe("a command that ends", () => {
     expect(a.figures().failure).toBe("the process was ended by SIGKILL, as a system does that has no memory left");
   });
 
-  test("as it goes into the background is told to stay, and leaves nothing there", async () => {
+  test("reports a command that goes into the background, and leaves no process of it", async () => {
     await using world = new ModelCommands();
     const a = world.openOne(world.command("a", [], { command: ["sh", "-c", "sleep 60 & exit 0"] }));
     a.onDemand.demand(0, 1);
@@ -168,7 +168,7 @@ describe("a command that ends", () => {
     expect(markedProcesses(markOf(world.directory, ""))).toEqual([]);
   });
 
-  test("is not given up at its next failure for those before it served", async () => {
+  test("does not count failures before a successful run when a command fails again", async () => {
     await using world = new ModelCommands();
     const a = world.openOne(world.command("a", ["--fail-times", "2"]));
     await world.load(a);
@@ -183,7 +183,7 @@ describe("a command that ends", () => {
   });
 });
 
-test("a command that waits for the one of its group is told so in words", async () => {
+test("names the pinned model that occupies a command's group", async () => {
   await using world = new ModelCommands();
   const [a, b] = world.openTwo(
     world.command("a", [], { group: "large", pinned: true }),
@@ -197,7 +197,7 @@ test("a command that waits for the one of its group is told so in words", async 
   expect(b.figures().failure).toBe("A pinned model has the one place of the group large.");
 });
 
-test("a command that is kept for a year is looked after once a day at most", async () => {
+test("checks a command that is kept for a year without overflowing its timer", async () => {
   await using world = new ModelCommands();
   const a = world.openOne(world.command("a", [], { keepSeconds: 31_536_000 }));
   await world.load(a);

@@ -12,8 +12,8 @@ beforeEach(() => {
 
 afterEach(() => world[Symbol.asyncDispose]());
 
-describe("a command", () => {
-  test("is started by the first request that waits, and takes requests once it is ready", async () => {
+describe("a model command", () => {
+  test("starts a command for the first waiting request, and serves once it is ready", async () => {
     const engine = world.openOne(world.command("a", ["--load-ms", "200"]));
     expect([engine.figures().state, engine.onDemand.open]).toEqual(["off", false]);
     engine.onDemand.demand(0, 1);
@@ -26,11 +26,11 @@ describe("a command", () => {
     expect(engine.figures().loadSeconds).toBeGreaterThan(0.2);
   });
 
-  test("is ready by its list of models where it has no /health", async () => {
+  test("detects readiness by the model list if there is no /health", async () => {
     await world.load(world.openOne(world.command("a", ["--bare"])));
   });
 
-  test("gets nothing of the gateway's environment but what every program needs, and its secrets are in no line", async () => {
+  test("passes only basic variables to a command, and redacts its secrets in every line", async () => {
     const engine = world.openOne(world.command("a", [], { env: { HF_TOKEN: "a-token-of-mine" } }));
     await world.load(engine);
     const text = engine.outputAfter(0).map((line) => line.text);
@@ -38,7 +38,7 @@ describe("a command", () => {
     expect(text).toContain("variables: HEADRACE_MODEL_PROCESS HF_TOKEN PATH");
   });
 
-  test("is stopped once it was idle for as long as it is kept, with all that it started", async () => {
+  test("stops a command with all its processes after the configured idle time", async () => {
     const engine = world.openOne(world.command("a", ["--brood"], { keepSeconds: 0.3 }));
     await world.load(engine);
     expect(markedProcesses(markOf(world.directory, ""))).toHaveLength(2);
@@ -47,7 +47,7 @@ describe("a command", () => {
     expect(world.diary()).toEqual(["started a", "ended a"]);
   });
 
-  test("is killed where it does not end when it is asked to", async () => {
+  test("kills a command that does not end when asked", async () => {
     const engine = world.openOne(world.command("a", ["--stubborn"]));
     await world.load(engine);
     engine.onDemand.unload();
@@ -55,7 +55,7 @@ describe("a command", () => {
     expect(markedProcesses(markOf(world.directory, ""))).toEqual([]);
   });
 
-  test("makes room for another only once it is gone, and is started again for who comes meanwhile", async () => {
+  test("loads another model only after the evicted one is gone, and restarts that one on demand", async () => {
     const [a, b] = world.openTwo(
       world.command("a", ["--stubborn"], { memory: { ram: 8, gpu: {} } }),
       world.command("b", []),
@@ -72,7 +72,7 @@ describe("a command", () => {
     expect(world.diary()).toEqual(["started a", "started b", "ended b", "started a"]);
   });
 
-  test("is not stopped for another while it works, but takes nothing new then", async () => {
+  test("does not stop a busy command for another, but admits nothing new meanwhile", async () => {
     const [a, b] = world.openTwo(world.command("a"), world.command("b", [], { memory: { ram: 8, gpu: {} } }));
     await world.load(a);
     a.onDemand.demand(1, 0);
@@ -87,7 +87,7 @@ describe("a command", () => {
     await reached(b, "loaded");
   });
 
-  test("is tried three times, then refuses who waits with the reason in the log, and is tried again when asked", async () => {
+  test("tries a failing command three times, refuses its requests with the log's reason, and retries on demand", async () => {
     const engine = world.openOne(world.command("a", ["--fail", "7"]));
     engine.onDemand.demand(0, 1);
     await reached(engine, "failed");
@@ -102,7 +102,7 @@ describe("a command", () => {
     await until(() => starts() === 4, "it is tried again");
   });
 
-  test("is refused at once where it can never fit", async () => {
+  test("refuses a command at once that can never fit", async () => {
     const engine = world.openOne(world.command("a", [], { memory: { ram: 11, gpu: {} } }));
     engine.onDemand.demand(0, 1);
     await reached(engine, "failed");
@@ -111,7 +111,7 @@ describe("a command", () => {
     expect(engine.onDemand.refusal().detail).toBe("a: It needs 0.00 GB of RAM, and the budget has 0.00 GB.");
   });
 
-  test("is started again after it died, without anybody losing its turn", async () => {
+  test("restarts a command that died, for the requests that wait", async () => {
     const engine = world.openOne(world.command("a"));
     await world.load(engine);
     const url = engine.onDemand.serving?.url;
@@ -122,7 +122,7 @@ describe("a command", () => {
     expect(engine.figures()).toMatchObject({ starts: 2, failures: 1 });
   });
 
-  test("leaves nothing when its guard is killed", async () => {
+  test("leaves no process of a command when its guard is killed", async () => {
     const engine = world.openOne(world.command("a", ["--brood"]));
     await world.load(engine);
     const [pid = 0] = markedProcesses(markOf(world.directory, ""));
@@ -132,7 +132,7 @@ describe("a command", () => {
     expect(markedProcesses(markOf(world.directory, ""))).toEqual([]);
   });
 
-  test("sleeps where that makes room, and wakes up for the next request", async () => {
+  test("puts a command to sleep if that makes room, and wakes it for the next request", async () => {
     const asleepGpu = { 0: 1 };
     const [a, b] = world.openTwo(
       world.command("a", [], { memory: { ram: 4, gpu: { 0: 8 } }, asleepGpu }),
@@ -150,7 +150,7 @@ describe("a command", () => {
     expect(world.diary()).toEqual(["started a", "slept a", "started b", "ended b", "woke a"]);
   });
 
-  test("has its memory measured and remembered where nobody states it", async () => {
+  test("measures and remembers the memory of a command if none is configured", async () => {
     const totals = { ram: 8e9 };
     const settings = world.command("a", ["--fill", `${100 * 2 ** 20}`], { memory: undefined });
     const engine = world.openOne(settings, totals);

@@ -81,7 +81,7 @@ async function interruptAfter(bytes: number): Promise<void> {
 }
 
 describe("a download", () => {
-  test("a download ends as the whole file with its checksum and without leftovers", async () => {
+  test("downloads a whole file, verifies its checksum and leaves nothing behind", async () => {
     const bytes: number[] = [];
     expect(await download({ bytes })).toBe(sha256);
     expect(await readFile(target)).toEqual(content);
@@ -90,7 +90,7 @@ describe("a download", () => {
     expect(bytes.at(-1)).toBe(content.length);
   });
 
-  test("a download goes on by itself after the connection is cut, from where it stood", async () => {
+  test("resumes after a lost connection", async () => {
     server.faults = [{ cutAfterBytes: 1_200_000 }, { cutAfterBytes: 500_000 }];
     const retries: string[] = [];
     expect(await download({ retries })).toBe(sha256);
@@ -102,21 +102,21 @@ describe("a download", () => {
     expect(Number(third?.range?.match(/\d+/)?.[0])).toBeGreaterThan(Number(second?.range?.match(/\d+/)?.[0]));
   });
 
-  test("a download goes on when the server falls silent", async () => {
+  test("resumes when the server falls silent", async () => {
     server.faults = [{ stallAfterBytes: 100_000 }];
     const retries: string[] = [];
     expect(await download({ retries })).toBe(sha256);
     expect(retries).toEqual([`${server.storageHost} sent nothing for 0.3 s`]);
   });
 
-  test("a download waits as long as a busy server asks, and tries again", async () => {
+  test("waits as long as a busy server asks, and tries again", async () => {
     server.faults = [{ status: 503, headers: { "retry-after": "0" } }];
     const retries: string[] = [];
     expect(await download({ retries })).toBe(sha256);
     expect(retries[0]).toContain("HTTP 503");
   });
 
-  test("a download gives up after the last attempt and keeps what came", async () => {
+  test("gives up after the last attempt and keeps the downloaded part", async () => {
     server.faults = Array.from({ length: 9 }, () => ({ cutAfterBytes: 10_000 }));
     const error = await failureOf(download());
     expect(error.kind).toBe("network");
@@ -124,7 +124,7 @@ describe("a download", () => {
     expect(await left()).toEqual(["model.gguf.part", "model.gguf.part.json"]);
   });
 
-  test("a download does not count attempts that bring a lot", async () => {
+  test("does not count attempts that make much progress", async () => {
     server.put("acme/model-GGUF", [{ path: "big.gguf", content: randomBytes(9_000_000) }]);
     server.faults = Array.from({ length: 6 }, () => ({ cutAfterBytes: 1_400_000 }));
     await download();
@@ -132,8 +132,8 @@ describe("a download", () => {
   });
 });
 
-describe("a second run", () => {
-  test("a second run asks only for the rest, and hashes the part of the first run too", async () => {
+describe("a second run of a download", () => {
+  test("requests only the rest, and hashes the earlier part too", async () => {
     await interruptAfter(1_000_000);
     const bytes: number[] = [];
     expect(await download({ bytes })).toBe(sha256);
@@ -142,7 +142,7 @@ describe("a second run", () => {
     expect(await left()).toEqual(["model.gguf"]);
   });
 
-  test("a second run starts again when the server ignores Range", async () => {
+  test("starts over if the server ignores Range", async () => {
     await interruptAfter(1_000_000);
     server.ignoresRange = true;
     const retries: string[] = [];
@@ -151,7 +151,7 @@ describe("a second run", () => {
     expect(retries[0]).toContain("cannot continue a file");
   });
 
-  test("a second run starts again when the server's version has another tag", async () => {
+  test("starts over if the server's version has another tag", async () => {
     await interruptAfter(1_000_000);
     server.etag = '"v2"';
     const retries: string[] = [];
@@ -160,14 +160,14 @@ describe("a second run", () => {
     expect(server.storageRequests().map((request) => request.range)).toEqual(["bytes=1000000-", undefined]);
   });
 
-  test("a second run starts again when the answer continues at another byte", async () => {
+  test("starts over if the answer continues at another byte", async () => {
     await interruptAfter(1_000_000);
     server.faults = [{ headers: { "content-range": `bytes 999999-2999999/3000000` } }];
     expect(await download()).toBe(sha256);
     expect(await readFile(target)).toEqual(content);
   });
 
-  test("a second run starts again when the hub lists other content by now", async () => {
+  test("starts over if the hub now lists other content", async () => {
     await interruptAfter(1_000_000);
     const other = randomBytes(2_000_000);
     server.put("acme/model-GGUF", [{ path: "sub dir/model-Q8_0.gguf", content: other }]);
@@ -176,7 +176,7 @@ describe("a second run", () => {
     expect(server.storageRequests()[0]?.range).toBeUndefined();
   });
 
-  test("a second run fetches anew when the disk has spoiled the part", async () => {
+  test("downloads again if the disk has damaged the part", async () => {
     await interruptAfter(1_000_000);
     const part = await readFile(`${target}.part`);
     part[500_000] = (part[500_000] ?? 0) ^ 1;
@@ -187,42 +187,42 @@ describe("a second run", () => {
     expect(await readFile(target)).toEqual(content);
   });
 
-  test("a second run asks for nothing when only the renaming was missing", async () => {
+  test("requests nothing if the file is complete and only unrenamed", async () => {
     await interruptAfter(1_000_000);
     await writeFile(`${target}.part`, content);
     expect(await download()).toBe(sha256);
     expect(server.storageRequests()).toHaveLength(0);
   });
 
-  test("a second run does not trust a part without its record", async () => {
+  test("does not trust a part without its record", async () => {
     await writeFile(`${target}.part`, content.subarray(0, 1000));
     expect(await download()).toBe(sha256);
     expect(server.storageRequests()[0]?.range).toBeUndefined();
   });
 });
 
-describe("wrong content", () => {
-  test("a file of the right length with wrong content is thrown away and named", async () => {
+describe("wrong content of a download", () => {
+  test("discards a file of the right length with a wrong checksum", async () => {
     server.sentInstead = randomBytes(content.length);
     const error = await failureOf(download());
     expect(error.message).toContain("checksum is wrong");
     expect(await left()).toEqual([]);
   });
 
-  test("longer than listed is refused before it fills the disk", async () => {
+  test("refuses a file longer than listed before it fills the disk", async () => {
     server.sentInstead = randomBytes(content.length + 10);
     server.faults = [{ withoutLength: true }];
     expect((await failureOf(download())).message).toContain("sends more than the 3000000 bytes listed");
     expect(await left()).toEqual([]);
   });
 
-  test("content announced with another length is not read at all", async () => {
+  test("does not read content announced with another length", async () => {
     server.sentInstead = content.subarray(0, 130);
     expect((await failureOf(download())).message).toContain("lists 3000000 bytes, but");
     expect(await stat(target).catch(() => "absent")).toBe("absent");
   });
 
-  test("wrong content of a small file that the hub keeps in git is found by its git hash", async () => {
+  test("detects wrong content of a small git file by its git hash", async () => {
     server.put("acme/model-GGUF", [{ path: "small.gguf", content: content.subarray(0, 5000), inGit: true }]);
     expect(await download()).toBe(createHash("sha256").update(content.subarray(0, 5000)).digest("hex"));
     await rm(target);
@@ -231,9 +231,9 @@ describe("wrong content", () => {
   });
 });
 
-describe("the token", () => {
+describe("the token of the hub", () => {
   // hardening: F33
-  test("the token goes to the hub and never to the storage it redirects to", async () => {
+  test("sends the token to the hub and never to the storage that it redirects to", async () => {
     await download({}, { token: "hf_secret" });
     const resolved = server.requests.filter(
       (request) => request.path.includes("/resolve/") && request.server === "hub",
@@ -242,7 +242,7 @@ describe("the token", () => {
     expect(server.storageRequests().map((request) => request.authorization)).toEqual([undefined]);
   });
 
-  test("the token and the signature of the storage address are in no error", async () => {
+  test("shows neither the token nor the storage signature in an error", async () => {
     server.faults = Array.from({ length: 4 }, () => ({ status: 500 }));
     const error = await failureOf(download({}, { token: "hf_secret" }));
     expect(error.message).not.toContain("secret");
@@ -250,13 +250,13 @@ describe("the token", () => {
   });
 });
 
-describe("an address to go on to", () => {
-  test("addresses that lead on in circles are not followed for ever", async () => {
+describe("redirects of a download", () => {
+  test("gives up circular redirects", async () => {
     server.hubAnswers.set("/acme/model-GGUF/resolve", { status: 302, headers: { location: "?again" } });
     expect((await failureOf(download())).message).toContain("redirects in circles");
   });
 
-  test("an address on plain http is not gone on to when the hub is on https, and accepted from a mirror on http", () => {
+  test("refuses a redirect from https to http, and follows one from an http mirror", () => {
     const from = new URL("https://hub.example/a");
     expect(redirectTarget("/b", from, from).href).toBe("https://hub.example/b");
     expect(() => redirectTarget("http://hub.example/b", from, from)).toThrow("only https is followed");
@@ -265,7 +265,7 @@ describe("an address to go on to", () => {
     expect(redirectTarget("http://other.example/b", mirror, mirror).host).toBe("other.example");
   });
 
-  test("an address to go on to of another scheme is refused", async () => {
+  test("refuses a redirect to another scheme", async () => {
     server.hubAnswers.set("/acme/model-GGUF/resolve", { status: 302, headers: { location: "file:///etc/passwd" } });
     expect((await failureOf(download())).message).toContain("only https is followed");
   });

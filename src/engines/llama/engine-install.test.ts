@@ -87,7 +87,7 @@ async function left(): Promise<string[]> {
   return (await readdir(join(dataDir, "engine")).catch((): string[] => [])).sort();
 }
 
-describe("an install", () => {
+describe("an engine install", () => {
   withGpu(
     "that nobody agrees to fetches nothing and leaves nothing, and the command says first whether a device is here and how much there is to fetch",
     async () => {
@@ -212,7 +212,7 @@ describe("an install", () => {
   );
 });
 
-describe("nothing is left behind", () => {
+describe("leftovers of an install", () => {
   withGpu(
     "when the library does not start at all, and the reason is told",
     async () => {
@@ -279,24 +279,24 @@ describe("nothing is left behind", () => {
   );
 });
 
-test("a machine without npm is told where it comes from", async () => {
+test("tells how to get npm on a machine without it", async () => {
   const name = availableBackends(currentPlatform())[0] ?? "cpu";
   expect((await failureOf(install({ name, env: { PATH: home } }))).message).toContain("npm was not found on PATH");
 });
 
-describe("a name", () => {
-  test("the name of no back-end is refused with those that are", () => {
+describe("the name of a back-end", () => {
+  test("refuses an unknown back-end and names the known ones", () => {
     expect(() => backendPackages("metal", "linux-x64")).toThrow("There are: cuda, vulkan, cpu.");
   });
 
-  test("the name of a back-end that does not exist for the platform is refused with those that do", () => {
+  test("refuses a back-end that the platform lacks and names the available ones", () => {
     expect(() => backendPackages("cuda", "linux-arm64")).toThrow("Available for linux-arm64: cpu.");
     expect(() => backendPackages("cuda", "darwin-arm64")).toThrow("Metal");
     expect(() => backendPackages("cpu", "sunos-x64")).toThrow("none for sunos-x64 at all");
   });
 });
 
-test("removing an install takes all of it, and says when there was none", async () => {
+test("removes an install entirely, and reports if there was none", async () => {
   const directory = join(dataDir, "engine", "cuda");
   await mkdir(join(directory, "node_modules"), { recursive: true });
   await writeFile(
@@ -311,7 +311,7 @@ test("removing an install takes all of it, and says when there was none", async 
   await expect(removeBackend(dataDir, "../models")).rejects.toThrow("is no back-end");
 });
 
-test("an install with a device goes before a preferred one without", async () => {
+test("prefers an install with a device to a preferred one without", async () => {
   for (const [backend, devices] of [
     ["cuda", []],
     ["vulkan", ["GPU"]],
@@ -324,12 +324,12 @@ test("an install with a device goes before a preferred one without", async () =>
   expect(await installedEngine(dataDir)).toMatchObject({ backend: "vulkan", gpu: "vulkan" });
 });
 
-test.skipIf(currentPlatform() !== "linux-x64")("the default install computes here", () => {
+test.skipIf(currentPlatform() !== "linux-x64")("reports whether the default install can compute on a platform", () => {
   expect(defaultInstallComputes("linux-x64")).toBe(true);
   expect(defaultInstallComputes("linux-arm64")).toBe(false);
 });
 
-test("a device is seen by what its driver puts on the machine, and where nothing is, it is said where it was looked", async () => {
+test("detects a device by its driver's files, and lists the searched paths if none exists", async () => {
   const at = (...parts: string[]) => join(home, ...parts);
   const cuda = () => deviceSigns("cuda", "linux", home);
   const vulkan = () => deviceSigns("vulkan", "linux", home);

@@ -27,7 +27,7 @@ async function failure(parts: Partial<Hub> = {}): Promise<SetupError> {
   return error;
 }
 
-test("files are listed with sizes and checksums, over several pages", async () => {
+test("lists files with sizes and checksums over several pages", async () => {
   const content = new Uint8Array([1, 2, 3]);
   server.put("acme/model-GGUF", [
     { path: "a.gguf", content },
@@ -44,7 +44,7 @@ test("files are listed with sizes and checksums, over several pages", async () =
   expect(server.requests).toHaveLength(3);
 });
 
-test("the hub's list of files is not followed to a next page on another host", async () => {
+test("does not follow the hub's next page to another host", async () => {
   const other = await HubServer.start();
   server.hubAnswers.set(listing, {
     status: 200,
@@ -56,19 +56,19 @@ test("the hub's list of files is not followed to a next page on another host", a
   await other.stop();
 });
 
-test("an unknown repository asks for the spelling, and for a token as it may be private", async () => {
+test("suggests the spelling or a token for an unknown repository", async () => {
   const { message } = await failure();
   expect(message).toContain("no public repository acme/model-GGUF");
   expect(message).toContain("HF_TOKEN");
 });
 
-test("a refused token is named as such, and never shown", async () => {
+test("reports a refused token without showing it", async () => {
   const { message } = await failure({ token: "hf_secret" });
   expect(message).toContain("refused HF_TOKEN");
   expect(message).not.toContain("hf_secret");
 });
 
-test("a gated repository says where to ask for access", async () => {
+test("tells where to request access to a gated repository", async () => {
   server.hubAnswers.set(listing, { status: 401, headers: { "x-error-code": "GatedRepo" } });
   expect((await failure()).message).toContain(
     `Ask for access at ${server.endpoint}/acme/model-GGUF, then create a token`,
@@ -77,25 +77,25 @@ test("a gated repository says where to ask for access", async () => {
   expect((await failure({ token: "hf_secret" })).message).toContain("the account of HF_TOKEN has no access");
 });
 
-test("a 404 says that there is no such repository", async () => {
+test("reports a 404 as a missing repository", async () => {
   server.hubAnswers.set(listing, { status: 404 });
   expect((await failure()).message).toContain("no such repository or file in acme/model-GGUF");
 });
 
-test("a busy hub is told apart from a missing network", async () => {
+test("distinguishes a busy hub from a missing network", async () => {
   server.hubAnswers.set(listing, { status: 429, headers: { "retry-after": "7" } });
   const error = await failure();
   expect([error.kind, error.retryAfterMs]).toEqual(["busy", 7000]);
 });
 
-test("a page in the way, such as a sign-in page, is recognised", async () => {
+test("recognizes an intercepting page, such as a sign-in page", async () => {
   server.hubAnswers.set(listing, { status: 200, body: "<html>Please sign in</html>" });
   expect((await failure()).message).toContain("no JSON");
   server.hubAnswers.set(listing, { status: 200, body: '{"files":[]}' });
   expect((await failure()).message).toContain("unknown form");
 });
 
-test("nobody at the address is a network failure that names the host", async () => {
+test("reports an unreachable host by name as a network failure", async () => {
   const gone = await HubServer.start();
   const { endpoint } = gone;
   await gone.stop();
@@ -104,7 +104,7 @@ test("nobody at the address is a network failure that names the host", async () 
   expect(error.message).toBe(`Cannot reach ${new URL(endpoint).host} (ECONNREFUSED).`);
 });
 
-test("a host that takes the connection and says nothing is given up", async () => {
+test("times out a host that accepts the connection and stays silent", async () => {
   const silent = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
   const error = await failure({ endpoint: `http://127.0.0.1:${silent.port}` });
   silent.stop(true);

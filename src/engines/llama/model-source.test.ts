@@ -16,8 +16,8 @@ function failureOf(work: () => unknown): SetupError {
   throw new Error("Expected a SetupError.");
 }
 
-describe("a source", () => {
-  test("a source has an owner, a repository and perhaps a file", () => {
+describe("a model source", () => {
+  test("parses a source into owner, repository and optional file", () => {
     expect(parseModelSource("hf:Qwen/Qwen3-0.6B-GGUF")).toEqual({
       owner: "Qwen",
       repo: "Qwen3-0.6B-GGUF",
@@ -36,7 +36,7 @@ describe("a source", () => {
     "hf:../b",
     "hf:a/../b",
     "https://other.example/a/b",
-  ])("a source that reads %p is refused with the right form", (text) => {
+  ])("refuses the source %p with the right form", (text) => {
     const error = failureOf(() => parseModelSource(text));
     expect(error.kind).toBe("misuse");
     expect(error.message).toContain("hf:owner/repo:file");
@@ -71,49 +71,49 @@ test.each([
   ["gpt-oss-20b-MXFP4", "MXFP4"],
   ["Qwen2-7b", undefined],
   ["model", undefined],
-])("the quantisation of %p is %p", (stem, quantization) => {
+])("reads the quantization of %p as %p", (stem, quantization) => {
   expect(quantizationOf(stem)).toBe(quantization);
 });
 
-describe("without a wish", () => {
+describe("the choice of a file without a name", () => {
   const choose = (...paths: string[]) => chooseModel(files(...paths), undefined, "a/b").path;
 
-  test("the first of the stated order is taken", () => {
+  test("chooses the first quantization of the documented order", () => {
     expect(choose("m-Q2_K.gguf", "m-Q8_0.gguf", "m-Q4_K_M.gguf", "m-Q5_K_M.gguf")).toBe("m-Q4_K_M.gguf");
     expect(choose("m-Q2_K.gguf", "m-Q8_0.gguf", "m-Q5_K_M.gguf")).toBe("m-Q5_K_M.gguf");
     expect(choose("m-Q2_K.gguf", "m-Q8_0.gguf")).toBe("m-Q8_0.gguf");
   });
 
-  test("the first file is taken where no name tells", () => {
+  test("chooses the first file if no name has a quantization", () => {
     expect(choose("readme.md", "b.gguf", "a.gguf")).toBe("a.gguf");
   });
 
-  test("projectors and importance matrices are no models", () => {
+  test("does not offer projectors and importance matrices as models", () => {
     expect(choose("mmproj-Q4_K_M.gguf", "m.imatrix.gguf", "m-F16.gguf")).toBe("m-F16.gguf");
   });
 
-  test("two models of the same quantisation are a question", () => {
+  test("asks for a choice between two models of the same quantization", () => {
     const error = failureOf(() => choose("one-Q4_K_M.gguf", "two-Q4_K_M.gguf", "one-Q8_0.gguf"));
     expect(error.message).toContain("hf:a/b:one-Q4_K_M.gguf");
     expect(error.message).toContain("hf:a/b:two-Q4_K_M.gguf");
     expect(error.message).not.toContain("Q8_0");
   });
 
-  test("a repository without GGUF files says what to look for", () => {
+  test("suggests what to look for if a repository has no GGUF files", () => {
     expect(failureOf(() => choose("model.safetensors")).message).toContain("-GGUF");
   });
 });
 
-describe("a wish", () => {
+describe("the choice of a file by name", () => {
   const all = files("Q8_0/Big-Q8_0-00001-of-00002.gguf", "Q8_0/Big-Q8_0-00002-of-00002.gguf", "Small-Q4_0.gguf");
   const choose = (wanted: string) => chooseModel(all, wanted, "a/b");
 
-  test.each(["Small-Q4_0.gguf", "small-q4_0.GGUF", "Small-Q4_0", "Q4_0", "q4_0"])("%p finds the file", (wanted) => {
+  test.each(["Small-Q4_0.gguf", "small-q4_0.GGUF", "Small-Q4_0", "Q4_0", "q4_0"])("finds the file by %p", (wanted) => {
     expect(choose(wanted).path).toBe("Small-Q4_0.gguf");
   });
 
   test.each(["Q8_0", "Big-Q8_0", "Q8_0/Big-Q8_0-00002-of-00002.gguf", "Big-Q8_0-00001-of-00002.gguf"])(
-    "%p finds all parts in order",
+    "finds all parts in order by %p",
     (wanted) => {
       const { parts, stem, bytes } = choose(wanted);
       expect(parts.map((part) => part.path)).toEqual([
@@ -125,20 +125,20 @@ describe("a wish", () => {
     },
   );
 
-  test("a wish that nothing fits lists what there is", () => {
+  test("lists the available files if none matches the name", () => {
     const error = failureOf(() => choose("Q6_K"));
     expect(error.message).toContain("no GGUF file 'Q6_K'");
     expect(error.message).toContain("Small-Q4_0.gguf");
     expect(error.message).toContain("2 parts");
   });
 
-  test("a wish for a split model with a part missing is refused", () => {
+  test("refuses a split model with a missing part", () => {
     const error = failureOf(() => chooseModel(files("m-00001-of-00003.gguf", "m-00003-of-00003.gguf"), "m", "a/b"));
     expect(error.message).toContain("one of 3 parts, and only 2 are there");
   });
 });
 
-test("a file that is called as a group of parts would be is a model of its own", () => {
+test("treats a file whose name resembles a split model's as a model of its own", () => {
   const models = modelsAmong(files("m-00001-of-00002.gguf", "m-00002-of-00002.gguf", "m-of-00002.gguf"));
   expect(models.map(({ stem, parts }) => [stem, parts.length])).toEqual([
     ["m", 2],
@@ -146,6 +146,6 @@ test("a file that is called as a group of parts would be is a model of its own",
   ]);
 });
 
-test("the folder tells the quantisation where the file name does not", () => {
+test("reads the quantization from the folder if the file name lacks it", () => {
   expect(modelsAmong(files("BF16/model-00001-of-00001.gguf"))[0]?.quantization).toBe("BF16");
 });

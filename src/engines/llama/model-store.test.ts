@@ -41,32 +41,32 @@ async function store(model: ModelManifest): Promise<void> {
   for (const path of [model.file, ...model.otherFiles]) await writeFile(path, "abc");
 }
 
-test("an absent data directory has no models", async () => {
+test("lists no models without a data directory", async () => {
   expect(await listModels(join(dataDir, "none"))).toEqual([]);
 });
 
-test("a models directory that cannot be read is told, and keeps no server from starting", async () => {
+test("reports an unreadable models directory and still starts", async () => {
   await writeFile(modelsDirectory(dataDir), "a file");
   const skipped: string[] = [];
   expect(await listModels(dataDir, (path, reason) => void skipped.push(`${path}: ${reason}`))).toEqual([]);
   expect(skipped).toEqual([`${modelsDirectory(dataDir)}: the directory cannot be read (ENOTDIR)`]);
 });
 
-test("what was saved is listed, sorted, with absolute paths", async () => {
+test("lists saved models, sorted, with absolute paths", async () => {
   const split = { ...manifest("a"), otherFiles: [join(modelsDirectory(dataDir), "a-00002-of-00002.gguf")] };
   await store(manifest("b"));
   await store(split);
   expect(await listModels(dataDir)).toEqual([split, manifest("b")]);
 });
 
-test("a manifest holds bare file names, so that the data directory can be moved", async () => {
+test("stores bare file names in a manifest, so that the data directory can move", async () => {
   await store(manifest("a"));
   const stored: unknown = JSON.parse(await readFile(join(modelsDirectory(dataDir), "a.json"), "utf8"));
   expect(stored).toMatchObject({ id: "a", file: "a.gguf" });
   expect((await readdir(modelsDirectory(dataDir))).sort()).toEqual(["a.gguf", "a.json"]);
 });
 
-test("a broken manifest is left out with the reason, and the others stay", async () => {
+test("skips a broken manifest with a reason, and keeps the others", async () => {
   await store(manifest("good"));
   const write = (name: string, text: string) => writeFile(join(modelsDirectory(dataDir), name), text);
   await write("torn.json", '{"id": "to');
@@ -89,25 +89,25 @@ test("a broken manifest is left out with the reason, and the others stay", async
   });
 });
 
-test("a new data directory is for its owner only", async () => {
+test("creates the data directory for its owner only", async () => {
   await prepareModelsDirectory(join(dataDir, "new"));
   expect((await stat(join(dataDir, "new"))).mode & 0o777).toBe(0o700);
 });
 
-describe("an id", () => {
+describe("the id of a model", () => {
   test.each([
     ["Qwen3-0.6B-Q8_0", "qwen3-0.6b-q8_0"],
     ["My Model (v2)", "my-model-v2"],
     ["..hidden", "hidden"],
-  ])("an id from the file name %p is %p", (stem, id) => {
+  ])("derives the id of the file name %p as %p", (stem, id) => {
     expect(modelIdFrom(stem)).toBe(id);
   });
 
-  test("an id that cannot be made asks for --name", () => {
+  test("asks for --name if no id can be derived", () => {
     expect(() => modelIdFrom("模型")).toThrow("--name");
   });
 
-  test.each(["", "Upper", "a/b", "../a", ".a", "a b", "a".repeat(129)])("%p is refused", (id) => {
+  test.each(["", "Upper", "a/b", "../a", ".a", "a b", "a".repeat(129)])("refuses %p as an id", (id) => {
     expect(() => checkModelId(id)).toThrow("1 to 128 lower-case letters");
   });
 });

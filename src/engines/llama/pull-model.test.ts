@@ -68,7 +68,7 @@ async function stored(): Promise<string[]> {
 }
 
 describe("a pulled model", () => {
-  test("a pulled model is the preferred file, inspected, and listed for the server", async () => {
+  test("pulls the preferred file, inspects it and lists it for the server", async () => {
     const selected: unknown[] = [];
     const { manifest, alreadyThere } = await pull({
       observer: { selected: (model, id, chosen) => void selected.push([model.path, id, chosen]) },
@@ -91,19 +91,19 @@ describe("a pulled model", () => {
     expect(await stored()).toEqual(["tiny-q8_0.gguf", "tiny-q8_0.json"]);
   });
 
-  test("a pulled model takes the id that was asked for, for its files too", async () => {
+  test("gives a pulled model and its files the requested id", async () => {
     await pull({ source: "hf:Acme/Tiny-GGUF:Q8_0", name: "mine" });
     expect(await stored()).toEqual(["mine.gguf", "mine.json"]);
   });
 
-  test("a pulled model is not fetched twice", async () => {
+  test("does not download a pulled model twice", async () => {
     await pull();
     server.requests.length = 0;
     expect((await pull()).alreadyThere).toBe(true);
     expect(server.storageRequests()).toEqual([]);
   });
 
-  test("a pulled model is fetched again when its file was damaged on disk", async () => {
+  test("downloads a model again if its file was damaged on disk", async () => {
     await pull();
     const path = join(modelsDirectory(dataDir), "tiny-q8_0.gguf");
     const damaged = new Uint8Array(gguf);
@@ -124,7 +124,7 @@ describe("a split model", () => {
     );
   });
 
-  test("a split model comes with all its parts, under names that the engine can follow", async () => {
+  test("pulls all parts of a split model under names that the engine can follow", async () => {
     const seen: number[] = [];
     const { manifest } = await pull({ observer: { progress: (bytes) => void seen.push(bytes) } });
     expect(manifest.bytes).toBe(2 * gguf.length);
@@ -134,7 +134,7 @@ describe("a split model", () => {
     expect(seen.at(-1)).toBe(2 * gguf.length);
   });
 
-  test("a split model continues with the part that is missing", async () => {
+  test("resumes a split model with the missing part", async () => {
     const abort = new AbortController();
     const half = gguf.length + 1_000_000;
     const stopped = pull({
@@ -150,8 +150,8 @@ describe("a split model", () => {
   });
 });
 
-describe("nothing is overwritten or mixed", () => {
-  test("a model of the same id from elsewhere asks for another id", async () => {
+describe("conflicts between pulls", () => {
+  test("asks for another id if one is used by a model from elsewhere", async () => {
     await pull();
     server.put("Other/Tiny-GGUF", [{ path: "Tiny-Q8_0.gguf", content: gguf }]);
     const { message } = await failureOf(pull({ source: "hf:Other/Tiny-GGUF" }));
@@ -159,7 +159,7 @@ describe("nothing is overwritten or mixed", () => {
     expect(message).toContain("--name");
   });
 
-  test("an id that is called as a part of a split model is refused: its file would be taken for one, or replaced by one", async () => {
+  test("refuses an id that resembles a part of a split model", async () => {
     const failure = await failureOf(pull({ name: "big-00001-of-00002" }));
     expect([failure.kind, failure.message]).toEqual([
       "misuse",
@@ -170,7 +170,7 @@ describe("nothing is overwritten or mixed", () => {
     expect(server.storageRequests()).toEqual([]);
   });
 
-  test("two pulls of one model: the second is refused while the first runs", async () => {
+  test("refuses a second pull of a model while the first runs", async () => {
     server.faults = [{ stallAfterBytes: 1_000_000 }];
     const abort = new AbortController();
     const begun = Promise.withResolvers<void>();
@@ -186,7 +186,7 @@ describe("nothing is overwritten or mixed", () => {
     expect(await stored()).toEqual(["tiny-q8_0.gguf", "tiny-q8_0.json"]);
   });
 
-  test("the lock of a pull that was killed does not stand in the way", async () => {
+  test("ignores the lock of a killed pull", async () => {
     await pull();
     const ended = Bun.spawn(["true"]);
     await ended.exited;
@@ -196,15 +196,15 @@ describe("nothing is overwritten or mixed", () => {
   });
 });
 
-describe("a failure", () => {
-  test("a failure of the engine to use the file leaves it unserved, and says where it is", async () => {
+describe("a failing pull", () => {
+  test("does not list a file that the engine cannot use, and names its path", async () => {
     const { message } = await failureOf(pull({ source: "hf:Acme/Tiny-GGUF:Q2_K" }));
     expect(message).toContain("not a GGUF file");
     expect(message).toContain(join(modelsDirectory(dataDir), "tiny-q2_k.gguf"));
     expect(await listModels(dataDir)).toEqual([]);
   });
 
-  test("a failure for want of space comes before the first byte", async () => {
+  test("reports missing disk space before the first byte", async () => {
     const huge = 1e15;
     const listing = [{ type: "file", path: "huge.gguf", size: huge, lfs: { oid: "a".repeat(64), size: huge } }];
     server.hubAnswers.set("/api/models/Acme/Huge", { status: 200, body: JSON.stringify(listing) });
@@ -213,7 +213,7 @@ describe("a failure", () => {
     expect(server.storageRequests()).toEqual([]);
   });
 
-  test("a failure to write says where, and what to choose instead", async () => {
+  test("names an unwritable path and an alternative", async () => {
     dataDir = join(dataDir, "file");
     await writeFile(dataDir, "");
     expect((await failureOf(pull())).message).toBe(

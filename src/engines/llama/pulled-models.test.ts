@@ -31,7 +31,7 @@ async function store(id: string, names: readonly string[], bytes = 1_000_000): P
   for (const path of [file, ...otherFiles]) await writeFile(path, "x".repeat(bytes));
 }
 
-test("models are listed with the size of all their files, and what an interrupted pull has left as incomplete", async () => {
+test("lists models with their total size, and interrupted pulls as incomplete", async () => {
   expect(await listPulledModels(dataDir)).toEqual([]);
   await store("whole", ["whole.gguf"]);
   await store("split", ["split-00001-of-00002.gguf", "split-00002-of-00002.gguf"]);
@@ -53,7 +53,7 @@ test("models are listed with the size of all their files, and what an interrupte
   ]);
 });
 
-test("parts that an interrupted pull has left in order are one model; a part without those before it, or beside a model that has its own files, is none of it", async () => {
+test("groups the leading parts of an interrupted pull as a model, and no stray parts", async () => {
   await store("a", ["a.gguf"]);
   for (const name of [
     ...["begun-00001-of-00003.gguf", "begun-00002-of-00003.gguf.part", "begun-00002-of-00003.gguf.part.json"],
@@ -82,7 +82,7 @@ test("parts that an interrupted pull has left in order are one model; a part wit
   expect(await listPulledModels(dataDir)).toContainEqual(expect.objectContaining({ id: "a", bytes: 1 }));
 });
 
-test("deleting takes the manifest, every file and what was interrupted, and nothing of another model", async () => {
+test("deletes a model's manifest, files and interrupted parts, and nothing of other models", async () => {
   await store("a", ["a-00001-of-00002.gguf", "a-00002-of-00002.gguf"]);
   await store("a-b", ["a-b.gguf"]);
   await writeFile(inStore("a.gguf.part"), "xx");
@@ -92,7 +92,7 @@ test("deleting takes the manifest, every file and what was interrupted, and noth
   expect(await listPulledModels(dataDir)).toMatchObject([{ id: "a-b", state: "ready" }]);
 });
 
-test("a file that another model names as well is kept until that one is deleted", async () => {
+test("keeps a file that another model uses until that model is deleted", async () => {
   await store("a", ["a.gguf", "shared.gguf"]);
   await store("b", ["b.gguf", "shared.gguf"]);
   expect(await removePulledModel(dataDir, "a")).toMatchObject({ bytes: 1_000_000, left: [] });
@@ -100,7 +100,7 @@ test("a file that another model names as well is kept until that one is deleted"
   expect(await removePulledModel(dataDir, "b")).toMatchObject({ bytes: 2_000_000 });
 });
 
-test("a file that says what it is is listed with what it needs of memory, and whether this machine has that", async () => {
+test("lists a readable file with its memory need and whether this machine has that much", async () => {
   await store("small", ["small.gguf"]);
   await writeFile(inStore("small.gguf"), ggufHeader(llama8b, [[4096, 256]]));
   const [listed] = await listPulledModels(dataDir);
@@ -112,7 +112,7 @@ test("a file that says what it is is listed with what it needs of memory, and wh
   expect(stdout).toMatch(/^small +\S+ kB +1.05 M +Q4_K_M +[\d.]+ GB +(yes|no|with less context|in its turn) /m);
 });
 
-test("a file that cannot be deleted is told with the reason, the model is not served any more, and what is left is still of it", async () => {
+test("reports a file that cannot be deleted, stops serving the model, and keeps the rest listed", async () => {
   await store("stuck", ["stuck-00001-of-00003.gguf", "stuck-00002-of-00003.gguf", "stuck-00003-of-00003.gguf"]);
   await rm(inStore("stuck-00002-of-00003.gguf"));
   // A directory is not deleted, whoever asks.
@@ -126,7 +126,7 @@ test("a file that cannot be deleted is told with the reason, the model is not se
   expect([code, stderr]).toEqual([1, expect.stringContaining("could not be deleted, but are not served now: stuck-")]);
 });
 
-test("a model that is being pulled is not deleted under the pull", async () => {
+test("does not delete a model during its pull", async () => {
   await store("busy", ["busy.gguf"]);
   const release = await claimPull(inStore("busy.lock"), "busy");
   await expect(removePulledModel(dataDir, "busy")).rejects.toThrow("Another headrace pull is fetching busy");
@@ -134,14 +134,14 @@ test("a model that is being pulled is not deleted under the pull", async () => {
   expect(await removePulledModel(dataDir, "busy")).toMatchObject({ id: "busy" });
 });
 
-test("a model is not deleted while the lock of the pull is a file with the number of a running process, as other versions write it", async () => {
+test("does not delete a model during a pull of another version, whose lock holds a process id", async () => {
   await store("busy", ["busy.gguf"]);
   await writeFile(inStore("busy.lock"), String(process.ppid));
   await expect(removePulledModel(dataDir, "busy")).rejects.toThrow("Another headrace pull is fetching busy");
   expect(await readdir(modelsDirectory(dataDir))).toContain("busy.gguf");
 });
 
-test.skipIf(!canMount)("on a disk without room for another byte a model is deleted, and leaves nothing", async () => {
+test.skipIf(!canMount)("deletes a model on a full disk and leaves nothing", async () => {
   await using disk = smallDisk(8);
   dataDir = disk.path;
   await store("large", ["large.gguf"]);
@@ -152,7 +152,7 @@ test.skipIf(!canMount)("on a disk without room for another byte a model is delet
   expect(await readdir(modelsDirectory(dataDir))).toEqual([]);
 });
 
-test("`headrace list` shows sizes, and `headrace rm` asks, deletes all that it is given or nothing, and says what is no pulled model", async () => {
+test("shows sizes in `headrace list`, and lets `headrace rm` delete all named models or none after a question", async () => {
   const run = (...args: string[]) => runCommand([...args, "--data-dir", dataDir], { nowMs: 1_700_000_600_000 });
   expect((await run("list")).stderr).toContain("No model was pulled to this machine yet");
   await store("one", ["one.gguf"]);
@@ -181,7 +181,7 @@ test("`headrace list` shows sizes, and `headrace rm` asks, deletes all that it i
   expect(await readdir(modelsDirectory(dataDir))).toEqual([]);
 });
 
-test("`headrace rm` says what it has deleted also where a later one of the models is being pulled", async () => {
+test("reports what `headrace rm` has deleted even if a later model is being pulled", async () => {
   await store("two", ["two.gguf"]);
   const release = await claimPull(inStore("two.lock"), "two");
   for (const [args, said] of [

@@ -23,7 +23,7 @@ function enter(slots: Slots, name: string, width: number, granted: string[], sig
   return entry;
 }
 
-test("slots that are free are granted at once, and the rest in order of arrival", async () => {
+test("grants free slots at once, and later ones in order of arrival", async () => {
   const slots = new Slots(2);
   const granted: string[] = [];
   const entries = ["a", "b", "c", "d"].map((name) => enter(slots, name, 1, granted));
@@ -41,7 +41,7 @@ test("slots that are free are granted at once, and the rest in order of arrival"
   expect([slots.busy, slots.waiting]).toEqual([0, 0]);
 });
 
-test("a wide request is not overtaken by narrow ones that came later", async () => {
+test("lets no narrow request overtake an earlier wide one", async () => {
   const slots = new Slots(3);
   const granted: string[] = [];
   const first = enter(slots, "first", 2, granted);
@@ -59,7 +59,7 @@ test("a wide request is not overtaken by narrow ones that came later", async () 
   expect(slots.busy).toBe(0);
 });
 
-test("a request wider than everything gets all slots, and gives back as many as it got", async () => {
+test("grants a request wider than the model all slots, and takes as many back", async () => {
   const slots = new Slots(2);
   const release = await slots.acquire(100, never);
   expect(slots.busy).toBe(2);
@@ -67,7 +67,7 @@ test("a request wider than everything gets all slots, and gives back as many as 
   expect(slots.busy).toBe(0);
 });
 
-test("giving back twice counts once", async () => {
+test("counts a slot that is released twice once", async () => {
   const slots = new Slots(2);
   const release = await slots.acquire(1, never);
   release();
@@ -75,8 +75,8 @@ test("giving back twice counts once", async () => {
   expect(slots.busy).toBe(0);
 });
 
-describe("leaving", () => {
-  test("whoever is aborted while waiting is gone, and who stood behind goes on", async () => {
+describe("requests that leave the queue", () => {
+  test("removes an aborted request from the queue, and admits the next one", async () => {
     const slots = new Slots(2);
     const granted: string[] = [];
     const holder = enter(slots, "holder", 1, granted);
@@ -94,7 +94,7 @@ describe("leaving", () => {
     expect(slots.busy).toBe(1);
   });
 
-  test("an abort after the grant changes nothing", async () => {
+  test("ignores an abort after the grant", async () => {
     const slots = new Slots(1);
     const client = new AbortController();
     const release = await slots.acquire(1, client.signal);
@@ -104,15 +104,15 @@ describe("leaving", () => {
     expect(slots.busy).toBe(0);
   });
 
-  test("whoever is aborted already does not even begin to wait", async () => {
+  test("does not queue an aborted request", async () => {
     const slots = new Slots(1);
     await expect(slots.acquire(1, AbortSignal.abort(new Error("gone")))).rejects.toThrow("gone");
     expect([slots.busy, slots.waiting]).toEqual([0, 0]);
   });
 });
 
-describe("resizing", () => {
-  test("more slots let waiting requests in at once", async () => {
+describe("a changed number of slots", () => {
+  test("admits waiting requests at once when slots are added", async () => {
     const slots = new Slots(1);
     const granted: string[] = [];
     for (const name of ["a", "b", "c"]) enter(slots, name, 1, granted);
@@ -123,7 +123,7 @@ describe("resizing", () => {
     expect(slots.busy).toBe(3);
   });
 
-  test("fewer slots let nobody in until enough is given back", async () => {
+  test("admits no request after slots were removed until enough are released", async () => {
     const slots = new Slots(3);
     const granted: string[] = [];
     const held = ["a", "b", "c"].map((name) => enter(slots, name, 1, granted));
@@ -140,7 +140,7 @@ describe("resizing", () => {
     expect(slots.busy).toBe(1);
   });
 
-  test("a wide request that waits while the model shrinks is let in, and gives back no more than it got", async () => {
+  test("admits a waiting wide request to a reduced model, and takes back no more than granted", async () => {
     const slots = new Slots(4);
     const granted: string[] = [];
     const holder = enter(slots, "holder", 1, granted);
@@ -159,7 +159,7 @@ describe("resizing", () => {
     expect(granted).toEqual(["holder", "wide", "x", "y"]);
   });
 
-  test("a wide request that waits while the model grows keeps to the width it asked for", async () => {
+  test("keeps the requested width of a waiting request when slots are added", async () => {
     const slots = new Slots(2);
     const granted: string[] = [];
     const holder = enter(slots, "holder", 2, granted);
@@ -174,7 +174,7 @@ describe("resizing", () => {
   });
 });
 
-test("beyond 512 waiting requests the next is refused at once with a time to retry", async () => {
+test("refuses the request after 512 waiting ones at once, with a time to retry", async () => {
   const slots = new Slots(1);
   const clients = new AbortController();
   const granted: string[] = [];

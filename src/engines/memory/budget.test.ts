@@ -74,8 +74,8 @@ class World {
   }
 }
 
-describe("the budget of memory", () => {
-  test("makes the one that is idle longest leave, and gives its memory on only once it is gone", async () => {
+describe("the memory budget", () => {
+  test("evicts the longest idle model, and grants its memory only once it is gone", async () => {
     const world = new World({ ram: 10 });
     const [old, young, next] = [
       new Model("old", { ram: 5 }),
@@ -93,7 +93,7 @@ describe("the budget of memory", () => {
     expect(world.used("ram")).toBe(9);
   });
 
-  test("spares an idle one whose memory would not help, and everybody where nothing would", async () => {
+  test("evicts no idle model whose memory would not suffice", async () => {
     const world = new World({ ram: 10, gpu0: 10 });
     const small = new Model("small", { ram: 1 });
     const gpu = new Model("gpu", { gpu0: 9 });
@@ -105,7 +105,7 @@ describe("the budget of memory", () => {
     expect([small.left, gpu.left, busy.left]).toEqual([[], [], ["gone"]]);
   });
 
-  test("refuses at once what can never fit, and what cannot beside pinned ones", async () => {
+  test("refuses at once a model that can never fit, alone or beside pinned ones", async () => {
     const world = new World({ ram: 10 });
     const large = new Model("large", { ram: 11 });
     await world.claim(large);
@@ -121,7 +121,7 @@ describe("the budget of memory", () => {
     expect(nowhere.error).toBeInstanceOf(NeverFits);
   });
 
-  test("lets one that works yield after as long as it took to load, and takes that back when nobody waits any more", async () => {
+  test("makes a busy model yield after as long as its load took, until no model waits any more", async () => {
     const world = new World({ ram: 10 });
     const busy = new Model("busy", { ram: 10 });
     await world.claim(busy);
@@ -162,7 +162,7 @@ describe("the budget of memory", () => {
     expect(first.lease?.mayLeave).toBe(true);
   });
 
-  test("lets one sleep where that is enough, and wakes it with memory that was set aside again", async () => {
+  test("puts a model to sleep if that suffices, and reserves memory again before waking it", async () => {
     const world = new World({ ram: 100, gpu0: 10 });
     const sleeper = new Model("sleeper", { ram: 20, gpu0: 8 });
     sleeper.asleep = { ram: 20, gpu0: 1 };
@@ -182,7 +182,7 @@ describe("the budget of memory", () => {
     expect(world.used("gpu0")).toBe(8);
   });
 
-  test("lets one that sleeps and waits to wake go for another, and does not wake it then", async () => {
+  test("evicts a sleeping model that waits to wake, and does not wake it then", async () => {
     const world = new World({ ram: 30, gpu0: 10 });
     const [sleeper, busy] = [new Model("sleeper", { ram: 20, gpu0: 8 }), new Model("busy", { gpu0: 9 })];
     sleeper.asleep = { ram: 20, gpu0: 1 };
@@ -207,7 +207,7 @@ describe("the budget of memory", () => {
     expect(world.budget.view().held.map(({ name }) => name)).toEqual(["busy", "next"]);
   });
 
-  test("keeps members of a group from each other", async () => {
+  test("loads only one member of a group at a time", async () => {
     const world = new World({ ram: 100, "group:chat": 1 });
     const one = new Model("one", { ram: 1, "group:chat": 1 });
     const two = new Model("two", { ram: 1, "group:chat": 1 });
@@ -217,7 +217,7 @@ describe("the budget of memory", () => {
     expect(world.budget.view().pools.map(({ pool }) => pool)).toEqual(["ram"]);
   });
 
-  test("makes idle ones leave when a process turns out larger than was thought", async () => {
+  test("evicts idle models when a process turns out larger than expected", async () => {
     const world = new World({ ram: 10 });
     const [idle, grown] = [new Model("idle", { ram: 4 }), new Model("grown", { ram: 5 })];
     await world.load(idle, 1);
@@ -269,7 +269,7 @@ function expectInBounds(world: World, models: Model[]): void {
   expect(models.filter(({ wasWorkingWhenLeft }) => wasWorkingWhenLeft)).toEqual([]);
 }
 
-test("whatever happens, the budget is kept, nobody leaves who works, and everybody gets a turn in the end", async () => {
+test("keeps the budget, evicts no busy model and serves every model in random runs", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(anyAmounts, { minLength: 2, maxLength: 8 }),

@@ -23,14 +23,14 @@ async function file(name: string, bytes: Buffer): Promise<string> {
   return path;
 }
 
-test("a real file tells its architecture, how it is stored, its parameters and its context", async () => {
+test("reads architecture, quantization, parameters and context of a real file", async () => {
   expect(await readModelFile([demoModelFile])).toMatchObject({
     ...{ architecture: "llama", quantization: "Q8_0", parameters: 4_295_424, context: 1024, vocabulary: 2048 },
     ...{ embedding: 256, cachedPerToken: 2560 },
   });
 });
 
-test("a model in parts is the sum of them, and a header of several megabytes is read to its end", async () => {
+test("adds up the parts of a model, and reads a header of several megabytes", async () => {
   const first = await file("a-00001-of-00002.gguf", ggufHeader(llama8b, [[4096, 4096]]));
   const words = Array.from({ length: 150_000 }, (_, index) => `a longer word of a vocabulary, ${index}`);
   const second = await file("a-00002-of-00002.gguf", ggufHeader({ "tokenizer.ggml.tokens": words }, [[10, 2]]));
@@ -39,7 +39,7 @@ test("a model in parts is the sum of them, and a header of several megabytes is 
   expect(facts.fileBytes).toBeGreaterThan(6_000_000);
 });
 
-test("the memory that a model needs is weights, context and buffers, for what is asked or for what the engine takes", async () => {
+test("estimates memory from weights, context and buffers, for requested or default settings", async () => {
   const facts = { ...(await readModelFile([await file("b.gguf", ggufHeader(llama8b))])), fileBytes: 4_900_000_000 };
   // 32 layers, 8 heads, keys and values of 128 numbers each.
   expect(facts.cachedPerToken).toBe(32 * 8 * 256);
@@ -50,7 +50,7 @@ test("the memory that a model needs is weights, context and buffers, for what is
   expect(estimateMemory(facts, { context: 2048, parallel: 1 }).cache).toBe(65_536 * 2 * 2048);
 });
 
-test("heads that differ from layer to layer are added up", async () => {
+test("adds up heads that differ by layer", async () => {
   const metadata = { ...llama8b, "llama.attention.head_count_kv": [8, 0, 4], "llama.block_count": 3 };
   const facts = await readModelFile([await file("c.gguf", ggufHeader(metadata))]);
   expect(facts.cachedPerToken).toBe(12 * 256);
@@ -87,18 +87,18 @@ test.each([
     ggufHeader({ ...llama8b, "llama.block_count": 2 ** 31 - 1, "llama.attention.head_count_kv": 2 ** 31 - 1 }),
     "numbers for each token",
   ],
-])("a file that is %s is refused with the reason", async (name, bytes, reason) => {
+])("refuses a file that is %s, with the reason", async (name, bytes, reason) => {
   const path = await file(`${name}.gguf`, bytes);
   await expect(readModelFile([path])).rejects.toThrow(reason);
 });
 
-test("lists that nobody asks for take neither memory nor time, however many there are", async () => {
+test("skips long metadata lists without memory or time", async () => {
   const numbers = Array.from({ length: 1024 }, (_, index) => index);
   const long = Object.fromEntries(Array.from({ length: 100 }, (_, index) => [`junk${index}`, numbers]));
   expect([...readGgufHeader(ggufHeader(long)).metadata.values()]).toHaveLength(64);
 });
 
-test("a file that cannot be read here needs its own size at the least", async () => {
+test("estimates an unreadable file by at least its own size", async () => {
   const path = await file("unread.gguf", Buffer.alloc(5_000_000));
   const need = estimateMemory(await unreadModelFile([path]), { context: undefined, parallel: undefined });
   expect(need).toMatchObject({ weights: 5_000_000, cache: 0 });

@@ -48,7 +48,7 @@ async function write(batching: Batching, sequence: LlamaContextSequence, tokens:
   await steps.return();
 }
 
-test("generations side by side take each of their steps in a common batch", async () => {
+test("evaluates concurrent generations in common batches", async () => {
   const { batching, context, batches } = await open();
   const sequences = Array.from({ length: 4 }, () => context.getSequence());
   await Promise.all(sequences.map((sequence) => write(batching, sequence, 40)));
@@ -56,14 +56,14 @@ test("generations side by side take each of their steps in a common batch", asyn
   await context.dispose();
 });
 
-test("a generation that ends leaves the others in common batches", async () => {
+test("keeps batching the remaining generations after one ends", async () => {
   const { batching, context, batches } = await open();
   await Promise.all([5, 10, 20].map((tokens) => write(batching, context.getSequence(), tokens)));
   expect(batches).toEqual([...Array(5).fill(3), ...Array(5).fill(2), ...Array(10).fill(1)]);
   await context.dispose();
 });
 
-test("a generation that is waited for and never comes does not stop the others", async () => {
+test("does not wait forever for an announced generation that never starts", async () => {
   const { batching, context, batches } = await open();
   batching.enter();
   await write(batching, context.getSequence(), 10);
@@ -71,7 +71,7 @@ test("a generation that is waited for and never comes does not stop the others",
   await context.dispose();
 });
 
-test("work that needs the context is done between two batches of generations that go on", async () => {
+test("runs work on the context between two batches", async () => {
   const { batching, context, batches } = await open();
   const [first, second, third] = [context.getSequence(), context.getSequence(), context.getSequence()];
   await write(batching, third, 3);
@@ -85,7 +85,7 @@ test("work that needs the context is done between two batches of generations tha
   await context.dispose();
 });
 
-test("what is left for afterwards is done while the batch is evaluated, and also when nothing runs", async () => {
+test("runs deferred work during a batch, or at once if nothing runs", async () => {
   const { batching, context, batches } = await open();
   const idle = Promise.withResolvers<void>();
   batching.afterwards(idle.resolve);
@@ -107,7 +107,7 @@ test("what is left for afterwards is done while the batch is evaluated, and also
   await context.dispose();
 });
 
-test("a long prompt and the tokens of the others fit into a batch together", () => {
+test("fits a long prompt and the tokens of other generations into one batch", () => {
   const arrange = new Batching().options.itemPrioritizationStrategy;
   if (typeof arrange !== "function") throw new Error("the strategy is a function");
   const items = [900, 1, 1, 30].map((length) => ({

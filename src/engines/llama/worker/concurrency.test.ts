@@ -35,7 +35,7 @@ async function idle(): Promise<boolean> {
   return busy === 0 && waiting === 0;
 }
 
-test("eight streams at once all progress side by side", async () => {
+test("advances eight concurrent streams side by side", async () => {
   const order: number[] = [];
   await Promise.all(
     Array.from({ length: 8 }, async (_, index) => {
@@ -48,13 +48,13 @@ test("eight streams at once all progress side by side", async () => {
   expect(new Set(order.slice(0, firstEnd)).size).toBe(8);
 });
 
-test("more requests than sequences wait their turn and all finish", async () => {
+test("queues more requests than sequences, and finishes all", async () => {
   const answers = await Promise.all(Array.from({ length: 30 }, () => worker.chat("Hi", { max_tokens: 5 })));
   expect(answers.map(({ usage }) => usage.completion_tokens)).toEqual(Array(30).fill(5));
   expect(await idle()).toBe(true);
 });
 
-test("a client that leaves a stream frees its sequence", async () => {
+test("frees the sequence of a stream whose client leaves", async () => {
   const response = await stream({});
   const reader = response.body?.getReader();
   await reader?.read();
@@ -63,7 +63,7 @@ test("a client that leaves a stream frees its sequence", async () => {
   await until(idle, 1000);
 });
 
-test("a client that leaves before a plain answer frees its sequence", async () => {
+test("frees the sequence of a request whose client leaves before its answer", async () => {
   const abort = new AbortController();
   const body = { messages: [{ role: "user", content: "Hi" }], ...endless };
   const answer = worker.post("/chat/completions", body, { signal: abort.signal }).catch(() => undefined);
@@ -73,7 +73,7 @@ test("a client that leaves before a plain answer frees its sequence", async () =
   expect(await answer).toBeUndefined();
 });
 
-test("clients that leave while they wait for a sequence leave the queue, and the others are served", async () => {
+test("removes clients that leave from the queue for sequences, and serves the others", async () => {
   const holders = await Promise.all(Array.from({ length: 8 }, () => stream({})));
   const abort = new AbortController();
   const leavers = Array.from({ length: 3 }, () =>
@@ -91,14 +91,14 @@ test("clients that leave while they wait for a sequence leave the queue, and the
   await until(idle, 1000);
 });
 
-test("a request with several choices that is left ends all of them", async () => {
+test("ends all choices of a request whose client leaves", async () => {
   const response = await stream({ n: 12 });
   await until(async () => (await sequences()).busy === 8);
   await response.body?.cancel();
   await until(idle, 1000);
 });
 
-test("a client that does not read makes its generation wait, and frees it when it leaves", async () => {
+test("pauses the generation of a client that does not read, and frees it when the client leaves", async () => {
   const abort = new AbortController();
   const response = await stream({ n: 8 }, abort.signal);
   let before = -1;
@@ -114,7 +114,7 @@ test("a client that does not read makes its generation wait, and frees it when i
   await until(idle, 1000);
 });
 
-test("after aborts the answers are as before", async () => {
+test("answers as before after aborted requests", async () => {
   const before = await worker.chat("What is the default port?");
   const response = await stream({ messages: [{ role: "user", content: "What is the default port?" }] });
   await response.body?.cancel();

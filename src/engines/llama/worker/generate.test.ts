@@ -154,13 +154,13 @@ async function evaluationsAhead(options: Options): Promise<number[]> {
   return ahead;
 }
 
-test("a token's text is read while the model works on the next one, but for the first, which somebody waits for", async () => {
+test("reads a token's text while the model evaluates the next one, except for the first", async () => {
   const ahead = await evaluationsAhead({});
   expect(ahead).toHaveLength(12);
   expect(ahead).toEqual([0, ...Array(10).fill(1), 0]);
 });
 
-test("what is read is with the client before the model is done with the next token", async () => {
+test("delivers a text before the model finishes the next token", async () => {
   const stream = new EventStream(runtime.frames, () => {});
   let arrived = 0;
   const taken = (async () => {
@@ -181,12 +181,12 @@ test("what is read is with the client before the model is done with the next tok
   expect(arrived).toBe(12);
 });
 
-test("where the text decides about the next token it is read first", async () => {
+test("reads the text first if it decides about the next token", async () => {
   expect(await evaluationsAhead({ stops: ["never"] })).toEqual(Array(12).fill(0));
   expect(await evaluationsAhead({ grammar: "root ::= [a-h]*" })).toEqual(Array(12).fill(0));
 });
 
-test("an answer is the same whether its text is read while the model works or before", async () => {
+test("gives the same answer whether text is read during or before the next evaluation", async () => {
   for (const seed of [1, 2, 3, 4, 5]) {
     const read = await reply({ seed });
     expect(read).toEqual(await reply({ seed, stops: ["never"] }));
@@ -194,7 +194,7 @@ test("an answer is the same whether its text is read while the model works or be
   }
 });
 
-test("a text with which the model ends its reply ends it at that token, as a stop text does", async () => {
+test("ends a reply at the token that completes the model's own end text, like a stop text", async () => {
   for (const seed of [1, 2, 3, 4, 5]) {
     const { text } = await reply({ seed });
     const ending = text.slice(20, 23);
@@ -207,7 +207,7 @@ test("a text with which the model ends its reply ends it at that token, as a sto
   }
 });
 
-test("a client that does not read holds the model up after one more token, and misses nothing", async () => {
+test("pauses the model after one more token for a client that does not read, and loses nothing", async () => {
   const { text: whole } = await reply({ seed: 7 });
   const room = Promise.withResolvers<void>();
   let told = "";
@@ -229,7 +229,7 @@ test("a client that does not read holds the model up after one more token, and m
   expect(told).toBe(whole);
 });
 
-test("after a client was waited for its texts are read beside the model again", async () => {
+test("reads texts during evaluation again after a client was waited for", async () => {
   let told = 0;
   const ahead: number[] = [];
   batches = 0;
@@ -244,7 +244,7 @@ test("after a client was waited for its texts are read beside the model again", 
   expect(ahead).toEqual([0, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 0]);
 });
 
-test("work that needs the context has it for itself", async () => {
+test("gives work on the context exclusive use of the context", async () => {
   const answered = reply({ maxTokens: 200 });
   await Bun.sleep(5);
   let meanwhile = Number.POSITIVE_INFINITY;
@@ -257,14 +257,14 @@ test("work that needs the context has it for itself", async () => {
   expect(await answered).toMatchObject({ completionTokens: 200 });
 });
 
-test("a stop text that the last token allowed completes is why the reply ended", async () => {
+test("reports `stop` if the last allowed token completes a stop text", async () => {
   const { text } = await reply();
   const stops = [text.slice(20, 23)];
   const { completionTokens } = await reply({ stops });
   expect(await reply({ stops, maxTokens: completionTokens })).toMatchObject({ finishReason: "stop", completionTokens });
 });
 
-test("where the model fails the client has all that was written before, and the next one is served", async () => {
+test("delivers all text before a failure of the model, and serves the next request", async () => {
   const whole = await reply();
   const toldUntilFailure = async (options: Options, when: "at once" | "later") => {
     batches = 0;
@@ -293,7 +293,7 @@ test("where the model fails the client has all that was written before, and the 
   expect(await toldUntilFailure({}, "later")).toBe(readBefore);
 });
 
-test("a reply that is aborted ends at most one token later, and frees its sequence", async () => {
+test("ends an aborted reply after at most one more token, and frees its sequence", async () => {
   const abort = new AbortController();
   let before = 0;
   let told = 0;
@@ -315,7 +315,7 @@ test("a reply that is aborted ends at most one token later, and frees its sequen
   expect(runtime.pool.state).toMatchObject({ busy: 0, free: 4 });
 });
 
-test("what goes wrong while a text is told is the error of its reply, and of no other", async () => {
+test("fails only the reply whose delivery throws", async () => {
   const broken = reply({
     tell: (text) => {
       if (text !== "") told += 1;
@@ -330,7 +330,7 @@ test("what goes wrong while a text is told is the error of its reply, and of no 
   expect(runtime.pool.state).toMatchObject({ busy: 0, free: 4 });
 });
 
-test("where no batch can be put together the replies under way end, each with an error", async () => {
+test("ends each running reply with an error if no batch can be formed", async () => {
   let told = 0;
   const failing = [1, 2].map((seed) =>
     reply({

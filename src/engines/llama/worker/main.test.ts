@@ -25,13 +25,13 @@ async function inspect(path: string): Promise<{ code: number; answer: Record<str
   return { code: await child.exited, answer };
 }
 
-test("the worker says when it is ready, and with what", async () => {
+test("reports when the worker is ready, and its capabilities", async () => {
   const worker = await WorkerProcess.start(directory.path, { context: 512, parallel: 2, threads: 1 });
   expect(worker.ready).toEqual({ ready: true, context: 512, parallel: 2, threads: 1, loadMs: expect.any(Number) });
   expect(await worker.stop()).toBe(0);
 });
 
-test("a worker describes the model", async () => {
+test("describes the model of a worker", async () => {
   const worker = await WorkerProcess.start(directory.path);
   const { data } = await worker.get<{ data: unknown[] }>("/models");
   expect(data).toEqual([
@@ -66,7 +66,7 @@ function write(name: string, bytes: Uint8Array): string {
 }
 
 for (const [name, make, message] of broken) {
-  test(`${name} ends it with one line that says what is wrong`, async () => {
+  test(`\`${name} ends the worker with one line that names the fault\``, async () => {
     const path = make();
     const child = spawnWorker({ socket, modelPath: path, modelId: "tiny" });
     const line = await firstLine(child.stdout);
@@ -75,7 +75,7 @@ for (const [name, make, message] of broken) {
   });
 }
 
-test("inspecting a file that is none, or is torn in its header, says so", async () => {
+test("reports a missing file, or a torn header, on inspection", async () => {
   expect(await inspect(write("torn.gguf", demoBytes.subarray(0, 10_000)))).toEqual({
     code: 1,
     answer: { error: expect.stringContaining("is incomplete; get the file again") },
@@ -83,14 +83,14 @@ test("inspecting a file that is none, or is torn in its header, says so", async 
   expect((await inspect(join(directory.path, "none.gguf"))).code).toBe(1);
 });
 
-test("an architecture that llama.cpp does not know is named", async () => {
+test("names an architecture that llama.cpp does not know", async () => {
   const path = await writeVariant(directory.path, "alien.gguf", { "general.architecture": "alien" });
   const child = spawnWorker({ socket, modelPath: path, modelId: "tiny" });
   expect(await firstLine(child.stdout)).toEqual({ ready: false, error: expect.stringContaining("alien") });
   expect(await child.exited).toBe(1);
 });
 
-test("inspecting tells what the file is without loading it", async () => {
+test("inspects a file without loading it", async () => {
   expect(await inspect(demoModel)).toEqual({
     code: 0,
     answer: {
@@ -108,7 +108,7 @@ test("inspecting tells what the file is without loading it", async () => {
   expect((await inspect(path)).answer).toMatchObject({ tools: true });
 });
 
-test("a model without a chat template completes but does not chat", async () => {
+test("serves completions but no chat with a model without a chat template", async () => {
   const modelPath = await writeVariant(directory.path, "base.gguf", { "tokenizer.chat_template": "" });
   const worker = await WorkerProcess.start(directory.path, { modelPath });
   expect(await worker.chatRefusal({})).toContain("no chat template");
@@ -117,7 +117,7 @@ test("a model without a chat template completes but does not chat", async () => 
   await worker.stop();
 });
 
-test("a worker ends when its parent does, at once and in the middle of a generation", async () => {
+test("ends a worker with its parent, also in the middle of a generation", async () => {
   const child = spawnWorker({ socket, modelPath: demoModel, modelId: "tiny" });
   expect(await firstLine(child.stdout)).toMatchObject({ ready: true });
   const body = JSON.stringify({ prompt: "Once", max_tokens: 1000, n: 100, stream: true });
@@ -130,7 +130,7 @@ test("a worker ends when its parent does, at once and in the middle of a generat
   expect(existsSync(socket)).toBe(false);
 });
 
-test("the worker takes an empty directory of the socket with it, and leaves one that holds something else", async () => {
+test("removes the socket's directory if it is empty, and keeps one with other content", async () => {
   const own = join(directory.path, "own");
   for (const other of [undefined, "other"]) {
     mkdirSync(own);
@@ -143,7 +143,7 @@ test("the worker takes an empty directory of the socket with it, and leaves one 
   }
 });
 
-test("a worker ends on SIGTERM, also while it loads", async () => {
+test("ends a worker on SIGTERM, also while it loads", async () => {
   const running = spawnWorker({ socket, modelPath: demoModel, modelId: "tiny" });
   await firstLine(running.stdout);
   running.kill("SIGTERM");

@@ -3,7 +3,7 @@ import * as library from "node-llama-cpp";
 import { demoModel } from "../../../../tests/support/llama/worker-process.ts";
 import { chooseThreads } from "./threads.ts";
 
-test("the search for threads stays within its bounds and its time", async () => {
+test("chooses a number of threads within its bounds in time", async () => {
   const llama = await library.getLlama({
     gpu: false,
     build: "never",

@@ -208,19 +208,19 @@ const cases: { name: string; schema: object; valid: string[]; invalid: string[] 
 ];
 
 for (const { name, schema, valid, invalid } of cases) {
-  test(`a grammar lets exactly the right JSON through: ${name}`, () => {
+  test(`\`accepts exactly the matching JSON by its grammar: ${name}\``, () => {
     const grammar = translate(schema);
     expect(valid.filter((text) => !accepts(grammar, text))).toEqual([]);
     expect(invalid.filter((text) => accepts(grammar, text))).toEqual([]);
   });
 }
 
-test("json_object means an object", () => {
+test("treats json_object as an object", () => {
   expect(accepts(anyObjectGrammar(), '{"a": [1, "b", {"c": null}]}')).toBe(true);
   expect(accepts(anyObjectGrammar(), "[1]")).toBe(false);
 });
 
-test("a schema that cannot be enforced is refused, and what it fails by is named", () => {
+test("refuses a schema that cannot be enforced, and names the cause", () => {
   const wrap = (inner: unknown) => ({ type: "object", properties: { age: inner } });
   expect(() => translate(wrap({ not: {} }))).toThrow("schema.properties.age.not");
   expect(() => translate(wrap({ type: "integer", minimum: 3 }), true)).toThrow("schema.properties.age.minimum");
@@ -264,7 +264,7 @@ const contradictions: [name: string, schema: object, message: string][] = [
 ];
 
 for (const [name, schema, message] of contradictions) {
-  test(`no answer is against the schema: ${name} is refused by name`, () => {
+  test(`\`refuses a schema that it cannot enforce by name: ${name}\``, () => {
     expect(() => translate(schema)).toThrow(message);
   });
 }
@@ -287,19 +287,19 @@ const entangled: [name: string, schema: object][] = [
 ];
 
 for (const [name, schema] of entangled) {
-  test(`a schema that asks for endless work is answered within 100 ms: ${name}`, () => {
+  test(`\`refuses a schema that would need endless work within 100 ms: ${name}\``, () => {
     const started = performance.now();
     expect(() => translate(schema)).toThrow(/^schema/);
     expect(performance.now() - started).toBeLessThan(withinMs(100));
   });
 }
 
-test("the limits of safe integers, which schema libraries write by themselves, are taken even when strict", () => {
+test("accepts the safe-integer limits that schema libraries add, even in strict mode", () => {
   const limits = { minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER };
   expect(accepts(translate({ type: "integer", ...limits }, true), "7")).toBe(true);
 });
 
-test("a wide object stays a small grammar", () => {
+test("compiles a wide object to a small grammar", () => {
   const names = Array.from({ length: 800 }, (_, index) => `p${index}`);
   const grammar = translate({ type: "object", properties: Object.fromEntries(names.map((name) => [name, true])) });
   expect(grammar.length).toBeLessThan(100_000);

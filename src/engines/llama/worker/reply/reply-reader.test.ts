@@ -49,7 +49,7 @@ function characters(text: string): string[] {
 const qwen = readReplySyntax(library, new library.QwenChatWrapper(), "{{ tools }}");
 const harmony = readReplySyntax(library, new library.HarmonyChatWrapper(), "{{ tools }}");
 
-test("what is read may decide about the next token where there are stop texts, a grammar, or calls; else never", () => {
+test("lets text steer the next token only with stop texts, a grammar or calls", () => {
   const steers = (changes: Partial<ReplyOptions<string>>) => new ReplyReader(options(changes)).steers;
   expect(steers({ stops: ["END"] })).toBe(true);
   expect(steers({ answerGrammar: "ANSWER" })).toBe(true);
@@ -59,43 +59,43 @@ test("what is read may decide about the next token where there are stop texts, a
   expect(steers({ syntax: harmony, startsInReasoning: true })).toBe(false);
 });
 
-test("a stop text ends the reply and is not part of it, across token borders", () => {
+test("ends a reply at a stop text and leaves the text out, across token borders", () => {
   const reader = new ReplyReader(options({ stops: ["END"] }));
   expect(read(reader, ["one E", "N", "D two"])).toEqual(["text: one "]);
   expect(reader.ended).toBe(true);
 });
 
-test("what began like a stop text is delivered when the reply ends there", () => {
+test("delivers the beginning of a stop text if the reply ends there", () => {
   const reader = new ReplyReader(options({ stops: ["END"] }));
   expect(read(reader, ["one EN"])).toEqual(["text: one EN"]);
 });
 
-test("thinking and answer are told apart, without the white space between them", () => {
+test("separates thinking from the answer and drops the white space between them", () => {
   const reader = new ReplyReader(options({ syntax: qwen }));
   const reply = "<think>\nHm, 3.\n</think>\n\nIt is 3.";
   expect(read(reader, characters(reply))).toEqual(["reasoning: Hm, 3.", "text: It is 3."]);
 });
 
-test("a reply that starts inside the thinking is thinking until it is closed", () => {
+test("treats a reply that starts inside the thinking as thinking until its end", () => {
   const reader = new ReplyReader(options({ syntax: qwen, startsInReasoning: true, stops: ["3"] }));
   expect(read(reader, characters("Hm, 3.</think>No 3"))).toEqual(["reasoning: Hm, 3.", "text: No "]);
 });
 
-test("a grammar holds for the answer only, not for the thinking before it", () => {
+test("applies a grammar to the answer only, not to the thinking before it", () => {
   const reader = new ReplyReader(options({ syntax: qwen, startsInReasoning: true, answerGrammar: 'root ::= "x"' }));
   expect(reader.grammar).toBeUndefined();
   read(reader, characters("Hm.</think>"));
   expect(reader.grammar).toBe('root ::= "x"');
 });
 
-test("a grammar of the answer lets a tool be called instead", () => {
+test("allows a tool call as an alternative to the answer's grammar", () => {
   const reader = new ReplyReader(
     options({ syntax: qwen, tools: [weather], answerGrammar: 'root ::= "x"\nr0 ::= "y"' }),
   );
   expect(reader.grammar).toBe('root ::= ("x") | "<tool_call>"\nr0 ::= "y"');
 });
 
-test("a tool call is announced by its tag, named under a grammar of names, and ends with its arguments", () => {
+test("recognizes a tool call by its tag, constrains its name, and ends it with the arguments", () => {
   const reader = new ReplyReader(options({ syntax: qwen, tools: [weather, clock] }));
   expect(reader.read([{ text: "Look: <tool_call>", hidden: false }])).toEqual([{ kind: "text", text: "Look: " }]);
   expect(reader.grammar).toContain('get_weather\\", \\"arguments\\": ');
@@ -107,7 +107,7 @@ test("a tool call is announced by its tag, named under a grammar of names, and e
   expect(reader.calledTools).toBe(true);
 });
 
-test("several calls follow each other, and text after a call ends the reply", () => {
+test("reads consecutive calls, and ends the reply at text after a call", () => {
   const reader = new ReplyReader(options({ syntax: qwen, tools: [weather, clock] }));
   const call = (name: string) => ["<tool_call>", `\n{"name": "${name}", "arguments": `, "{}"];
   const transcript = read(reader, [...call("get_weather"), "\n", ...call("get_time"), "\n", "Done.", "More."]);
@@ -115,7 +115,7 @@ test("several calls follow each other, and text after a call ends the reply", ()
   expect(reader.ended).toBe(true);
 });
 
-test("after a call the rest of its syntax is put in for the model", () => {
+test("inserts the rest of the call syntax for the model after a call", () => {
   const reader = new ReplyReader(options({ syntax: qwen, tools: [clock] }));
   reader.read([{ text: "<tool_call>", hidden: false }]);
   reader.read([{ text: '\n{"name": "get_time", "arguments": ', hidden: false }]);
@@ -125,19 +125,19 @@ test("after a call the rest of its syntax is put in for the model", () => {
   expect(reader.takeInjection()).toBe("");
 });
 
-test("without parallel calls the first call ends the reply", () => {
+test("ends the reply after the first call without parallel calls", () => {
   const reader = new ReplyReader(options({ syntax: qwen, tools: [clock], parallelCalls: false }));
   read(reader, ["<tool_call>", '\n{"name": "get_time", "arguments": ', "{}", "<tool_call>"]);
   expect(reader.ended).toBe(true);
 });
 
-test("a forced call starts at the name", () => {
+test("starts a forced call at the name", () => {
   const reader = new ReplyReader(options({ syntax: qwen, tools: [clock], startsInCall: true }));
   expect(reader.grammar).toBe('root ::= "get_time\\", \\"arguments\\": "');
   expect(read(reader, ['get_time", "argu', 'ments": ', "{}"])).toEqual(["call 0 get_time", "arguments: {}"]);
 });
 
-test("of two names the longer is waited for while both are possible", () => {
+test("waits for the longer of two tool names while both are possible", () => {
   const syntax = { ...qwen, calls: qwen.calls && { ...qwen.calls, beforeArguments: "(" } };
   const tools = [
     { name: "get", grammar: "A" },
@@ -147,18 +147,18 @@ test("of two names the longer is waited for while both are possible", () => {
   expect(read(reader, ["get", "_all", "(", "{}"])).toEqual(["call 0 get_all", "arguments: {}"]);
 });
 
-test("a tag that no tool follows is text", () => {
+test("treats a call tag without a tool as text", () => {
   const syntax = { ...qwen, calls: qwen.calls && { ...qwen.calls, openings: new Map([["call:", " "]]) } };
   const reader = new ReplyReader(options({ syntax, tools: [clock] }));
   expect(read(reader, ["call: nobody, please"])).toEqual(["text: call: nobody, please"]);
 });
 
-test("without tools the syntax of calls is text", () => {
+test("treats call syntax as text without tools", () => {
   const reader = new ReplyReader(options({ syntax: qwen }));
   expect(read(reader, ["<tool_call>"])).toEqual(["text: <tool_call>"]);
 });
 
-test("labelled parts: analysis is thinking, final is the answer", () => {
+test("reads the analysis of a labelled reply as thinking, and the final part as the answer", () => {
   const reader = new ReplyReader(options({ syntax: harmony }));
   const reply =
     "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>It is 3.<|return|>more";
@@ -166,7 +166,7 @@ test("labelled parts: analysis is thinking, final is the answer", () => {
   expect(reader.ended).toBe(true);
 });
 
-test("labelled parts: a call in the commentary is a tool call", () => {
+test("reads a call in the commentary of a labelled reply as a tool call", () => {
   const reader = new ReplyReader(options({ syntax: harmony, tools: [weather] }));
   const announcement = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>commentary to=";
   const before = characters(announcement).flatMap((text) => reader.read([{ text, hidden: text.startsWith("<|") }]));
@@ -174,7 +174,7 @@ test("labelled parts: a call in the commentary is a tool call", () => {
   expect(reader.grammar).toBe('root ::= "functions.get_weather<|constrain|>json<|message|>"');
 });
 
-test("labelled parts: a grammar of the answer waits for the label", () => {
+test("applies the answer's grammar of a labelled reply after the label", () => {
   const reader = new ReplyReader(options({ syntax: harmony, answerGrammar: 'root ::= "x"' }));
   read(reader, characters("<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant"));
   expect(reader.grammar).toBeUndefined();
@@ -184,27 +184,27 @@ test("labelled parts: a grammar of the answer waits for the label", () => {
   expect(answering.grammar).toBe('root ::= "x"');
 });
 
-test("a family whose calls cannot be told from text is not offered tools", () => {
+test("offers no tools to a model family whose calls resemble text", () => {
   expect(readReplySyntax(library, new library.FunctionaryChatWrapper(), "{{ tools }}").calls).toBeUndefined();
   expect(readReplySyntax(library, new library.MuseChatWrapper(), "{{ tools }}").calls).toBeUndefined();
 });
 
-test("a text that ends the reply does so only as it stands, with the line break before it", () => {
+test("ends a reply at an end text only with the line break before it", () => {
   const falcon = readReplySyntax(library, new library.FalconChatWrapper(), "");
   const reader = new ReplyReader(options({ syntax: falcon }));
   expect(read(reader, ["A User: is not it.", "\nUser: is."])).toEqual(["text: A User: is not it."]);
 });
 
-test("a template without tools has no calls", () => {
+test("finds no call syntax in a template without tools", () => {
   expect(readReplySyntax(library, new library.QwenChatWrapper(), "{{ messages }}").calls).toBeUndefined();
 });
 
-test("spaces that the template says to ignore are left out at the start only", () => {
+test("drops ignored spaces of a template only at the start", () => {
   const reader = new ReplyReader(options({ syntax: { ...plainSyntax, ignoredStarts: [" ", "  "] } }));
   expect(read(reader, [" ", " ", "a", "  b"])).toEqual(["text: a  b"]);
 });
 
-test("a reply that goes on with a text has no beginning of which anything is left out", () => {
+test("drops no leading space of a reply that continues a text", () => {
   const syntax = { ...plainSyntax, ignoredStarts: [" "] };
   for (const continuesText of [false, true]) {
     const reader = new ReplyReader(options({ syntax, continuesText }));

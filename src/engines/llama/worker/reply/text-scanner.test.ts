@@ -19,7 +19,7 @@ function scan(markers: string[], pieces: string[]): string[] {
   return rest === "" ? out : [...out, rest];
 }
 
-test("a marker is found wherever the text is split, and nothing of it gets out", () => {
+test("finds a marker wherever the text is split, and delivers nothing of it", () => {
   const text = "one STOP two";
   for (let first = 0; first <= text.length; first++) {
     for (let second = first; second <= text.length; second++) {
@@ -29,20 +29,20 @@ test("a marker is found wherever the text is split, and nothing of it gets out",
   }
 });
 
-test("text that cannot become a marker is not held back", () => {
+test("does not hold back text that cannot become a marker", () => {
   expect(scan(["STOP"], ["abc", "S", "x", "end"])).toEqual(["abc", "Sx", "end"]);
 });
 
-test("what only began like a marker comes out at the end", () => {
+test("delivers the beginning of a marker at the end", () => {
   expect(scan(["STOP"], ["a ST"])).toEqual(["a ", "ST"]);
 });
 
-test("of two markers the earlier counts, and of two at the same place the longer", () => {
+test("prefers the earlier of two markers, and the longer at the same position", () => {
   expect(scan(["</t>", "\n</t>"], ["a\n</t>b"])).toEqual(["a", "<\n</t>>", "b"]);
   expect(scan(["ab", "abc"], ["xabcy"])).toEqual(["x", "<abc>", "y"]);
 });
 
-test("the text of control tokens takes part in markers and is never delivered", () => {
+test("matches control tokens in markers and never delivers their text", () => {
   const scanner = new TextScanner();
   scanner.setMarkers(["<call>{"]);
   scanner.push("a", false);

@@ -25,12 +25,12 @@ function read(bytes: Uint8Array, sizes: readonly number[]): string[] {
 
 const sample = "😀😁😂你好";
 
-test("characters arrive as soon as they are whole, also where tokens cross them", () => {
+test("delivers characters as soon as they are complete, also across tokens", () => {
   const sizes = [1, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1];
   expect(read(Buffer.from(sample), sizes)).toEqual(["😀", "😁", "😂", "你", "好"]);
 });
 
-test("no way of cutting a text into tokens changes it, however long it never ends at a boundary", () => {
+test("joins the text unchanged from any split into tokens, without waiting for boundaries", () => {
   const long = `a${sample}é`.repeat(40);
   for (const first of [1, 2, 3, 4, 5]) {
     for (const second of [1, 2, 3, 4, 5, 7]) {
@@ -43,7 +43,7 @@ test("no way of cutting a text into tokens changes it, however long it never end
   expect(shifted).toEqual(Array(200).fill("你"));
 });
 
-test("bytes that are no text are let through and hold up nothing that follows", () => {
+test("replaces bytes that are not UTF-8 without delaying later text", () => {
   const bytes = Buffer.concat([Buffer.alloc(100, 0x80), Buffer.from("ok"), Buffer.from([0xf0, 0x9f])]);
   expect(read(bytes, [1]).join("")).toBe(`${"\uFFFD".repeat(100)}ok\uFFFD`);
 });

@@ -19,7 +19,7 @@ async function brokenRuntime(): Promise<{ runtime: Runtime; logged: string[]; gi
   return { runtime, logged, givenUp };
 }
 
-test("a failure in an open stream is one error event without [DONE], and the worker gives itself up", async () => {
+test("sends one error event without [DONE] for a failure in a stream, and ends the worker", async () => {
   const { runtime, logged, givenUp } = await brokenRuntime();
   const fields = new Fields({ prompt: "Once upon a secret time", stream: true });
   const response = await answerCompletion(runtime, fields, new AbortController().signal);

@@ -31,7 +31,7 @@ async function streamChat(options: Record<string, unknown>) {
   return await readEvents(await worker.post("/chat/completions", body));
 }
 
-test("a plain answer and a streamed one are the same text with the same usage", async () => {
+test("gives the same text and usage with and without streaming", async () => {
   const plain = await worker.chat(question);
   const { chunks, done } = await streamChat({ stream_options: { include_usage: true } });
   expect(plain.choices[0]?.message.content).toBe(expected);
@@ -40,7 +40,7 @@ test("a plain answer and a streamed one are the same text with the same usage", 
   expect(chunks.at(-1)?.usage).toEqual(plain.usage);
 });
 
-test("the wire format is the one that the SDKs parse", async () => {
+test("writes the format that SDKs parse", async () => {
   const plain = await worker.chat(question);
   expect(plain).toMatchObject({ object: "chat.completion", model: "tiny" });
   expect(plain.id).toMatch(/^chatcmpl-[0-9a-f]{32}$/);
@@ -54,12 +54,12 @@ test("the wire format is the one that the SDKs parse", async () => {
   expect(rest.at(-1)?.choices).toEqual([]);
 });
 
-test("without include_usage no chunk speaks of usage", async () => {
+test("writes no usage into chunks without include_usage", async () => {
   const { chunks } = await streamChat({ max_tokens: 2 });
   expect(chunks.some((chunk) => "usage" in chunk)).toBe(false);
 });
 
-test("usage counts the rendered prompt and every generated token, by the model's own tokenizer", async () => {
+test("counts the rendered prompt and every generated token by the model's tokenizer", async () => {
   const prompt = `<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\n${question}<|im_end|>\n<|im_start|>assistant\n`;
   const { usage, choices } = await worker.chat("", {
     messages: [
@@ -76,14 +76,14 @@ test("usage counts the rendered prompt and every generated token, by the model's
   expect(whole.usage.completion_tokens).toBe(model.tokenize(expected).length + 1);
 });
 
-test("usage does not depend on what an earlier request left in the cache", async () => {
+test("reports the same usage whatever an earlier request left in the cache", async () => {
   const first = await worker.chat(question);
   const again = await worker.chat(question);
   expect(again.usage).toEqual(first.usage);
   expect(again.choices[0]?.message.content).toBe(first.choices[0]?.message.content ?? "");
 });
 
-test("control tokens in a user's text are plain text", async () => {
+test("treats control tokens in a user's text as plain text", async () => {
   const { usage } = await worker.chat("<|im_end|>");
   const frame =
     model.tokenize("<|im_start|>user\n", true).length +
@@ -91,7 +91,7 @@ test("control tokens in a user's text are plain text", async () => {
   expect(usage.prompt_tokens).toBe(frame + model.tokenize("<|im_end|>", false).length);
 });
 
-test("a stop text ends the answer and is not delivered", async () => {
+test("ends the answer at a stop text without delivering it", async () => {
   const plain = await worker.chat(question, { stop: ["zebra", "7545"] });
   expect(plain.choices[0]).toMatchObject({
     message: { content: expected.slice(0, expected.indexOf("7545")) },
@@ -102,12 +102,12 @@ test("a stop text ends the answer and is not delivered", async () => {
   expect(text).toBe(expected.slice(0, expected.indexOf("port 75")));
 });
 
-test("what began like a stop text is delivered when the limit cuts it", async () => {
+test("delivers the beginning of a stop text if the limit cuts it", async () => {
   const { choices } = await worker.chat(question, { stop: "A local node sleeps", max_tokens: 3 });
   expect(choices[0]).toMatchObject({ message: { content: "A local node" }, finish_reason: "length" });
 });
 
-test("equal seeds make equal answers, and different seeds different ones", async () => {
+test("answers equal seeds equally, and different seeds differently", async () => {
   const story = async (seed: number) => {
     const { choices } = await worker.chat("Tell me a story.", { temperature: 1.2, seed, max_tokens: 30 });
     return choices[0]?.message.content;
@@ -117,7 +117,7 @@ test("equal seeds make equal answers, and different seeds different ones", async
   expect(third).not.toBe(first ?? "");
 });
 
-test("several choices are answered each with its own seed, and the prompt counts once", async () => {
+test("gives each of several choices its own seed, and counts the prompt once", async () => {
   const single = await worker.chat("Tell me a story.", { max_tokens: 20 });
   const { choices, usage } = await worker.chat("Tell me a story.", { n: 3, temperature: 1.2, max_tokens: 20, seed: 1 });
   expect(choices.map(({ index }) => index)).toEqual([0, 1, 2]);
@@ -129,12 +129,12 @@ test("several choices are answered each with its own seed, and the prompt counts
   });
 });
 
-test("more choices than sequences are all answered", async () => {
+test("answers more choices than sequences", async () => {
   const { choices } = await worker.chat(question, { n: 20, max_tokens: 4 });
   expect(choices.map(({ message }) => message.content)).toEqual(Array(20).fill("A local node list"));
 });
 
-test("logit_bias of -100 bans a token and 100 forces one", async () => {
+test("bans a token by a logit_bias of -100 and forces it by 100", async () => {
   const [banned] = model.tokenize("A");
   const [forced] = model.tokenize(" port");
   const without = await worker.chat(question, { logit_bias: { [String(banned)]: -100 } });
@@ -143,7 +143,7 @@ test("logit_bias of -100 bans a token and 100 forces one", async () => {
   expect(only.choices[0]?.message.content).toBe(" port port port");
 });
 
-test("penalties apply to what was generated", async () => {
+test("applies penalties to the generated text", async () => {
   const [token] = model.tokenize(" port");
   const options = { logit_bias: { [String(token)]: 40 }, max_tokens: 6 };
   const content = async (penalty: object) =>
@@ -156,7 +156,7 @@ test("penalties apply to what was generated", async () => {
   expect(punished.choices[0]?.message.content).not.toBe(repeated.choices[0]?.message.content ?? "");
 });
 
-test("a JSON schema is obeyed even where the model would say something else", async () => {
+test("enforces a JSON schema against the model's preference", async () => {
   const schema = {
     type: "object",
     properties: { port: { type: "integer" }, kind: { enum: ["local", "hosted"] } },
@@ -176,14 +176,14 @@ test("a JSON schema is obeyed even where the model would say something else", as
   }
 });
 
-test("json_object gives an object", async () => {
+test("answers json_object with an object", async () => {
   const { choices } = await worker.chat("Give me a JSON object with the name Anna and the age 7.", {
     response_format: { type: "json_object" },
   });
   expect(JSON.parse(choices[0]?.message.content ?? "")).toEqual({ name: "Anna", age: 7 });
 });
 
-test("a prompt that does not fit is refused with the limit and its length", async () => {
+test("refuses a prompt that does not fit, with the limit and its length", async () => {
   const message = await worker.chatRefusal({ messages: [{ role: "user", content: "a ".repeat(1500) }] });
   expect(message).toBe(
     "This model's maximum context length is 1024 tokens, but the length of messages is 1509 tokens. Shorten it.",
@@ -192,7 +192,7 @@ test("a prompt that does not fit is refused with the limit and its length", asyn
   expect(huge).toContain("maximum context length is 1024 tokens");
 });
 
-test("a prompt that leaves one token gets one token, then the context is full", async () => {
+test("generates one token if the prompt leaves one, then reports a full context", async () => {
   // Each "a " is one token, so the length can be set to the token.
   const frame = model.tokenize("<|im_start|>user\n<|im_end|>\n<|im_start|>assistant\n", true).length;
   const messages = (count: number) => [{ role: "user", content: " a".repeat(count) }];
@@ -204,13 +204,13 @@ test("a prompt that leaves one token gets one token, then the context is full", 
   );
 });
 
-test("a conversation that fills the context ends with length and is never shifted", async () => {
+test("ends a conversation that fills the context with `length`, without shifting", async () => {
   const { usage, choices } = await worker.chat("Tell me a story.", { logit_bias: { 46: 100 } });
   expect(usage.total_tokens).toBe(1024);
   expect(choices[0]?.finish_reason).toBe("length");
 });
 
-test("a bias that forbids all that the grammar allows is an error, never an answer against the schema", async () => {
+test("reports an error if a bias forbids all that the grammar allows", async () => {
   const opening = Array.from({ length: 2048 }, (_, token) => token as library.Token).filter(
     (token) => model.detokenize([token]).includes("{") && !model.isEogToken(token),
   );
@@ -261,12 +261,12 @@ const refusals: [name: string, options: Record<string, unknown>, message: RegExp
 ];
 
 for (const [name, options, message] of refusals) {
-  test(`a chat request is refused with a message that names the field: ${name}`, async () => {
+  test(`\`refuses a chat request with a message that names the field: ${name}\``, async () => {
     expect(await worker.chatRefusal(options)).toMatch(message);
   });
 }
 
-test("tools that are not to be used are not looked at", async () => {
+test("ignores tools that must not be called", async () => {
   const one = { type: "function", function: { name: "f" } };
   const custom = { type: "custom", custom: { name: "x" } };
   const dotted = { type: "function", function: { name: "a.b", parameters: { type: "text" } } };
@@ -276,19 +276,19 @@ test("tools that are not to be used are not looked at", async () => {
   }
 });
 
-test("top_p of 0 leaves the likeliest token alone, whatever the temperature", async () => {
+test("chooses the likeliest token with a top_p of 0, whatever the temperature", async () => {
   for (const seed of [1, 2, 3]) {
     const { choices } = await worker.chat(question, { temperature: 2, top_p: 0, seed });
     expect(choices[0]?.message.content).toBe(expected);
   }
 });
 
-test("asking for no log-probabilities is no error", async () => {
+test("accepts a request that asks for no log-probabilities", async () => {
   const { choices } = await worker.chat(question, { logprobs: false, top_logprobs: 0 });
   expect(choices[0]?.message.content).toBe(expected);
 });
 
-test("broken JSON, an unknown path, a wrong method and a foreign model have their own errors", async () => {
+test("reports broken JSON, an unknown path, a wrong method and a foreign model by separate errors", async () => {
   expect(await worker.refusal("/chat/completions", "{")).toBe("The body is not valid JSON.");
   expect(await worker.refusal("/chat/completions", [])).toBe("The body must be a JSON object.");
   expect((await worker.post("/other", {})).status).toBe(404);

@@ -19,7 +19,7 @@ function complete(options: Record<string, unknown>) {
   return worker.complete("/completions", { prompt, temperature: 0, ...options });
 }
 
-test("a completion continues a text by 16 tokens unless told otherwise", async () => {
+test("continues a text by 16 tokens by default", async () => {
   const { object, id, choices, usage } = await complete({});
   expect(object).toBe("text_completion");
   expect(id).toMatch(/^cmpl-[0-9a-f]{32}$/);
@@ -27,7 +27,7 @@ test("a completion continues a text by 16 tokens unless told otherwise", async (
   expect(usage).toEqual({ prompt_tokens: 4, completion_tokens: 16, total_tokens: 20 });
 });
 
-test("a streamed completion is the same text", async () => {
+test("streams the same completion", async () => {
   const plain = await complete({});
   const body = { prompt, temperature: 0, stream: true, stream_options: { include_usage: true } };
   const { chunks, done } = await readEvents(await worker.post("/completions", body));
@@ -37,7 +37,7 @@ test("a streamed completion is the same text", async () => {
   expect(done).toBe(true);
 });
 
-test("several prompts and choices keep their order", async () => {
+test("keeps the order of several prompts and choices", async () => {
   const [alone] = (await complete({ max_tokens: 4 })).choices;
   const [other] = (await complete({ prompt: "Who are you?", max_tokens: 4 })).choices;
   const { choices, usage } = await complete({ prompt: [prompt, "Who are you?"], n: 2, max_tokens: 4 });
@@ -46,7 +46,7 @@ test("several prompts and choices keep their order", async () => {
   expect(usage.completion_tokens).toBe(16);
 });
 
-test("tokens are taken as they are, alone or in several arrays", async () => {
+test("accepts token arrays unchanged, one or several", async () => {
   // The demo model's ChatML question "Hi", as in its reference file.
   const tokens = [2046, 268, 10, 1057, 2047, 10, 2046, 274, 10];
   const single = await complete({ prompt: tokens });
@@ -56,18 +56,18 @@ test("tokens are taken as they are, alone or in several arrays", async () => {
   expect(several.choices.map(({ text }) => text)).toEqual(Array(2).fill("Hello! How can I help you?"));
 });
 
-test("echo puts the prompt first, and max_tokens 0 then generates nothing", async () => {
+test("echoes the prompt first, and then generates nothing with max_tokens 0", async () => {
   const { choices, usage } = await complete({ echo: true, max_tokens: 0 });
   expect(choices[0]).toMatchObject({ text: prompt, finish_reason: "length" });
   expect(usage).toEqual({ prompt_tokens: 4, completion_tokens: 0, total_tokens: 4 });
 });
 
-test("an empty prompt starts a document of the model's own", async () => {
+test("starts a new document for an empty prompt", async () => {
   const { usage } = await complete({ prompt: "", max_tokens: 4 });
   expect(usage).toEqual({ prompt_tokens: 1, completion_tokens: 4, total_tokens: 5 });
 });
 
-test("max_tokens 0 generates nothing, also without echo and in a stream", async () => {
+test("generates nothing with max_tokens 0, also without echo and in a stream", async () => {
   const silent = await complete({ max_tokens: 0 });
   expect(silent.choices[0]).toMatchObject({ text: "", finish_reason: "length" });
   expect(silent.usage).toEqual({ prompt_tokens: 4, completion_tokens: 0, total_tokens: 4 });
@@ -78,7 +78,7 @@ test("max_tokens 0 generates nothing, also without echo and in a stream", async 
   expect(done).toBe(true);
 });
 
-test("empty prompts are answered among others, with echo, in a stream, and with no tokens asked for", async () => {
+test("answers empty prompts among others, with echo, in a stream and without tokens", async () => {
   const alone = await complete({ prompt: "", max_tokens: 4 });
   const mixed = await complete({ prompt: ["", prompt], echo: true, max_tokens: 4 });
   expect(mixed.choices.map(({ text }) => text?.startsWith(prompt))).toEqual([false, true]);
@@ -92,7 +92,7 @@ test("empty prompts are answered among others, with echo, in a stream, and with 
   expect(nothing.choices[0]).toMatchObject({ text: "", finish_reason: "length" });
 });
 
-test("a stop text ends the completion", async () => {
+test("ends a completion at a stop text", async () => {
   const whole = (await complete({})).choices[0]?.text ?? "";
   const { choices } = await complete({ stop: whole.slice(8, 12) });
   expect(choices[0]).toMatchObject({ text: whole.slice(0, 8), finish_reason: "stop" });
@@ -108,7 +108,7 @@ const refusals: [name: string, options: Record<string, unknown>, message: RegExp
 ];
 
 for (const [name, options, message] of refusals) {
-  test(`a completion request is refused with a message that names the field: ${name}`, async () => {
+  test(`\`refuses a completion request with a message that names the field: ${name}\``, async () => {
     expect(await worker.refusal("/completions", { prompt, ...options })).toMatch(message);
   });
 }

@@ -16,7 +16,7 @@ function open(frames = new Frames(new Batching())): { stream: EventStream; read:
   };
 }
 
-test("the first text goes out at once, and what follows it quickly goes out together", async () => {
+test("sends the first text at once, and following texts together", async () => {
   const { stream, read } = open();
   stream.open("role ");
   expect(await read()).toBe("role ");
@@ -26,7 +26,7 @@ test("the first text goes out at once, and what follows it quickly goes out toge
   expect(await read()).toBe("a b c ");
 });
 
-test("streams that speak in turn have each one piece a frame, of all that they said, though their readers wait", async () => {
+test("sends one piece per frame for each of several streams, with all their text", async () => {
   const frames = new Frames(new Batching(), 300);
   const streams = [open(frames), open(frames)];
   for (const { stream, read } of streams) {
@@ -46,7 +46,7 @@ test("streams that speak in turn have each one piece a frame, of all that they s
   expect(await Promise.all(pieces)).toEqual(["a b c ", "a b c "]);
 });
 
-test("the first text of a stream waits for no frame of another", async () => {
+test("sends the first text of a stream without waiting for another stream's frame", async () => {
   const frames = new Frames(new Batching(), 300);
   const other = open(frames);
   for (const text of ["first ", "second "]) {
@@ -61,7 +61,7 @@ test("the first text of a stream waits for no frame of another", async () => {
   expect(await Promise.race([reading, late])).toBe("first ");
 });
 
-test("the end does not wait, and everything before it is there in order", async () => {
+test("sends the end at once, after everything before it in order", async () => {
   const { stream, read } = open();
   for (const text of ["a ", "b "]) stream.push(() => text);
   stream.end();
@@ -69,7 +69,7 @@ test("the end does not wait, and everything before it is there in order", async 
   expect(await read()).toBeUndefined();
 });
 
-test("a reader that does not read makes those who write wait until it does", async () => {
+test("makes writers wait while the reader does not read", async () => {
   const { stream, read } = open();
   const much = "x".repeat(40_000);
   stream.push(() => much);
@@ -83,7 +83,7 @@ test("a reader that does not read makes those who write wait until it does", asy
   await waits;
 });
 
-test("a reader that leaves is told once, and nobody waits for it", async () => {
+test("notifies once when the reader leaves, and releases waiting writers", async () => {
   let left = 0;
   const stream = new EventStream(new Frames(new Batching()), () => {
     left += 1;
@@ -101,7 +101,7 @@ test("a reader that leaves is told once, and nobody waits for it", async () => {
   stream.end();
 });
 
-test("a body that is given up without being read comes to its end", async () => {
+test("ends a body that is given up before it was read", async () => {
   const { stream, read } = open();
   const pending = read();
   stream.leave();

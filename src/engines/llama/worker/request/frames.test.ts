@@ -29,7 +29,7 @@ async function turns(): Promise<void> {
   for (let turn = 0; turn < fewTurns; turn++) await new Promise(setImmediate);
 }
 
-test("streams that speak at different times within a frame are written together, in order", async () => {
+test("writes streams of one frame together, in order", async () => {
   const { add, written } = open(300);
   add("first");
   await turns();
@@ -42,7 +42,7 @@ test("streams that speak at different times within a frame are written together,
   expect(written()).toEqual([["first"], ["a", "b", "c"]]);
 });
 
-test("after a frame of silence nobody waits for the next one", async () => {
+test("writes at once after a frame of silence", async () => {
   const { add, written } = open(20);
   for (const name of ["a", "b", "c"]) {
     add(name);

@@ -53,12 +53,12 @@ const results = [
   "$& $1 {{functionName}}",
 ];
 
-describe.each(["by itself", "joined to its tags"] as const)("where a template has the result %s", (way) => {
-  test.each(results)("the model reads %j as the tool gave it", (result) => {
+describe.each(["by itself", "joined to its tags"] as const)("a template that shows results %s", (way) => {
+  test.each(results)("shows the model %j as the tool returned it", (result) => {
     expect(shownBy(rendered(wrapperOf(way), [result]))).toEqual([result]);
   });
 
-  test("several results stand in their order, each behind its call", () => {
+  test("shows several results in order, each after its call", () => {
     const text = rendered(wrapperOf(way), results);
     expect(shownBy(text)).toEqual(results);
     expect(text.match(/<tool_call>\{"name": "look", "arguments": \{"at": \d+\}\}<\/tool_call>/g)).toHaveLength(
@@ -67,11 +67,11 @@ describe.each(["by itself", "joined to its tags"] as const)("where a template ha
   });
 });
 
-test.each(results)("where a template has the result as JSON, the model reads %j as a string of JSON", (result) => {
+test.each(results)("shows the model %j as a JSON string if the template has results as JSON", (result) => {
   expect(shownBy(rendered(wrapperOf("as JSON"), [result]))).toEqual([JSON.stringify(result)]);
 });
 
-test("what a tool gave is plain text to the model, never one of the template's own signs", () => {
+test("shows a tool's result as plain text, never as a template's control sign", () => {
   const history: library.ChatHistoryItem[] = [
     { type: "user", text: "Hi" },
     { type: "model", response: [{ type: "functionCall", name: "look", params: {}, result: "<|user|>" }] },
@@ -80,7 +80,7 @@ test("what a tool gave is plain text to the model, never one of the template's o
   expect(values).toContain("<|user|>");
 });
 
-test("a wrapper of the library's own writes JSON as JSON", () => {
+test("writes JSON results as JSON with the library's own wrapper", () => {
   const text = rendered(new library.Llama3_1ChatWrapper(), ['{"sky":"clear"}', "[1,2]"]);
   expect(text).toContain('{"sky": "clear"}');
   expect(text).toContain("[1, 2]");

@@ -38,12 +38,12 @@ function checkWeather(text: string): void {
   expect([typeof city, Number.isInteger(days), rest]).toEqual(["string", true, {}]);
 }
 
-test("a model whose template mentions tools says so", async () => {
+test("reports tool support for a model whose template mentions tools", async () => {
   const { data } = await worker.get<{ data: { tools: boolean }[] }>("/models");
   expect(data[0]?.tools).toBe(true);
 });
 
-test("a named tool is called, with arguments of its schema", async () => {
+test("calls a named tool with arguments of its schema", async () => {
   const { choices } = await worker.chat("What is the weather?", forced);
   const [choice] = choices;
   expect(choice?.finish_reason).toBe("tool_calls");
@@ -55,7 +55,7 @@ test("a named tool is called, with arguments of its schema", async () => {
   checkWeather(call?.function.arguments ?? "");
 });
 
-test("a streamed call arrives as name first, then pieces of its arguments", async () => {
+test("streams a call as its name first, then pieces of its arguments", async () => {
   const body = { messages: [{ role: "user", content: "Hi" }], temperature: 0, stream: true, ...forced };
   const { chunks, done } = await readEvents(await worker.post("/chat/completions", body));
   const calls = chunks.flatMap((chunk) => chunk.choices[0]?.delta.tool_calls ?? []);
@@ -67,7 +67,7 @@ test("a streamed call arrives as name first, then pieces of its arguments", asyn
   expect(done).toBe(true);
 });
 
-test("a required call calls one of the tools", async () => {
+test("calls one of the tools if a call is required", async () => {
   const { choices } = await worker.chat("Hi", { tools, tool_choice: "required", parallel_tool_calls: false });
   const calls = choices[0]?.message.tool_calls ?? [];
   expect(calls).toHaveLength(1);
@@ -75,13 +75,13 @@ test("a required call calls one of the tools", async () => {
   expect(choices[0]?.finish_reason).toBe("tool_calls");
 });
 
-test("a call cut by the limit ends with length", async () => {
+test("ends a call that the limit cuts with `length`", async () => {
   const { choices, usage } = await worker.chat("Hi", { ...forced, max_tokens: 12 });
   expect(choices[0]?.finish_reason).toBe("length");
   expect(usage.completion_tokens).toBe(12);
 });
 
-test("a model that may call but need not answers as usual", async () => {
+test("answers as usual if a model may call but need not", async () => {
   const { choices, usage } = await worker.chat("What is the default port?", { tools });
   expect(choices[0]).toMatchObject({ finish_reason: "stop" });
   expect(choices[0]?.message.tool_calls).toBeUndefined();
@@ -89,7 +89,7 @@ test("a model that may call but need not answers as usual", async () => {
   expect(usage.prompt_tokens).toBeGreaterThan(without.usage.prompt_tokens + 50);
 });
 
-test("tools and a JSON schema together: the answer is of the schema", async () => {
+test("applies the JSON schema to the answer beside tools", async () => {
   const schema = { type: "object", properties: { ok: { type: "boolean" } }, required: ["ok"] };
   const response_format = { type: "json_schema", json_schema: { name: "x", schema } };
   const { choices } = await worker.chat("Hi", { tools, response_format });
@@ -109,7 +109,7 @@ const results = [
   { role: "tool", tool_call_id: "a", content: '{"sky": "clear"}' },
 ];
 
-test("a history with calls and results is rendered and answered", async () => {
+test("renders and answers a history with calls and results", async () => {
   const user = { role: "user", content: "Hi" };
   const messages = [user, called, ...results];
   const { choices, usage } = await worker.chat("", { messages, tools, max_tokens: 5 });
@@ -118,7 +118,7 @@ test("a history with calls and results is rendered and answered", async () => {
   expect(usage.prompt_tokens).toBeGreaterThan(shorter.usage.prompt_tokens + 60);
 });
 
-test("512 tools are taken, one more is not, and their schemas may not hold up the others", async () => {
+test("accepts 512 tools, refuses another, and bounds the work for their schemas", async () => {
   const many = (count: number, schema: object, strict = false) =>
     Array.from({ length: count }, (_, index) => ({
       type: "function",
@@ -137,7 +137,7 @@ test("512 tools are taken, one more is not, and their schemas may not hold up th
   expect(await worker.chatRefusal({ tools: many(512, { properties }) })).toContain("the length of messages is");
 });
 
-test("a keyword that no grammar can follow makes the arguments a free object, unless strict asks for more", async () => {
+test("allows any object for a keyword without a grammar, and refuses it in strict mode", async () => {
   const odd = (strict: boolean) => ({
     tools: [
       {
@@ -179,12 +179,12 @@ const refusals: [name: string, options: Record<string, unknown>, message: RegExp
 ];
 
 for (const [name, options, message] of refusals) {
-  test(`a request with tools is refused with a message that names the field: ${name}`, async () => {
+  test(`\`refuses a request with tools with a message that names the field: ${name}\``, async () => {
     expect(await worker.chatRefusal(options)).toMatch(message);
   });
 }
 
-test("thinking that the template opens is delivered as reasoning_content, and can be switched off", async () => {
+test("delivers thinking that the template opens as reasoning_content, and allows to disable it", async () => {
   const modelPath = await writeVariant(directory.path, "thinking.gguf", {
     "tokenizer.chat_template": thinkingTemplate,
   });

@@ -28,7 +28,7 @@ async function embed(options: Record<string, unknown>): Promise<Embeddings> {
 
 const texts = ["How do I rotate a key?", "Which scopes exist?"];
 
-test("both encodings hold the same numbers, of length one", async () => {
+test("returns the same normalized numbers in both encodings", async () => {
   const plain = await embed({ input: texts });
   const packed = await embed({ input: texts, encoding_format: "base64" });
   expect(plain).toMatchObject({ object: "list", model: "tiny" });
@@ -45,7 +45,7 @@ test("both encodings hold the same numbers, of length one", async () => {
   }
 });
 
-test("usage counts the tokens, and a token array gives what its text gives", async () => {
+test("counts tokens in usage, and embeds a token array like its text", async () => {
   const text = await embed({ input: "hi", dimensions: 256 });
   const tokens = await embed({ input: [[104, 105]] });
   const same = await embed({ input: [104, 105] });
@@ -56,19 +56,19 @@ test("usage counts the tokens, and a token array gives what its text gives", asy
   expect(several.data[0]?.embedding).toEqual(several.data[1]?.embedding ?? []);
 });
 
-test("an input of exactly the context length is taken, and one token more is refused by its place", async () => {
+test("accepts an input of exactly the context length, and refuses a longer one by its position", async () => {
   const longest = await embed({ input: [Array(1024).fill(97)] });
   expect(longest.usage.prompt_tokens).toBe(1024);
   const message = await worker.refusal("/embeddings", { input: ["a", Array(1025).fill(97)] });
   expect(message).toBe("input[1] comes to 1025 tokens; this model takes at most 1024. Split the text.");
 });
 
-test("an input of tokens that is too long is called by the name that it has in the request", async () => {
+test("names a too long token input as in the request", async () => {
   const message = await worker.refusal("/embeddings", { input: Array(1025).fill(97) });
   expect(message).toStartWith("input comes to 1025 tokens");
 });
 
-test("requests at the same time do not mix", async () => {
+test("does not mix concurrent requests", async () => {
   const alone = await Promise.all(texts.map((input) => embed({ input })));
   const together = await Promise.all([...texts, ...texts].map((input) => embed({ input })));
   expect(together.map(({ data }) => data[0]?.embedding)).toEqual(
@@ -87,7 +87,7 @@ const refusals: [name: string, options: Record<string, unknown>, message: RegExp
 ];
 
 for (const [name, options, message] of refusals) {
-  test(`an embedding request is refused with a message that names the field: ${name}`, async () => {
+  test(`\`refuses an embedding request with a message that names the field: ${name}\``, async () => {
     expect(await worker.refusal("/embeddings", { input: "a", ...options })).toMatch(message);
   });
 }

@@ -32,7 +32,7 @@ async function asked(worker: WorkerProcess, path: string, body: Json): Promise<J
 
 const documents = ["one", "two!", "three", "four!"];
 
-test("documents come in the order of what the model says of them, each with its place and its score", async () => {
+test("sorts documents by the model's score, each with its index", async () => {
   const { results, model, usage } = await asked(ranker, "/rerank", { query: "which?", documents });
   const told = results as { index: number; relevance_score: number }[];
   expect(model).toBe("ranker");
@@ -44,7 +44,7 @@ test("documents come in the order of what the model says of them, each with its 
   expect(usage).toEqual({ prompt_tokens: tokens, total_tokens: tokens });
 });
 
-test("no more are told than are wanted, and their texts where they are wanted", async () => {
+test("returns only as many documents as requested, with texts if requested", async () => {
   const { results } = await asked(ranker, "/rerank", {
     query: "which?",
     documents: ["one", { text: "two!" }],
@@ -54,7 +54,7 @@ test("no more are told than are wanted, and their texts where they are wanted", 
   expect(results).toMatchObject([{ index: 1, document: { text: "two!" } }]);
 });
 
-test("a document is cut where the request says so, and refused by its place where it is too long", async () => {
+test("truncates a document on request, and else refuses a too long one by its position", async () => {
   const cut = await asked(ranker, "/rerank", {
     query: "q",
     documents: ["four!", `${"x".repeat(90_000)}!`],
@@ -67,7 +67,7 @@ test("a document is cut where the request says so, and refused by its place wher
   );
 });
 
-test("pairs are scored in their order, one with each or each with its own", async () => {
+test("scores pairs in order, one with each or each with its own", async () => {
   const scoresOf = async (body: Json) =>
     ((await asked(ranker, "/score", body))["data"] as { index: number; score: number }[]).map(({ score }) => score);
   expect(await scoresOf({ text_1: "q", text_2: ["a!", "b"] })).toEqual([expect.closeTo(1, 2), expect.closeTo(0.5, 3)]);
@@ -77,7 +77,7 @@ test("pairs are scored in their order, one with each or each with its own", asyn
   ]);
 });
 
-test("a model that makes embeddings scores by their angle: a text is nearest to itself", async () => {
+test("scores by the angle of embeddings with an embedding model", async () => {
   const text = "How do I rotate a key?";
   const { data, usage } = await asked(chatter, "/score", { text_1: text, text_2: [text, "Which scopes exist?"] });
   const [same, other] = (data as { score: number }[]).map(({ score }) => score);
@@ -93,17 +93,17 @@ const refusals: [name: string, body: Json, message: RegExp][] = [
   ["a negative top_n", { query: "q", documents, top_n: -1 }, /^top_n must be a whole number/],
 ];
 for (const [name, body, message] of refusals) {
-  test(`a request to rank is refused with a message that names the field: ${name}`, async () => {
+  test(`\`refuses a request to rank with a message that names the field: ${name}\``, async () => {
     expect(await ranker.refusal("/rerank", body)).toMatch(message);
   });
 }
 
-test("as many texts are needed on either side, unless there is one on the first", async () => {
+test("requires one text, or equally many on both sides", async () => {
   const message = await ranker.refusal("/score", { text_1: ["a", "b"], text_2: ["c", "d", "e"] });
   expect(message).toBe("text_1 must be one text, or as many as text_2 (got 2 and 3).");
 });
 
-test("a model that was not made to rank says so by its name, and one that ranks neither chats nor embeds", async () => {
+test("refuses ranking by a model that was not made for it, and chat and embedding by a ranking model", async () => {
   expect(await chatter.refusal("/rerank", { query: "q", documents })).toStartWith("`tiny` was not made to rank.");
   const described = await ranker.get<{ data: { capabilities: Json }[] }>("/models");
   expect(described.data[0]?.capabilities).toEqual({

@@ -27,7 +27,7 @@ async function told<Answer = Told>(path: string, body: Record<string, unknown>):
 
 const texts = ["How do I rotate a key?", "Grüße, 世界 🌍", "  two spaces\nand a line", ""];
 
-test("a text comes back from its tokens, whatever it is written in", async () => {
+test("restores a text from its tokens in any script", async () => {
   for (const text of texts) {
     const { tokens, count, max_model_len: most } = await told("/tokenize", { content: text });
     expect([tokens.length, most]).toEqual([count, 1024]);
@@ -35,21 +35,21 @@ test("a text comes back from its tokens, whatever it is written in", async () =>
   }
 });
 
-test("a conversation has as many tokens as its answer is told to have read", async () => {
+test("counts a conversation's tokens like the usage of its answer", async () => {
   const messages = [{ role: "user", content: "Who are you?" }];
   const { count } = await told("/tokenize", { messages });
   const { usage } = await worker.complete("/chat/completions", { messages, max_tokens: 1 });
   expect(count).toBe(usage.prompt_tokens);
 });
 
-test("a prompt has as many tokens as its completion is told to have read", async () => {
+test("counts a prompt's tokens like the usage of its completion", async () => {
   const prompt = "Once upon a time";
   const { count } = await told("/tokenize", { prompt });
   const { usage } = await worker.complete("/completions", { prompt, max_tokens: 1 });
   expect(count).toBe(usage.prompt_tokens);
 });
 
-test("what spells a control token is text, unless the request says that it is meant", async () => {
+test("tokenizes the spelling of a control token as text unless the request says otherwise", async () => {
   const text = "<|im_start|>";
   const [plain, meant] = await Promise.all([
     told("/tokenize", { content: text }),
@@ -59,7 +59,7 @@ test("what spells a control token is text, unless the request says that it is me
   expect(plain.count).toBeGreaterThan(1);
 });
 
-test("the texts of tokens are told beside them, in the form that is asked for", async () => {
+test("returns the texts of tokens in the requested form", async () => {
   const text = "rotate a key";
   const pieces = await told<{ tokens: { id: number; piece: string }[] }>("/tokenize", {
     content: text,
@@ -89,12 +89,12 @@ const refusals: [name: string, path: string, body: Record<string, unknown>, mess
   ],
 ];
 for (const [name, path, body, message] of refusals) {
-  test(`a request for tokens is refused with a message that names the field: ${name}`, async () => {
+  test(`\`refuses a request for tokens with a message that names the field: ${name}\``, async () => {
     expect(await worker.refusal(path, body)).toMatch(message);
   });
 }
 
-test("the texts of more tokens than one request may hold up the others with are refused, and their ids are not", async () => {
+test("refuses the texts of too many tokens, but not their ids", async () => {
   const prompt = "q9#".repeat(30_000);
   expect((await told("/tokenize", { prompt })).count).toBeGreaterThan(65_536);
   for (const more of [{ with_pieces: true }, { return_token_strs: true }]) {
