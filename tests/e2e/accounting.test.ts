@@ -134,29 +134,32 @@ describe.each(Object.entries(large))("a prompt of 200 KB in its %s", (_name, bod
   test.each([
     ["monthly_tokens", 403],
     ["tokens_per_minute", 429],
-  ])("a prompt of 200 KB in its %s is reserved for: 50 requests at once do not overrun %s", async (limit, refusal) => {
-    const decided = Promise.withResolvers<void>();
-    const answer = answering(50_050, 1);
-    const { server, upstream } = await start({ [limit]: 200_000 }, async (request, res) => {
-      await decided.promise;
-      await answer(request, res);
-    });
-    const statuses: Record<number, number> = {};
-    const all = Array.from({ length: 50 }, async () => {
-      const response = await chat(server, { ...body, max_tokens: 1 });
-      await response.text();
-      statuses[response.status] = (statuses[response.status] ?? 0) + 1;
-    });
-    await until(() => upstream.requests.length + (statuses[refusal] ?? 0) === 50, "every request is decided about");
-    decided.resolve();
-    await Promise.all(all);
-    expect(statuses).toEqual({ 200: 3, [refusal]: 47 });
-    const used = (await booked(server)).reduce((sum, one) => sum + one.prompt_tokens + one.completion_tokens, 0);
-    expect(used).toBe(3 * 50_051);
-  });
+  ])(
+    "reserves a prompt of 200 KB in its %s so that 50 concurrent requests do not overrun %s",
+    async (limit, refusal) => {
+      const decided = Promise.withResolvers<void>();
+      const answer = answering(50_050, 1);
+      const { server, upstream } = await start({ [limit]: 200_000 }, async (request, res) => {
+        await decided.promise;
+        await answer(request, res);
+      });
+      const statuses: Record<number, number> = {};
+      const all = Array.from({ length: 50 }, async () => {
+        const response = await chat(server, { ...body, max_tokens: 1 });
+        await response.text();
+        statuses[response.status] = (statuses[response.status] ?? 0) + 1;
+      });
+      await until(() => upstream.requests.length + (statuses[refusal] ?? 0) === 50, "every request is decided about");
+      decided.resolve();
+      await Promise.all(all);
+      expect(statuses).toEqual({ 200: 3, [refusal]: 47 });
+      const used = (await booked(server)).reduce((sum, one) => sum + one.prompt_tokens + one.completion_tokens, 0);
+      expect(used).toBe(3 * 50_051);
+    },
+  );
 });
 
-describe("an engine that reports a milliard tokens in the middle of a stream", () => {
+describe("usage of a billion tokens reported in the middle of a stream", () => {
   /** Goes on for ever behind 80 pieces; answers whole requests. */
   const lying: Script = (request, res) => {
     if (request.body["stream"] !== true) return answering(promptTokens, 1)(request, res);
@@ -166,7 +169,7 @@ describe("an engine that reports a milliard tokens in the middle of a stream", (
   };
 
   test.each(["monthly_tokens", "tokens_per_minute"])(
-    "locks nobody out of %s, while it runs or after",
+    "does not use up %s during or after a stream whose usage report claims a billion tokens",
     async (limit) => {
       const { server } = await start({ [limit]: 10_000 }, lying);
       const client = new AbortController();
@@ -188,7 +191,7 @@ describe("an engine that reports a milliard tokens in the middle of a stream", (
   );
 });
 
-test("a cancelled stream is booked by what was delivered where the engine's report is of its beginning", async () => {
+test("books the delivered tokens of a cancelled stream if the engine reported usage only at its start", async () => {
   const { server } = await start({}, (_request, res) => {
     res.writeHead(200, { "content-type": "text/event-stream" });
     const usage = { prompt_tokens: 7, completion_tokens: 0, total_tokens: 7 };
@@ -202,7 +205,7 @@ test("a cancelled stream is booked by what was delivered where the engine's repo
   expect(record).toMatchObject({ outcome: "cancelled", prompt_tokens: 7, completion_tokens: 100, estimated: 1 });
 });
 
-test("the generations that best_of asks for are reserved for, and believed", async () => {
+test("reserves tokens for all generations of best_of and books the reported usage", async () => {
   const { server } = await start({ tokens_per_minute: 10_000 }, answering(promptTokens, 2_000));
   const body = { model: "upstream-model", prompt: question.content, best_of: 20, max_tokens: 100 };
   const response = await server.request("/v1/completions", { body });
@@ -224,23 +227,20 @@ test.each([
     "/v1/completions",
     { prompt: question.content, max_completion_tokens: -1, max_tokens: -1 },
   ],
-])(
-  "a token limit of -1 is none: as much is set aside as without one, and never less than the prompt: %s",
-  async (_what, path, body) => {
-    const { max_tokens: _, max_completion_tokens: __, ...without } = body as Record<string, unknown>;
-    const remaining: number[] = [];
-    for (const sent of [without, body]) {
-      const { server } = await start({ tokens_per_minute: 100_000 }, answering(promptTokens, 1));
-      const response = await server.request(path, { body: { model: "upstream-model", ...sent } });
-      expect(response.status).toBe(200);
-      remaining.push(remainingTokens(response));
-    }
-    expect(remaining[1]).toBe(remaining[0] as number);
-    expect(remaining[0]).toBeLessThan(100_000 - promptTokens);
-  },
-);
+])("treats max_tokens -1 as no limit and reserves as much as without a limit: %s", async (_what, path, body) => {
+  const { max_tokens: _, max_completion_tokens: __, ...without } = body as Record<string, unknown>;
+  const remaining: number[] = [];
+  for (const sent of [without, body]) {
+    const { server } = await start({ tokens_per_minute: 100_000 }, answering(promptTokens, 1));
+    const response = await server.request(path, { body: { model: "upstream-model", ...sent } });
+    expect(response.status).toBe(200);
+    remaining.push(remainingTokens(response));
+  }
+  expect(remaining[1]).toBe(remaining[0] as number);
+  expect(remaining[0]).toBeLessThan(100_000 - promptTokens);
+});
 
-test("a key's monthly quota that is switched off and on again knows what was used meanwhile", async () => {
+test("counts usage while a key's monthly quota is off, and applies it when the quota is on again", async () => {
   const { server } = await start({}, answering(promptTokens, 40));
   const ofKeys = { name: "limited", scopes: ["chat:write"], monthly_tokens: 100 };
   const created = (await (await server.request("/v1/keys", { body: ofKeys })).json()) as { id: string; key: string };
@@ -260,7 +260,7 @@ test("a key's monthly quota that is switched off and on again knows what was use
   expect([await status(), await status()]).toEqual([200, 403]);
 });
 
-test("what is reserved without max_tokens is learned from answers that ended by themselves alone", async () => {
+test("estimates output without max_tokens only from answers that no token limit ended", async () => {
   const { server, clock } = await start({ tokens_per_minute: 100_000 }, answering(promptTokens, 20));
   const reservedFor = async () => {
     clock.advance(60_000);
@@ -280,7 +280,7 @@ test("what is reserved without max_tokens is learned from answers that ended by 
   expect(await reservedFor()).toBeLessThan(200);
 });
 
-test("a client that left before its request was begun: it ends at once, and no model server is asked", async () => {
+test("ends a request whose client left before it began, without calling a model server", async () => {
   const { server, upstream, clock } = await start({});
   const { governance, catalog, capacity, key } = server;
   const principal = await governance.authenticator.authenticate({

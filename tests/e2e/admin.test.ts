@@ -97,8 +97,8 @@ async function makeAccount(tier = "free", environment = "live") {
 
 const audited = async (query: string) => (await call("GET", `/v1/admin/audit?${query}`)).body.data;
 
-describe("an operator is", () => {
-  test("whoever has a key of `headrace operator-key`, at once and without a restart", async () => {
+describe("operator keys", () => {
+  test("makes any key from `headrace operator-key` an operator's, without a restart", async () => {
     const later = await makeOperatorKey(server.dataDir, ["--name", "Later", "--expires", "1h"]);
     secrets.push(later);
     expect(later).toStartWith("sk_dev_hr_");
@@ -108,7 +108,7 @@ describe("an operator is", () => {
   });
 
   // hardening: L8
-  test("the first key is no operator, and is told the scope that it lacks", async () => {
+  test("refuses the first key at operator routes and names the missing scope", async () => {
     // What it may read on the machine of a development server; cli-models.test.ts has who may not.
     const ownMachine = ["get /v1/admin/pulled-models", "get /v1/admin/model-processes"];
     for (const [path, methods] of Object.entries(document.paths)) {
@@ -125,7 +125,7 @@ describe("an operator is", () => {
     }
   });
 
-  test("a key that one without admin:manage made or changed is no operator's: it cannot grant what it lacks", async () => {
+  test("does not let a key without admin:manage grant that scope", async () => {
     const wanted = { name: "Wider", scopes: ["admin:manage"] };
     const refusals = [await call("POST", "/v1/keys", wanted, server.key)];
     const own = (await call("POST", "/v1/keys", { name: "Own" }, server.key)).body;
@@ -136,7 +136,7 @@ describe("an operator is", () => {
     }
   });
 
-  test("a key of an operator is one only when it was made with the scope", async () => {
+  test("makes a key an operator's only if it was created with the scope admin:manage", async () => {
     const { id } = await makeAccount();
     const make = async (more: object) =>
       (await call("POST", `/v1/admin/accounts/${id}/keys`, { name: "K", environment: "live", ...more })).body.key;
@@ -145,7 +145,7 @@ describe("an operator is", () => {
     expect((await call("GET", "/v1/admin/tiers", undefined, granted)).status).toBe(200);
   });
 
-  test("a token of such a key only where the scope was asked for by name", async () => {
+  test("gives a token of an operator key the scope admin:manage only if the token request names it", async () => {
     const exchange = async (scope?: string) => {
       const { body } = await call("POST", "/v1/auth/token", { api_key: operator, ...(scope ? { scope } : {}) });
       secrets.push(body.access_token);
@@ -160,7 +160,7 @@ describe("an operator is", () => {
 });
 
 describe("accounts", () => {
-  test("accounts are made, read, changed and listed", async () => {
+  test("creates, reads, changes and lists accounts", async () => {
     const { status, body } = await call("POST", "/v1/admin/accounts", { name: " Shop " });
     expect(status).toBe(200);
     expect(body).toEqual({
@@ -197,7 +197,7 @@ describe("accounts", () => {
     expect(rest.has_more).toBe(false);
   });
 
-  test("accounts get another tier, and quota, that hold for the very next request", async () => {
+  test("applies a changed tier and quota of an account to the next request", async () => {
     const { id, key } = await makeAccount("free");
     expect((await call("PUT", "/v1/admin/tiers/one", { requests_per_minute: 1, tokens_per_minute: null })).status).toBe(
       200,
@@ -214,7 +214,7 @@ describe("accounts", () => {
     expect(await chat(key)).toBe(200);
   });
 
-  test("show what they used this month, each environment apart", async () => {
+  test("shows the usage of an account this month by environment", async () => {
     const { id, key } = await makeAccount("pro");
     await call("PATCH", `/v1/admin/accounts/${id}`, { monthly_tokens: 1_000_000 });
     expect(await chat(key)).toBe(200);
@@ -232,7 +232,7 @@ describe("accounts", () => {
     ]);
   });
 
-  test("accounts that are suspended lose all keys and their tokens at once, and get them back", async () => {
+  test("refuses all keys and tokens of a suspended account at once, and accepts them after it is resumed", async () => {
     const { id, key } = await makeAccount("pro");
     const second = (await call("POST", `/v1/admin/accounts/${id}/keys`, { name: "B", environment: "live" })).body.key;
     const token = (await call("POST", "/v1/auth/token", { api_key: key })).body.access_token;
@@ -246,7 +246,7 @@ describe("accounts", () => {
     expect(await statuses()).toEqual([200, 200, 200]);
   });
 
-  test("accounts are never suspended by their own key", async () => {
+  test("does not let an operator suspend the account of the operator's own key", async () => {
     const own = server.firstKey.record.accountId;
     const { status, body } = await call("PATCH", `/v1/admin/accounts/${own}`, { status: "suspended", name: "Gone" });
     expect(status).toBe(403);
@@ -268,16 +268,19 @@ describe("accounts", () => {
     ["PATCH", "/own", { name: null }, 400, "name: must be a string of 1 to 100 characters (got null)"],
     ["POST", "/acct_none/keys", { name: "A", environment: "live" }, 404, "There is no account acct_none."],
     ["POST", "/own/keys", { name: "A" }, 400, "environment: is required"],
-  ])("%s /v1/admin/accounts%s %j is refused with what is allowed", async (method, path, body, status, message) => {
-    const own = path.replace("/own", `/${server.firstKey.record.accountId}`);
-    const answer = await call(method, `/v1/admin/accounts${own}`, body);
-    expect(answer.status).toBe(status);
-    expect(answer.body.error.message).toContain(message);
-  });
+  ])(
+    "refuses %s /v1/admin/accounts%s with the body %j and says which values are allowed",
+    async (method, path, body, status, message) => {
+      const own = path.replace("/own", `/${server.firstKey.record.accountId}`);
+      const answer = await call(method, `/v1/admin/accounts${own}`, body);
+      expect(answer.status).toBe(status);
+      expect(answer.body.error.message).toContain(message);
+    },
+  );
 });
 
 describe("keys of an account", () => {
-  test("keys of an account are listed over all environments, newest first, and page by page", async () => {
+  test("lists keys of an account across environments, newest first, in pages", async () => {
     const { id, keyId } = await makeAccount("pro", "test");
     const ids = [keyId];
     for (const environment of ["live", "dev", "live", "test"]) {
@@ -298,7 +301,7 @@ describe("keys of an account", () => {
     expect((await call("GET", `${path}?environment=prod`)).status).toBe(400);
   });
 
-  test("keys of an account have what was asked for, show their secret once, and no maker bounds them", async () => {
+  test("creates keys of an account with the requested limits, shows their secret once, and applies no bounds of a parent key", async () => {
     const { id } = await makeAccount("pro");
     const request = {
       name: "A",
@@ -314,7 +317,7 @@ describe("keys of an account", () => {
     expect(listed).toEqual([expect.not.objectContaining({ key: expect.anything() })]);
   });
 
-  test("keys of an account are revoked at once, with those that they made", async () => {
+  test("revokes keys of an account at once, with the keys that they created", async () => {
     const { id } = await makeAccount("pro");
     const request = { name: "Maker", environment: "live", scopes: ["chat:write", "keys:manage"] };
     const maker = (await call("POST", `/v1/admin/accounts/${id}/keys`, request)).body;
@@ -329,7 +332,7 @@ describe("keys of an account", () => {
     expect((await call("DELETE", "/v1/admin/keys/key_none")).status).toBe(404);
   });
 
-  test("keys of an account are not revoked by themselves: no operator locks itself out", async () => {
+  test("does not let an operator revoke the operator's own key", async () => {
     const [own] = await audited("action=account.created");
     const { status, body } = await call("DELETE", `/v1/admin/keys/${own.actor.id}`);
     expect(status).toBe(403);
@@ -342,14 +345,14 @@ describe("tiers", () => {
   const tierOf = async (name: string) =>
     (await call("GET", "/v1/admin/tiers")).body.data.find((tier: { name: string }) => tier.name === name);
 
-  test("tiers are listed with their source and how many accounts have them", async () => {
+  test("lists tiers with their source and their number of accounts", async () => {
     const before = await tierOf("gold");
     await makeAccount("gold");
     expect(await tierOf("gold")).toEqual({ ...before, source: "file", accounts: before.accounts + 1 });
     expect(await tierOf("free")).toMatchObject({ source: "built-in", requests_per_minute: 10 });
   });
 
-  test("tiers are made, replaced as a whole and deleted; a change holds for the next request", async () => {
+  test("creates, replaces and deletes tiers, and applies a change to the next request", async () => {
     const path = "/v1/admin/tiers/silver";
     const figures = {
       requests_per_minute: 1,
@@ -384,7 +387,7 @@ describe("tiers", () => {
     expect((await call("DELETE", path)).status).toBe(404);
   });
 
-  test("tiers that are built in get other figures, and their own back, while accounts have them", async () => {
+  test("overrides built-in tiers and restores them while accounts use them", async () => {
     await makeAccount("pro");
     const before = await tierOf("pro");
     await call("PUT", "/v1/admin/tiers/pro", { requests_per_minute: 7, tokens_per_minute: 7_000 });
@@ -395,7 +398,7 @@ describe("tiers", () => {
   });
 
   test.each([["PUT"], ["DELETE"]])(
-    "tiers of the configuration file are read-only: %s names headrace.yaml",
+    "refuses to change tiers of the configuration file and names headrace.yaml: %s",
     async (method) => {
       const figures = { requests_per_minute: 1, tokens_per_minute: 1 };
       const answer = await call(method, "/v1/admin/tiers/gold", method === "PUT" ? figures : undefined);
@@ -415,7 +418,7 @@ describe("tiers", () => {
       { requests_per_minute: 1, tokens_per_minute: 1, environments: ["prod"] },
       "environments[0]: must be one of",
     ],
-  ])("%s %j is refused with what is allowed", async (name, body, message) => {
+  ])("refuses %s with the body %j and says which values are allowed", async (name, body, message) => {
     const answer = await call("PUT", `/v1/admin/tiers/${encodeURIComponent(name)}`, body);
     expect(answer.status).toBe(400);
     expect(answer.body.error.message).toContain(message);
@@ -423,7 +426,7 @@ describe("tiers", () => {
 });
 
 describe("signing keys", () => {
-  test("signing keys are listed without their private parts, and rotated once however often it is asked for", async () => {
+  test("lists signing keys without their private parts, and rotates once for repeated requests", async () => {
     const before = (await call("GET", "/v1/admin/signing-keys")).body.data;
     expect(before).toMatchObject([{ object: "signing_key", state: "signing", retires_at: null }]);
     const rotated = (await call("POST", "/v1/admin/signing-keys/rotate")).body;
@@ -440,7 +443,7 @@ describe("signing keys", () => {
   });
 });
 
-test("upstreams are added, tested, drained and deleted", async () => {
+test("adds, tests, drains and deletes upstreams", async () => {
   const path = "/v1/admin/upstreams/spare";
   const request = { name: "spare", url: upstream.url, api_key: "sk-spare-upstream-0123456789" };
   secrets.push(request.api_key);
@@ -452,7 +455,7 @@ test("upstreams are added, tested, drained and deleted", async () => {
   expect((await call("DELETE", path)).body.deleted).toBe(true);
 });
 
-test("models are declared, changed and deleted", async () => {
+test("declares, changes and deletes models", async () => {
   const path = "/v1/admin/models/team%2Falias";
   const request = { id: "team/alias", deployments: [{ upstream: "built-in", model: "none" }] };
   expect((await call("POST", "/v1/admin/models", request)).body).toMatchObject({ status: "ok", price: null });
@@ -468,11 +471,11 @@ test("models are declared, changed and deleted", async () => {
   expect((await call("DELETE", path)).body.deleted).toBe(true);
 });
 
-test("guardrails of the file are listed", async () => {
+test("lists guardrails of the configuration file", async () => {
   expect((await call("GET", "/v1/admin/guardrails")).body).toEqual({ object: "list", data: [] });
 });
 
-test("a tool that says something else than was approved is neither listed nor called until an operator approves it", async () => {
+test("neither lists nor calls a tool whose definition changed until an operator approves it", async () => {
   const made = await server.request("/v1/keys", { body: { name: "tools", scopes: ["tools:use"] } });
   const { key } = (await made.json()) as { key: string };
   secrets.push(key);
@@ -518,7 +521,7 @@ test("a tool that says something else than was approved is neither listed nor ca
   expect((await call("GET", "/v1/admin/tools/connections")).body.data).toEqual([]);
 });
 
-test("MCP servers are added, tested, changed and deleted", async () => {
+test("adds, tests, changes and deletes MCP servers", async () => {
   const url = `http://127.0.0.1:${tools.port}/mcp`;
   const request = { name: "added", url, headers: { authorization: "Bearer tok-0123456789abcdef" } };
   secrets.push("tok-0123456789abcdef");
@@ -532,7 +535,7 @@ test("MCP servers are added, tested, changed and deleted", async () => {
   });
 });
 
-test("pulled models are listed and deleted", async () => {
+test("lists and deletes pulled models", async () => {
   const models = join(server.dataDir, "models");
   mkdirSync(models, { recursive: true });
   writeFileSync(join(models, "begun.gguf.part"), "GGUF");
@@ -548,7 +551,7 @@ test("pulled models are listed and deleted", async () => {
 });
 
 describe("the audit log", () => {
-  test("the audit log has who, what, when and from where, newest first, and what changed from what to what", async () => {
+  test("records actor, action, time, address and old and new values in the audit log, newest first", async () => {
     const { id } = await makeAccount("free");
     const { headers } = await call("PATCH", `/v1/admin/accounts/${id}`, { tier: "pro", monthly_tokens: 7 });
     const [event, ...older] = await audited(`account=${id}`);
@@ -569,7 +572,7 @@ describe("the audit log", () => {
     expect(await audited(`account=${id}`)).toHaveLength(3);
   });
 
-  test("the audit log is narrowed by action, target and time, and paged", async () => {
+  test("filters the audit log by action, target and time, and pages it", async () => {
     const { id, keyId } = await makeAccount();
     const actions = async (query: string) => (await audited(query)).map(({ action }: { action: string }) => action);
     expect(await actions(`target=${keyId}`)).toEqual(["key.created"]);
@@ -590,13 +593,13 @@ describe("the audit log", () => {
     ["start=yesterday", "start: must be Unix seconds"],
     ["actor=me", "actor: is no parameter"],
     ["limit=0", "limit: must be a whole number from 1 to 100"],
-  ])("the audit log refuses %s with what is allowed", async (query, message) => {
+  ])("refuses %s in a query of the audit log and says which values are allowed", async (query, message) => {
     const { status, body } = await call("GET", `/v1/admin/audit?${query}`);
     expect(status).toBe(400);
     expect(body.error.message).toContain(message);
   });
 
-  test("the audit log knows of every kind of change made here, and of no secret", async () => {
+  test("records every kind of administrative change in the audit log, without secrets", async () => {
     const found: { action: string }[] = [];
     for (let after = "", more = true; more; ) {
       const { body } = await call("GET", `/v1/admin/audit?limit=100${after}`);
@@ -627,7 +630,7 @@ describe("the audit log", () => {
   });
 });
 
-test("a node joins by a token, is approved, drained and removed; a token that nobody used is withdrawn", async () => {
+test("joins a node by a token, approves, drains and removes it, and withdraws an unused token", async () => {
   const made = await call("POST", "/v1/admin/node-tokens", { expires_in: 600 });
   const spare = await call("POST", "/v1/admin/node-tokens", {});
   secrets.push(made.body.token, spare.body.token);
@@ -654,7 +657,7 @@ test("a node joins by a token, is approved, drained and removed; a token that no
   );
 });
 
-test("the figures of a server are those of this moment", async () => {
+test("reports the server's current figures", async () => {
   const { key } = await makeAccount("free", "dev");
   expect(await chat(key)).toBe(200);
   const { body } = await call("GET", "/v1/admin/system");
@@ -686,7 +689,7 @@ test("the figures of a server are those of this moment", async () => {
   await until(async () => (await call("GET", "/v1/admin/system")).body.spool.pending === 0, "nothing pending");
 });
 
-test("statements of one account and of all have what was used by then, and add up", async () => {
+test("lists usage in the statements of one account and of all accounts, with matching sums", async () => {
   const { id, key } = await makeAccount("free", "dev");
   expect(await chat(key)).toBe(200);
   const own = await call("GET", `/v1/admin/accounts/${id}/statement?environment=dev&group_by=key,model`);
@@ -697,7 +700,7 @@ test("statements of one account and of all have what was used by then, and add u
   expect(lines.reduce((sum, { requests }) => sum + requests, 0)).toBe(all.body.total.requests);
 });
 
-test("answers that are kept are forgotten, of an account and a model, or all", async () => {
+test("clears the response cache of one account and model, or all of it", async () => {
   const part = await call("DELETE", "/v1/admin/cache?account=acct_1&model=m");
   expect(part.body).toMatchObject({ account: "acct_1", model: "m", deleted: true });
   expect((await call("DELETE", "/v1/admin/cache")).body).toMatchObject({ account: null, model: null });
@@ -705,7 +708,7 @@ test("answers that are kept are forgotten, of an account and a model, or all", a
 
 const hasOwnTests = /people|members|invitations|webhooks|model-processes/;
 
-test("every documented operation of operators was seen to succeed, as documented", () => {
+test("covers a documented success of every operator API operation", () => {
   const documented = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods)
       // Those for people and webhooks have tests of their own: tests/contract/people-routes.test.ts, tests/e2e/notifications.test.ts;

@@ -35,7 +35,7 @@ const openai = () => openaiClient(server);
 const model = "upstream-model";
 
 describe("Responses", () => {
-  test("the built-in model answers whole and as a stream, with the same text and usage", async () => {
+  test("answers a Responses request with the built-in model, streamed and whole, with the same text and usage", async () => {
     const asked = { model: demoModel, input: question, temperature: 0, store: false };
     const whole = await openai().responses.create(asked);
     expect(whole.output_text).toBe(answer);
@@ -50,7 +50,7 @@ describe("Responses", () => {
     expect(types.at(-1)).toBe("response.completed");
   });
 
-  test("a tool is called, and its output is given back, over a server that speaks chat completions alone", async () => {
+  test("calls a tool for Responses and accepts its output with a server that speaks only chat completions", async () => {
     upstream.script(toolScript());
     const { function: called } = weatherTool;
     const tools = [{ type: "function" as const, strict: true, ...called }];
@@ -76,7 +76,7 @@ describe("Responses", () => {
     ]);
   });
 
-  test("a conversation that is too long fails in the stream, with the code that Codex acts upon", async () => {
+  test("fails a Responses stream with the error code that Codex handles if the conversation is too long", async () => {
     const message = "This model's maximum context length is 4096 tokens, but the length of messages is 5123 tokens.";
     upstream.script((_request, res) => json(res, 400, { error: { message } }));
     const events: unknown[] = [];
@@ -95,7 +95,7 @@ describe("Responses", () => {
     });
   });
 
-  test("so does one that is too long for the built-in model", async () => {
+  test("fails a Responses stream with the same code if the conversation is too long for the built-in model", async () => {
     const asked = { model: demoModel, input: "Hello ".repeat(demoContext), store: false };
     const events: unknown[] = [];
     for await (const event of await openai().responses.create({ ...asked, stream: true })) events.push(event);
@@ -107,7 +107,7 @@ describe("Responses", () => {
     });
   });
 
-  test("what a server refuses in another format's words is told as that, and names no member of the client's", async () => {
+  test("translates the refusal of a server of another format without naming fields that the client did not send", async () => {
     const message = "messages[0].content[0]: this model takes only text parts.";
     upstream.script((_request, res) => json(res, 400, { error: { message, param: "messages[0].content[0]" } }));
     const refused = openai().responses.create({ model, input: "Hello", store: false });
@@ -117,7 +117,7 @@ describe("Responses", () => {
     });
   });
 
-  test("a conversation that was made short goes on from what the user said and a sealed summary", async () => {
+  test("continues a compacted conversation from the user's messages and a sealed summary", async () => {
     upstream.script(chatScript(["They met ", "in Oslo."]));
     const compacted = await openai().responses.compact({
       model: model as never,
@@ -152,7 +152,7 @@ describe("Responses", () => {
     expect((await openai().responses.stream(asked).finalResponse()).service_tier).toBe("priority");
   });
 
-  test("usage is booked as the model server tells it", async () => {
+  test("books usage of Responses as the model server reports it", async () => {
     const response = await openai().responses.create({ model, input: "Hello", store: false });
     expect(response.usage).toMatchObject({ input_tokens: usage.prompt_tokens, output_tokens: usage.completion_tokens });
   });
@@ -163,7 +163,7 @@ describe("Messages", () => {
   const likeliest: object = { temperature: 0 };
   const asked = { max_tokens: 64, messages: [{ role: "user" as const, content: question }], ...likeliest };
 
-  test("the built-in model answers whole and as a stream, with the same text and usage", async () => {
+  test("answers a Messages request with the built-in model, streamed and whole, with the same text and usage", async () => {
     const whole = await anthropic().messages.create({ ...asked, model: demoModel });
     expect(whole.content).toMatchObject([{ type: "text", text: answer }]);
     expect(whole.stop_reason).toBe("end_turn");
@@ -174,7 +174,7 @@ describe("Messages", () => {
     expect(final.usage.input_tokens).toBe(whole.usage.input_tokens);
   });
 
-  test("a stream begins with the tokens of the prompt as the built-in model counts them", async () => {
+  test("starts a Messages stream with the prompt tokens that the built-in model counted", async () => {
     const stream = await anthropic().messages.create({ ...asked, model: demoModel, stream: true });
     const whole = await anthropic().messages.create({ ...asked, model: demoModel });
     for await (const event of stream) {
@@ -183,14 +183,14 @@ describe("Messages", () => {
     }
   });
 
-  test("tokens are counted as the built-in model counts them", async () => {
+  test("counts tokens of Messages as the built-in model does", async () => {
     const { messages } = asked;
     const { input_tokens } = await anthropic().messages.countTokens({ model: demoModel, messages });
     const whole = await anthropic().messages.create({ ...asked, model: demoModel });
     expect(input_tokens).toBe(whole.usage.input_tokens);
   });
 
-  test("a tool is called, and its result is given back, over a server that speaks chat completions alone", async () => {
+  test("calls a tool for Messages and accepts its result with a server that speaks only chat completions", async () => {
     upstream.script(toolScript());
     const { name, description, parameters } = weatherTool.function;
     const tools = [{ name, description, input_schema: parameters as never }];
@@ -206,7 +206,7 @@ describe("Messages", () => {
     expect(second.content).toMatchObject([{ type: "text", text: `It is ${weatherResult}.` }]);
   });
 
-  test("errors have Anthropic's form, before an answer and in the middle of it", async () => {
+  test("sends Messages errors in Anthropic's format, before an answer and in the middle of a stream", async () => {
     const refused = await anthropic()
       .messages.create({ ...asked, model: "unknown" })
       .catch((error: unknown) => error);
@@ -228,14 +228,14 @@ describe("Messages", () => {
     expect(String(broken)).toContain("api_error");
   });
 
-  test("more tokens of an answer than the built-in model has are none too many, as clients have to name a number", async () => {
+  test("accepts a max_tokens of Messages above the built-in model's context, because clients must set a value", async () => {
     const message = await anthropic()
       .messages.stream({ ...asked, max_tokens: 32_000, model: demoModel })
       .finalMessage();
     expect(message.content).toMatchObject([{ type: "text", text: answer }]);
   });
 
-  test("a prompt that is too long is told in the words that Claude Code acts upon", async () => {
+  test("reports a too long prompt of Messages in the words that Claude Code handles", async () => {
     upstream.script((_request, res) =>
       json(res, 400, {
         error: {
@@ -249,7 +249,7 @@ describe("Messages", () => {
     expect(String(refused)).toContain("prompt is too long: 5123 tokens > 4096 maximum");
   });
 
-  test("so is one that is too long for the built-in model", async () => {
+  test("reports a prompt of Messages too long for the built-in model in the words that Claude Code handles", async () => {
     const messages = [{ role: "user" as const, content: "Hello ".repeat(demoContext) }];
     const refused = await anthropic()
       .messages.create({ ...asked, model: demoModel, messages })

@@ -17,7 +17,7 @@ const offered = { model: demoModel, temperature: 0, messages, tools: [weatherToo
 const ask = (body: object) => server.request("/v1/chat/completions", { body });
 const { name, description, parameters } = weatherTool.function;
 
-test("tools that are offered and not demanded are left out, which the answer's header says", async () => {
+test("omits optional tools for a model without tool support and says so in a response header", async () => {
   const plain = (await (await ask({ ...offered, tools: undefined })).json()) as { usage: { prompt_tokens: number } };
   for (const more of [
     {},
@@ -40,7 +40,7 @@ test("tools that are offered and not demanded are left out, which the answer's h
   }
 });
 
-test("a call that is demanded of a model without tools is refused by the name of what demands it", async () => {
+test("refuses a required tool call for a model without tool support and names the demanding field", async () => {
   for (const tool_choice of ["required", { type: "function", function: { name } }]) {
     for (const stream of [false, true]) {
       const response = await ask({ ...offered, tool_choice, stream });
@@ -54,7 +54,7 @@ test("a call that is demanded of a model without tools is refused by the name of
   }
 });
 
-test("what agents send beside their tools stops none of them", async () => {
+test("accepts the other fields that agents send along with tools", async () => {
   const call = { id: "call_1", type: "function", function: { name, arguments: '{"city":"Rome"}' } };
   const history = [
     { role: "developer", content: [{ type: "text", text: "You are an agent." }] },
@@ -90,14 +90,14 @@ test("what agents send beside their tools stops none of them", async () => {
   }
 });
 
-test("a system prompt of an agent that is longer than the context is refused by its length and the context", async () => {
+test("refuses an agent's system prompt that exceeds the context, and reports both lengths", async () => {
   const system = { role: "system", content: "You are an agent. ".repeat(2_000) };
   const response = await ask({ ...offered, messages: [system, ...messages] });
   expect(response.status).toBe(400);
   expect(await response.text()).toContain("maximum context length is 1024 tokens");
 });
 
-test("the AI SDK, LangChain and openai's own tool runner get the answer though they bring tools", async () => {
+test("answers the AI SDK, LangChain and openai's tool runner if they send tools to a model without tool support", async () => {
   const model = aiProvider(server)(demoModel);
   const get_weather = tool({
     description,
@@ -118,7 +118,7 @@ test("the AI SDK, LangChain and openai's own tool runner get the answer though t
   expect(await runner.finalContent()).toBe(answer);
 });
 
-test("the built-in engine of a node says so as well", async () => {
+test("reports omitted tools for the built-in engine of a node, too", async () => {
   await using gateway = await startGateway();
   await using _node = await joinNode(gateway, { demo: true, models: ["*"] });
   await until(async () => (await (await gateway.request("/v1/models")).text()).includes(demoModel), "the model");

@@ -37,10 +37,10 @@ afterAll(async () => {
   await upstream[Symbol.asyncDispose]();
 });
 
-describe("the built-in model", () => {
+describe("the AI SDK with the built-in model", () => {
   const demo = () => ({ model: provider(demoModel), prompt: question, temperature: 0, maxRetries: 0 });
 
-  test("generateText has its answer, usage and the request id", async () => {
+  test("returns the answer, usage and request id to generateText", async () => {
     const result = await generateText(demo());
     expect(result.text).toBe(answer);
     expect(result.finishReason).toBe("stop");
@@ -50,7 +50,7 @@ describe("the built-in model", () => {
     expect(result.response.headers?.["x-request-id"]).toMatch(/^req_/);
   });
 
-  test("streamText brings the same text in pieces, with usage", async () => {
+  test("streams the same text in pieces, with usage, to streamText", async () => {
     const result = streamText(demo());
     const pieces = await Array.fromAsync(result.textStream);
     expect(pieces.length).toBeGreaterThan(5);
@@ -64,7 +64,7 @@ describe("the built-in model", () => {
     });
   });
 
-  test("an abort in the middle of a stream stops the engine and is counted as cancelled", async () => {
+  test("stops the engine and counts a cancellation if the AI SDK aborts a stream", async () => {
     const leave = new AbortController();
     const result = streamText({
       ...demo(),
@@ -86,7 +86,7 @@ describe("the built-in model", () => {
     await until(() => server.engine.status()[0]?.busy === 0, "the slot of the engine is free");
   });
 
-  test("a JSON schema gives an object that fits it, plain and streamed", async () => {
+  test("returns an object that matches a JSON schema to the AI SDK, whole and streamed", async () => {
     const schema = z.object({ mood: z.enum(["calm", "wild"]), legs: z.int() });
     const output = Output.object({ schema });
     const { output: object } = await generateText({ ...demo(), maxOutputTokens: 200, output });
@@ -95,7 +95,7 @@ describe("the built-in model", () => {
     expect(await stream.output).toEqual(object);
   });
 
-  test("embed and embedMany give vectors of the model's length", async () => {
+  test("returns vectors of the model's length to embed and embedMany", async () => {
     const model = provider.embeddingModel(demoModel);
     const { embedding, usage } = await embed({ model, value: "a fox in the barn", maxRetries: 0 });
     expect(embedding).toHaveLength(demoEmbeddingLength);
@@ -105,7 +105,7 @@ describe("the built-in model", () => {
     expect(embeddings[0]).toEqual(embedding);
   });
 
-  test("the legacy completion model answers", async () => {
+  test("answers a legacy completion of the AI SDK", async () => {
     const result = await generateText({
       model: provider.completionModel(demoModel),
       prompt: "Once upon a time",
@@ -118,8 +118,8 @@ describe("the built-in model", () => {
   });
 });
 
-describe("a model server", () => {
-  test("a model server that sends only base64 or only numbers makes the same embeddings", async () => {
+describe("the AI SDK with a model server", () => {
+  test("returns the same embeddings to the AI SDK from servers that send only base64 or only numbers", async () => {
     const model = provider.embeddingModel("upstream-model");
     const request = { model, values: ["one", "two"], maxRetries: 0 };
     upstream.script(embeddingScript("float"));
@@ -135,7 +135,7 @@ describe("a model server", () => {
     execute: ({ city }) => (city === "Oslo" ? weatherResult : "unknown"),
   });
 
-  test("calls a tool and answers with its result, plain and streamed", async () => {
+  test("calls a tool for the AI SDK and answers with its result, whole and streamed", async () => {
     upstream.script(toolScript());
     const request = {
       model: provider("upstream-model"),
@@ -157,7 +157,7 @@ describe("a model server", () => {
     expect(await streamText(request).text).toBe(`It is ${weatherResult}.`);
   });
 
-  test("the model server gets the named tool of toolChoice", async () => {
+  test("passes the tool named in the AI SDK's toolChoice to the model server", async () => {
     upstream.script(toolScript());
     const result = await generateText({
       model: provider("upstream-model"),
@@ -174,7 +174,7 @@ describe("a model server", () => {
   });
 });
 
-describe("errors are APICallErrors with status, message, and whether a retry helps", () => {
+describe("the AI SDK raises an APICallError with status, message and retryability", () => {
   interface Expected {
     statusCode: number | undefined;
     isRetryable: boolean;
@@ -229,7 +229,7 @@ describe("errors are APICallErrors with status, message, and whether a retry hel
     await expectError(() => ask({ key }), expected);
   });
 
-  test("403 for a used-up quota, which is not retried", async () => {
+  test("403 for an exhausted quota, without a retry", async () => {
     const key = await keyWith({ monthly_tokens: 10 });
     await ask({ key });
     const before = upstream.requests.length;
@@ -240,7 +240,7 @@ describe("errors are APICallErrors with status, message, and whether a retry hel
     expect(upstream.requests.length).toBe(before);
   });
 
-  test("429, for a stream as well, with the time to wait", async () => {
+  test("429 with the wait time, for a stream too", async () => {
     const key = await keyWith({ rate_limit: 1, rate_limit_window: 60 });
     await ask({ key });
     const expected = { statusCode: 429, isRetryable: true, message: /1 request per minute\. Retry in \d+ seconds/ };
@@ -271,14 +271,14 @@ describe("errors are APICallErrors with status, message, and whether a retry hel
     await expectError(() => ask(), { statusCode: 504, isRetryable: true, message: /did not answer within 1 s/ });
   });
 
-  test("a server that is gone", async () => {
+  test("a server that refuses connections", async () => {
     const gone = await startHeadrace();
     await gone[Symbol.asyncDispose]();
     const call = () => generateText({ model: aiProvider(gone)("m"), prompt: "Hi", maxRetries: 0 });
     await expectError(call, { statusCode: undefined, isRetryable: true, message: /connect/i });
   });
 
-  test("errors before the first piece of a stream are APICallErrors with status, message, and whether a retry helps", async () => {
+  test("raises an APICallError with status, message and retryability for errors before the first piece of a stream", async () => {
     upstream.script((_request, res) => json(res, 500, {}));
     const stream = streamText({ model: provider("upstream-model"), prompt: "Hi", maxRetries: 0, onError: () => {} });
     const parts = await Array.fromAsync(stream.fullStream);
@@ -290,7 +290,7 @@ describe("errors are APICallErrors with status, message, and whether a retry hel
     });
   });
 
-  test("an error in the middle of a stream leaves what was delivered, and then comes as an APICallError", async () => {
+  test("delivers the received part of a failing stream to the AI SDK before raising an APICallError", async () => {
     const { script, clientHasBegun } = interruptedStream((_request, res) => void res.destroy());
     upstream.script(script);
     const stream = streamText({ model: provider("upstream-model"), prompt: "Hi", maxRetries: 0, onError: () => {} });
@@ -308,7 +308,7 @@ describe("errors are APICallErrors with status, message, and whether a retry hel
     expect(String(errors[0])).toContain("broke off in the middle");
   });
 
-  test("503 with retry-after is retried after that time", async () => {
+  test("makes the AI SDK retry a 503 after its retry-after time", async () => {
     const arrivals: number[] = [];
     upstream.script((incoming, res) => {
       arrivals.push(performance.now());
@@ -322,7 +322,7 @@ describe("errors are APICallErrors with status, message, and whether a retry hel
     expect((arrivals[1] ?? 0) - (arrivals[0] ?? 0)).toBeGreaterThanOrEqual(2_990);
   });
 
-  test("429 is waited out as long as retry-after-ms says, not as long as the SDK would by itself", async () => {
+  test("makes the AI SDK wait for retry-after-ms on a 429 instead of its own delay", async () => {
     const key = await keyWith({ rate_limit: 2, rate_limit_window: 1 });
     const model = aiProvider({ url: server.url, key })("upstream-model");
     const startedMs = performance.now();
@@ -332,7 +332,7 @@ describe("errors are APICallErrors with status, message, and whether a retry hel
   });
 });
 
-test("an access token does what its key does", async () => {
+test("gives an access token the same rights in the AI SDK as its key", async () => {
   const response = await server.request("/v1/auth/token", { body: { api_key: server.key } });
   const { access_token } = (await response.json()) as { access_token: string };
   const model = aiProvider({ url: server.url, key: access_token })("upstream-model");

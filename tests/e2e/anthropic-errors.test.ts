@@ -49,27 +49,27 @@ const breaks = (type: string, message: string) =>
 /** The data of the last event. */
 const lastOf = async (answer: Response) => JSON.parse((await answer.text()).trim().split("\ndata: ").at(-1) ?? "");
 
-describe("what has no route is refused in Anthropic's form", () => {
+describe("requests without a route are refused in Anthropic's format", () => {
   test.each<[string, string, string, Record<string, string>, number, string]>([
     ["another method of the endpoint", "GET", "/v1/messages?beta=true", {}, 405, "invalid_request_error"],
     ["another method of the count", "GET", "/v1/messages/count_tokens", {}, 405, "invalid_request_error"],
     ["an endpoint of Anthropic's that is not here", "POST", "/v1/messages/drafts", {}, 404, "not_found_error"],
     ["any path that its client asks for", "POST", "/v1/organizations/me", version, 404, "not_found_error"],
-  ])("of %s", async (_, method, path, headers, status, type) => {
+  ])("refuses requests without a route in Anthropic's format: %s", async (_, method, path, headers, status, type) => {
     const answer = await server.request(path, { method, headers });
     const body = await answer.json();
     expect([answer.status, body.type, body.error.type]).toEqual([status, "error", type]);
     expect(answer.headers.get("request-id")).toBe(body.request_id);
   });
 
-  test("the base URL that was meant is told without a version, which Anthropic's clients add themselves", async () => {
+  test("suggests a base URL without a version to Anthropic's clients, which add the version", async () => {
     for (const path of ["/v1/v1/messages", "/messages"]) {
       const { error } = await (await server.request(path, { body: asked["/v1/messages"] })).json();
       expect(error.message).toContain(`Did you mean /v1/messages? The base URL for clients is ${server.url}, without`);
     }
   });
 
-  test("paths of OpenAI's keep its form, whatever they end with", async () => {
+  test("keeps OpenAI's error format for OpenAI paths, whatever their last segment", async () => {
     const answer = await server.request("/v1/chat/completions/chatcmpl-1/messages", { method: "PUT" });
     expect(await answer.json()).toMatchObject({ error: { code: "method_not_allowed" } });
   });
@@ -78,25 +78,25 @@ describe("what has no route is refused in Anthropic's form", () => {
 test.each([
   ["a file that does not exist", "GET", "/v1/files/file-none", version, "not_found_error"],
   ["an upload that is no form", "POST", "/v1/files?beta=true", version, "invalid_request_error"],
-])("%s is refused in Anthropic's form for Anthropic's clients", async (_what, method, path, headers, type) => {
+])("refuses %s in Anthropic's format for Anthropic's clients", async (_what, method, path, headers, type) => {
   const answer = await server.request(path, { method, headers, ...(method === "POST" && { body: {} }) });
   const body = await answer.json();
   expect([body.type, body.error.type]).toEqual(["error", type]);
   expect(answer.headers.get("request-id")).toBe(body.request_id);
 });
 
-test("a file that does not exist is refused in OpenAI's form for other clients", async () => {
+test("refuses a missing file in OpenAI's format for other clients", async () => {
   const answer = await server.request("/v1/files/file-none");
   expect(await answer.json()).toMatchObject({ error: { code: "not_found", param: "file_id" } });
 });
 
-test("a count of tokens has the id of its request where Anthropic's clients read it", async () => {
+test("returns the request id of a token count in Anthropic's header", async () => {
   const { max_tokens: _limit, ...counted } = asked["/v1/messages"];
   const answer = await server.request("/v1/messages/count_tokens", { body: counted });
   expect(answer.headers.get("request-id")).toBe(answer.headers.get("x-request-id") ?? "none");
 });
 
-test("the limits of a key are told in Anthropic's headers as well, on answers and where they are reached", async () => {
+test("sends a key's limits in Anthropic's headers, on answers and on refusals", async () => {
   const made = { name: "limited", scopes: ["chat:write"], rate_limit: 1, rate_limit_window: 60 };
   const { key } = await (await server.request("/v1/keys", { body: made })).json();
   upstream.script((_request, res) => {
@@ -120,7 +120,7 @@ test("the limits of a key are told in Anthropic's headers as well, on answers an
   }
 });
 
-test("a model server that is overloaded in Anthropic's words is busy, and not broken", async () => {
+test("treats Anthropic's overloaded_error as a busy model server, not a broken one", async () => {
   fails(529, "overloaded_error", "Overloaded");
   for (const [path, status] of [
     ["/v1/messages", 529],
@@ -133,11 +133,11 @@ test("a model server that is overloaded in Anthropic's words is busy, and not br
   }
 });
 
-describe("a prompt that is too long for Anthropic", () => {
+describe("a prompt that exceeds Anthropic's context", () => {
   const tooLong = "prompt is too long: 204321 tokens > 200000 maximum";
   const noRoom = "input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000, decrease input length";
 
-  test.each([tooLong, noRoom])("is told by the code that clients of OpenAI act upon: %s", async (words) => {
+  test.each([tooLong, noRoom])("maps Anthropic's too long prompt to context_length_exceeded: %s", async (words) => {
     fails(400, "invalid_request_error", words);
     for (const path of ["/v1/chat/completions", "/v1/responses"] as const) {
       const answer = await ask(path);
@@ -147,14 +147,17 @@ describe("a prompt that is too long for Anthropic", () => {
     expect(failed).toMatchObject({ type: "response.failed", response: { error: { code: "context_length_exceeded" } } });
   });
 
-  test.each([tooLong, noRoom])("is told by its clients' own words, which they act upon: %s", async (words) => {
-    fails(400, "invalid_request_error", words);
-    expect(await (await ask("/v1/messages")).json()).toMatchObject({
-      error: { type: "invalid_request_error", message: words },
-    });
-  });
+  test.each([tooLong, noRoom])(
+    "reports Anthropic's too long prompt to Anthropic clients in Anthropic's words: %s",
+    async (words) => {
+      fails(400, "invalid_request_error", words);
+      expect(await (await ask("/v1/messages")).json()).toMatchObject({
+        error: { type: "invalid_request_error", message: words },
+      });
+    },
+  );
 
-  test("is told so in a stream as well", async () => {
+  test("reports Anthropic's too long prompt in a stream, too", async () => {
     breaks("invalid_request_error", tooLong);
     expect(await lastOf(await ask("/v1/messages", true))).toMatchObject({
       error: { type: "invalid_request_error", message: tooLong },
@@ -168,18 +171,21 @@ describe("a prompt that is too long for Anthropic", () => {
   });
 });
 
-describe("an error in the middle of a stream keeps what it says of asking again", () => {
+describe("an error in the middle of an Anthropic stream", () => {
   test.each<[string, string, string, string]>([
     ["overloaded", "overloaded_error", "overloaded_error", "server_is_overloaded"],
     ["at its rate limit", "rate_limit_error", "rate_limit_error", "rate_limit_exceeded"],
     ["broken", "api_error", "api_error", "server_error"],
-  ])("of a server that is %s", async (_, type, shown, code) => {
-    breaks(type, "Try again in 2s.");
-    const error = { type: shown, message: "Try again in 2s." };
-    expect(await lastOf(await ask("/v1/messages", true))).toMatchObject({ type: "error", error });
-    expect(await lastOf(await ask("/v1/chat/completions", true))).toMatchObject({ error });
-    expect(await lastOf(await ask("/v1/responses", true))).toMatchObject({
-      response: { error: { code, message: error.message } },
-    });
-  });
+  ])(
+    "passes on the retry advice of an error in the middle of a stream from a server that is %s",
+    async (_, type, shown, code) => {
+      breaks(type, "Try again in 2s.");
+      const error = { type: shown, message: "Try again in 2s." };
+      expect(await lastOf(await ask("/v1/messages", true))).toMatchObject({ type: "error", error });
+      expect(await lastOf(await ask("/v1/chat/completions", true))).toMatchObject({ error });
+      expect(await lastOf(await ask("/v1/responses", true))).toMatchObject({
+        response: { error: { code, message: error.message } },
+      });
+    },
+  );
 });

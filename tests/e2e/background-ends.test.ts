@@ -61,15 +61,15 @@ async function expectNothingLeft(): Promise<void> {
   );
 }
 
-describe("its place and its bytes are given back, and it is booked once,", () => {
-  test("when it is refused before it is on the ledger", async () => {
+describe("a background response releases its slot and bytes and is booked once", () => {
+  test("releases and books a background response that is refused before its ledger entry", async () => {
     await raised(() => client.responses.create({ ...asked, model: "none" }), OpenAI.NotFoundError);
     await raised(() => client.responses.create({ ...asked, store: false }), OpenAI.BadRequestError);
     await raised(() => client.responses.create({ ...asked, max_output_tokens: -5 }), OpenAI.BadRequestError);
     await expectNothingLeft();
   });
 
-  test("when its row cannot be made once it is on the ledger", async () => {
+  test("releases and books a background response whose row cannot be created after its ledger entry", async () => {
     const db = new SQL({ adapter: "sqlite", filename: join(server.dataDir, "headrace.db") });
     await db`ALTER TABLE stored_responses RENAME TO hidden`;
     for (let time = 0; time < 3; time++) {
@@ -85,7 +85,7 @@ describe("its place and its bytes are given back, and it is booked once,", () =>
     await expectNothingLeft();
   });
 
-  test("when its client leaves before it is answered, at any moment", async () => {
+  test("releases and books a background response whose client leaves before the answer, at any moment", async () => {
     for (let time = 0; time < 25; time++) {
       const leaving = new AbortController();
       const answer = server.request("/v1/responses", {
@@ -107,7 +107,7 @@ describe("its place and its bytes are given back, and it is booked once,", () =>
     ["before a model is asked", 0],
     ["after a moment", 15],
     ["after its first words", 60],
-  ])("when it is stopped %s", async (_, afterMs) => {
+  ])("releases and books a background response that is cancelled %s", async (_, afterMs) => {
     for (let time = 0; time < 5; time++) {
       const { id } = await client.responses.create(asked);
       await Bun.sleep(afterMs);
@@ -120,7 +120,7 @@ describe("its place and its bytes are given back, and it is booked once,", () =>
     await expectNothingLeft();
   });
 
-  test("when it is stopped or deleted at the very moment of its end", async () => {
+  test("releases and books a background response that is cancelled or deleted at the moment of its end", async () => {
     for (let time = 0; time < 30; time++) {
       const { id } = await client.responses.create(asked);
       await asks();
@@ -143,7 +143,7 @@ describe("its place and its bytes are given back, and it is booked once,", () =>
     await expectNothingLeft();
   });
 
-  test("when its model fails before it answers, and in the middle", async () => {
+  test("releases and books a background response whose model fails before or during its answer", async () => {
     const { id } = await client.responses.create(asked);
     await asks();
     upstream.say("Hello");
@@ -159,7 +159,7 @@ describe("its place and its bytes are given back, and it is booked once,", () =>
     await expectNothingLeft();
   });
 
-  test("when it is stopped while it waits for its turn at a model server", async () => {
+  test("releases and books a background response that is cancelled while queued for a model server", async () => {
     await using busy = await startGatedUpstream();
     const yaml = `upstreams:\n  - { name: up, url: "${busy.url}", max_concurrency: 1 }\n`;
     await using queueing = await startHeadrace({ yaml });
@@ -179,7 +179,7 @@ describe("its place and its bytes are given back, and it is booked once,", () =>
     expect(busy.requests).toHaveLength(2);
   });
 
-  test("when there is no room for what is not in the store yet", async () => {
+  test("releases and books a background response whose unsaved events exceed the memory limit", async () => {
     await using talking = await startGatedUpstream();
     const yaml = upstreamYaml(talking, "limits: { held_bytes: 16777216, body_bytes: 1000000 }\n");
     await using small = await startHeadrace({ yaml });

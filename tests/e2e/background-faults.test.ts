@@ -29,7 +29,7 @@ async function statusIs(client: OpenAI, id: string, status: string): Promise<Ope
 /** A model server that answers nothing at all. */
 const silentUpstream = () => startUpstream(() => {});
 
-test("who follows a response whose model is silent is told at once that it was made and waits", async () => {
+test("announces a background response as queued to its subscriber at once if the model is silent", async () => {
   await using upstream = await silentUpstream();
   await using server = await startHeadrace({ yaml: upstreamYaml(upstream) });
   const client = openaiClient(server);
@@ -49,7 +49,7 @@ test("who follows a response whose model is silent is told at once that it was m
   expect(told.map(({ sequence_number: number }) => number)).toEqual([0, 1, 2]);
 });
 
-test("one whose model is done before its row is there ends as any other", async () => {
+test("completes a background response whose model finishes before its row is created", async () => {
   await using upstream = await startUpstream();
   await using replicas = await startReplicas({ count: 1, yaml: upstreamYaml(upstream) });
   const [server] = replicas.servers;
@@ -75,7 +75,7 @@ test("one whose model is done before its row is there ends as any other", async 
   await db.close();
 }, 60_000);
 
-test("costs nothing when its row cannot be made after its model is done", async () => {
+test("charges nothing for a background response whose row cannot be created after its model finished", async () => {
   await using upstream = await startGatedUpstream();
   await using replicas = await startReplicas({ count: 1, yaml: upstreamYaml(upstream) });
   const [server] = replicas.servers;
@@ -108,7 +108,7 @@ test("costs nothing when its row cannot be made after its model is done", async 
   await db.close();
 }, 60_000);
 
-test("the answer that one is queued has the headers of its limits", async () => {
+test("sends rate limit headers with the queued background response", async () => {
   await using upstream = await startUpstream();
   const tier = "tiers: [{ name: enterprise, requests_per_minute: 10, tokens_per_minute: 10000 }]\n";
   const flags = { mode: "production", publicUrl: "http://127.0.0.1:7545" };
@@ -124,8 +124,8 @@ test("the answer that one is queued has the headers of its limits", async () => 
   expect(limitsOf(background)).toEqual(limitsOf(plain));
 });
 
-describe("while the database is away", () => {
-  test("many that go on leave the server able to answer others, and end once it is back", async () => {
+describe("background responses while the database is away", () => {
+  test("answers other requests while many background responses wait for the database, and completes those once it is back", async () => {
     await using upstream = await startGatedUpstream();
     await using server = await startHeadrace({ yaml: upstreamYaml(upstream) });
     const client = openaiClient(server);
@@ -154,7 +154,7 @@ describe("while the database is away", () => {
   }, 60_000);
 
   test.each(["stopped", "held up"])(
-    "with PostgreSQL that is %s for a while no event is lost, and it is booked once",
+    "loses no event of a background response with PostgreSQL that is %s for a while, and books it once",
     async (how) => {
       await using upstream = await startGatedUpstream();
       await using postgres = await startPostgres();
@@ -200,7 +200,7 @@ describe("while the database is away", () => {
   );
 
   // long-lived: backgroundResponse.server
-  test("a server that is stopped does not wait for it for long", async () => {
+  test("stops promptly although a background response cannot be written to the database", async () => {
     await using upstream = await startGatedUpstream();
     const server = await startHeadrace({ yaml: upstreamYaml(upstream) });
     await openaiClient(server).responses.create(asked);
@@ -220,8 +220,8 @@ describe("while the database is away", () => {
   }, 90_000);
 });
 
-describe("one that is worked on", () => {
-  test("is not taken for abandoned when its database comes back after minutes, by its own process or by another", async () => {
+describe("ownership of a running background response", () => {
+  test("does not treat a running background response as abandoned after its database was away for minutes", async () => {
     const clock = shiftedClock();
     await using upstream = await startGatedUpstream();
     await using server = await startHeadrace({ yaml: upstreamYaml(upstream), clock });
@@ -244,7 +244,7 @@ describe("one that is worked on", () => {
     expect((await statusIs(client, id, "completed")).output_text).toBe("Hello");
   });
 
-  test("costs nothing once another process has ended it as failed, and its full price otherwise", async () => {
+  test("charges nothing for a background response that another process ended as failed, and its full price otherwise", async () => {
     const clock = shiftedClock();
     await using upstream = await startGatedUpstream();
     await using server = await startHeadrace({ yaml: upstreamYaml(upstream), clock });
@@ -281,7 +281,7 @@ describe("one that is worked on", () => {
     expect(await charged(false)).toEqual({ status: "completed", outcome: "completed", isCharged: true });
   });
 
-  test("is not taken for abandoned by a replica whose clock is half a minute ahead", async () => {
+  test("does not treat a running background response as abandoned if a replica's clock is half a minute ahead", async () => {
     const clock = shiftedClock();
     clock.jump(-30);
     await using upstream = await startGatedUpstream();
@@ -299,7 +299,7 @@ describe("one that is worked on", () => {
   });
 });
 
-test("all that a killed process worked on is ended by the second look, however much it was", async () => {
+test("ends all background responses of a killed process by the second poll, however many they are", async () => {
   const clock = shiftedClock();
   await using upstream = await startGatedUpstream();
   await using server = await startHeadrace({ yaml: upstreamYaml(upstream), clock });
@@ -321,7 +321,7 @@ test("all that a killed process worked on is ended by the second look, however m
   expect(found.filter(({ status }) => status !== "failed")).toEqual([]);
 });
 
-test("one whose model is silent is stopped by another replica within a moment", async () => {
+test("stops a background response with a silent model promptly from another replica", async () => {
   await using upstream = await silentUpstream();
   await using replicas = await startReplicas({ yaml: upstreamYaml(upstream) });
   const [one, other] = replicas.servers.map(({ url }) => openaiClient({ url, key: replicas.key }));

@@ -37,7 +37,7 @@ async function read(stream: AsyncIterable<Event>, isEnough: (event: Event) => bo
 const numbersOf = (events: readonly Event[]) => events.map(({ sequence_number: number }) => number);
 const upTo = (count: number, first = 0) => Array.from({ length: count - first }, (_, index) => first + index);
 
-describe.each(["chat", "responses"] as const)("over a server that speaks %s", (spoken) => {
+describe.each(["chat", "responses"] as const)("background responses over a server that speaks %s", (spoken) => {
   let upstream: GatedUpstream;
   let server: TestServer;
   let client: OpenAI;
@@ -56,7 +56,7 @@ describe.each(["chat", "responses"] as const)("over a server that speaks %s", (s
   });
   const asks = () => until(() => upstream.open() === 1, "the model is asked");
 
-  test("one is queued at once, is in progress while its model works, and is there whole in the end", async () => {
+  test("queues a background response at once, reports it in progress, and returns it whole at the end", async () => {
     const { id, status, background, output } = await client.responses.create({ ...asked, metadata: { a: "b" } });
     expect({ status, background, output }).toEqual({ status: "queued", background: true, output: [] });
     await asks();
@@ -75,7 +75,7 @@ describe.each(["chat", "responses"] as const)("over a server that speaks %s", (s
     expect(lines).toMatchObject([{ status: 200 }, { background: true, outcome: "completed", prompt_tokens: 7 }]);
   });
 
-  test("its stream is gone on with where its client left it, without a gap and without one event twice", async () => {
+  test("resumes the stream of a background response without gaps or duplicate events", async () => {
     const begun = await client.responses.create({ ...asked, stream: true });
     const saying = asks().then(() => upstream.say("Hello"));
     const before = await read(begun, ({ type }) => type === "response.output_text.delta");
@@ -104,7 +104,7 @@ describe.each(["chat", "responses"] as const)("over a server that speaks %s", (s
     expect(await read(await client.responses.retrieve(id, { stream: true, starting_after: 99 }))).toEqual([]);
   });
 
-  test("the SDK's own helper makes the whole of a stream that is gone on with", async () => {
+  test("lets the SDK's helper assemble a resumed stream of a background response", async () => {
     const { id } = await client.responses.create(asked);
     await asks();
     upstream.say("Hello");
@@ -114,7 +114,7 @@ describe.each(["chat", "responses"] as const)("over a server that speaks %s", (s
     expect(whole).toMatchObject({ id, output_text: "Hello", status: "completed" });
   });
 
-  test("a stopped one has what was said so far, its model works no more, and it is charged", async () => {
+  test("stops the model of a cancelled background response, keeps its partial output, and charges for it", async () => {
     const { id } = await client.responses.create(asked);
     await asks();
     upstream.say("Hello");
@@ -133,7 +133,7 @@ describe.each(["chat", "responses"] as const)("over a server that speaks %s", (s
     expect(booked[0]?.completion_tokens).toBeGreaterThan(0);
   });
 
-  test("one that has ended stays as it was when it is stopped", async () => {
+  test("leaves a finished background response unchanged when it is cancelled", async () => {
     const { id } = await client.responses.create(asked);
     await asks();
     upstream.finish();
@@ -141,7 +141,7 @@ describe.each(["chat", "responses"] as const)("over a server that speaks %s", (s
     expect(await client.responses.cancel(id)).toMatchObject({ id, status: "completed" });
   });
 
-  test("one that is deleted is worked on no more", async () => {
+  test("stops the model of a deleted background response", async () => {
     const { id } = await client.responses.create(asked);
     await asks();
     await client.responses.delete(id);
@@ -150,7 +150,7 @@ describe.each(["chat", "responses"] as const)("over a server that speaks %s", (s
     await raised(() => client.responses.cancel(id), OpenAI.NotFoundError);
   });
 
-  test("what goes on from it waits for its end, and a conversation has its items then", async () => {
+  test("makes a follow-up wait for the end of a background response, then adds its items to the conversation", async () => {
     const conversation = await makeConversation(server);
     const { id } = await client.responses.create({ ...asked, conversation });
     await asks();
@@ -170,7 +170,7 @@ describe.each(["chat", "responses"] as const)("over a server that speaks %s", (s
   });
 });
 
-describe("what cannot be", () => {
+describe("background responses that cannot run", () => {
   let server: TestServer;
   let client: OpenAI;
   const upstream = startUpstream();
@@ -183,7 +183,7 @@ describe("what cannot be", () => {
     await (await upstream)[Symbol.asyncDispose]();
   });
 
-  test("is in the background without being kept", async () => {
+  test("refuses a background response that is not stored", async () => {
     const { message } = await raised(() => client.responses.create({ ...asked, store: false }), OpenAI.BadRequestError);
     expect(message).toContain("background: cannot be true with `store: false`");
     await using other = await startHeadrace({
@@ -193,7 +193,7 @@ describe("what cannot be", () => {
     expect(refused.message).toContain("stored_chats.retention_days is 0");
   });
 
-  test("is refused as it would be otherwise, and nothing of it is kept", async () => {
+  test("refuses an invalid background request like any other, and stores nothing of it", async () => {
     await raised(() => client.responses.create({ ...asked, model: "none" }), OpenAI.NotFoundError);
     const { id } = await client.responses.create({ model, input: "One" });
     const { message } = await raised(() => client.responses.cancel(id), OpenAI.BadRequestError);
@@ -204,7 +204,7 @@ describe("what cannot be", () => {
     expect([alone.status, await alone.text()]).toEqual([400, expect.stringContaining("starting_after: is for")]);
   });
 
-  test("is told by the response, where its model failed", async () => {
+  test("reports a model's failure in its background response", async () => {
     (await upstream).script((_, res) => json(res, 400, { error: { message: "no such thing", code: "bad" } }));
     const { id } = await client.responses.create(asked);
     const failed = await statusIs(client, id, "failed");
@@ -215,7 +215,7 @@ describe("what cannot be", () => {
   });
 });
 
-test("a server that stops says so of what it works on", async () => {
+test("marks running background responses as failed when the server stops", async () => {
   await using upstream = await startGatedUpstream();
   const yaml = upstreamYaml(upstream);
   const server = await startHeadrace({ yaml });
@@ -227,7 +227,7 @@ test("a server that stops says so of what it works on", async () => {
   expect(failed).toMatchObject({ status: "failed", error: { code: "server_is_overloaded" } });
 });
 
-test("what a killed process worked on is ended by another one, and told to whoever follows it", async () => {
+test("ends the background responses of a killed process from another process, and notifies their subscribers", async () => {
   const clock = shiftedClock();
   await using upstream = await startGatedUpstream();
   await using server = await startHeadrace({ yaml: upstreamYaml(upstream), clock });
@@ -269,7 +269,7 @@ test("what a killed process worked on is ended by another one, and told to whoev
   await statusIs(client, id, "completed");
 });
 
-test("any replica reads, follows and stops what another one works on", async () => {
+test("reads, streams and cancels a background response at any replica", async () => {
   await using upstream = await startGatedUpstream();
   await using replicas = await startReplicas({ yaml: upstreamYaml(upstream) });
   const [one, other] = replicas.servers.map(({ url }) => openaiClient({ url, key: replicas.key }));

@@ -43,7 +43,7 @@ function finisher(isMine: boolean, lines: (after: number) => Promise<AnsweredLin
   return { given, finished };
 }
 
-test("one that lost its lease while it wrote changes nothing of the output of whoever finished in its place", async () => {
+test("does not change a batch's output file from a process that lost its lease while writing", async () => {
   const stalled = Promise.withResolvers<AnsweredLine[]>();
   const wrote = Promise.withResolvers<void>();
   const slow = finisher(false, (after) => {
@@ -66,7 +66,7 @@ test("one that lost its lease while it wrote changes nothing of the output of wh
   expect((await files.list(owner, page, now))?.map((one) => one.id)).toEqual([id]);
 });
 
-test("takes no request of a batch whose input file lost its end, and blames the client for none", async () => {
+test("runs no request of a batch whose input file is truncated, and does not blame the client", async () => {
   const { accountId, environment, keyId, appId, personId, madeBy } = batch;
   const about = { filename: "in.jsonl", purpose: "batch" as const };
   const file = await storedFiles.begin(

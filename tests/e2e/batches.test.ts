@@ -115,8 +115,8 @@ async function refusal(asked: PromiseLike<unknown>): Promise<string> {
   }
 }
 
-describe("OpenAI's SDK", () => {
-  test("has a batch answered line by line, in their order, with its counts, its usage and its charge", async () => {
+describe("batches with OpenAI's SDK", () => {
+  test("answers a batch line by line in order, with its counts, usage and charge", async () => {
     const wrong = line("no-model", chat("x", { model: "nobody" }));
     const made = await begin([...Array.from({ length: 20 }, (_, n) => line(`id-${n}`, chat(`text\n${n}`))), wrong, ""]);
     expect(made).toMatchObject({ object: "batch", status: "validating", endpoint: "/v1/chat/completions" });
@@ -149,7 +149,7 @@ describe("OpenAI's SDK", () => {
     expect(listed.map(({ id }) => id)).toContain(made.id);
   });
 
-  test("is told each line that is wrong, with its number and its member", async () => {
+  test("reports each wrong line of a batch with its line number and field", async () => {
     const made = await begin([
       line("a", chat("x")),
       "{no json",
@@ -174,7 +174,7 @@ describe("OpenAI's SDK", () => {
     expect(upstream.requests.filter(({ body }) => textOf(body) === "x").length).toBe(0);
   });
 
-  test("has a model that no database can keep answered as one that does not exist, and a custom_id like that refused", async () => {
+  test("returns 404 for a batch line whose model name no database can store, and refuses such a custom_id", async () => {
     const odd = ["chatter\0", "chatter\ud800"].map((model, n) => line(`${n}`, chat("x", { model })));
     const batch = await ended((await begin([...odd, line("good", chat("x"))])).id);
     expect(batch.request_counts).toEqual({ total: 3, completed: 1, failed: 2 });
@@ -186,13 +186,13 @@ describe("OpenAI's SDK", () => {
   test.each([
     ["has no requests", ["", "  "], /no requests/],
     ["has too many", Array.from({ length: 501 }, (_, n) => line(`${n}`, chat("x"))), /at most 500/],
-  ])("is told that a file %s", async (_, lines, message) => {
+  ])("fails a batch whose file %s", async (_, lines, message) => {
     const batch = await ended((await begin(lines)).id);
     expect([batch.status, batch.errors?.data?.[0]?.message]).toEqual(["failed", expect.stringMatching(message)]);
   });
 
   // long-lived: batch.account
-  test("is refused a file that is none, an endpoint that batches have not, and more open batches than an account has", async () => {
+  test("refuses a batch with a missing file, an unsupported endpoint, or too many open batches", async () => {
     const create = (input_file_id: string, endpoint: string) =>
       client.batches.create({
         ...{ input_file_id, completion_window: "24h" },
@@ -213,7 +213,7 @@ describe("OpenAI's SDK", () => {
     for (const id of made) expect((await ended(id)).status).toBe("completed");
   });
 
-  test("cancels a batch: what was answered stays, the rest is neither answered nor charged", async () => {
+  test("cancels a batch, keeps its finished lines, and neither runs nor charges the rest", async () => {
     const gate = Promise.withResolvers<void>();
     upstream.script(async (request, res) => {
       if (textOf(request.body) !== "0") await gate.promise;
@@ -243,13 +243,13 @@ describe("OpenAI's SDK", () => {
     ["/v1/rerank", { model: "ranker", query: "q", documents: ["a", "b", "c"] }, { results: expect.anything() }],
     ["/v1/responses", { model: "chatter", input: [{ role: "user", content: "hello" }] }, { object: "response" }],
     ["/v1/messages", chat("hello", { max_tokens: 9 }), { type: "message" }],
-  ])("has requests of %s answered", async (endpoint, body, answer) => {
+  ])("answers batch requests of %s", async (endpoint, body, answer) => {
     const batch = await ended((await begin([line("one", body, endpoint)], endpoint)).id);
     expect(batch.status).toBe("completed");
     expect(await linesOf(batch.output_file_id)).toMatchObject([{ custom_id: "one", response: { body: answer } }]);
   });
 
-  test("has a failure of the model server tried again, and only what goes on failing as its answer", async () => {
+  test("retries a batch line after a failure of the model server, and returns only lasting failures", async () => {
     const seen = new Map<string, number>();
     upstream.script((request, res) => {
       const text = textOf(request.body);
@@ -265,7 +265,7 @@ describe("OpenAI's SDK", () => {
   });
 });
 
-test("a batch waits while the disk of the files is away, and none of its lines fails", async () => {
+test("pauses a batch while the disk of its files is away, without failing lines", async () => {
   await using own = await startHeadrace({ yaml: upstreamYaml(upstream, models), batchTimes: { pollMs: 50 } });
   const of = openaiClient(own);
   const input_file_id = await upload([line("a", chat("x"))], of);
@@ -280,7 +280,7 @@ test("a batch waits while the disk of the files is away, and none of its lines f
   expect(await ended(id, of)).toMatchObject({ request_counts: { total: 1, completed: 1, failed: 0 } });
 });
 
-test("a line that is answered while the database is locked is not asked again, and done once that is free", async () => {
+test("does not repeat a batch line that finished while the database was locked, and records it afterwards", async () => {
   const gate = Promise.withResolvers<void>();
   let asked = 0;
   upstream.script(async (request, res) => {
@@ -311,7 +311,7 @@ test("a line that is answered while the database is locked is not asked again, a
   await of.batches.cancel(other.id);
 });
 
-test("a batch whose file cannot be read holds up no other", async () => {
+test("runs other batches while the file of one cannot be read", async () => {
   const input_file_id = await upload([line("a", chat("x"))]);
   const path = join(server.dataDir, "files", input_file_id.slice(-2), input_file_id);
   rmSync(path);
@@ -326,12 +326,12 @@ test("a batch whose file cannot be read holds up no other", async () => {
   rmSync(path, { recursive: true });
 });
 
-describe("Anthropic's SDK", () => {
+describe("batches with Anthropic's SDK", () => {
   const anthropic = () => new Anthropic({ baseURL: server.url, apiKey: server.key, maxRetries: 0, logLevel: "off" });
   const params = (content: string, more: Json = {}) =>
     ({ model: "chatter", max_tokens: 9, messages: [{ role: "user", content }], ...more }) as never;
 
-  test("makes, follows, lists, reads and deletes a batch of Messages", async () => {
+  test("creates, polls, lists, reads and deletes a Messages batch", async () => {
     const { batches } = anthropic().messages;
     const made = await batches.create({
       requests: [
@@ -363,7 +363,7 @@ describe("Anthropic's SDK", () => {
     expect(await refusal(batches.retrieve(made.id))).toMatch(/not_found_error/);
   });
 
-  test("is refused at once what would leave a batch without any results", async () => {
+  test("refuses a Messages batch at once if it could never have results", async () => {
     const create = (requests: { custom_id: string; params: never }[]) =>
       refusal(anthropic().messages.batches.create({ requests }));
     const many = (count: number) =>
@@ -374,7 +374,7 @@ describe("Anthropic's SDK", () => {
     expect(await create([{ custom_id: "a\ud800", params: params("x") }])).toMatch(/400 .*requests\[0\].custom_id/);
   });
 
-  test("leaves no file behind where a batch is refused", async () => {
+  test("leaves no file behind after refusing a Messages batch", async () => {
     const gate = Promise.withResolvers<void>();
     upstream.script(() => gate.promise);
     await using own = await startHeadrace({ yaml: upstreamYaml(upstream, "batches: { open_batches: 1 }\n") });
@@ -389,7 +389,7 @@ describe("Anthropic's SDK", () => {
     gate.resolve();
   });
 
-  test("repeats a deletion that failed before the results were deleted", async () => {
+  test("completes a repeated deletion of a Messages batch after the first one failed halfway", async () => {
     const { batches } = anthropic().messages;
     const { id } = await batches.create({ requests: [{ custom_id: "a", params: params("x") }] });
     await until(async () => (await batches.retrieve(id)).processing_status === "ended", "it has ended");
@@ -403,7 +403,7 @@ describe("Anthropic's SDK", () => {
     expect(await files()).toEqual([]);
   });
 
-  test("cancels one", async () => {
+  test("cancels a Messages batch", async () => {
     const gate = Promise.withResolvers<void>();
     upstream.script(() => gate.promise);
     const { batches } = anthropic().messages;
@@ -421,8 +421,8 @@ describe("Anthropic's SDK", () => {
   });
 });
 
-describe("the idle lane", () => {
-  test("takes the places that are free, gives way to live requests at once, and is charged once for what it does again", async () => {
+describe("batch requests use idle capacity", () => {
+  test("runs batch lines in free slots, yields to live requests at once, and charges repeated lines once", async () => {
     const yaml = upstreamYaml(upstream, "batches: { concurrency: 50 }\n").replace(
       "name: up",
       "name: up, max_concurrency: 2",
@@ -481,7 +481,7 @@ describe("the idle lane", () => {
     expect(metrics).toMatch(/^headrace_batch_line_attempts_total\{result="gave_way"\} [2-9]$/m);
   });
 
-  test("is bounded where nobody says how many requests a server takes", async () => {
+  test("bounds concurrent batch lines for a server of unknown capacity", async () => {
     await using own = await startHeadrace({
       yaml: upstreamYaml(upstream, "batches: { unbounded_concurrency: 3 }\n"),
       batchTimes: { pollMs: 50 },
@@ -500,7 +500,7 @@ describe("the idle lane", () => {
   });
 });
 
-test("a line that needs more than a rate limit ever allows has that as its answer, and holds up no other", async () => {
+test("returns an error for a batch line that exceeds a rate limit for good, and runs the other lines", async () => {
   const tier = { name: "enterprise", requests_per_minute: null, tokens_per_minute: 300 };
   await using own = await startHeadrace({
     flags: { mode: "production", publicUrl: "http://127.0.0.1:7545" },
@@ -519,7 +519,7 @@ test("a line that needs more than a rate limit ever allows has that as its answe
   expect(refused).toMatchObject({ custom_id: "long", response: { status_code: 429 } });
 });
 
-test("a process does not run a line again whose lease ran out while it runs the line", async () => {
+test("does not rerun a batch line in the process that still runs it after its lease expired", async () => {
   const gate = Promise.withResolvers<void>();
   const asked: string[] = [];
   upstream.script(async (request, res) => {
@@ -540,7 +540,7 @@ test("a process does not run a line again whose lease ran out while it runs the 
 });
 
 // long-lived: batch.credential
-test("a batch dies with its key: what it had not answered is refused", async () => {
+test("refuses the remaining lines of a batch whose key is revoked", async () => {
   const made = (await (
     await server.request("/v1/keys", { body: { name: "short", scopes: ["chat:read", "chat:write"] } })
   ).json()) as { id: string; key: string };
@@ -561,7 +561,7 @@ test("a batch dies with its key: what it had not answered is refused", async () 
 });
 
 // long-lived: batch.age
-test("a quota that opens before the batch expires is waited for, and one that does not is the answer", async () => {
+test("waits for a quota that resets before the batch expires, and returns an error for one that does not", async () => {
   const keyWith = async (per: string) => {
     const quotas = [{ unit: "requests", amount: 2, per, window: "rolling" }];
     const made = await server.request("/v1/keys", { body: { name: per, scopes: ["chat:read", "chat:write"], quotas } });

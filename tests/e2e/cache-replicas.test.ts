@@ -88,7 +88,7 @@ async function resultAt(index: number, content: string, asker = key): Promise<st
   return response.headers.get("x-headrace-cache");
 }
 
-test("an answer that one replica keeps is given by another, and Redis alone gives nothing of it away", async () => {
+test("serves an answer cached at one replica from another, and stores no plain text in Redis", async () => {
   expect(await resultAt(0, "one")).toBe("miss");
   await until(async () => (await resultAt(1, "one")) === "hit", "it is kept");
   const all = (await redis.command("KEYS", "headrace:answers:*")) as string[];
@@ -100,13 +100,13 @@ test("an answer that one replica keeps is given by another, and Redis alone give
   expect(Number(await redis.command("TTL", names[0] ?? ""))).toBeWithin(3_500, 3_601);
 });
 
-test("what an operator has forgotten at one replica is given by none", async () => {
+test("does not serve an answer from any replica after an operator cleared it at one", async () => {
   expect((await ask(0, "/v1/admin/cache?model=kept", undefined, operator, "DELETE")).status).toBe(200);
   expect(await resultAt(1, "one")).toBe("miss");
   await until(async () => (await resultAt(0, "one")) === "hit", "it is kept");
 });
 
-test("what was forgotten stays so where Redis puts out, for want of room, what it knows of that", async () => {
+test("keeps a cleared cache cleared if Redis evicts the record of that", async () => {
   await resultAt(0, "put out");
   await until(async () => (await resultAt(0, "put out")) === "hit", "it is kept");
   expect((await ask(0, `/v1/admin/cache?account=${accountId}`, undefined, operator, "DELETE")).status).toBe(200);
@@ -116,7 +116,7 @@ test("what was forgotten stays so where Redis puts out, for want of room, what i
   expect(await resultAt(1, "put out")).toBe("miss");
 });
 
-test("replicas that keep answers in their own memory forget what one of them is told to, of that account alone", async () => {
+test("clears the in-memory caches of all replicas for one account alone", async () => {
   const [, other] = await account("Two");
   const kept = async (index: number, asker = key) => (await resultAt(index, "memory", asker)) === "hit";
   for (const index of [2, 3]) {
@@ -129,7 +129,7 @@ test("replicas that keep answers in their own memory forget what one of them is 
   expect(await kept(3, other)).toBe(true);
 });
 
-test("where Redis does not answer, requests are answered as if nothing were kept, after a moment", async () => {
+test("answers requests without the cache after a short wait if Redis does not respond", async () => {
   redis.pause();
   const startedMs = performance.now();
   expect(await resultAt(1, "one")).toBe("miss");
@@ -143,7 +143,7 @@ test("where Redis does not answer, requests are answered as if nothing were kept
   await until(async () => (await resultAt(1, "two")) === "hit", "it is kept");
 });
 
-test("an account that is suspended while Redis is away has nothing there once it is back", async () => {
+test("drops cached answers of an account that was suspended while Redis was away", async () => {
   const [id, leaving] = await account("Leaving");
   await resultAt(0, "of one that leaves", leaving);
   await until(async () => (await resultAt(1, "of one that leaves", leaving)) === "hit", "it is kept");
@@ -157,7 +157,7 @@ test("an account that is suspended while Redis is away has nothing there once it
   expect(await resultAt(1, "of one that leaves", leaving)).toBe("miss");
 });
 
-test("keeps forgotten what an older copy of Redis still has", async () => {
+test("serves no cleared answer that a stale copy of Redis still has", async () => {
   await resultAt(0, "older");
   await until(async () => (await resultAt(0, "older")) === "hit", "it is kept");
   await redis.command("SAVE");

@@ -76,7 +76,7 @@ async function resultsOf(...requests: readonly [body: unknown, headers?: Record<
   return results;
 }
 
-test("the same request gets the same answer again, under an id of its own, marked, and no model is asked", async () => {
+test("serves a repeated request from the cache, marked and with a new id, without calling a model", async () => {
   const body = asked();
   const first = await ask(body);
   const { id, ...whole } = (await first.json()) as Record<string, unknown>;
@@ -104,7 +104,7 @@ test("the same request gets the same answer again, under an id of its own, marke
   expect(metrics).toMatch(/headrace_held_bytes\{kind="cache"\} [1-9]/);
 });
 
-test("what is kept is forgotten when its time is over", async () => {
+test("expires cached answers", async () => {
   const body = asked();
   expect(await resultsOf([body])).toEqual(["miss"]);
   clock.advance(59_000);
@@ -113,7 +113,7 @@ test("what is kept is forgotten when its time is over", async () => {
   expect(await resultsOf([body], [body])).toEqual(["miss", "hit"]);
 });
 
-test("only what is deterministic is kept, unless its client asks for it, may be refreshed, and may be left", async () => {
+test("caches only deterministic answers unless the client opts in, and lets clients refresh or bypass the cache", async () => {
   const warm = asked({ temperature: 0.7 });
   expect(await resultsOf([warm], [warm])).toEqual([null, null]);
   const use = { "x-headrace-cache": "use" };
@@ -130,7 +130,7 @@ test("only what is deterministic is kept, unless its client asks for it, may be 
   expect(await refused.text()).toContain("`refresh`");
 });
 
-test("a stream is given again event by event, with an id of its own and its usage", async () => {
+test("replays a cached stream event by event, with a new id and its usage", async () => {
   const body = { ...asked(), stream: true, stream_options: { include_usage: true } };
   const first = await (await ask(body)).text();
   const response = await ask(body);
@@ -145,7 +145,7 @@ test("a stream is given again event by event, with an id of its own and its usag
   expect(await resultsOf([without], [without], [{ ...without, stream: false }])).toEqual(["miss", "hit", "miss"]);
 });
 
-test("the SDKs of OpenAI and Anthropic read what is given again, in each format", async () => {
+test("replays cached answers that the SDKs of OpenAI and Anthropic can read in every format", async () => {
   const openai = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: server.key, maxRetries: 0 });
   // Its newest version has no temperature: its clients say in a header that they want what is kept.
   const defaultHeaders = { "x-headrace-cache": "use" };
@@ -183,7 +183,7 @@ test("the SDKs of OpenAI and Anthropic read what is given again, in each format"
   expect(asks()).toBe(5);
 });
 
-test("thoughts that were sealed for an account are given again as they were, and still open for it", async () => {
+test("replays reasoning sealed for an account unchanged, so that the account can still send it back", async () => {
   upstream.script((request, res) => {
     const reasoning_content = "A secret thought.";
     const choices = [
@@ -207,7 +207,7 @@ test("thoughts that were sealed for an account are given again as they were, and
   expect(JSON.stringify(upstream.requests.map(({ body: sent }) => sent))).toContain("A secret thought.");
 });
 
-test("embeddings are kept, and what is stored, or runs in the background, is answered anew", async () => {
+test("caches embeddings, but neither stored nor background responses", async () => {
   const embeddings = (_: unknown, res: Parameters<typeof json>[0]) =>
     json(res, 200, {
       object: "list",
@@ -230,7 +230,7 @@ test("embeddings are kept, and what is stored, or runs in the background, is ans
   expect(await resultsOf([stored], [stored])).toEqual([null, null]);
 });
 
-test("what failed, broke off, or did not tell its end is not kept, nor what is too long", async () => {
+test("does not cache answers that failed, broke off, lacked an end or are too long", async () => {
   const body = asked();
   upstream.script((_, res) => json(res, 400, { error: { message: "no" } }));
   expect((await ask(body)).status).toBe(400);
@@ -256,7 +256,7 @@ test("what failed, broke off, or did not tell its end is not kept, nor what is t
   expect(await resultsOf([body], [stream], [body], [stream])).toEqual(["miss", "miss", "hit", "hit"]);
 });
 
-test("keeps no answer that is empty or was refused by its maker", async () => {
+test("caches no answer that is empty or refused by its model", async () => {
   const whole = (content: string, finish_reason: string, completion_tokens: number) => {
     const choices = [{ index: 0, message: { role: "assistant", content }, finish_reason }];
     const usage = { prompt_tokens: 7, completion_tokens, total_tokens: 7 + completion_tokens };
@@ -310,7 +310,7 @@ test("keeps no answer that is empty or was refused by its maker", async () => {
   expect(await resultsOf([body], [body])).toEqual(["miss", "hit"]);
 });
 
-test("an answer that is older than its model has it by now is not given, nor one of a time that the clock was set back from", async () => {
+test("does not serve cached answers older than the model's max age, or from before the clock was set back", async () => {
   const [body, later] = [asked(), asked()];
   expect(await resultsOf([body], [body], [later])).toEqual(["miss", "hit", "miss"]);
   clock.jump(-3_600);
@@ -319,7 +319,7 @@ test("an answer that is older than its model has it by now is not given, nor one
   expect(await resultsOf([later])).toEqual(["hit"]);
 });
 
-test("what a hard stop ended is not kept, and no more is given than is left of one", async () => {
+test("does not cache an answer that a hard stop ended, and serves cached answers only within the rest of a quota", async () => {
   const keyWith = async (amount: number) => {
     const quotas = [{ unit: "tokens", amount, per: "day", hard_stop: true }];
     const made = await server.request("/v1/keys", { body: { name: "stopped", quotas } });
@@ -343,7 +343,7 @@ test("what a hard stop ended is not kept, and no more is given than is left of o
   ]);
 });
 
-test("keys of an account share what is kept, another account and environment have their own", async () => {
+test("shares cached answers among keys of one account and environment only", async () => {
   const body = asked();
   await (await ask(body)).text();
   const of = async (key: string) => {
@@ -363,7 +363,7 @@ test("keys of an account share what is kept, another account and environment hav
   expect([await of(colleague), await of(stranger), await of(live)]).toEqual(["hit", "miss", "miss"]);
 });
 
-test("a key has it on for a model without it, or off, and what it makes has it no other way", async () => {
+test("applies the cache setting of a key over its model's, also for the keys that it creates", async () => {
   const make = async (body: Record<string, unknown>, key = server.key) => {
     const headers = { authorization: `Bearer ${key}` };
     return (await (await server.request("/v1/keys", { body, headers })).json()) as Record<string, unknown>;
@@ -387,7 +387,7 @@ test("a key has it on for a model without it, or off, and what it makes has it n
   expect(await results(child["key"], asked())).toEqual([null, null]);
 });
 
-test("an operator has what is kept forgotten, of a model, an account or all, and it is on record", async () => {
+test("lets an operator clear the cache by model, account or as a whole, and audits it", async () => {
   const body = asked();
   const kept = () => resultsOf([body]);
   const operator = await makeOperatorKey(server.dataDir);
@@ -408,7 +408,7 @@ test("an operator has what is kept forgotten, of a model, an account or all, and
   expect(audit).toContain('"cache.cleared"');
 });
 
-test("an account that is suspended, or that somebody is deleted from, has nothing kept from that moment", async () => {
+test("drops cached answers of an account that is suspended or whose member is deleted", async () => {
   const operator = await makeOperatorKey(server.dataDir);
   const asOperator = async (method: string, path: string, body?: unknown) => {
     const headers = { authorization: `Bearer ${operator}` };
@@ -434,7 +434,7 @@ test("an account that is suspended, or that somebody is deleted from, has nothin
   expect([await results(body), await resultsOf([other])]).toEqual([["miss"], ["hit"]]);
 });
 
-test("a message that means the same gets the same answer, where all before it is the same", async () => {
+test("serves a cached answer for a message with the same meaning if all earlier messages are equal", async () => {
   const vectors: Record<string, number[]> = {
     "what time is it": [1, 0.1],
     "which hour is it": [1, 0.2],

@@ -88,7 +88,7 @@ function heldScript(): { script: Script; open: () => number; answerAll(): void }
 }
 
 // hardening: F28
-test("one account's flood of 200 requests makes another's wait for about one answer, not for 200", async () => {
+test("delays one account by about one answer, not 200, while another account floods 200 requests", async () => {
   const serviceMs = 40;
   const { script, most } = busyScript(serviceMs);
   const { server } = await start(script, { bound: ", max_concurrency: 4" });
@@ -115,7 +115,7 @@ test("one account's flood of 200 requests makes another's wait for about one ans
 });
 
 // hardening: F28
-test("beyond the queue the excess gets 503 with Retry-After at once, and who was admitted is answered", async () => {
+test("refuses requests beyond the queue with 503 and Retry-After at once, and answers those admitted", async () => {
   const { script, open, answerAll } = heldScript();
   const { upstream, server } = await start(script, { bound: ", max_concurrency: 2", limits: "limits: { queue: 8 }\n" });
   const statuses: number[] = [];
@@ -148,7 +148,7 @@ test("beyond the queue the excess gets 503 with Retry-After at once, and who was
   expect(refusal?.headers.get("x-should-retry")).toBe("true");
 });
 
-test("a stream that waits is kept alive, told when it waited too long, and never reaches the model server", async () => {
+test("keeps a queued stream alive, reports its timeout, and never sends it to the model server", async () => {
   const { script, open, answerAll } = heldScript();
   const { upstream, server } = await start(script, {
     bound: ", max_concurrency: 1",
@@ -168,7 +168,7 @@ test("a stream that waits is kept alive, told when it waited too long, and never
   expect((await first).status).toBe(200);
 });
 
-test("a client that leaves the queue never reaches the model server, and whoever stood behind is served", async () => {
+test("drops a client that leaves the queue and serves the next one", async () => {
   const { script, open, answerAll } = heldScript();
   const { upstream, server } = await start(script, { bound: ", max_concurrency: 1" });
   const first = ask(server);
@@ -188,7 +188,7 @@ test("a client that leaves the queue never reaches the model server, and whoever
   expect(upstream.requests.map(({ body }) => body["user"])).toEqual([undefined, "last"]);
 });
 
-test("a burst at a server that takes eight at once and says nothing of it is answered whole", async () => {
+test("answers a burst at a server that handles eight requests and announces no capacity", async () => {
   let busy = 0;
   const answer = chatScript();
   const { server } = await start(async (request, res) => {

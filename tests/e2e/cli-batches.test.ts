@@ -6,7 +6,7 @@ import { openaiClient } from "../support/clients.ts";
 import { startHeadrace, until } from "../support/headrace.ts";
 import { startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
 
-test("batches are listed, shown with what is wrong with them, and cancelled from the command line", async () => {
+test("lists, shows with errors, and cancels batches from the command line", async () => {
   await using upstream = await startUpstream(() => new Promise(() => {}));
   await using server = await startHeadrace({ yaml: upstreamYaml(upstream), batchTimes: { pollMs: 50 } });
   const client = openaiClient(server);

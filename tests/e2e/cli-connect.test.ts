@@ -60,7 +60,7 @@ function place(...path: string[]): string {
   return file;
 }
 
-test("all clients are listed, with the files that they have on this machine", async () => {
+test("lists all clients with their configuration files on this machine", async () => {
   const { stdout, code } = await connect("--json");
   const listed = JSON.parse(stdout) as { id: string; file: string | null }[];
   expect(code).toBe(0);
@@ -69,7 +69,7 @@ test("all clients are listed, with the files that they have on this machine", as
   expect(listed[2]?.file).toBe(join(home, "settings", "opencode", "opencode.json"));
 });
 
-test("what is shown can be pasted, names the only model, and has no key in it", async () => {
+test("prints configuration to paste that names the only model and contains no key", async () => {
   for (const client of ["codex", "claude", "opencode", "openai", "anthropic"]) {
     const { stdout, stderr, code } = await connect(client);
     expect({ code, stderr }).toMatchObject({ code: 0 });
@@ -82,7 +82,7 @@ test("what is shown can be pasted, names the only model, and has no key in it", 
   expect((await connect("--print-key")).stdout).toBe(`${server.key}\n`);
 });
 
-test("what asks for the key again asks the same server for it", async () => {
+test("asks the same server for the key in configurations that fetch it", async () => {
   expect((await connect("codex")).stdout).toContain(
     `HEADRACE_API_KEY="$(headrace connect --print-key --data-dir ${server.dataDir})"`,
   );
@@ -96,7 +96,7 @@ test("what asks for the key again asks the same server for it", async () => {
 });
 
 describe("--write", () => {
-  test("shows the change without the key, keeps what was there beside the file, and leaves everything else", async () => {
+  test("shows the change without the key, backs up the file, and keeps other settings", async () => {
     const file = place(".claude", "settings.json");
     const before = '{\n  "permissions": { "allow": ["Bash(ls:*)"] }\n}\n';
     writeFileSync(file, before);
@@ -115,14 +115,14 @@ describe("--write", () => {
     expect(JSON.parse(readFileSync(file, "utf8"))).toEqual(JSON.parse(before));
   });
 
-  test("asks first, and writes nothing where nobody can be asked", async () => {
+  test("asks for confirmation, and writes nothing without a terminal", async () => {
     const { stderr, code } = await connect("codex", "--write");
     expect(code).toBe(2);
     expect(stderr).toContain("add --yes");
     expect(existsSync(join(home, ".codex"))).toBe(false);
   });
 
-  test("makes a file that is missing, which is gone again when it is undone", async () => {
+  test("creates a missing configuration file, and removes it on undo", async () => {
     const file = join(home, ".codex", "config.toml");
     expect((await connect("codex", "--write", "--yes", "--model", "claude-opus-5")).code).toBe(0);
     const { model, model_providers: providers } = Bun.TOML.parse(readFileSync(file, "utf8")) as Record<string, unknown>;
@@ -135,7 +135,7 @@ describe("--write", () => {
     expect((await connect("codex", "--undo", "--yes")).stderr).toContain("Nothing was written for Codex");
   });
 
-  test("writes what a link leads to, and leaves the link", async () => {
+  test("writes the target of a symbolic link and keeps the link", async () => {
     const real = place("dotfiles", "opencode.jsonc");
     writeFileSync(real, "// mine\n{}\n");
     symlinkSync(real, place("settings", "opencode", "opencode.jsonc"));
@@ -144,7 +144,7 @@ describe("--write", () => {
     expect(readFileSync(real, "utf8")).toContain('"headrace/upstream-model"');
   });
 
-  test("a file that nobody has changed since is again what it was, to the byte and with its mode, and nothing stays beside it", async () => {
+  test("restores an unchanged configuration file to the byte and mode on undo, and removes the backup", async () => {
     for (const [client, path, text] of [
       ["codex", [".codex", "config.toml"], '# mine\r\nmodel = "gpt-5" # fast\r\n\r\n[profiles.x]\r\nmodel = "o3"'],
       ["claude", [".claude", "settings.json"], '{"env": {"A":"b"},\n  "c": [ 1,2 ]}'],
@@ -165,7 +165,7 @@ describe("--write", () => {
     }
   });
 
-  test("a file that somebody has changed since keeps that when it is undone, and no key of ours is left anywhere", async () => {
+  test("keeps later edits of a configuration file on undo, and removes our keys", async () => {
     const file = place(".claude", "settings.json");
     writeFileSync(file, '{ "a": 1 }');
     await connect("claude", "--write", "--yes");
@@ -177,7 +177,7 @@ describe("--write", () => {
     for (const left of filesIn(home)) expect(readFileSync(left, "utf8")).not.toContain(server.key);
   });
 
-  test("what a name says is a secret is not shown", async () => {
+  test("hides values whose name says secret", async () => {
     const file = place(".claude", "settings.json");
     writeFileSync(file, '{ "env": { "ANTHROPIC_AUTH_TOKEN": "sk-ant-CANARY", "OTHER_API_KEY": "CANARY-CANARY" } }');
     const { stderr } = await connect("claude", "--write", "--yes");
@@ -205,7 +205,7 @@ describe("--write", () => {
       },
       /belongs to another user/,
     ],
-  ])("a file %s is left as it is", async (what, make, reason) => {
+  ])("leaves a configuration file %s unchanged", async (what, make, reason) => {
     // Only root may give a file to somebody else.
     if (what.includes("another user") && process.getuid?.() !== 0) return;
     const file = place(".codex", "config.toml");
@@ -218,7 +218,7 @@ describe("--write", () => {
     expect((await connect("codex", "--undo", "--yes")).stderr).toContain("Nothing was written for Codex");
   });
 
-  test("what somebody writes while the question is open is not lost", async () => {
+  test("keeps edits made while the confirmation prompt is open", async () => {
     const file = place(".codex", "config.toml");
     writeFileSync(file, "a = 1\n");
     const env = { HOME: home, XDG_CONFIG_HOME: join(home, "settings") };
@@ -230,7 +230,7 @@ describe("--write", () => {
     expect(readFileSync(file, "utf8")).toBe("a = 2\n");
   });
 
-  test("names the file and what is wrong with it, and changes nothing", async () => {
+  test("names a broken configuration file and its error, and changes nothing", async () => {
     const file = place(".claude", "settings.json");
     writeFileSync(file, '{\n  "env": {\n');
     const { stderr, code } = await connect("claude", "--write", "--yes");
@@ -264,7 +264,7 @@ describe("--tools", () => {
   const parsed = (text: string) => (text.startsWith("{") ? JSON.parse(text) : Bun.TOML.parse(text));
 
   test.each(Object.entries(written))(
-    "%s is told of the tools, with the key in no file",
+    "configures the MCP tools in %s without writing the key to a file",
     async (id, [path, at, entry]) => {
       const file = join(home, path);
       const shown = await connect(id, "--tools");
@@ -279,7 +279,7 @@ describe("--tools", () => {
     },
   );
 
-  test("beside a model in one file, both are taken back with it, to the byte", async () => {
+  test("undoes a model and tools in one file together, to the byte", async () => {
     const file = place(".codex", "config.toml");
     const before = '# mine\n[mcp_servers.mine]\nurl = "http://127.0.0.1/x"\n';
     writeFileSync(file, before);
@@ -292,7 +292,7 @@ describe("--tools", () => {
     expect(readdirSync(dirname(file))).toEqual([basename(file)]);
   });
 
-  test("a key that may use no tools is refused before anything is written", async () => {
+  test("refuses a key without tool access before writing anything", async () => {
     const made = await server.request("/v1/keys", { body: { name: "chat", scopes: ["chat:write"] } });
     const { key } = (await made.json()) as { key: string };
     const env = { HOME: home, HEADRACE_BASE_URL: server.baseUrl, HEADRACE_API_KEY: key };
@@ -301,12 +301,12 @@ describe("--tools", () => {
     expect(existsSync(join(home, ".claude.json"))).toBe(false);
   });
 
-  test("SDKs are told of them in code", async () => {
+  test("prints SDK code that connects to the MCP tools", async () => {
     expect(await connect("openai", "--tools")).toMatchObject({ code: 2, stderr: expect.stringContaining("in code") });
   });
 });
 
-test("a client or a model that there is not is refused with those that there are", async () => {
+test("refuses an unknown client or model and lists the known ones", async () => {
   expect(await connect("emacs")).toMatchObject({ code: 2, stderr: expect.stringContaining("codex, claude, opencode") });
   const model = await connect("codex", "--model", "gpt-9");
   expect(model).toMatchObject({ code: 2, stderr: expect.stringContaining("It may use upstream-model.") });

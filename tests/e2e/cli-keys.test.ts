@@ -40,8 +40,8 @@ async function shown(name: string): Promise<Record<string, unknown>> {
 const chatWith = (key: string) =>
   headrace(["chat", "Hi"], { env: { HEADRACE_BASE_URL: server.baseUrl, HEADRACE_API_KEY: key } });
 
-describe("a key", () => {
-  test("a key is made, used, changed and revoked; then it is refused", async () => {
+describe("headrace keys", () => {
+  test("creates, uses, changes and revokes a key from the command line", async () => {
     const settings = [
       "--expires",
       "30d",
@@ -101,7 +101,7 @@ describe("a key", () => {
     expect((await headrace(["keys", "list", "--all"])).stdout).toMatch(/build +sk_dev_hr_….{4} +revoked/);
   });
 
-  test("a key is rotated with an overlap in which both work, or without one", async () => {
+  test("rotates a key with an overlap in which both keys work, or without one", async () => {
     const first = (await headrace(["keys", "create", "app", "--quiet"])).stdout.trim();
     const second = (await headrace(["keys", "rotate", "app", "--overlap", "1h", "--quiet"])).stdout.trim();
     expect((await chatWith(first)).code).toBe(0);
@@ -114,7 +114,7 @@ describe("a key", () => {
     expect((await chatWith(third.stdout.trim())).code).toBe(0);
   });
 
-  test("a key that is wider than its maker is refused, with the server's reason", async () => {
+  test("refuses a key wider than its creator and shows the server's reason", async () => {
     const maker = (await headrace(["keys", "create", "maker", "--scopes", "keys:manage", "-q"])).stdout.trim();
     const env = { HEADRACE_BASE_URL: server.baseUrl, HEADRACE_API_KEY: maker };
     const { code, stdout, stderr } = await headrace(["keys", "create", "wide", "--scopes", "chat:write"], { env });
@@ -122,7 +122,7 @@ describe("a key", () => {
     expect(stderr).toContain("lacks required scope: chat:write (403)");
   });
 
-  test("a key without the scope may not list keys, and the scope is named", async () => {
+  test("names the missing scope if a key may not list keys", async () => {
     const key = (await headrace(["keys", "create", "chatter", "-q"])).stdout.trim();
     const env = { HEADRACE_BASE_URL: server.baseUrl, HEADRACE_API_KEY: key };
     expect((await headrace(["keys", "list"], { env })).stderr).toContain("lacks required scope: keys:manage");
@@ -134,7 +134,7 @@ describe("a key", () => {
 });
 
 describe("usage", () => {
-  test("usage of a key is what it was used for, for people and as CSV", async () => {
+  test("prints the usage of a key as a table and as CSV", async () => {
     const key = (await headrace(["keys", "create", "metered", "-q"])).stdout.trim();
     for (let request = 0; request < 3; request++) expect((await chatWith(key)).code).toBe(0);
     const table = await headrace(["keys", "usage", "metered", "--days", "2", "--group-by", "model"]);
@@ -149,7 +149,7 @@ describe("usage", () => {
 });
 
 describe("the server", () => {
-  test("the server tells its state, this key and the account", async () => {
+  test("prints the server's state, the current key and the account", async () => {
     const { code, stdout, stderr } = await headrace(["status"]);
     expect([code, stderr]).toEqual([0, ""]);
     expect(stdout).toContain(`Headrace ${packageJson.version}  ${server.baseUrl}  ready`);
@@ -157,14 +157,14 @@ describe("the server", () => {
     expect(stdout).toMatch(/Tier +enterprise/);
   });
 
-  test("the server lists its tiers with the account's own marked", async () => {
+  test("lists the server's tiers and marks the account's own", async () => {
     const { stdout } = await headrace(["tiers"]);
     expect(stdout).toMatch(/^enterprise +current +1,000 +unlimited/m);
     expect(stdout).toMatch(/^free +10 +10,000/m);
   });
 });
 
-test("the tool's own key is rotated in credentials.json as well", async () => {
+test("updates credentials.json when the command line rotates its own key", async () => {
   await using own = await startHeadrace({ yaml: upstreamYaml(upstream) });
   const run = (...args: string[]) => runCommand([...args, "--data-dir", own.dataDir]);
   const { stdout } = await run("keys", "rotate", "First key", "--overlap", "0", "--yes");

@@ -50,7 +50,7 @@ async function pulled(id: string): Promise<string> {
 const json = (outcome: CommandOutcome) => JSON.parse(outcome.stdout);
 const upstreamName = "up";
 
-test("an operator declares a model, prices it, sees it and takes it back from the command line", async () => {
+test("declares, prices, shows and deletes a model from an operator's command line", async () => {
   const added = await run([
     ...["models", "add", "team/fast", "--deployment", `${upstreamName}*2=upstream-model`],
     ...["--capabilities", "chat,no-embeddings", "--context", "4096", "--environments", "dev,live", "--json"],
@@ -94,7 +94,7 @@ test("an operator declares a model, prices it, sees it and takes it back from th
   expect([gone.code, gone.stderr]).toEqual([1, expect.stringContaining("There is no model team/fast")]);
 });
 
-test("an operator sets the policies of a model by a file, by standard input and one by one, sees them, and takes them away", async () => {
+test("sets the policies of a model from a file, standard input or flags, shows them, and removes them", async () => {
   const overflow = { to: [{ upstream: upstreamName }], after_seconds: 5, spend: { usd: 50, per: "day" } };
   const said = { overflow, cache: { requests: "all", ttl_seconds: 60 }, split: [{ model: "next", percent: 2.5 }] };
   const file = join(server.dataDir, "policies.json");
@@ -131,7 +131,7 @@ test("an operator sets the policies of a model by a file, by standard input and 
   await run(["models", "remove", "kept", "--yes"]);
 });
 
-test("policies that cannot be read are told with the remedy, and nothing is sent", async () => {
+test("refuses unreadable policies with a remedy before sending anything", async () => {
   const wrong: [args: string[], stdin: string, said: string][] = [
     [
       ["--policies", join(server.dataDir, "none.json")],
@@ -158,7 +158,7 @@ test("policies that cannot be read are told with the remedy, and nothing is sent
   }
 });
 
-test("a wrong option of a model is refused with what it may be, before anything is sent", async () => {
+test("refuses a wrong model option with the allowed values before sending anything", async () => {
   const wrong: [args: string[], said: string][] = [
     [["--price", "0.15"], "input=0.15,output=0.60"],
     [["--price", "input=x,output=1"], "input=0.15,output=0.60"],
@@ -176,7 +176,7 @@ test("a wrong option of a model is refused with what it may be, before anything 
   expect([halfPrice.code, halfPrice.stderr]).toEqual([1, expect.stringContaining("price.output: is required")]);
 });
 
-test("in a terminal of 80 columns no line of models or status is longer, and nothing of it is left out", async () => {
+test("fits lists of models and status into 80 columns without omitting anything", async () => {
   for (const args of [["models"], ["models", "--all"], ["models", "show", longId], ["status"]]) {
     const wide = (await run(args)).stdout;
     const narrow = (await run(args, { isTTY: true, columns: 80, env: { NO_COLOR: "1" } })).stdout;
@@ -187,7 +187,7 @@ test("in a terminal of 80 columns no line of models or status is longer, and not
   }
 });
 
-test("lists files and processes with the first key on the machine of a development server", async () => {
+test("lists files and processes with the first key on a development machine", async () => {
   const first = { HEADRACE_API_KEY: server.key };
   expect((await run(["models", "list", "--files"], { env: first })).code).toBe(0);
   expect((await run(["models", "ps"], { env: first })).code).toBe(0);
@@ -215,7 +215,7 @@ test("lists files and processes with the first key on the machine of a developme
 });
 
 test.each(["production", "development"])(
-  "wants an operator for files and processes of a hosted server in %s",
+  "requires an operator key for files and processes of a hosted server in %s",
   async (mode) => {
     await using hosted = await startHeadrace({ flags: { mode, publicUrl: "https://ai.example.com" } });
     expect((await hosted.request("/v1/models")).status).toBe(200);
@@ -225,7 +225,7 @@ test.each(["production", "development"])(
   },
 );
 
-test("files are listed and shown with what they need of memory and whether they fit, and deleted apart from what was declared", async () => {
+test("lists and shows model files with memory needs and fit, and deletes only files, not declarations", async () => {
   const file = await pulled("small");
   const listed = await run(["models", "list", "--files"]);
   expect(listed.stdout).toMatch(/^small +unloaded +4.64 MB +4.3 M +Q8_0 +159 MB +yes$/m);

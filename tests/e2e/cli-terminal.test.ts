@@ -133,13 +133,13 @@ atTerminal("what cannot be undone is asked for, and Ctrl-C changes nothing", asy
   expect([await resolute.ends(), await statusOf()]).toEqual([0, "revoked"]);
 });
 
-test("the completion script of the whole program knows serve and its options", async () => {
+test("includes serve and its options in the completion script of the program", async () => {
   const bash = Bun.spawnSync(["node", launcher, "completion", "bash"], { stdout: "pipe" }).stdout.toString();
   expect(bash).toContain("--public-url");
   expect(bash).toContain('"serve --mode"');
 });
 
-test("a proxy of the environment never sees a request to this machine", async () => {
+test("bypasses the environment's proxy for requests to this machine", async () => {
   let proxied = 0;
   const proxy = Bun.serve({
     port: 0,
@@ -173,7 +173,7 @@ atTerminal("Ctrl-C at a single answer ends the command with 130 and the request 
   await until(() => upstream.requests[before]?.abandoned, "the model server is told");
 });
 
-test("a reader of help that leaves early, as `| head -1` does, is no error", async () => {
+test("exits without an error if the reader of help closes early, as `| head -1` does", async () => {
   for (const args of ["--help", "serve --help", "keys create --help", "help"]) {
     const shell = Bun.spawn(["sh", "-c", `exec 3>&1; node ${launcher} ${args} 2>&3 | true`], {
       stdin: "ignore",

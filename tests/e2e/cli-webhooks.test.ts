@@ -9,7 +9,7 @@ afterEach(async () => {
   for (const part of stack.splice(0).reverse()) await part[Symbol.asyncDispose]();
 });
 
-test("a webhook is made, tested, looked at and deleted from the command line", async () => {
+test("creates, tests, shows and deletes a webhook from the command line", async () => {
   const receiver = await startWebhookReceiver();
   stack.push(receiver);
   const server = await startHeadrace({ yaml: "webhook_loopback: true\n", notificationTimes: { everyMs: 20 } });

@@ -98,9 +98,9 @@ async function tokens(): Promise<Record<string, unknown>> {
   return body;
 }
 
-describe("a code", () => {
+describe("an authorization code", () => {
   // hardening: A8
-  test("a code that 50 connections redeem in the same moment gives tokens once, and the replay ends them", async () => {
+  test("redeems a code once for 50 concurrent connections, and revokes its tokens because of the replay", async () => {
     const asked = await codeFor(app, person);
     const winner = onlyWinner(await atOnce(50, codeFields(asked, app)));
     expect(winner["refresh_token"]).toStartWith("hrr_");
@@ -108,7 +108,7 @@ describe("a code", () => {
     expect(lastGrant()).toMatchObject({ revoked: true, tokens: 1, events: ["grant.created", "grant.replayed"] });
   });
 
-  test("a code that comes again long after it was redeemed ends what it gave, with its refreshed tokens", async () => {
+  test("revokes the tokens of a code, refreshed ones included, if it is replayed long after", async () => {
     const asked = await codeFor(app, person);
     const first = await token(codeFields(asked, app));
     const second = await token(refreshFields(first.body["refresh_token"]));
@@ -119,7 +119,7 @@ describe("a code", () => {
     await expectDead(second.body);
   });
 
-  test("a code is untouched by another app that found it: that one gets nothing, and ends nothing", async () => {
+  test("refuses a code to another app without revoking anything", async () => {
     const other = await registerApp(server, { type: "public" });
     const asked = await codeFor(app, person);
     const before = await token(codeFields(asked, app), other);
@@ -130,7 +130,7 @@ describe("a code", () => {
   });
 
   // hardening: A8
-  test("a code gives tokens once also where several apps redeem from threads of their own, in any order, 20 times", async () => {
+  test("redeems a code once among several apps in separate threads, in any order, 20 times", async () => {
     const apps = [app, await registerApp(server), await registerApp(server, { type: "public" })];
     const threads = apps.map(() => new Worker(new URL("../fixtures/redeeming-app.ts", import.meta.url)));
     const random = seeded(20_261_121);
@@ -176,7 +176,7 @@ function run(thread: Worker | undefined, job: RedeemingJob): Promise<RedeemingRe
 }
 
 describe("a refresh token", () => {
-  test("a refresh token that 20 connections present in the same moment gives all of them the very same answer, and one successor", async () => {
+  test("returns the same answer and one successor to 20 concurrent uses of a refresh token", async () => {
     const first = await tokens();
     const replies = await atOnce(20, refreshFields(first["refresh_token"]));
     expect(replies.map(({ status }) => status)).toEqual(Array.from({ length: 20 }, () => 200));
@@ -188,7 +188,7 @@ describe("a refresh token", () => {
     expect((await token(refreshFields(replies[0]?.body["refresh_token"]))).status).toBe(200);
   });
 
-  test("a refresh token with two scopes at once is two requests: one of them is the replay of the other, and all ends", async () => {
+  test("revokes the grant if a refresh token is used with two different scopes at once", async () => {
     const first = await tokens();
     const [wide, narrow] = await Promise.all([
       atOnce(10, refreshFields(first["refresh_token"])),
@@ -207,7 +207,7 @@ describe("a refresh token", () => {
     await expectDead(given[0]?.body ?? {});
   });
 
-  test("a refresh token that comes again within 10 s gets the same answer; after them, everything ends", async () => {
+  test("repeats the answer to a refresh token for 10 s, and revokes the grant afterwards", async () => {
     const first = await tokens();
     const second = await token(refreshFields(first["refresh_token"]));
     clock.advance(9_000);
@@ -220,7 +220,7 @@ describe("a refresh token", () => {
     expect(lastGrant()?.events).toEqual(["grant.created", "grant.refreshed", "grant.replayed"]);
   });
 
-  test("a refresh token may be used while the one before it can still be repeated: who repeats it arrives at the same successor", async () => {
+  test("accepts a refresh token while its predecessor can still be repeated, with the same successor", async () => {
     const first = await tokens();
     const second = await token(refreshFields(first["refresh_token"]));
     clock.advance(4_000);
@@ -236,7 +236,7 @@ describe("a refresh token", () => {
     expect([active, used]).toEqual([true, [false, false]]);
   });
 
-  test("a refresh token is no other app's: presented by one it gives nothing, ends nothing", async () => {
+  test("refuses a refresh token to another app without revoking anything", async () => {
     const other = await registerApp(server);
     const first = await tokens();
     const replies = await Promise.all(

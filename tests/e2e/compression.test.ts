@@ -12,7 +12,7 @@ afterAll(() => server[Symbol.asyncDispose]());
 const get = (path: string, headers: Record<string, string> = {}) =>
   fetch(server.url + path, { headers, decompress: false, redirect: "manual" });
 
-test("the reference is compressed for who takes that, and is not sent again to who has it", async () => {
+test("compresses the API reference for clients that accept it, and returns 304 if it is unchanged", async () => {
   for (const path of ["/docs/api", "/openapi.json"]) {
     const plain = await get(path, { "accept-encoding": "identity" });
     const size = (await plain.arrayBuffer()).byteLength;
@@ -28,7 +28,7 @@ test("the reference is compressed for who takes that, and is not sent again to w
   }
 });
 
-test("an overview that did not change is a 304 without a body, in whatever coding it is asked for", async () => {
+test("returns 304 without a body for an unchanged overview in every content coding", async () => {
   const authorization = { authorization: `Bearer ${server.key}` };
   const first = await get("/v1/overview?group_by=model", { ...authorization, "accept-encoding": "gzip" });
   expect([first.status, first.headers.get("content-encoding")]).toEqual([200, "gzip"]);
@@ -46,12 +46,12 @@ test("an overview that did not change is a 304 without a body, in whatever codin
   expect((await get("/v1/overview")).status).toBe(401);
 });
 
-test("pages with forms and answers about a session are not compressed, whose length could tell of a token", async () => {
+test("does not compress pages with forms or session answers, whose length could reveal a token", async () => {
   const page = await get("/sign-in", { "accept-encoding": "gzip, br, zstd" });
   expect([page.status, page.headers.get("content-encoding")]).toEqual([200, null]);
 });
 
-test("an answer of a model is not compressed, whole or as a stream", async () => {
+test("does not compress a model's answer, whole or streamed", async () => {
   await using upstream = await startUpstream(chatScript(["water ".repeat(2_000)]));
   await using behind = await startHeadrace({ yaml: upstreamYaml(upstream) });
   for (const stream of [false, true]) {
@@ -69,7 +69,7 @@ test("an answer of a model is not compressed, whole or as a stream", async () =>
   }
 });
 
-test("at an address where nothing is a browser sees a page, and a program the error of the API", async () => {
+test("shows a page to browsers and an API error to programs at an unknown address", async () => {
   const browser = { accept: "text/html,application/xhtml+xml,*/*;q=0.8" };
   const page = await get("/no/such%3Cb%3E/page", browser);
   expect([page.status, page.headers.get("content-type")]).toEqual([404, "text/html; charset=utf-8"]);

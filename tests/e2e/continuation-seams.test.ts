@@ -62,7 +62,7 @@ function yamlOf(servers: readonly ScriptedUpstream[], timeouts = ""): string {
   return `upstreams:\n${upstreams.join("")}models:\n  - { id: m, policies: { continuation: true }, deployments: [${deployments}] }\n`;
 }
 
-describe("the one that goes on may", () => {
+describe("the deployment that continues an answer", () => {
   let servers: ScriptedUpstream[];
   let server: TestServer;
   let goesOn: Script;
@@ -125,7 +125,7 @@ describe("the one that goes on may", () => {
         json(response, 200, { id: "c", object: "chat.completion", created: 1, model: "m", choices, usage: usageOf(2) });
       },
     ],
-  ])("%s", async (_what, script) => {
+  ])("continues a broken answer from servers that %s", async (_what, script) => {
     goesOn = script;
     const { said, chunks, text } = await streamed(server);
     expect([said, text]).toEqual([whole, text]);
@@ -139,7 +139,7 @@ describe("the one that goes on may", () => {
   test.each([
     ["refuse it", 500, {}],
     ["answer with an error and a good status", 200, { error: { message: "no" } }],
-  ])("%s, and one that does not is asked", async (_what, status, body) => {
+  ])("asks another server to continue an answer if the first servers %s", async (_what, status, body) => {
     let refusals = 0;
     goesOn = (request, response) => {
       if (refusals++ === 0) return json(response, status, body);
@@ -149,7 +149,7 @@ describe("the one that goes on may", () => {
     expect([said, text]).toEqual([whole, text]);
   });
 
-  test("be of an answer that is made in the background, which is kept as a whole", async () => {
+  test("continues a background response, and stores it whole", async () => {
     goesOn = sends(rest);
     const client = openaiClient(server);
     const { id } = await client.responses.create({ model: "m", input: "Count.", background: true });
@@ -161,7 +161,7 @@ describe("the one that goes on may", () => {
   });
 });
 
-test("a server that falls silent is left once it was so for as long as it may be, and another one goes on", async () => {
+test("leaves a server that is silent longer than allowed, and continues its answer elsewhere", async () => {
   const script: Script = (request, response) => {
     const begun = begunOf(request);
     response.writeHead(200, eventStream);
@@ -178,7 +178,7 @@ test("a server that falls silent is left once it was so for as long as it may be
   expect([said, usage.completion_tokens]).toEqual([whole, words.length + 1]);
 });
 
-test.each([1, 2])("many streams that break off at once all go on, with %d servers", async (count) => {
+test.each([1, 2])("continues many streams that break off at once, with %d servers", async (count) => {
   const script: Script = (request, response) =>
     begunOf(request) === 0
       ? breaksOff(request, response)
@@ -190,7 +190,7 @@ test.each([1, 2])("many streams that break off at once all go on, with %d server
   for (const { said } of await Promise.all(Array.from({ length: 4 }, () => streamed(server)))) expect(said).toBe(whole);
 });
 
-test("a node tells what its engine can, and goes on with an answer where that broke off", async () => {
+test("continues answers of a node that announced the ability, after a break", async () => {
   await using upstream = await startUpstream((request, response) =>
     begunOf(request) === 0
       ? breaksOff(request, response)

@@ -17,7 +17,7 @@ import { answer, demoModel, question } from "../support/tiny-demo.ts";
 
 const messages = [{ role: "user" as const, content: question }];
 
-describe("the built-in engine", () => {
+describe("continuation by the built-in engine", () => {
   let behind: TestServer;
   let proxies: ScriptedUpstream[];
   let server: TestServer;
@@ -58,7 +58,7 @@ describe("the built-in engine", () => {
     setTimeout(() => response.destroy(), 2);
   }
 
-  test("what two have made together is not kept to be given again, and what one has made is", async () => {
+  test("caches an answer of one deployment, but not one that two deployments made", async () => {
     const headers = { "x-headrace-cache": "use" };
     const ask = async () => {
       const response = await server.request("/v1/chat/completions", {
@@ -79,7 +79,7 @@ describe("the built-in engine", () => {
       "/v1/completions",
       { prompt: `<|im_start|>user\n${question}<|im_end|>\n<|im_start|>assistant\n`, max_tokens: 64 },
     ],
-  ])("an answer in %s is the same wherever it is cut", async (_name, path, body) => {
+  ])("returns the same answer in %s wherever it is cut and continued", async (_name, path, body) => {
     const ask = async () => {
       const response = await server.request(path, {
         body: { model: "m", temperature: 0, stream: true, stream_options: { include_usage: true }, ...body },
@@ -107,7 +107,7 @@ describe("the built-in engine", () => {
   });
 });
 
-test("an answer whose process of the built-in engine dies goes on in its successor", async () => {
+test("continues an answer in a new process after the built-in engine's process dies", async () => {
   const yaml =
     "models:\n  - id: m\n    policies: { continuation: true }\n    deployments: [{ upstream: built-in, model: tiny-demo }]\n";
   await using server = await startHeadrace({ demo: true, yaml });
@@ -143,7 +143,7 @@ test("an answer whose process of the built-in engine dies goes on in its success
   await until(() => server.logged("request").find(({ continued }) => continued === 1), "the line of the log");
 });
 
-describe("SDKs read a continued answer as any other", () => {
+describe("SDKs read a continued answer like any other", () => {
   const words = ["One", " two", " three", " four", " five"];
   let servers: ScriptedUpstream[];
   let server: TestServer;
@@ -220,7 +220,7 @@ describe("SDKs read a continued answer as any other", () => {
     expect([await result.text, (await result.usage).outputTokens]).toEqual([whole, 6]);
   });
 
-  test("a completion that is kept is kept as a whole", async () => {
+  test("stores a continued completion whole", async () => {
     const client = openaiClient(server);
     const stream = client.chat.completions.stream({ model: "m", messages, store: true });
     const { id } = await stream.finalChatCompletion();
@@ -229,7 +229,7 @@ describe("SDKs read a continued answer as any other", () => {
     expect(kept.usage).toMatchObject({ prompt_tokens: 22, completion_tokens: 6 });
   });
 
-  test("a quota that ends answers counts both parts, and ends the second one", async () => {
+  test("counts both parts of a continued answer against a quota with a hard stop", async () => {
     const quota = { unit: "tokens", amount: 700, per: "day", hard_stop: true };
     const made = await server.request("/v1/keys", { body: { name: "Stopped", quotas: [quota] } });
     const { key } = (await made.json()) as { key: string };
@@ -254,7 +254,7 @@ describe("SDKs read a continued answer as any other", () => {
     }
   });
 
-  test("usage is that of the ledger, and the trail says who went on", async () => {
+  test("books the usage of both deployments, and names the continuing one in the trail", async () => {
     const body = { model: "m", messages, stream: true, stream_options: { include_usage: true } };
     const response = await server.request("/v1/chat/completions", { body });
     const id = response.headers.get("x-request-id");

@@ -40,7 +40,7 @@ async function allOf(id: string, order: "asc" | "desc" = "asc", limit?: number):
   return textsOf(await Array.fromAsync(items));
 }
 
-test("a conversation has its labels and items, and responses go on with it and add to it", async () => {
+test("stores labels and items of a conversation, and adds its responses to them", async () => {
   const made = await client.conversations.create({ metadata: { topic: "greeting" }, items: [user("I am Ada.")] });
   expect(made).toMatchObject({ object: "conversation", metadata: { topic: "greeting" } });
   expect(made.id).toMatch(/^conv_[0-9a-f]{32}$/);
@@ -58,13 +58,13 @@ test("a conversation has its labels and items, and responses go on with it and a
   expect(await client.conversations.retrieve(made.id)).toEqual(made);
 });
 
-test("one without anything is made by a request without a body", async () => {
+test("creates an empty conversation from a request without a body", async () => {
   const made = await client.conversations.create();
   expect(made.metadata).toEqual({});
   expect(await allOf(made.id)).toEqual([]);
 });
 
-test("items are added, read and taken out by themselves, each with an id of its own", async () => {
+test("adds, reads and deletes single conversation items, each with its own id", async () => {
   const { id } = await client.conversations.create({ items: [user("One")] });
   const call = { type: "function_call" as const, call_id: "call_1", name: "look", arguments: "{}" };
   const added = await client.conversations.items.create(id, { items: [user("Two"), call] });
@@ -80,13 +80,13 @@ test("items are added, read and taken out by themselves, each with an id of its 
   expect(items.data.map(({ type }) => type)).toEqual(["message", "function_call"]);
 });
 
-test("labels are replaced as a whole, and null removes them", async () => {
+test("replaces conversation labels as a whole, and removes them with null", async () => {
   const { id } = await client.conversations.create({ metadata: { a: "1" } });
   expect((await client.conversations.update(id, { metadata: { b: "2" } })).metadata).toEqual({ b: "2" });
   expect((await client.conversations.update(id, { metadata: null })).metadata).toEqual({});
 });
 
-test("what is deleted is found no more, and the responses that were made in it stay", async () => {
+test("does not find a deleted conversation, but keeps its responses", async () => {
   const { id } = await client.conversations.create({ items: [user("I am Ada.")] });
   const response = await client.responses.create({ model, input: "Hi", conversation: id });
   expect(await client.conversations.delete(id)).toEqual({ id, object: "conversation.deleted", deleted: true });
@@ -102,7 +102,7 @@ test("what is deleted is found no more, and the responses that were made in it s
   expect((await client.responses.retrieve(response.id)).id).toBe(response.id);
 });
 
-describe("a request that is wrong is refused by the name of what is wrong", () => {
+describe("conversation requests with errors", () => {
   const many = Array.from({ length: 21 }, () => user("Hi"));
   test.each<[object, string, RegExp]>([
     [{ items: many }, "items", /at most 20/],
@@ -111,14 +111,14 @@ describe("a request that is wrong is refused by the name of what is wrong", () =
     [{ items: "Hi" }, "items", /array/],
     [{ metadata: { a: 1 } }, "metadata.a", /string/],
     [{ metadata: Object.fromEntries(many.map((_, i) => [`n${i}`, "x"])) }, "metadata", /16/],
-  ])("%j", async (body, param, reason) => {
+  ])("refuses a wrong conversation request and names the wrong part: %j", async (body, param, reason) => {
     const answer = await server.request("/v1/conversations", { body });
     const { error } = (await answer.json()) as { error: { message: string; param: string } };
     expect([answer.status, error.param]).toEqual([400, param]);
     expect(error.message).toMatch(reason);
   });
 
-  test("a page that goes on behind what is not there names `after`", async () => {
+  test("names `after` in the refusal of a page that starts behind an unknown item", async () => {
     const { id } = await client.conversations.create();
     const list = () => client.conversations.items.list(id, { after: "msg_never" });
     expect(await raised(list, OpenAI.BadRequestError)).toMatchObject({ param: "after" });
@@ -126,7 +126,7 @@ describe("a request that is wrong is refused by the name of what is wrong", () =
 });
 
 // hardening: K13
-test("nobody finds the conversation of another account, environment or maker, nor is told that there is one", async () => {
+test("does not reveal a conversation to another account, environment or creator", async () => {
   const { admin } = await operated(server);
   const account = (await admin("POST", "/accounts", { name: "Another", tier: "enterprise" })).body;
   const foreign = (await admin("POST", `/accounts/${account.id}/keys`, { name: "Key", environment: "dev" })).body.key;
@@ -161,7 +161,7 @@ test("nobody finds the conversation of another account, environment or maker, no
   expect(textsOf((await own.conversations.items.list(id)).data)).toEqual(["user: CANARY"]);
 });
 
-test("where nothing is kept a conversation is refused with what to do instead, and so is what would be added to one", async () => {
+test("refuses conversations where nothing is stored, and says what to do instead", async () => {
   await using keepsNothing = await startHeadrace({ yaml: upstreamYaml(upstream) });
   const own = openaiClient(keepsNothing);
   const { id } = await own.conversations.create();

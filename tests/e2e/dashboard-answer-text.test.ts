@@ -19,7 +19,7 @@ const stream =
   'data: {"a":"Grüße 😀"}\r\n\r\n: still here\n\nevent: x\ndata:one\ndata: two\n\nid: 7\n\ndata: [DONE]\r\r';
 const events = ['{"a":"Grüße 😀"}', "one\ntwo", "[DONE]"];
 
-test("events are the same wherever the stream is cut, also within a character or the end of a line", async () => {
+test("reads the same events wherever a stream is cut, within characters and line ends too", async () => {
   const bytes = new TextEncoder().encode(stream);
   for (let at = 0; at <= bytes.length; at++) {
     expect(await eventsOf(bytes.slice(0, at), bytes.slice(at)), `cut at ${at}`).toEqual(events);
@@ -27,13 +27,13 @@ test("events are the same wherever the stream is cut, also within a character or
   expect(await eventsOf(...Array.from(bytes, (byte) => new Uint8Array([byte])))).toEqual(events);
 });
 
-test("an event whose end never came is none, and one without bound is refused", async () => {
+test("ignores an unfinished event and refuses an endless one", async () => {
   expect(await eventsOf("data: half")).toEqual([]);
   expect(await eventsOf("data: half\n")).toEqual([]);
   await expect(eventsOf("data: ", "x".repeat(5 * 1024 * 1024))).rejects.toThrow("4 MiB");
 });
 
-test("whoever stops reading ends the stream", async () => {
+test("closes the stream when its reader stops", async () => {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const body = new ReadableStream<Uint8Array>({
     pull: (controller) => controller.enqueue(new TextEncoder().encode("data: 1\n\n")),
@@ -48,7 +48,7 @@ test("whoever stops reading ends the stream", async () => {
 
 const shapes = (text: string) => blocksOf(text).map(({ kind, text, language }) => [kind, text, language]);
 
-test("fenced code stands apart, and a fence that is open yet reaches to the end", () => {
+test("separates fenced code, and extends an unclosed fence to the end", () => {
   expect(shapes("A\nB\n\nC\n```ts\nlet a;\n\nlet b;\n```\nD")).toEqual([
     ["text", "A\nB", ""],
     ["text", "C", ""],
@@ -60,7 +60,7 @@ test("fenced code stands apart, and a fence that is open yet reaches to the end"
   expect(shapes("~~~\n```\n~~~")).toEqual([["code", "```", ""]]);
 });
 
-test("what only looks like a fence is text, and nothing of a text is lost but empty lines", () => {
+test("keeps fence lookalikes as text, and drops only empty lines", () => {
   expect(shapes("Use ``` here")).toEqual([["text", "Use ``` here", ""]]);
   expect(shapes("``` a ``` b")).toEqual([["text", "``` a ``` b", ""]]);
   expect(shapes("    ```\n    code")).toEqual([["text", "    ```\n    code", ""]]);
@@ -69,7 +69,7 @@ test("what only looks like a fence is text, and nothing of a text is lost but em
 
 const kinds = (text: string) => blocksOf(text).map(({ kind }) => kind);
 
-test("headings, lists, quotes, rules and tables stand apart, and what only looks like one is text", () => {
+test("separates headings, lists, quotes, rules and tables from text that only looks like them", () => {
   expect(kinds("# A\ntext\n- one\n- two\n\n> said\n\n---\n| a | b |\n| - | :-: |\n| 1 | 2 |\nend")).toEqual([
     ...(["heading", "text", "list", "quote", "rule", "table", "text"] as const),
   ]);
@@ -83,7 +83,7 @@ test("headings, lists, quotes, rules and tables stand apart, and what only looks
 const plainOf = (parts: readonly Inline[]): string =>
   parts.map((part) => ("text" in part ? part.text : `<${part.kind}>${plainOf(part.parts)}</>`)).join("");
 
-test("marks within a line are understood where they are closed, and are text where they are not", () => {
+test("renders closed inline marks, and keeps unclosed ones as text", () => {
   for (const [written, shown] of [
     ["a **bold *both* b** c", "a <strong>bold <em>both</> b</> c"],
     ["snake_case_name and 2 * 3 * 4", "snake_case_name and 2 * 3 * 4"],
@@ -94,7 +94,7 @@ test("marks within a line are understood where they are closed, and are text whe
   }
 });
 
-test("no answer makes a link to a script, to a file or into this server", () => {
+test("makes no link to a script, a file or this server from an answer", () => {
   for (const written of [
     "[x](javascript:alert(1))",
     "[x](data:text/html,a)",
@@ -105,7 +105,7 @@ test("no answer makes a link to a script, to a file or into this server", () => 
   }
 });
 
-test("a text is divided and marked in time that grows with its length, whatever is in it", () => {
+test("splits and marks any text in linear time", () => {
   const unfriendly = ["*a ", "`", "[", "](http://", "**_~~", "> ", "- ", "| ", "\\", "h", "`a``b", "# "];
   for (const piece of unfriendly) {
     const once = (length: number) => {
@@ -122,7 +122,7 @@ test("a text is divided and marked in time that grows with its length, whatever 
   }
 });
 
-test("a text that grows is divided as it would be at once, and what came before stays the same", () => {
+test("splits a growing text as it splits the whole, without changing earlier blocks", () => {
   const whole =
     "# Title\n\nSome **text**.\n\n- one\n- two\n\n  more\n\n```js\nlet a;\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nend";
   const reader = new BlockReader();

@@ -29,7 +29,7 @@ const stored = draftOf({
 
 const filled = { ...newServer, name: "crm", url: " https://crm.example/mcp " };
 
-test("a new one is sent with all that it says, where it is and as whom it is asked", () => {
+test("sends all fields of a new MCP server, with its address and identity", () => {
   const headers = [
     { key: 0, name: "x-token", value: "secret" },
     { key: 1, name: "", value: "" },
@@ -46,7 +46,7 @@ test("a new one is sent with all that it says, where it is and as whom it is ask
   expect(atNode.url).toBeUndefined();
 });
 
-test("of a stored one the place and the identity are only sent where they changed; headers that are kept never", () => {
+test("sends address and identity of a stored MCP server only if they changed, and never its stored headers", () => {
   expect(movedOf(stored, stored)).toEqual({});
   expect(movedOf({ ...stored, url: "https://other.example/mcp" }, stored)).toEqual({
     local: false,
@@ -57,7 +57,7 @@ test("of a stored one the place and the identity are only sent where they change
   expect(movedOf({ ...stored, credentials: "none" }, stored)).toEqual({ headers: null, oauth: null });
 });
 
-test("a stored one is tested by its name as long as its place and identity are its own, else as it stands in the form", () => {
+test("tests a stored MCP server by name while its address and identity are unchanged, else by the form's values", () => {
   expect(testOf({ ...stored, title: "CRM" }, stored)).toEqual({ name: "crm" });
   const protocolVersion = "2025-11-25" as const;
   expect(testOf({ ...stored, protocolVersion }, stored)).toEqual({ name: "crm", protocol_version: protocolVersion });
@@ -76,7 +76,7 @@ test("a stored one is tested by its name as long as its place and identity are i
   });
 });
 
-test("what is missing is said before anything is sent", () => {
+test("reports missing fields of an MCP server before sending anything", () => {
   expect(errorsOf(filled)).toEqual({});
   expect(Object.keys(errorsOf(newServer))).toEqual(["url", "name"]);
   expect(errorsOf({ ...filled, credentials: "headers" })["headers"]).toBeDefined();
@@ -87,14 +87,14 @@ test("what is missing is said before anything is sent", () => {
   }
 });
 
-test("a name is suggested that the server takes, and that nothing has yet", () => {
+test("suggests a valid MCP server name that is not taken", () => {
   expect(suggestedName("River Gauges (v2)", [])).toBe("river-gauges-v2");
   expect(suggestedName("gauges", ["gauges", "gauges-2"])).toBe("gauges-3");
   expect(suggestedName("水位", [])).toBe("");
   expect(errorsOf({ ...filled, name: suggestedName(`${"a".repeat(20)}-bcd`, []) })).toEqual({});
 });
 
-test("that a server is local ends with its place, is said again by who leaves it on, and is sent as it is shown", () => {
+test("clears the local mark when an MCP server's address changes, unless it is set again", () => {
   const local = { ...stored, isLocal: true };
   expect(placedAt(local, { url: "https://crm.example/other" })).toEqual({ url: "https://crm.example/other" });
   expect(placedAt(local, { url: "https://elsewhere.example/mcp" })).toMatchObject({ isLocal: false });

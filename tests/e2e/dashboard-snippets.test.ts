@@ -90,23 +90,23 @@ async function run(command: string[], env: Record<string, string> = {}): Promise
   return out;
 }
 
-test("any text is one word of the shell and comes through as it is", async () => {
+test("quotes any text as one shell word without changing it", async () => {
   for (const text of [...hostile, "", " ", "'", "a'b'c"]) {
     expect(await run(["sh", "-c", `printf '%s|' ${shellWord(text)}`])).toBe(`${text}|`);
   }
 });
 
-test("code that is pasted has no control character that a terminal would act on", () => {
+test("strips control characters that a terminal would act on from code to paste", () => {
   for (const { code } of snippetsOf(requestOf())) expect(code).not.toMatch(/[^\P{Cc}\n\t]/u);
 });
 
-test.each([false, true])("the curl command sends what was meant, streaming %p", async (stream) => {
+test.each([false, true])("sends the intended request from the curl command, streaming %p", async (stream) => {
   const request = requestOf({ stream });
   expect(await run(["sh", "-c", codeOf("curl", request)])).toContain("Hello.");
   expect(received).toEqual([{ body: bodyOf(request), authorization: "Bearer sk_from_environment" }]);
 });
 
-test.each([false, true])("the TypeScript program sends what was meant, streaming %p", async (stream) => {
+test.each([false, true])("sends the intended request from the TypeScript program, streaming %p", async (stream) => {
   const request = requestOf({ stream });
   const file = join(directory, `snippet-${stream}.mts`);
   writeFileSync(file, codeOf("TypeScript", request));
@@ -114,7 +114,7 @@ test.each([false, true])("the TypeScript program sends what was meant, streaming
   expect(received).toEqual([{ body: bodyOf(request), authorization: "Bearer sk_from_environment" }]);
 });
 
-test.skipIf(Bun.which("python3") === null)("the Python program says what was meant", async () => {
+test.skipIf(Bun.which("python3") === null)("writes the intended request in the Python program", async () => {
   // Stands for the package, which is none of this repository's: prints what it was called with.
   const fake = `import json
 class OpenAI:
@@ -135,7 +135,7 @@ class OpenAI:
   }
 });
 
-test.each(hostile)("the command line asks for exactly %j", async (text) => {
+test.each(hostile)("sends exactly %j from the command line example", async (text) => {
   const messages = [
     { role: "system", content: text },
     { role: "user", content: text },
@@ -152,14 +152,14 @@ test.each(hostile)("the command line asks for exactly %j", async (text) => {
   });
 });
 
-test("the command line names what it leaves out", () => {
+test("names the settings that the command line example omits", () => {
   const code = codeOf("Command line", requestOf());
   expect(code.split("\n")[0]).toBe(
     "# Left out, because the command has no option for it: earlier messages, stop, top_k, logprobs, user.",
   );
 });
 
-test("a key that was given stands in the code, and nothing is read from the environment", async () => {
+test("writes a given key into the code, which then reads no environment variable", async () => {
   const request = requestOf({ apiKey: "sk_dev_hr_'given" });
   await run(["sh", "-c", codeOf("curl", request)]);
   expect(received[0]?.authorization).toBe("Bearer sk_dev_hr_'given");

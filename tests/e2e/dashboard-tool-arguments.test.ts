@@ -22,7 +22,7 @@ function fieldsOfSchema() {
   return fields;
 }
 
-test("each property is a field of the kind that its type has, and whatever else there is is typed as JSON", () => {
+test("shows a typed field for each simple property, and a JSON field for the others", () => {
   expect(fieldsOfSchema().map(({ name, kind }) => `${name}: ${kind}`)).toEqual([
     ...["query: text", "limit: number", "order: choice", "deep: switch"],
     ...["filters: json", "level: json", "anything: json"],
@@ -30,7 +30,7 @@ test("each property is a field of the kind that its type has, and whatever else 
   expect(initialOf(fieldsOfSchema())).toMatchObject({ query: "", limit: "10", filters: "" });
 });
 
-test("what is empty is left out, unless the tool needs it; values have the types of the schema", () => {
+test("omits empty arguments unless the tool requires them, and converts values to schema types", () => {
   const typed = { ...initialOf(fieldsOfSchema()), query: "42", filters: '{"a": [1]}' };
   expect(argumentsOf(fieldsOfSchema(), typed)).toEqual({
     given: { query: "42", limit: 10, deep: false, filters: { a: [1] } },
@@ -43,7 +43,7 @@ test.each([
   ["limit", "1.5", "whole number"],
   ["limit", "Infinity", "Enter a number"],
   ["filters", "{a: 1}", "not valid JSON"],
-])("of %s, %j is not sent, and it is said why", (field, text, why) => {
+])("refuses arguments of %s, with the value %j, and says why", (field, text, why) => {
   const read = argumentsOf(fieldsOfSchema(), { query: "water", [field]: text });
   expect("problems" in read && read.problems.get(field)).toContain(why);
 });
@@ -54,7 +54,7 @@ test.each([
   { type: "object", anyOf: [{}] },
   { type: "object", properties: [] },
   { properties: Object.fromEntries(Array.from({ length: 41 }, (_, i) => [`p${i}`, {}])) },
-])("a schema that makes no form of a page's size is left to one text, which has to be an object: %#", (strange) => {
+])("shows one JSON text for a schema that fits no form of usable size: %#", (strange) => {
   expect(fieldsOf(strange)).toBeUndefined();
   expect(objectOf("")).toEqual({ given: {} });
   expect(objectOf('{"a": 1}')).toEqual({ given: { a: 1 } });
@@ -62,7 +62,7 @@ test.each([
   expect(objectOf("{")).toHaveProperty("problem");
 });
 
-test("a tool may have arguments with the names of what every object has", () => {
+test("accepts tool arguments named like members that every object has", () => {
   const named = fieldsOf(
     JSON.parse('{"properties": {"__proto__": {"type": "string"}, "constructor": {"type": "string"}}}'),
   );

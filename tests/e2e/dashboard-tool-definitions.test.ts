@@ -19,7 +19,7 @@ function side(kind: Line["kind"], lines: readonly Line[]): string {
     .join("\n");
 }
 
-test("the words that changed stand out in their lines, and the lines around stay", () => {
+test("highlights changed words within their lines and keeps the lines around", () => {
   const before = "Gives the level.\nOf a river.\nIn metres.";
   const after = "Gives the level.\nOf a river or lake.\nIn metres.";
   expect(shown(differences(before, after))).toEqual([
@@ -30,12 +30,12 @@ test("the words that changed stand out in their lines, and the lines around stay
   ]);
 });
 
-test("lines that came or went alone are whole", () => {
+test("shows added and removed lines whole", () => {
   expect(shown(differences("a\nb\nc", "a\nc\nd"))).toEqual([" a", "-b", " c", "+d"]);
   expect(shown(differences("same", "same"))).toEqual([" same"]);
 });
 
-test("whatever was changed, both sides can be read off it, character for character", () => {
+test("keeps both versions readable character for character in the difference", () => {
   const texts = ["", "a", "\n", " a\tb\n\nc ", "x\u200by\n\ud800", '{\n  "a": 1\n}', '{\n  "b": [1]\n}\n'];
   for (const before of texts) {
     for (const after of texts) {
@@ -46,7 +46,7 @@ test("whatever was changed, both sides can be read off it, character for charact
   }
 });
 
-test("texts of a quarter of a million characters without anything in common are compared at once", () => {
+test("compares two unrelated texts of a quarter million characters without delay", () => {
   const startedAt = performance.now();
   const lines = differences("a\n".repeat(131_072), "b c\n".repeat(65_536));
   expect(side("is", lines)).toBe("b c\n".repeat(65_536));
@@ -58,24 +58,24 @@ const seen = (text: string) =>
     .map(({ text, isHidden }) => (isHidden ? `<${text}>` : text))
     .join("");
 
-test("what has no shape, turns the direction or is a tag is named where it stands", () => {
+test("marks invisible, direction-changing and tag characters in a tool definition", () => {
   expect(seen("a\u200Bb\u202Ec\u{E0041}d\u00ADe\u2028f\u3164")).toBe(
     "a<U+200B>b<U+202E>c<U+E0041>d<U+00AD>e<U+2028>f<U+3164>",
   );
   expect(seen("\r\u0000\uD800")).toBe("<U+000D><U+0000><U+D800>");
 });
 
-test("lines, tabs, letters of any language and emoji are text", () => {
+test("treats line breaks, tabs, letters of any language and emoji as text", () => {
   const text = "Zeilen\n\tÜber 水位 مستوى ⚠️ 👩‍💻 fi";
   expect(seenOf(text)).toEqual([{ text, isHidden: false }]);
   expect(seenOf("")).toEqual([]);
 });
 
-test("what is hidden behind an emoji is no part of it", () => {
+test("marks characters hidden behind an emoji", () => {
   expect(seen("⚠️\u200Dx")).toBe("⚠️<U+200D>x");
 });
 
-test("each part of what a server says has a name of its own, whatever it says at once", () => {
+test("gives each part of a server's advertised definition a distinct name", () => {
   const said = { title: "a", description: "b", inputSchema: {}, arguments: [], outputSchema: {}, annotations: {} };
   const labels = partsOf({ definition: { name: "x", ...said }, approved: null }).map(({ label }) => label);
   expect(new Set(labels).size).toBe(Object.keys(said).length);

@@ -14,7 +14,7 @@ function modesOf(directory: string): Record<string, string> {
 test.each([
   ["is empty", []],
   ["has files of a server that left them open", ["headrace.db", "server.lock", ".server.lock"]],
-])("a directory of mode 0755 that %s, under umask 022: nobody else can read what is in it", async (_state, files) => {
+])("makes a data directory of mode 0755 that %s private under umask 022", async (_state, files) => {
   const dataDir = mkdtempSync(join(tmpdir(), "headrace-open-"));
   const umask = process.umask(0o022);
   try {
@@ -32,7 +32,7 @@ test.each([
   }
 });
 
-test("what a server that was killed left open to others is closed as well", async () => {
+test("closes files that a killed server left readable by others", async () => {
   const dataDir = mkdtempSync(join(tmpdir(), "headrace-open-"));
   try {
     await using killed = await startHeadrace();

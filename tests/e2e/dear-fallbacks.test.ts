@@ -61,24 +61,27 @@ const askedFor = (upstream: ScriptedUpstream, model: string) =>
 describe.each([
   ["a monthly quota", (usd: number) => ({ monthly_spend: usd })],
   ["a quota of a day", (usd: number) => ({ quotas: [{ unit: "usd", amount: usd, per: "day" }] })],
-])("a dearer fallback under %s", (_name, limitsOf) => {
-  test.each([undefined, 2])("overruns nothing with 60 requests at once (workers: %p)", async (workers) => {
-    const { server, upstream } = await start({ fallbacks: "dear", ...(workers && { workers }) });
-    const { id, key } = await keyWith(server, limitsOf(3.5 * dearCost));
-    const headers = { authorization: `Bearer ${key}` };
-    const answers = await Promise.all(
-      Array.from({ length: 60 }, () => server.request("/v1/chat/completions", { body, headers })),
-    );
-    const served = answers.filter(({ status }) => status === 200).length;
-    expect(served).toBeGreaterThan(0);
-    expect(served).toBeLessThanOrEqual(3);
-    expect(askedFor(upstream, "dear")).toBe(served);
-    const requests = await requestsOf(server, id);
-    expect(spent(requests)).toBeCloseTo(served * dearCost, 6);
-  });
+])("an expensive fallback under %s", (_name, limitsOf) => {
+  test.each([undefined, 2])(
+    "does not overrun the limit with 60 concurrent requests to an expensive fallback (workers: %p)",
+    async (workers) => {
+      const { server, upstream } = await start({ fallbacks: "dear", ...(workers && { workers }) });
+      const { id, key } = await keyWith(server, limitsOf(3.5 * dearCost));
+      const headers = { authorization: `Bearer ${key}` };
+      const answers = await Promise.all(
+        Array.from({ length: 60 }, () => server.request("/v1/chat/completions", { body, headers })),
+      );
+      const served = answers.filter(({ status }) => status === 200).length;
+      expect(served).toBeGreaterThan(0);
+      expect(served).toBeLessThanOrEqual(3);
+      expect(askedFor(upstream, "dear")).toBe(served);
+      const requests = await requestsOf(server, id);
+      expect(spent(requests)).toBeCloseTo(served * dearCost, 6);
+    },
+  );
 });
 
-test("asks the next fallback that the quota can pay, and says in the trail which one it could not", async () => {
+test("asks the next fallback that the quota can pay, and records the skipped one in the trail", async () => {
   const { server, upstream } = await start({ fallbacks: "dear, middling" });
   const { id, key } = await keyWith(server, { monthly_spend: dearCost / 2 });
   const headers = { authorization: `Bearer ${key}` };
@@ -94,7 +97,7 @@ test("asks the next fallback that the quota can pay, and says in the trail which
   ]);
 });
 
-test("gives back what was set aside for a fallback once its answer has ended", async () => {
+test("releases the reservation for a fallback when its answer ends", async () => {
   const { server } = await start({ fallbacks: "dear" });
   const { key } = await keyWith(server, { monthly_spend: 4 * dearCost });
   const headers = { authorization: `Bearer ${key}` };

@@ -32,7 +32,7 @@ async function clientTest(env: Record<string, string>, args: readonly string[] =
 const testFake = (args?: readonly string[]) =>
   clientTest({ HEADRACE_BASE_URL: api.baseUrl, HEADRACE_API_KEY: api.key }, args);
 
-test("Headrace with its demo model answers as SDKs expect, with few tokens", async () => {
+test("passes the demo model with few tokens in the doctor's client checks", async () => {
   await using server = await startHeadrace({ demo: true });
   const env = { HEADRACE_BASE_URL: server.baseUrl, HEADRACE_API_KEY: server.key };
   const { code, ok, model, tokens, failed, checks } = await clientTest(env);
@@ -43,7 +43,7 @@ test("Headrace with its demo model answers as SDKs expect, with few tokens", asy
   expect(["browsers", "tools", "left in the middle"]).toEqual(expect.arrayContaining(skipped));
 });
 
-test("a server that does all of it right passes, and its key is in no output", async () => {
+test("passes a correct server in the doctor's client checks, without printing the key", async () => {
   const { code, failed, checks, stdout, stderr } = await testFake();
   expect(failed).toEqual([]);
   expect(code).toBe(0);
@@ -283,7 +283,7 @@ const faults: Fault[] = [
   },
 ];
 
-describe("a fault is named by the check that finds it, with what was sent:", () => {
+describe("the doctor's client checks name a fault with the request sent", () => {
   test.concurrent.each(faults.map((fault) => [fault.what, fault] as const))("%s", async (_what, fault) => {
     const own = startOpenAiServer();
     try {
@@ -302,7 +302,7 @@ describe("a fault is named by the check that finds it, with what was sent:", () 
   });
 });
 
-test("what a model server does not have is no fault, where it says so properly", async () => {
+test("does not report missing features that a model server declines properly", async () => {
   api.change = (_kind, answer, request) => {
     if (!request["tools"] && !request["response_format"]) return;
     answer.status = 400;
@@ -318,7 +318,7 @@ test("what a model server does not have is no fault, where it says so properly",
   ]);
 });
 
-test("a refused key, a model that does not exist and a server that does not answer are each one line that says what to do", async () => {
+test("reports a refused key, an unknown model or a silent server in one line with a remedy", async () => {
   const wrong = await clientTest({ HEADRACE_BASE_URL: api.baseUrl, HEADRACE_API_KEY: "sk_live_hr_wrong_canary" });
   expect(wrong.failed).toMatchObject([{ name: "list", found: "the server refuses the key (401)" }]);
   expect(wrong.stdout + wrong.stderr).not.toContain("wrong_canary");

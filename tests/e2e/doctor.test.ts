@@ -119,7 +119,7 @@ function named(checks: readonly Check[], name: string): Check {
 }
 
 // hardening: O11
-test("a healthy server passes: all is ok, the exit code 0, and no secret in the output", async () => {
+test("passes a healthy server with exit code 0 and no secret in the output", async () => {
   const { code, ok, failures, warnings, checks, stdout, stderr } = await doctor(serving, {
     args: ["--port", String(freePort)],
   });
@@ -139,7 +139,7 @@ test("a healthy server passes: all is ok, the exit code 0, and no secret in the 
   for (const hidden of [canary, key, secret]) expect(stdout + stderr).not.toContain(hidden);
 });
 
-test("a server that HEADRACE_BASE_URL or --base-url names is asked how it does, and told from the one on this machine", async () => {
+test("diagnoses the server named by HEADRACE_BASE_URL or --base-url, apart from the local one", async () => {
   const url = `http://127.0.0.1:${freePort}`;
   const here = await doctor(serving, { args: ["--port", String(freePort)], env: { HEADRACE_BASE_URL: `${url}/v1` } });
   expect(named(here.checks, "named server")).toMatchObject({ status: "ok", found: expect.stringContaining(url) });
@@ -155,7 +155,7 @@ test("a server that HEADRACE_BASE_URL or --base-url names is asked how it does, 
   expect(nobody.code).toBe(1);
 });
 
-test("fails where a server has run before and none runs now", async () => {
+test("fails if a server has run before and none runs now", async () => {
   const { code, failures, warnings, checks } = await doctor(used);
   expect(warnings).toEqual([]);
   expect(failures.map(({ name }) => name)).toEqual(["server"]);
@@ -164,7 +164,7 @@ test("fails where a server has run before and none runs now", async () => {
   expect(code).toBe(1);
 });
 
-test("takes mode, address and variables of the running server, whatever the shell has", async () => {
+test("reads mode, address and variables from the running server, whatever the shell has", async () => {
   const place = makePlace();
   await using running = await startServerProcess({
     ...place,
@@ -180,13 +180,13 @@ test("takes mode, address and variables of the running server, whatever the shel
   expect(named(checks, "server").found).toContain(String(running.process.pid));
 });
 
-test("fails for no other server at the usual port while another one is named", async () => {
+test("does not require a server at the default port if another is named", async () => {
   const args = ["--base-url", `${upstream.url}/v1`, "--port", String(freePort)];
   const { checks } = await doctor(used, { args });
   expect(named(checks, "port").status).toBe("skipped");
 });
 
-test("before the first start the doctor says what there is not yet", async () => {
+test("reports what is missing before the first start", async () => {
   const { code, failures, checks } = await doctor(makePlace());
   expect(failures).toEqual([]);
   expect(named(checks, "directory")).toMatchObject({
@@ -196,7 +196,7 @@ test("before the first start the doctor says what there is not yet", async () =>
   expect(code).toBe(0);
 });
 
-test("a person reads it at 80 columns without colours where there should be none, and a line for each finding in a pipe", async () => {
+test("prints 80 columns to a terminal, without colours if unwanted, and one line per finding to a pipe", async () => {
   const { config, dataDir } = await usedPlace('host: 0.0.0.0\nmode: "development"\n');
   const args = ["doctor", "--config", config, "--data-dir", dataDir, "--no-discover-local"];
   const env = { BUN_CONFIG_MAX_HTTP_REQUESTS: "65535" };
@@ -738,7 +738,7 @@ const broken: Broken[] = [
 ];
 
 // hardening: O11
-describe("what is broken is named with its remedy:", () => {
+describe("the doctor names each fault with a remedy", () => {
   test.each(broken.map((one) => [one.what, one] as const))(
     "%s",
     async (_what, { name, status = "failure", make, ...expected }) => {
@@ -761,7 +761,7 @@ describe("what is broken is named with its remedy:", () => {
   );
 });
 
-test("PostgreSQL and Redis as they should be pass, with version, rights and clocks", async () => {
+test("passes healthy PostgreSQL and Redis with version, permissions and clock", async () => {
   await using redis = await startRedis();
   const env = {
     HEADRACE_DATABASE_URL: await freshDatabase(),

@@ -15,7 +15,7 @@ function temporaryDirectory(): { path: string; [Symbol.dispose](): void } {
   return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
 }
 
-test("a death while the model loads is a crash: whoever waits is served by the successor", async () => {
+test("serves waiting requests by a new process if the engine dies while loading", async () => {
   await using server = await startHeadrace({ demo: true });
   await server.request("/v1/chat/completions", { body: body("tiny-demo") });
   const pid = () => server.engine.status()[0]?.pid;
@@ -41,7 +41,7 @@ async function pulled(dataDir: string, ids: readonly string[]): Promise<void> {
   }
 }
 
-test("more models than memory has room for take turns: every request is answered, and the budget is never exceeded", async () => {
+test("swaps models that do not fit into memory together, answers all requests, and keeps the budget", async () => {
   using directory = temporaryDirectory();
   const dataDir = join(directory.path, "data");
   const ids = ["one", "two", "three", "four"];
@@ -67,7 +67,7 @@ test("more models than memory has room for take turns: every request is answered
   expect(server.engine.memory()).toMatchObject({ total: 400_000_000, pinned: 0 });
 });
 
-test("as many models are in memory as it has room for; one that can never fit is refused with the numbers in the log", async () => {
+test("keeps as many models loaded as fit, and refuses one that never fits with the sizes in the log", async () => {
   using directory = temporaryDirectory();
   const dataDir = join(directory.path, "data");
   const ids = ["one", "two", "three", "four", "five"];
@@ -92,7 +92,7 @@ test("as many models are in memory as it has room for; one that can never fit is
   );
 });
 
-test("with too little memory for all of its context a model gets fewer places and a shorter one", async () => {
+test("reduces a model's slots and context if memory is short", async () => {
   await using server = await startHeadrace({ demo: true, yaml: "engine: { memory: { ram: 130MB } }" });
   expect((await server.request("/v1/chat/completions", { body: { ...body("tiny-demo"), max_tokens: 1 } })).status).toBe(
     200,
@@ -100,7 +100,7 @@ test("with too little memory for all of its context a model gets fewer places an
   expect(server.logged("engine_ready")[0]).toMatchObject({ parallel: 2, context: 1024 });
 });
 
-test("a pulled model that an operator deletes is offered no more and leaves memory and disk, and the audit log has it", async () => {
+test("removes a pulled model that an operator deletes from offer, memory and disk, and audits it", async () => {
   using directory = temporaryDirectory();
   const dataDir = join(directory.path, "data");
   mkdirSync(join(dataDir, "models"), { recursive: true });
@@ -139,7 +139,7 @@ test("a pulled model that an operator deletes is offered no more and leaves memo
   expect(audit.data).toMatchObject([{ action: "pulled_model.deleted", detail: { source: "test" } }]);
 });
 
-test("the built-in model answers the very first request, while a server on this machine that never answers is still asked", async () => {
+test("answers the first request with the built-in model while a silent local server is still probed", async () => {
   using silent = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
   const localServers = [{ name: "silent", title: "Silent", port: silent.port }];
   await using server = await startHeadrace({ demo: true, settled: false, localServers });
@@ -153,7 +153,7 @@ test("the built-in model answers the very first request, while a server on this 
   expect((await fetch(`${server.url}/readyz`)).status).toBe(200);
 });
 
-test("a model file that is missing, no GGUF, or gives an id twice is refused before anything starts", async () => {
+test("refuses a missing model file, an invalid GGUF and a duplicate id before starting", async () => {
   using directory = temporaryDirectory();
   const other = join(directory.path, "tiny-demo.gguf");
   copyFileSync(gguf, other);

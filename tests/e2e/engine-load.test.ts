@@ -45,7 +45,7 @@ function contentOf(completion: Promise<OpenAI.ChatCompletion>): Promise<unknown>
   );
 }
 
-test("four streaming clients at once all progress, none waits for another", async () => {
+test("streams to four clients at the same time without blocking any", async () => {
   await using server = await startHeadrace({ demo: true, flags: { parallel: "4" } });
   const client = openaiClient(server);
   await client.chat.completions.create(chat);
@@ -62,7 +62,7 @@ test("four streaming clients at once all progress, none waits for another", asyn
   expect(engineState(server)).toMatchObject({ busy: 0, waiting: 0 });
 });
 
-test("more requests than places wait their turn, and all are answered whole", async () => {
+test("queues requests beyond the slots and answers all of them whole", async () => {
   await using server = await startHeadrace({ demo: true, flags: { parallel: "2" } });
   const client = openaiClient(server);
   await client.chat.completions.create(chat);
@@ -75,7 +75,7 @@ test("more requests than places wait their turn, and all are answered whole", as
   expect(engineState(server)).toMatchObject({ busy: 0, waiting: 0 });
 });
 
-test("one that leaves while it waits takes no place, and the next one moves up", async () => {
+test("moves the queue up if a waiting client leaves", async () => {
   await using server = await startHeadrace({ demo: true, flags: { parallel: "1" } });
   const client = openaiClient(server);
   await client.chat.completions.create(chat);
@@ -93,7 +93,7 @@ test("one that leaves while it waits takes no place, and the next one moves up",
   expect(await first).toMatchObject({ finishReason: "length", error: undefined });
 });
 
-test("kill -9 of the engine's process fails the generations in flight alone: those that wait and come later are answered", async () => {
+test("fails only the generations in progress if the engine's process is killed, and answers later and waiting requests", async () => {
   await using server = await startHeadrace({ demo: true, flags: { parallel: "2" } });
   const client = openaiClient(server);
   await client.chat.completions.create(chat);
@@ -125,7 +125,7 @@ test("kill -9 of the engine's process fails the generations in flight alone: tho
   expect(outcomes.filter((outcome) => outcome === "failed")).toHaveLength(2);
 });
 
-test("a plain request in flight when the process dies is an InternalServerError that the SDK's own retry cures", async () => {
+test("raises an InternalServerError that the SDK retries if the engine dies during a plain request", async () => {
   await using server = await startHeadrace({ demo: true });
   await openaiClient(server).chat.completions.create(chat);
   const killWhenBusy = async () => {
@@ -144,7 +144,7 @@ test("a plain request in flight when the process dies is an InternalServerError 
   expect((await retrying).choices[0]?.finish_reason).toBe("length");
 });
 
-test("requests that come right after each of three deaths are answered, with the SDK's own retries at most", async () => {
+test("answers requests right after each of three engine deaths, with at most the SDK's retries", async () => {
   await using server = await startHeadrace({ demo: true });
   const client = openaiClient(server, { maxRetries: 2 });
   await client.chat.completions.create(chat);

@@ -51,7 +51,7 @@ function form(parts: readonly string[], boundary = "b"): { body: string; headers
 const filePart = (text: string) => `Content-Disposition: form-data; name="file"; filename="a.jsonl"\r\n\r\n${text}`;
 const field = (name: string, value: string) => `Content-Disposition: form-data; name="${name}"\r\n\r\n${value}`;
 
-describe("OpenAI's SDK", () => {
+describe("files with OpenAI's SDK", () => {
   test("uploads, retrieves, lists, reads and deletes files", async () => {
     const content = Buffer.from(`{"a":"\u00fc"}\r\n--b\r\n`);
     const made = await client.files.create({
@@ -75,7 +75,7 @@ describe("OpenAI's SDK", () => {
     expect(onDisk()).toEqual([]);
   });
 
-  test("uploads a file in parts, in the order that is said at the end", async () => {
+  test("uploads a file in parts, in the order given at completion", async () => {
     const [one, two] = [Buffer.alloc(300_000, "1"), Buffer.alloc(200_000, "2")];
     const md5 = createHash("md5").update(one).update(two).digest("hex");
     const upload = await client.uploads.create({
@@ -98,7 +98,7 @@ describe("OpenAI's SDK", () => {
     await client.files.delete(done.file?.id ?? "");
   });
 
-  test("gives an upload up, which takes no further part", async () => {
+  test("cancels an upload, which accepts no further part", async () => {
     const upload = await client.uploads.create({
       ...{ filename: "a", purpose: "batch", mime_type: "text/plain" },
       bytes: 10,
@@ -109,7 +109,7 @@ describe("OpenAI's SDK", () => {
   });
 });
 
-test("an upload by Anthropic's SDK is refused in words that say what to send, and leaves nothing behind", async () => {
+test("refuses an upload by Anthropic's SDK, says what to send, and stores nothing", async () => {
   const anthropic = new Anthropic({ baseURL: server.url, apiKey: server.key, maxRetries: 0 });
   const upload = anthropic.beta.files.upload({ file: await toFile(Buffer.from("x"), "a.txt") });
   expect(await refusal(upload)).toMatch(/400.*Files API is not served here. Send the file in the message/);
@@ -117,8 +117,8 @@ test("an upload by Anthropic's SDK is refused in words that say what to send, an
   expect(onDisk()).toEqual([]);
 });
 
-describe("a form", () => {
-  test("may have the file before all other fields", async () => {
+describe("multipart forms of file uploads", () => {
+  test("accepts a form with the file before all other fields", async () => {
     const { body, headers } = form([filePart("{}\n"), field("purpose", "batch")]);
     const made = await server.request("/v1/files", { method: "POST", body, headers });
     expect([made.status, await made.json()]).toMatchObject([200, { bytes: 3, purpose: "batch" }]);
@@ -154,7 +154,7 @@ describe("a form", () => {
       /max_bytes/,
     ],
   ];
-  test.each(wrong)("%s is refused, and leaves nothing behind", async (_, { body, headers }, status, message) => {
+  test.each(wrong)("refuses an upload form %s and stores nothing", async (_, { body, headers }, status, message) => {
     const before = onDisk();
     const refused = await server.request("/v1/files", { method: "POST", body, headers });
     expect(refused.status).toBe(status);
@@ -162,7 +162,7 @@ describe("a form", () => {
     expect(onDisk()).toEqual(before);
   });
 
-  test("that is cut anywhere leaves nothing behind", async () => {
+  test("stores nothing of a form that is cut at any position", async () => {
     const before = onDisk();
     const { body } = form([filePart("x".repeat(100_000)), field("purpose", "batch")]);
     for (const share of [0.001, 0.01, 0.5, 0.999]) {
@@ -179,7 +179,7 @@ describe("a form", () => {
     await until(() => onDisk().length === before.length, "what was cut is gone");
   });
 
-  test("in chunks is read as any other", async () => {
+  test("reads a chunked form like any other", async () => {
     const { body, headers } = form([filePart("x".repeat(200_000)), field("purpose", "batch")]);
     async function* pieces() {
       for (let at = 0; at < body.length; at += 7_001) yield Buffer.from(body.slice(at, at + 7_001));
@@ -193,7 +193,7 @@ describe("a form", () => {
   });
 });
 
-test("the files of an account have a bound together", async () => {
+test("bounds the total size of an account's files", async () => {
   const file = () => form([filePart("x".repeat(8_000_000)), field("purpose", "batch")]);
   const made: string[] = [];
   let refused: Response | undefined;
@@ -207,7 +207,7 @@ test("the files of an account have a bound together", async () => {
   for (const id of made) await client.files.delete(id);
 });
 
-test("a file that cannot be begun takes nothing of what the account may have", async () => {
+test("does not count a file that could not be created against the account's storage", async () => {
   await using own = await startHeadrace({ yaml });
   const incoming = join(own.dataDir, "files", "incoming");
   rmSync(incoming, { recursive: true });
@@ -219,7 +219,7 @@ test("a file that cannot be begun takes nothing of what the account may have", a
 });
 
 // long-lived: upload.account
-test("uploads that are under way are within the bound of an account, and outside it once they are given up", async () => {
+test("counts running uploads against the account's storage until they are cancelled", async () => {
   const create = () =>
     client.uploads.create({ filename: "a", purpose: "batch", mime_type: "text/plain", bytes: 8_000_000 });
   const made: string[] = [];
@@ -230,7 +230,7 @@ test("uploads that are under way are within the bound of an account, and outside
   for (const id of made) await client.uploads.cancel(id);
 });
 
-test("a file of an upload whose end the database refuses is whole, or not found", async () => {
+test("stores a file whole or not at all if the database fails at its end", async () => {
   await using own = await startHeadrace({ yaml });
   const of = openaiClient(own);
   const content = Buffer.from("content");
@@ -253,7 +253,7 @@ test("a file of an upload whose end the database refuses is whole, or not found"
   expect((await of.uploads.complete(upload.id, { part_ids: [id] })).status).toBe("completed");
 });
 
-test("whoever is not its owner finds no file", async () => {
+test("hides files from everyone but their owner", async () => {
   const made = await client.files.create({ file: await toFile(Buffer.from("x"), "a"), purpose: "batch" });
   const key = async (scopes: string[]) => {
     const response = await server.request("/v1/keys", { body: { name: "other", scopes } });
@@ -268,7 +268,7 @@ test("whoever is not its owner finds no file", async () => {
   );
 });
 
-test("a download of a file that lost its end on the disk fails, and is no shorter file", async () => {
+test("fails the download of a file that is truncated on the disk", async () => {
   const content = Buffer.alloc(200_000, "x");
   const { id } = await client.files.create({ file: await toFile(content, "a"), purpose: "user_data" });
   const path = join(server.dataDir, "files", id.slice(-2), id);
@@ -281,8 +281,8 @@ test("a download of a file that lost its end on the disk fails, and is no shorte
   await server.sweepFiles();
 });
 
-describe("the directory of files, while its disk is not mounted", () => {
-  test("is an error of the server for uploads and reads, and loses no file that is deleted meanwhile", async () => {
+describe("the files directory while its disk is not mounted", () => {
+  test("reports a server error for uploads and reads while the files' disk is not mounted, and completes deletions later", async () => {
     await using own = await startHeadrace({ yaml });
     const files = openaiClient(own).files;
     const make = async () => await files.create({ file: await toFile(Buffer.from("x"), "a"), purpose: "batch" });
@@ -300,7 +300,7 @@ describe("the directory of files, while its disk is not mounted", () => {
     expect(onDisk(own.dataDir)).toEqual([kept.id]);
   });
 
-  test("is not made anew at a start if the database knows files that were in it", async () => {
+  test("does not recreate the files directory at start if the database lists files in it", async () => {
     const dataDir = mkdtempSync(join(tmpdir(), "headrace-files-"));
     const directory = join(dataDir, "mounted");
     const yamlOf = `files: { directory: ${directory} }\n`;
@@ -330,7 +330,7 @@ describe("the directory of files, while its disk is not mounted", () => {
   });
 });
 
-test("an expired file is found no more, and its bytes are swept", async () => {
+test("hides an expired file, and deletes its bytes", async () => {
   await using own = await startHeadrace();
   const files = openaiClient(own).files;
   const made = await files.create({ file: await toFile(Buffer.from("x"), "a"), purpose: "batch" });
@@ -358,7 +358,7 @@ describe("an object store", () => {
     await store[Symbol.asyncDispose]();
   });
 
-  test("has files of several parts, and loses them when they are deleted", async () => {
+  test("stores files of several parts in an object store, and deletes them there", async () => {
     const { files } = openaiClient(own);
     const content = Buffer.alloc(12_000_000, "abc");
     const made = await files.create({ file: await toFile(content, "a"), purpose: "batch" });
@@ -369,7 +369,7 @@ describe("an object store", () => {
     expect([...store.objects.keys()]).toEqual([]);
   });
 
-  test("that is away is an error of the server, not of the client", async () => {
+  test("reports a server error, not a client error, while the object store is away", async () => {
     const { files } = openaiClient(own);
     store.isAway = true;
     const creating = files.create({ file: await toFile(Buffer.from("x"), "a"), purpose: "batch" }, { maxRetries: 0 });
@@ -384,7 +384,7 @@ describe("an object store", () => {
     [503, "SlowDown"],
     [400, "QuotaExceeded"],
     [404, "NoSuchBucket"],
-  ])("that refuses writes with %d %s stores nothing, and serves what it has", async (status, code) => {
+  ])("stores nothing and serves existing files if the object store refuses writes with %d %s", async (status, code) => {
     const { files } = openaiClient(own);
     const made = await files.create({ file: await toFile(Buffer.from("kept"), "a"), purpose: "batch" });
     const large = 12_000_000;
@@ -412,28 +412,31 @@ describe("an object store", () => {
     [1, 1],
     [20, 2],
     [45, 3],
-  ])("that refuses to delete the first %d objects loses all others that have expired", async (count, sweeps) => {
-    const { files } = openaiClient(own);
-    store.objects.clear();
-    const made: string[] = [];
-    for (let i = 0; i < count + 29; i++) {
-      const expires_after = { anchor: "created_at" as const, seconds: 3_600 + i };
-      made.push(
-        (await files.create({ file: await toFile(Buffer.from("x"), "a"), purpose: "batch", expires_after })).id,
-      );
-    }
-    const locked = made.slice(0, count);
-    for (const id of made) await files.delete(id);
-    store.refusal = { methods: ["DELETE"], status: 403, code: "AccessDenied", names: locked };
-    for (let i = 0; i < sweeps; i++) await own.sweepFiles();
-    expect([...store.objects.keys()].toSorted()).toEqual(locked.map((id) => `files/h/${id}`).toSorted());
-    store.refusal = undefined;
-    await own.sweepFiles();
-    await own.sweepFiles();
-    expect([...store.objects.keys()]).toEqual([]);
-  });
+  ])(
+    "deletes all other expired files if the object store refuses to delete the first %d objects",
+    async (count, sweeps) => {
+      const { files } = openaiClient(own);
+      store.objects.clear();
+      const made: string[] = [];
+      for (let i = 0; i < count + 29; i++) {
+        const expires_after = { anchor: "created_at" as const, seconds: 3_600 + i };
+        made.push(
+          (await files.create({ file: await toFile(Buffer.from("x"), "a"), purpose: "batch", expires_after })).id,
+        );
+      }
+      const locked = made.slice(0, count);
+      for (const id of made) await files.delete(id);
+      store.refusal = { methods: ["DELETE"], status: 403, code: "AccessDenied", names: locked };
+      for (let i = 0; i < sweeps; i++) await own.sweepFiles();
+      expect([...store.objects.keys()].toSorted()).toEqual(locked.map((id) => `files/h/${id}`).toSorted());
+      store.refusal = undefined;
+      await own.sweepFiles();
+      await own.sweepFiles();
+      expect([...store.objects.keys()]).toEqual([]);
+    },
+  );
 
-  test("that answers with a page has stored nothing, and its page is no file", async () => {
+  test("treats an HTML page from the object store as a failed write, and never as a file", async () => {
     const { files } = openaiClient(own);
     const content = Buffer.from('{"custom_id":"a"}\n');
     const made = await files.create({ file: await toFile(content, "a"), purpose: "batch" });
@@ -449,7 +452,7 @@ describe("an object store", () => {
     expect(await (await files.content(made.id)).text()).toBe(content.toString());
   });
 
-  test("that knows no ranges gives whole files, and no line of a batch by mistake", async () => {
+  test("reads whole files and correct batch lines from an object store without ranges", async () => {
     const { files } = openaiClient(own);
     const made = await files.create({ file: await toFile(Buffer.from("0123456789"), "a"), purpose: "batch" });
     store.ignoresRanges = true;

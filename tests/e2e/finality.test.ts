@@ -4,7 +4,7 @@ import { startHeadrace } from "../support/headrace.ts";
 import { manualClock } from "../support/manual-clock.ts";
 import { makeOperatorKey } from "../support/operator-key.ts";
 
-test("a rotated key that is deleted after its overlap stays revoked when the clock is set back", async () => {
+test("keeps a deleted key revoked after its rotation overlap if the clock is set back", async () => {
   const clock = manualClock();
   await using server = await startHeadrace({ clock });
   const made = (await (await server.request("/v1/keys", { body: { name: "Old" } })).json()) as {
@@ -21,7 +21,7 @@ test("a rotated key that is deleted after its overlap stays revoked when the clo
   expect(await (await server.request(`/v1/keys/${made.id}`)).json()).toMatchObject({ status: "revoked" });
 });
 
-test("a whole key as a name is refused, for keys and for accounts", async () => {
+test("refuses a whole key as a name, for keys and for accounts", async () => {
   await using server = await startHeadrace();
   const refused = await server.request("/v1/keys", { body: { name: `my ${server.key}` } });
   expect(refused.status).toBe(400);
@@ -31,7 +31,7 @@ test("a whole key as a name is refused, for keys and for accounts", async () => 
   expect((await server.request("/v1/admin/accounts", { body: { name: operator }, headers })).status).toBe(400);
 });
 
-test("an operator's key makes no wider operator's key: not with a token, not in another environment, not for longer", async () => {
+test("does not let an operator key create a wider key by token, environment or expiry", async () => {
   await using server = await startHeadrace();
   const operator = await makeOperatorKey(server.dataDir);
   const headers = { authorization: `Bearer ${operator}` };

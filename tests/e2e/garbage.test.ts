@@ -67,7 +67,7 @@ test.each([
   ["sockets of clients that connect for each chat", "TCPSocket", { model: "wide", headers: { connection: "close" } }],
   ["what cancels the runtime's fetch", "AbortController", { model: "fetched" }],
 ] as [string, string, Chat][])(
-  "a minor collection frees %s",
+  "frees %s in a minor garbage collection",
   async (_, type, kind) => {
     await round(kind);
     await server.collect();

@@ -163,7 +163,7 @@ const since = (time: number, seen: readonly Seen[]) => seen.filter(({ sentAt }) 
 
 // hardening: A13
 test.each(endings)(
-  "$what stops an app's inference at once under steady load, and nothing else",
+  "stops an app's inference at once under load by $what, and nothing else",
   async ({ what, leaves, end }) => {
     const ended = await standing();
     const { access_token, refresh_token } = ended.tokens;
@@ -195,7 +195,7 @@ test.each(endings)(
 
 const byThePersonOrTheAccount = endings.filter(({ what }) => !what.startsWith("/oauth/revoke"));
 
-test.each(byThePersonOrTheAccount)("$what ends a code on its way to the app as well", async ({ leaves, end }) => {
+test.each(byThePersonOrTheAccount)("revokes an app's pending code by $what", async ({ leaves, end }) => {
   const ended = await standing();
   const code = await codeFor(ended.app, ended.browser);
   await end(ended);
@@ -204,7 +204,7 @@ test.each(byThePersonOrTheAccount)("$what ends a code on its way to the app as w
 });
 
 // hardening: A13
-test.each(endings)("no token that the app gets while $what is under way works afterwards", async ({ end }) => {
+test.each(endings)("issues no working token to an app during $what", async ({ end }) => {
   const ended = await standing();
   const got = [ended.tokens];
   let refusal: unknown;
@@ -227,7 +227,7 @@ test.each(endings)("no token that the app gets while $what is under way works af
 });
 
 // hardening: A13
-test("what another process ends is refused here within a second, under steady load, and stays refused", async () => {
+test("refuses a grant ended by another process within a second, under load", async () => {
   const ended = await standing();
   const other = await standing({ app: ended.app });
   const loads = [load(ended.tokens.access_token), load(other.tokens.access_token)] as const;

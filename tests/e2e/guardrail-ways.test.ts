@@ -129,9 +129,9 @@ function cut(text: string, length = 3): string[] {
 
 const lastTo = (model: string) => upstream.requests.filter(({ body }) => body["model"] === model).at(-1);
 
-describe("another model", () => {
+describe("guardrails of another model", () => {
   test.each(["split-mask", "split-plain"])(
-    "in a split, the guardrails of the model that is asked for and of the one that answers hold: %s",
+    "applies the guardrails of the requested and of the answering model in a split: %s",
     async (model) => {
       answers = chatScript(cut(leak));
       const { status, text } = await ask({ model, messages });
@@ -153,7 +153,7 @@ describe("another model", () => {
     expect(lastTo("mask")?.text).toContain(masked);
   });
 
-  test("as a shadow gets nothing that its own guardrails have not looked at", async () => {
+  test("sends a shadow model only requests that its own guardrails checked", async () => {
     const shadowed = () => upstream.requests.filter(({ body }) => body["model"] === "mask").length;
     const before = shadowed();
     expect((await ask({ model: "shadowed", messages })).status).toBe(200);
@@ -162,8 +162,8 @@ describe("another model", () => {
   });
 });
 
-describe("another endpoint", () => {
-  test("that counts tokens estimates them, and shows the prompt to no model server", async () => {
+describe("guardrails of other endpoints", () => {
+  test("estimates a token count locally instead of sending an unchecked prompt to a model server", async () => {
     const before = messagesServer.requests.length;
     const { status } = await ask({ model: "passed-messages", messages }, "/v1/messages/count_tokens");
     expect(status).toBe(200);
@@ -173,13 +173,13 @@ describe("another endpoint", () => {
   test.each([
     ["/v1/completions", "prompt", [1, 2, 3]],
     ["/v1/embeddings", "input", [[1, 2], [3]]],
-  ])("%s refuses tokens in place of text", async (path, member, tokens) => {
+  ])("refuses token arrays in place of text: %s", async (path, member, tokens) => {
     const { status, text } = await ask({ model: "mask", [member]: tokens }, path);
     expect(status).toBe(400);
     expect(text).toContain("cannot look at tokens");
   });
 
-  test("of transcriptions refuses formats in which nobody could look at the answer", async () => {
+  test("refuses transcription formats that guardrails cannot check", async () => {
     const form = new FormData();
     form.set("model", "mask");
     form.set("response_format", "text");
@@ -192,7 +192,7 @@ describe("another endpoint", () => {
   });
 });
 
-test("a request that is blocked counts against the requests of its key, so that nobody asks a judge for nothing", async () => {
+test("counts a blocked request against the key's request limit, so that it cannot call judges for free", async () => {
   const key = await addKey(server, { rateLimit: 2 });
   const headers = { authorization: `Bearer ${key}` };
   const statuses: number[] = [];
@@ -200,7 +200,7 @@ test("a request that is blocked counts against the requests of its key, so that 
   expect(statuses).toEqual([400, 400, 429]);
 });
 
-test("texts that must not leave go to no service but one that is marked as local", async () => {
+test("sends texts that must stay local only to guardrail services marked as local", async () => {
   const key = await addKey(server, { neverLeaves: true });
   const headers = { authorization: `Bearer ${key}` };
   serviced.length = 0;
@@ -210,8 +210,8 @@ test("texts that must not leave go to no service but one that is marked as local
   expect(serviced.length).toBeGreaterThan(0);
 });
 
-describe("an answer", () => {
-  test("of each of several choices is masked, by itself", async () => {
+describe("guardrails on an answer", () => {
+  test("masks each of several choices separately", async () => {
     answers = (_, res) => {
       res.writeHead(200, { "content-type": "text/event-stream" });
       for (const [nth, piece] of cut(leak).entries()) {
@@ -242,7 +242,7 @@ describe("an answer", () => {
     ]);
   });
 
-  test("of completions is masked in a stream, and its log-probabilities are left out, as they are of a whole one", async () => {
+  test("masks a completions stream and omits its log probabilities, as for whole answers", async () => {
     const logprobs = { tokens: ["AKIA"], token_logprobs: [-1], top_logprobs: null, text_offset: [0] };
     answers = (request, res) => {
       const head = { id: "c", object: "text_completion", created: 1, model: "m" };
@@ -270,7 +270,7 @@ describe("an answer", () => {
     expect(whole.choices[0]).toMatchObject({ text: "fine", logprobs: null });
   });
 
-  test("in parts and members that servers have of their own is masked, however it is cut, reasoning included", async () => {
+  test("masks all text parts and vendor fields, reasoning included, wherever chunks are cut", async () => {
     answers = (_, res) => {
       res.writeHead(200, { "content-type": "text/event-stream" });
       for (const piece of cut(leak)) {
@@ -294,7 +294,7 @@ describe("an answer", () => {
     expect(deltas.find(({ message }) => message)?.message.content).toBe(passed);
   });
 
-  test("of Responses that breaks off tells in its failed event no more than was passed on", async () => {
+  test("includes only delivered text in the failed event of a Responses stream that breaks off", async () => {
     answers = (_, res) => {
       res.writeHead(200, { "content-type": "text/event-stream" });
       for (const piece of cut(leak)) res.write(chunk({ reasoning_content: piece }));
@@ -306,7 +306,7 @@ describe("an answer", () => {
     expect(text).not.toContain(secret);
   });
 
-  test("passed on from a server of Messages is masked in texts and in names within calls", async () => {
+  test("masks texts and tool call names passed on from a Messages server", async () => {
     const use = { type: "tool_use", id: "t", name: "mail", input: { [secret]: "x", to: secret } };
     answers = (request, res) =>
       request.body["stream"] === true
@@ -372,7 +372,7 @@ describe("an answer", () => {
     usage: { input_tokens: 1, output_tokens: 9, total_tokens: 10 },
   });
 
-  test("passed on from a server of Responses is masked in each event that tells it", async () => {
+  test("masks every event with text passed on from a Responses server", async () => {
     const at = { item_id: "i", output_index: 0, content_index: 0 };
     let number = 0;
     const events = [
@@ -392,7 +392,7 @@ describe("an answer", () => {
     expect(parsed.at(-1).response.output).toMatchObject([{ content: [{ text: passed }] }]);
   });
 
-  test("that a server tells in one piece at the end alone is judged like any other", async () => {
+  test("checks a stream whose server sends the text only at its end", async () => {
     answers = typed([
       { type: "response.created", sequence_number: 0, response: { ...whole(""), status: "in_progress", output: [] } },
       { type: "response.completed", sequence_number: 1, response: whole(leak) },
@@ -403,7 +403,7 @@ describe("an answer", () => {
     expect(text).toContain("content_filter");
   });
 
-  test("that a judge has blocked is told by no event of the end", async () => {
+  test("repeats no text that a judge blocked in the closing events", async () => {
     answers = chatScript(cut(leak));
     const { text } = await ask({ model: "judged", input: "hello", stream: true }, "/v1/responses");
     expect(text).not.toContain(secret);
@@ -411,8 +411,8 @@ describe("an answer", () => {
   });
 });
 
-describe("what was found", () => {
-  test("stands in the request's record as a count, and in the trace as what was passed on", async () => {
+describe("records of guardrail findings", () => {
+  test("records the number of findings with the request, and only masked text in the trace", async () => {
     answers = chatScript(cut(leak));
     const { headers } = await ask({ model: "mask", messages, stream: true });
     await ask({ model: "block", messages });
@@ -431,7 +431,7 @@ describe("what was found", () => {
   });
 });
 
-test("the events of a stream that guardrails hold are on the account of their key, and off it at the end", async () => {
+test("charges held stream events to the key's memory account, and releases them at the end", async () => {
   const { bufferedBytes } = await import("../../src/base/bytes/buffered-bytes.ts");
   let open: ServerResponse | undefined;
   answers = (_, res) => {

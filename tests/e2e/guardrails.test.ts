@@ -79,8 +79,8 @@ async function streamed(model: string): Promise<{ text: string; reason: unknown;
 const leak = `Use ${secret}, and write to jo@example.com. Good-bye`;
 const masked = "Use [aws-access-key], and write to [email]. Good-bye";
 
-describe("a request", () => {
-  test("reaches its model with what was found masked, wherever it stood, and says how much that was", async () => {
+describe("guardrails on a request", () => {
+  test("masks findings anywhere in a request before its model sees them, and reports their number", async () => {
     said = ["ok"];
     const response = await server.request("/v1/chat/completions", {
       body: {
@@ -110,7 +110,7 @@ describe("a request", () => {
     ]);
   });
 
-  test("that is blocked is refused with the name of the guardrail, is on no ledger, and reaches no model", async () => {
+  test("refuses a blocked request with the guardrail's name, without ledger entry or model call", async () => {
     const before = upstream.requests.length;
     const error = await openaiClient(server)
       .chat.completions.create({ model: "block", messages: [{ role: "user", content: leak }] })
@@ -122,7 +122,7 @@ describe("a request", () => {
   });
 
   test.each(["/v1/completions", "/v1/embeddings", "/v1/responses", "/v1/messages"])(
-    "to %s is looked at",
+    "checks requests to %s",
     async (path) => {
       const text = `about ${secret}`;
       const prompt = path.endsWith("messages")
@@ -135,16 +135,19 @@ describe("a request", () => {
   );
 });
 
-describe("an answer", () => {
-  test.each([1, 2, 3, 7, 100])("is masked the same streamed in pieces of %i characters as whole", async (length) => {
-    said = cut(leak, length);
-    const whole = await openaiClient(server).chat.completions.create({ model: "mask", messages });
-    expect(whole.choices[0]?.message.content).toBe(masked);
-    const { text, reason } = await streamed("mask");
-    expect({ text, reason }).toEqual({ text: masked, reason: "stop" });
-  });
+describe("guardrails on a model's answer", () => {
+  test.each([1, 2, 3, 7, 100])(
+    "masks a streamed answer in pieces of %i characters like a whole one",
+    async (length) => {
+      said = cut(leak, length);
+      const whole = await openaiClient(server).chat.completions.create({ model: "mask", messages });
+      expect(whole.choices[0]?.message.content).toBe(masked);
+      const { text, reason } = await streamed("mask");
+      expect({ text, reason }).toEqual({ text: masked, reason: "stop" });
+    },
+  );
 
-  test("that is blocked ends before what was found, as a content filter would end it, and is paid for", async () => {
+  test("ends a blocked answer before the finding with finish reason content_filter, and charges for it", async () => {
     said = cut(leak, 3);
     const whole = await openaiClient(server).chat.completions.create({ model: "block", messages });
     expect(whole.choices[0]).toMatchObject({ message: { content: "Use " }, finish_reason: "content_filter" });
@@ -157,54 +160,54 @@ describe("an answer", () => {
     expect(data[0].completion_tokens).toBeGreaterThan(0);
   });
 
-  test("that is only noted passes as it is", async () => {
+  test("passes an answer unchanged if its guardrail only logs", async () => {
     said = cut(leak, 5);
     expect((await streamed("note")).text).toBe(leak);
   });
 
-  test.each([2, 9])("of Messages, translated in pieces of %i, is masked, and blocked as a refusal", async (length) => {
-    said = cut(leak, length);
-    const client = new Anthropic({ baseURL: server.url, apiKey: server.key, maxRetries: 0 });
-    const ask = (model: string) => client.messages.stream({ model, max_tokens: 100, messages }).finalMessage();
-    expect((await ask("mask")).content).toMatchObject([{ type: "text", text: masked }]);
-    const blocked = await ask("block");
-    expect(blocked.content).toMatchObject([{ type: "text", text: "Use " }]);
-    expect(blocked.stop_reason).toBe("refusal");
-    const whole = await client.messages.create({ model: "block", max_tokens: 100, messages });
-    expect(whole).toMatchObject({ content: [{ text: "Use " }], stop_reason: "refusal" });
-  });
-
   test.each([2, 9])(
-    "of Responses in pieces of %i says the masked text in all events, and so does what is kept",
+    "masks a translated Messages answer in pieces of %i, and blocks it as a refusal",
     async (length) => {
       said = cut(leak, length);
-      const client = openaiClient(server);
-      let text = "";
-      let done: unknown;
-      let id = "";
-      const numbers: number[] = [];
-      for await (const event of await client.responses.create({
-        model: "mask",
-        input: "hello",
-        stream: true,
-        store: true,
-      })) {
-        numbers.push(event.sequence_number);
-        expect(JSON.stringify(event)).not.toContain(secret);
-        if (event.type === "response.output_text.delta") text += event.delta;
-        if (event.type === "response.output_text.done") done = event.text;
-        if (event.type === "response.completed") {
-          expect(event.response.output).toMatchObject([{ content: [{ text: masked }] }]);
-          id = event.response.id;
-        }
-      }
-      expect({ text, done }).toEqual({ text: masked, done: masked });
-      expect(numbers).toEqual(numbers.map((_, index) => index));
-      expect((await client.responses.retrieve(id)).output_text).toBe(masked);
+      const client = new Anthropic({ baseURL: server.url, apiKey: server.key, maxRetries: 0 });
+      const ask = (model: string) => client.messages.stream({ model, max_tokens: 100, messages }).finalMessage();
+      expect((await ask("mask")).content).toMatchObject([{ type: "text", text: masked }]);
+      const blocked = await ask("block");
+      expect(blocked.content).toMatchObject([{ type: "text", text: "Use " }]);
+      expect(blocked.stop_reason).toBe("refusal");
+      const whole = await client.messages.create({ model: "block", max_tokens: 100, messages });
+      expect(whole).toMatchObject({ content: [{ text: "Use " }], stop_reason: "refusal" });
     },
   );
 
-  test("of a response in the background is kept masked, as is what was asked", async () => {
+  test.each([2, 9])("masks all events of a Responses answer in pieces of %i, and its stored copy", async (length) => {
+    said = cut(leak, length);
+    const client = openaiClient(server);
+    let text = "";
+    let done: unknown;
+    let id = "";
+    const numbers: number[] = [];
+    for await (const event of await client.responses.create({
+      model: "mask",
+      input: "hello",
+      stream: true,
+      store: true,
+    })) {
+      numbers.push(event.sequence_number);
+      expect(JSON.stringify(event)).not.toContain(secret);
+      if (event.type === "response.output_text.delta") text += event.delta;
+      if (event.type === "response.output_text.done") done = event.text;
+      if (event.type === "response.completed") {
+        expect(event.response.output).toMatchObject([{ content: [{ text: masked }] }]);
+        id = event.response.id;
+      }
+    }
+    expect({ text, done }).toEqual({ text: masked, done: masked });
+    expect(numbers).toEqual(numbers.map((_, index) => index));
+    expect((await client.responses.retrieve(id)).output_text).toBe(masked);
+  });
+
+  test("stores the input and output of a background response masked", async () => {
     said = cut(leak, 5);
     const client = openaiClient(server);
     const begun = await client.responses.create({
@@ -220,7 +223,7 @@ describe("an answer", () => {
     expect(JSON.stringify([response, items.data])).not.toContain(secret);
   });
 
-  test("of Responses that is blocked is incomplete, with what was let through in its items", async () => {
+  test("marks a blocked Responses answer as incomplete, with the delivered text in its items", async () => {
     said = cut(leak, 4);
     let last: unknown;
     const stream = await openaiClient(server).responses.create({ model: "block", input: "hello", stream: true });
@@ -239,8 +242,8 @@ describe("an answer", () => {
   });
 });
 
-describe("what was found", () => {
-  test("is counted, and stands in no log and no database", async () => {
+describe("guardrail metrics", () => {
+  test("counts guardrail findings without writing them to log or database", async () => {
     const metrics = await (await fetch(`${server.url}/metrics`)).text();
     expect(metrics).toMatch(
       /headrace_guardrail_findings_total\{guardrail="mask-secrets",rule="aws-access-key",side="request",action="mask"\} \d/,
@@ -252,10 +255,10 @@ describe("what was found", () => {
   });
 });
 
-describe("guardrails that ask", () => {
+describe("guardrails that call a service", () => {
   const long = "Cheese is made of milk. It is a matter of taste, and of time. ".repeat(20).trim();
 
-  test("let a stream pass in windows once the judge has passed them, and never judge the judge", async () => {
+  test("releases stream windows after the judge passes them, and does not judge the judge's own calls", async () => {
     said = cut(long, 11);
     const asked: string[] = [];
     judges = (texts) => {
@@ -273,7 +276,7 @@ describe("guardrails that ask", () => {
     ["says no", () => '{"pass": false, "reason": "cheese"}'],
     ["answers garbage", () => "Sure! It passes."],
     ["says more than it was asked", () => '{"pass": true, "reason": "ok", "note": "x"}'],
-  ])("block where the judge %s", async (_, judge) => {
+  ])("blocks if the judge %s", async (_, judge) => {
     judges = judge;
     said = cut(long, 11);
     const { text, reason } = await streamed("ask");
@@ -283,7 +286,7 @@ describe("guardrails that ask", () => {
     judges = judgePasses;
   });
 
-  test("take the texts of the service in place of their own", async () => {
+  test("replaces a text with the guardrail service's own version", async () => {
     serviceAnswers = ({ texts }) =>
       Response.json({ action: "mask", texts: (texts as string[]).map((text) => text.replaceAll("milk", "****")) });
     said = cut(long, 11);
@@ -298,14 +301,14 @@ describe("guardrails that ask", () => {
     ["leads elsewhere", () => Response.redirect("http://127.0.0.1:1/")],
     ["gives another number of texts", () => Response.json({ action: "mask", texts: ["a", "b", "c"] })],
     ["takes too long", () => Bun.sleep(2_000).then(passes)],
-  ])("do as the operator says where the service %s", async (_, answer) => {
+  ])("follows the operator's failure setting if the guardrail service %s", async (_, answer) => {
     serviceAnswers = answer;
     said = ["short"];
     expect((await streamed("ask")).text).toBe("short");
     serviceAnswers = passes;
   });
 
-  test("block a request where the service says so", async () => {
+  test("blocks a request if the guardrail service says so", async () => {
     serviceAnswers = ({ side }) => Response.json({ action: side === "request" ? "block" : "pass" });
     const response = await server.request("/v1/chat/completions", { body: { model: "ask", messages } });
     expect(response.status).toBe(400);
@@ -314,7 +317,7 @@ describe("guardrails that ask", () => {
   });
 });
 
-test("calls of tools stay JSON, with what was found masked in it, streamed and whole", async () => {
+test("masks findings in tool calls and keeps them valid JSON, streamed and whole", async () => {
   const written = JSON.stringify({
     to: "jo@example.com",
     note: `line\nme@example.com "x" ${secret}`,
@@ -355,13 +358,13 @@ test("calls of tools stay JSON, with what was found masked in it, streamed and w
   expect(JSON.parse(text)).toEqual(expected);
 });
 
-test("the guide's table of rules is that of the program", async () => {
+test("matches the guide's table of guardrail rules with the program", async () => {
   const guide = await Bun.file(join(import.meta.dir, "../../docs/guardrails.md")).text();
   const rows = [...guide.matchAll(/^\| `([\w-]+)` +\| (\w+) +\| (.+?) *\|$/gm)].map(([, ...cells]) => cells);
   expect(rows).toEqual(secretRules.map(({ name, group, finds }) => [name, group, finds]));
 });
 
-test("the example of a service masks and blocks as it says", async () => {
+test("masks and blocks with the example guardrail service of the guide", async () => {
   const file = join(import.meta.dir, "../../examples/guardrail/server.mjs");
   const env = { ...process.env, PORT: "0", GUARD_TOKEN: "service-token" };
   const example = Bun.spawn([process.execPath, file], { env, stdout: "pipe" });

@@ -37,7 +37,7 @@ async function used(server: TestServer, id: string): Promise<number> {
   return quotas[0]?.used ?? Number.NaN;
 }
 
-test("30 streams at once on one quota at three replicas use what it has, and no more than a token each beyond it", async () => {
+test("lets 30 concurrent streams at three replicas exceed one quota by at most one token each", async () => {
   const upstream = opened(await startEndlessUpstream());
   const redis = opened(await startRedis());
   const env = {
@@ -62,7 +62,7 @@ test("30 streams at once on one quota at three replicas use what it has, and no 
   await until(() => upstream.requests.every(({ abandoned }) => abandoned), "the model server was stopped");
 }, 90_000);
 
-test("what an answer ends beyond its quota is its last piece at most, where one is of several tokens", async () => {
+test("exceeds a quota by at most the last piece if a piece has several tokens", async () => {
   // Forty bytes: ten tokens by estimate.
   const piece = "abcd".repeat(10);
   const upstream = opened(
@@ -82,7 +82,7 @@ test("what an answer ends beyond its quota is its last piece at most, where one 
   expect(await used(server, id)).toBeLessThan(1_007 + 10);
 });
 
-test("what a model server counts and does not deliver is beyond a quota by no more than was left when the answer began", async () => {
+test("exceeds a quota with undelivered tokens by no more than was left when the answer began", async () => {
   const most: unknown[] = [];
   const allAsked = Promise.withResolvers<void>();
   const upstream = opened(

@@ -69,10 +69,10 @@ async function expectStopped(): Promise<void> {
   await until(() => upstream.requests.at(-1)?.abandoned === true, "the model server was stopped");
 }
 
-describe.each(speakers)("a stream of a model server that speaks %s", (speaks) => {
+describe.each(speakers)("hard stop of a stream from a model server that speaks %s", (speaks) => {
   const model = `${speaks}-model`;
 
-  test("a chat is ended at the token where the quota is spent, with finish_reason length, usage and [DONE]", async () => {
+  test("ends a chat stream where the quota is spent, with finish_reason length, usage and [DONE]", async () => {
     const { id, key } = await keyWith(tokens(700));
     const client = openaiClient({ url: server.url, key });
     const stream = await client.chat.completions.create({
@@ -94,7 +94,7 @@ describe.each(speakers)("a stream of a model server that speaks %s", (speaks) =>
     expect(refused).toMatchObject({ status: 403, code: "insufficient_quota" });
   });
 
-  test("a response is ended as incomplete, with all that was said, and a message with max_tokens", async () => {
+  test("ends a Responses stream as incomplete with its text, and a Messages stream with max_tokens", async () => {
     const { id, key } = await keyWith(tokens(600));
     const client = openaiClient({ url: server.url, key });
     const response = await client.responses.stream({ model, input: messages }).finalResponse();
@@ -123,7 +123,7 @@ describe.each(speakers)("a stream of a model server that speaks %s", (speaks) =>
   });
 });
 
-test("a response in the background, and one over a WebSocket, are ended where the quota is spent", async () => {
+test("ends background and WebSocket responses where the quota is spent", async () => {
   const { id, key } = await keyWith(tokens(400));
   const client = openaiClient({ url: server.url, key });
   const asked = { model: "responses-model", input: messages };
@@ -152,7 +152,7 @@ test("a response in the background, and one over a WebSocket, are ended where th
   expect(await usedBy(other.id)).toMatchObject({ used: 400, requests: [stopped] });
 });
 
-test("a legacy completion is ended at the token where the quota is spent", async () => {
+test("ends a legacy completion stream where the quota is spent", async () => {
   const { id, key } = await keyWith(tokens(300));
   const client = openaiClient({ url: server.url, key });
   const stream = await client.completions.create({ model: "plain-model", prompt: "Go on", stream: true });
@@ -161,7 +161,7 @@ test("a legacy completion is ended at the token where the quota is spent", async
   expect(await usedBy(id)).toMatchObject({ used: 300, requests: [stopped] });
 });
 
-test("a quota in USD ends an answer at the token that its model's price allows", async () => {
+test("ends an answer at the token where a USD quota is spent at the model's price", async () => {
   const { id, key } = await keyWith({ unit: "usd", amount: 0.005, per: "day", hard_stop: true });
   const client = openaiClient({ url: server.url, key });
   const chunks = await Array.fromAsync(
@@ -175,7 +175,7 @@ test("a quota in USD ends an answer at the token that its model's price allows",
   expect(requests).toMatchObject([stopped]);
 });
 
-test("30 streams at once on one quota use what it has, and no more than a token each beyond it", async () => {
+test("lets 30 concurrent streams exceed one quota by at most one token each", async () => {
   const { id, key } = await keyWith(tokens(20_000));
   const client = openaiClient({ url: server.url, key });
   const ended = await Promise.all(
@@ -192,14 +192,14 @@ test("30 streams at once on one quota use what it has, and no more than a token 
   expect(used).toBeGreaterThan(20_000 - 30 * 16);
 }, 60_000);
 
-describe("an answer that is no stream", () => {
+describe("hard stop of an answer that is not streamed", () => {
   const ask = (key: string, body: Json) =>
     server.request("/v1/chat/completions", {
       body: { messages, ...body },
       headers: { authorization: `Bearer ${key}` },
     });
 
-  test("an answer that is no stream is asked for with as many tokens as are left, which its head says", async () => {
+  test("requests a whole answer with the remaining tokens of the quota and reports them in a header", async () => {
     const { id, key } = await keyWith(tokens(400));
     const answer = await ask(key, { model: "chat-model", max_tokens: 1_000 });
     const most = Number(answer.headers.get("x-headrace-max-tokens"));
@@ -211,7 +211,7 @@ describe("an answer that is no stream", () => {
     expect(Math.abs(used - 400)).toBeLessThan(10);
   });
 
-  test("an answer that is no stream keeps the limit that its client gave where that is lower, and what its model's context holds", async () => {
+  test("keeps the client's lower token limit and the model's context for a whole answer", async () => {
     const { key } = await keyWith(tokens(100_000));
     const short = await ask(key, { model: "chat-model", max_tokens: 20 });
     expect(upstream.requests.at(-1)?.body["max_tokens"]).toBe(20);
@@ -226,7 +226,7 @@ describe("an answer that is no stream", () => {
   });
 });
 
-test("a quota without hard_stop lets an answer go on beyond it", async () => {
+test("lets an answer exceed a quota without hard_stop", async () => {
   const { id, key } = await keyWith({ unit: "tokens", amount: 400, per: "day" });
   const answer = await server.request("/v1/chat/completions", {
     body: { model: "chat-model", messages },

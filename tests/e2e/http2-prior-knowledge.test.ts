@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => server[Symbol.asyncDispose]());
 
-test("a client that begins with HTTP/2 is told by GOAWAY that HTTP/1.1 is required, and why", async () => {
+test("refuses HTTP/2 with prior knowledge by a GOAWAY that requires HTTP/1.1 and says why", async () => {
   const client = connect(server.url);
   const told = Promise.withResolvers<{ code: number; lastStream: number; text: string }>();
   client.on("error", () => {});
@@ -28,7 +28,7 @@ test("a client that begins with HTTP/2 is told by GOAWAY that HTTP/1.1 is requir
   await until(() => server.logged("request").some((line) => line["status"] === 505), "the line of the refusal");
 });
 
-test("curl --http2-prior-knowledge reports the refusal, and --http2 goes on with HTTP/1.1", async () => {
+test("fails curl --http2-prior-knowledge with the reason, and serves --http2 over HTTP/1.1", async () => {
   const prior = await curl("--http2-prior-knowledge");
   expect(prior.exit).toBe(16);
   expect(prior.stderr).toContain("error=13");
@@ -36,7 +36,7 @@ test("curl --http2-prior-knowledge reports the refusal, and --http2 goes on with
   expect([asking.exit, asking.stdout]).toEqual([0, '{"status":"ok"}']);
 });
 
-test("the frames are all that is answered, and the connection ends, whatever follows the preface", async () => {
+test("answers an HTTP/2 preface only with its refusal and closes the connection, whatever follows", async () => {
   const connection = await openRaw(server.url);
   await connection.write(`PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n${"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n".repeat(3)}`);
   const { text, closed } = await connection.ended();

@@ -155,7 +155,7 @@ const warnings = (event: string, model: string) => server.logged(event).filter((
 
 describe("a model server that ignores max_completion_tokens", () => {
   // hardening: L7
-  test("books the tokens that were delivered and reported, and then names the limit max_tokens", async () => {
+  test("books delivered and reported tokens beyond max_completion_tokens, then sends max_tokens instead", async () => {
     const { id, key } = await anyKey();
     for (const stream of [false, true]) {
       const model = stream ? "stream" : "whole";
@@ -172,14 +172,14 @@ describe("a model server that ignores max_completion_tokens", () => {
     expect(await usedBy(id)).toBe(4 * promptTokens + 2 * (unlimited + 1));
   });
 
-  test("warns once for each model that ignores its limit", async () => {
+  test("warns once per model that ignores its token limit", async () => {
     const { key } = await anyKey();
     reads = [];
     for (let i = 0; i < 3; i++) await (await ask(key, { model: "warned", max_completion_tokens: 1 })).text();
     expect(warnings("limit_ignored", "warned")).toMatchObject([{ upstream: "up" }]);
   });
 
-  test("suspects no server that keeps the limit, reports nothing and has longer tokens than an estimate", async () => {
+  test("does not suspect a server that respects the limit but reports nothing and has long tokens", async () => {
     const { key } = await anyKey();
     reports = () => undefined;
     for (let i = 0; i < 2; i++) await (await ask(key, { model: "honest", max_tokens: 200 })).text();
@@ -187,14 +187,14 @@ describe("a model server that ignores max_completion_tokens", () => {
     expect(warnings("limit_ignored", "honest")).toEqual([]);
   });
 
-  test("ends a stream at a hard stop, whatever limit the client names", async () => {
+  test("ends a stream at a hard stop although the model server ignores token limits", async () => {
     const { id, key } = await keyWith({ unit: "tokens", amount: 60, per: "day", hard_stop: true });
     const answered = await ask(key, { model: "renamed", stream: true, max_completion_tokens: 1 });
     expect((await answered.text()).split("word ").length - 1).toBe(50);
     expect(await usedBy(id)).toBe(60);
   });
 
-  test("sends a whole answer under a hard stop with max_tokens alone", async () => {
+  test("sends max_tokens alone for a whole answer under a hard stop", async () => {
     const { id, key } = await keyWith({ unit: "tokens", amount: 60, per: "day", hard_stop: true });
     const answered = await ask(key, { model: "renamed", max_completion_tokens: 3_000 });
     expect((await answered.text()).split("word ").length - 1).toBe(50);
@@ -208,7 +208,7 @@ describe("a limit below the minimum of a Responses server", () => {
     ["/v1/chat/completions", "max_completion_tokens", '"finish_reason":"length"'],
   ] as const;
 
-  test("is raised to that minimum, and books the tokens that the server reports", async () => {
+  test("raises a limit below the minimum of a Responses server, and books the reported tokens", async () => {
     const { id, key } = await anyKey();
     for (const [path, name, ends] of ways) {
       for (const stream of [false, true]) {
@@ -223,7 +223,7 @@ describe("a limit below the minimum of a Responses server", () => {
     expect(warnings("limit_ignored", "least")).toEqual([]);
   });
 
-  test("is reserved as that minimum", async () => {
+  test("reserves the minimum of a Responses server for a lower limit", async () => {
     const { key } = await keyWith({ unit: "tokens", amount: promptTokens + 14, per: "day" });
     const before = responses.requests.length;
     for (const [path, name] of ways) {
@@ -235,7 +235,7 @@ describe("a limit below the minimum of a Responses server", () => {
   });
 });
 
-test("names the limit max_completion_tokens for a server that ignores max_tokens, also where a response is translated", async () => {
+test("sends max_completion_tokens to a server that ignores max_tokens, also for translated responses", async () => {
   reads = ["max_completion_tokens"];
   const { id, key } = await anyKey();
   for (const expected of [unlimited, 20]) {
@@ -258,7 +258,7 @@ describe.each([
     reads = [name, "max_tokens"];
   });
 
-  test("is passed on, reserves more than max_tokens, and is booked by what was delivered", async () => {
+  test("passes on an unknown limit, reserves more than max_tokens, and books the delivered tokens", async () => {
     const { id, key } = await anyKey();
     const answered = await ask(key, { model: "foreign", max_tokens: 1, ...foreign });
     await answered.text();
@@ -268,7 +268,7 @@ describe.each([
   });
 
   // hardening: L7
-  test("does not defeat a hard stop, as a stream or as a whole answer", async () => {
+  test("enforces a hard stop despite an unknown limit, for streams and whole answers", async () => {
     for (const stream of [true, false]) {
       const { id, key } = await keyWith({ unit: "tokens", amount: 60, per: "day", hard_stop: true });
       const answered = await ask(key, { model: "foreign", stream, max_tokens: 40, ...foreign });
@@ -280,7 +280,7 @@ describe.each([
   });
 });
 
-test("sets aside no more than max_tokens beside members that can be no longer limit", async () => {
+test("reserves no more than max_tokens beside fields that cannot be a larger limit", async () => {
   reads = ["max_tokens"];
   const { id, key } = await keyWith({ unit: "tokens", amount: 200, per: "day" });
   const harmless = { trace_label: "a", smoothing: 0.5, show_draft: true, nothing: null, id_slot: -1 };
@@ -291,7 +291,7 @@ test("sets aside no more than max_tokens beside members that can be no longer li
   expect(await usedBy(id)).toBe(6 * (promptTokens + 10));
 });
 
-test("sets aside what is usual for a model that ignores every limit", async () => {
+test("reserves the usual output for a model that ignores every limit", async () => {
   reads = [];
   const { key } = await anyKey();
   for (const body of [{ max_completion_tokens: 1 }, { max_tokens: 1 }, { max_tokens: 1 }]) {
@@ -305,14 +305,14 @@ test("sets aside what is usual for a model that ignores every limit", async () =
   await until(async () => (await usedBy(small.id)) > 0, "they are booked");
 });
 
-test("books an estimate of what was delivered above the limit where the server reports nothing", async () => {
+test("books an estimate of tokens delivered beyond the limit if the server reports none", async () => {
   reports = () => undefined;
   const { id, key } = await anyKey();
   await (await ask(key, { model: "silent", stream: true, max_completion_tokens: 1 })).text();
   expect((await booked(id))[0]).toMatchObject({ completion_tokens: unlimited, estimated: true });
 });
 
-test("books an estimate where the server reports less or more than the delivered text can be", async () => {
+test("books an estimate if reported tokens do not fit the delivered text", async () => {
   reads = [];
   const { id, key } = await anyKey();
   for (const lie of [1, 1_000_000]) {

@@ -71,7 +71,7 @@ const sent = async (body: object, key?: string, path?: string) =>
 const told = { user: "anna", safety_identifier: "anna", prompt_cache_key: "thread-1" };
 const pseudonym = expect.stringMatching(/^[\w-]{43}$/);
 
-test("ids of users and prompts are hashed with their account, and stay the same for it", async () => {
+test("hashes user ids and prompt cache keys per account, with stable results", async () => {
   const first = await sent({ model: "usual", ...told });
   expect(first).toEqual({
     ...{ model: "usual", messages },
@@ -86,7 +86,7 @@ test("ids of users and prompts are hashed with their account, and stay the same 
   expect(await sent({ model: "usual", ...told })).toEqual(first);
 });
 
-test("a local server and one that is to have them get them as sent, and one that is not, not at all", async () => {
+test("sends user ids unchanged to local and trusted upstreams, and omits them where configured", async () => {
   const all = { ...told, metadata: { a: "b" } };
   for (const model of ["local", "sent"]) expect(await sent({ model, ...all })).toEqual({ model, messages, ...all });
   expect(await sent({ model: "removed", ...all })).toEqual({ model: "removed", messages, metadata: { a: "b" } });
@@ -104,7 +104,7 @@ const promptsOf = {
 const odd = ['"anna"', '"\\u0061nna"', "424242", '["anna"]', '{"id":"anna"}', '{"user_id":"anna"}', "null"];
 
 test.each(Object.entries(promptsOf))(
-  "%s tells a vendor nobody's name, however it is written, and under no other name of the field",
+  "hides user names from a vendor in %s, however written and under any other field name",
   async (path, prompt) => {
     const rest = JSON.stringify(prompt).slice(1);
     for (const name of [...Object.keys(told), "cache_salt"]) {
@@ -120,14 +120,14 @@ test.each(Object.entries(promptsOf))(
   },
 );
 
-test("a user's id in metadata of Messages is no other one for being a number or a list", async () => {
+test("hashes user ids in metadata of Messages that are numbers or lists", async () => {
   for (const user of [424242, ["anna"], { a: "anna" }]) {
     const text = JSON.stringify({ model: "usual", messages, max_tokens: 9, metadata: { user_id: user, more: 1 } });
     expect(await sentText(text, undefined, "/v1/messages")).not.toMatch(/anna|424242/);
   }
 });
 
-test("a form tells a vendor no more of its user than JSON does, and is the same form but for that", async () => {
+test("hashes the user in a multipart form as in JSON, and changes nothing else", async () => {
   await using media = await startMediaServer();
   const upstreams = ["usual", "local", "removed"].map((name) => {
     const how = name === "usual" ? "" : name === "local" ? "local: true, " : "identifiers: removed, ";
@@ -164,7 +164,7 @@ test("a form tells a vendor no more of its user than JSON does, and is the same 
   ]);
 });
 
-test("a server of Messages gets the user's id in metadata in the same way, and the rest of it as it was", async () => {
+test("hashes the user id in metadata for a Messages server, and keeps the rest of the metadata", async () => {
   const body = { max_tokens: 9, metadata: { user_id: "anna", more: 1 } };
   const path = "/v1/messages";
   const hashed = await sent({ model: "usual", ...body }, undefined, path);
@@ -176,7 +176,7 @@ test("a server of Messages gets the user's id in metadata in the same way, and t
   expect(salted).toMatchObject({ model: "vllm", cache_salt: pseudonym, priority: 0 });
 });
 
-test("each account has a salt of its own, and a client's own is a part of that one; a client sets no priority", async () => {
+test("sends a cache salt per account that includes the client's own, and lets no client set the priority", async () => {
   const body = { model: "vllm" };
   const plain = await sent(body);
   expect(plain).toEqual({ model: "vllm", messages, cache_salt: pseudonym, priority: 0 });
@@ -192,7 +192,7 @@ test("each account has a salt of its own, and a client's own is a part of that o
   expect(elsewhere).toEqual({ model: "local", messages, cache_salt: own["cache_salt"] });
 });
 
-test("whatever else a body has, and however it is written, comes byte for byte", async () => {
+test("passes on all other bytes of a body unchanged, however they are written", async () => {
   const member = fc.tuple(fc.stringMatching(/^x_[a-z]{1,8}$/), fc.jsonValue({ maxDepth: 2 }));
   const space = fc.constantFrom("", " ", "\n  ");
   const named = fc.subarray(Object.entries({ ...told, cache_salt: "mine" }));
@@ -216,7 +216,7 @@ test("whatever else a body has, and however it is written, comes byte for byte",
   await fc.assert(property, { numRuns: 150 });
 }, 60_000);
 
-test("a second process of the installation tells the same of the same account, also after its secret was replaced", async () => {
+test("hashes the same for an account in a second process, also after the secret was replaced", async () => {
   const before = await sent({ model: "vllm", ...told });
   const secret = (await Bun.file(`${server.dataDir}/secret`).text()).trim().split(/[\s,]/)[0];
   const { key } = server;

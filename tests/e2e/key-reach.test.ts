@@ -93,16 +93,19 @@ describe.each<Refusal>([
   { what: "of models", key: bounded, status: 404, code: "model_not_found", anthropic: "not_found_error" },
   { what: "that stays", key: staying, status: 403, code: "permission_denied", anthropic: "permission_error" },
 ])("a key $what", ({ key: make, status, code, anthropic }) => {
-  test.each(ways)("asks on %s %j for what is not in its reach in vain, by name and by alias", async (path, body) => {
-    const key = await make();
-    for (const model of ["far", "near-too", "near-by-night"]) {
-      const expected = path.startsWith("/v1/messages") ? anthropic : code;
-      expect(await refusalOf(key, path, { model, ...body })).toEqual([status, expected]);
-    }
-    expect(there.requests).toEqual([]);
-  });
+  test.each(ways)(
+    "refuses %s %j for a model outside the key's access policy, by name and by alias",
+    async (path, body) => {
+      const key = await make();
+      for (const model of ["far", "near-too", "near-by-night"]) {
+        const expected = path.startsWith("/v1/messages") ? anthropic : code;
+        expect(await refusalOf(key, path, { model, ...body })).toEqual([status, expected]);
+      }
+      expect(there.requests).toEqual([]);
+    },
+  );
 
-  test("asks over a WebSocket in vain as well, and for its own models not", async () => {
+  test("refuses models outside the key's access policy over a WebSocket, and serves allowed ones", async () => {
     const key = await make();
     const socket = new WebSocket(`${server.url.replace("http", "ws")}/v1/responses`, {
       headers: { authorization: `Bearer ${key}` },
@@ -127,7 +130,7 @@ describe.each<Refusal>([
     expect([here.requests.length, there.requests.length]).toEqual([1, 0]);
   });
 
-  test("asks for its own by name and alias, and goes on from what it kept to them alone", async () => {
+  test("serves allowed models by name and alias, and continues the key's stored responses only with them", async () => {
     const key = await make();
     expect((await chat(key, "near-alias")).status).toBe(200);
     const first = (await (await ask(key, "/v1/responses", { model: "near", input: "Hi" })).json()) as { id: string };
@@ -138,7 +141,7 @@ describe.each<Refusal>([
     expect([here.requests.length, there.requests.length]).toEqual([3, 0]);
   });
 
-  test("sees its own models in every list, and the others nowhere", async () => {
+  test("shows a key its allowed models in every list, and no others", async () => {
     const key = await make();
     const own = ["near", "near-alias", "near-failing", "near-both"];
     const lists = [
@@ -164,14 +167,14 @@ describe.each<Refusal>([
     }
   });
 
-  test("has no fallback outside its access", async () => {
+  test("uses no fallback outside the key's access policy", async () => {
     expect((await chat(await make(), "near-failing")).status).toBe(502);
     expect(there.requests).toEqual([]);
     expect((await chat(server.key, "near-failing")).status).toBe(200);
     expect(there.requests).toHaveLength(1);
   });
 
-  test("makes nothing that reaches further: no key, no token, and not by rotating itself", async () => {
+  test("prevents a key from widening its access by a new key, a token or its own rotation", async () => {
     const key = await make();
     const post = async (path: string, body: object = {}) =>
       (await (await ask(key, path, body)).json()) as { id: string; key: string; access_token: string };
@@ -190,7 +193,7 @@ describe.each<Refusal>([
   });
 });
 
-test("a request that must not leave is tried at no deployment that is not local, however often those fail that are", async () => {
+test("sends a request that must stay local to no other deployment, however often the local ones fail", async () => {
   const key = await staying();
   for (let i = 0; i < 6; i++) expect((await chat(key, "near-both", { stream: i % 2 === 0 })).status).toBe(502);
   expect(there.requests).toEqual([]);
@@ -199,7 +202,7 @@ test("a request that must not leave is tried at no deployment that is not local,
   expect(there.requests).toHaveLength(1);
 });
 
-test("what a key may reach is another from the answer to its change on, and from that of an upstream", async () => {
+test("applies a changed access policy of a key or mark of an upstream once the change is answered", async () => {
   const { id, key } = (await (
     await server.request("/v1/keys", { body: { name: "changing", scopes: ["chat:write", "models:read"] } })
   ).json()) as { id: string; key: string };
@@ -218,7 +221,7 @@ test("what a key may reach is another from the answer to its change on, and from
   expect(await states()).toEqual([200, 200]);
 });
 
-test("the count of a prompt that must not leave is asked of local deployments alone, though they cannot count", async () => {
+test("counts a prompt that must stay local only with local deployments, even if they cannot count", async () => {
   here.script((_request, response) => json(response, 500, { error: { message: "out of order" } }));
   there.script((_request, response) => json(response, 200, { input_tokens: 9 }));
   const body = { model: "near-both", messages };

@@ -82,8 +82,8 @@ async function tokenOf(key: string, more: Record<string, unknown> = {}): Promise
   return answer.body.access_token;
 }
 
-describe("the life of a key", () => {
-  test("create, use, list, show, change, revoke: what each answers and what then holds", async () => {
+describe("API keys over HTTP", () => {
+  test("creates, uses, lists, shows, changes and revokes a key, with the documented answers", async () => {
     await start();
     const { key, ...record } = await make({ name: "Web shop", expires_in: 3600 });
     expect(record).toMatchObject({
@@ -115,7 +115,7 @@ describe("the life of a key", () => {
     expect((await call("GET", "/v1/keys")).body.data).toHaveLength(2);
   });
 
-  test("45 keys are listed newest first, page by page, by hand and by the SDK's own pages", async () => {
+  test("lists 45 keys newest first, in pages and with the SDK's iterator", async () => {
     await start();
     const ids: string[] = [];
     for (let i = 0; i < 45; i++) ids.unshift((await make({ name: `Key ${i}` })).id);
@@ -147,7 +147,7 @@ describe("the life of a key", () => {
     }
   });
 
-  test("a key tells when it was last used, as soon as the server has written that down", async () => {
+  test("shows when a key was last used once the server has stored that time", async () => {
     await start();
     const { key, id } = await make();
     await chatStatus(key);
@@ -161,7 +161,7 @@ describe("the life of a key", () => {
     expect(rows).toEqual([{ last_used_at: at }]);
   });
 
-  test("expires to the second, for good, and not before", async () => {
+  test("expires a key to the second and permanently", async () => {
     await start();
     const { key, id } = await make({ expires_in: 10 });
     clock.advance(9_000);
@@ -181,7 +181,7 @@ describe("the life of a key", () => {
     expect(both.body.error.message).toContain("either expires_at or expires_in");
   });
 
-  test("rotation: both work for the overlap, then the new one alone; without overlap at once", async () => {
+  test("accepts both keys during a rotation's overlap and then only the new one, or at once without an overlap", async () => {
     await start();
     const old = await make({ name: "Worker", scopes: ["chat:write", "keys:manage"], allowed_ips: ["127.0.0.1"] });
     const next: Made = (await call("POST", `/v1/keys/${old.id}/rotate`, { body: { overlap_seconds: 100 } })).body;
@@ -215,7 +215,7 @@ describe("the life of a key", () => {
     }
   });
 
-  test("a rotated key that must go at once can be revoked within its overlap", async () => {
+  test("revokes a rotated key at once within its overlap", async () => {
     await start();
     const old = await make();
     await call("POST", `/v1/keys/${old.id}/rotate`);
@@ -224,7 +224,7 @@ describe("the life of a key", () => {
     expect(await chatStatus(old.key)).toBe(401);
   });
 
-  test("usage of one key is that key's alone, and needs keys:manage", async () => {
+  test("shows the usage of one key only to keys:manage", async () => {
     await start();
     const [one, two] = [await make(), await make()];
     await chatStatus(one.key);
@@ -243,7 +243,7 @@ describe("allowed_ips", () => {
   const proxied = { yaml: "trusted_proxies: [127.0.0.0/8, '10.0.0.0/8', 'fd00::/8']\n" };
   const from = (...hops: string[]) => ({ "x-forwarded-for": hops.join(", ") });
 
-  test("IPv4, IPv6 and ranges hold behind a trusted proxy, in whatever form the address comes", async () => {
+  test("matches IPv4, IPv6 and ranges behind a trusted proxy, whatever notation the address has", async () => {
     await start(proxied);
     const { key, allowed_ips } = await make({
       allowed_ips: [
@@ -290,7 +290,7 @@ describe("allowed_ips", () => {
     return (await call("POST", "/v1/auth/token", { body: { api_key: key }, headers: from(address) })).body.access_token;
   }
 
-  test("what a client writes into the headers itself counts for nothing: the proxy's word comes last", async () => {
+  test("ignores forwarded addresses that the client wrote itself, and takes the proxy's last entry", async () => {
     await start(proxied);
     const { key } = await make({ allowed_ips: ["192.0.2.7"] });
     const refused: Record<string, string>[] = [
@@ -313,7 +313,7 @@ describe("allowed_ips", () => {
   });
 
   // hardening: K3
-  test("a client whose address a trusted proxy does not tell is never taken for the proxy, which may be allowed", async () => {
+  test("does not take a client for an allowed proxy if that proxy does not forward its address", async () => {
     await start(proxied);
     const { key } = await make({ allowed_ips: ["127.0.0.1", "10.0.0.0/8", "0.0.0.0/0", "::/0"] });
     expect(await chatStatus(key)).toBe(200);
@@ -323,7 +323,7 @@ describe("allowed_ips", () => {
     expect(server.logged("request").some((line) => line["client"] === "unknown")).toBe(true);
   });
 
-  test("a proxy that adds a header line of its own, and does not append, is understood as well", async () => {
+  test("reads a forwarded address that a proxy added as a separate header line", async () => {
     await start(proxied);
     const { key } = await make({ scopes: ["models:read"], allowed_ips: ["192.0.2.7"] });
     const status = (lines: string[]) =>
@@ -339,7 +339,7 @@ describe("allowed_ips", () => {
     expect(await status(["203.0.113.9", "192.0.2.7"])).toBe(200);
   });
 
-  test("without trusted proxies only the peer counts, v4-mapped or not", async () => {
+  test("checks only the peer address without trusted proxies, IPv4-mapped or not", async () => {
     await start();
     const loopback = await make({ allowed_ips: ["127.0.0.0/8"] });
     const other = await make({ allowed_ips: ["192.0.2.7"] });
@@ -381,14 +381,14 @@ describe("allowed_ips", () => {
     "*",
     "192.0.2.1-192.0.2.9",
     "192.0.2.0/255.255.255.0",
-  ])("%s is refused with what is allowed", async (text) => {
+  ])("refuses %s in allowed_ips and says which notations are allowed", async (text) => {
     await start();
     const { status, body } = await call("POST", "/v1/keys", { body: { name: "x", allowed_ips: ["::1", text] } });
     expect(status).toBe(400);
     expect(body.error.message).toStartWith("allowed_ips[1]: must be an IPv4 or IPv6 address, or a range");
   });
 
-  test("a change holds from the next request on, and the log tells the refused address", async () => {
+  test("applies a change of allowed_ips to the next request, and logs the refused address", async () => {
     await start(proxied);
     const { id, key } = await make();
     expect(await chatStatus(key, from("203.0.113.9"))).toBe(200);
@@ -408,7 +408,7 @@ describe("a key's own rate limit", () => {
     return statuses;
   };
 
-  test("a key's own rate limit holds for it alone, by its window, and a change of it holds at once", async () => {
+  test("applies a key's own rate limit to that key alone, in its window, and a change at once", async () => {
     await start();
     const { id, key } = await make({ rate_limit: 2, rate_limit_window: 10 });
     const other = await make();
@@ -425,7 +425,7 @@ describe("a key's own rate limit", () => {
     expect(await times(5, key)).toEqual([200, 200, 200, 200, 200]);
   });
 
-  test("a key's own rate limit is shared by all that it made, and theirs", async () => {
+  test("shares a key's own rate limit with all descendant keys", async () => {
     await start();
     const parent = await make({ scopes: everything, rate_limit: 4, rate_limit_window: 60 });
     const child = await make({ scopes: ["chat:write", "keys:manage"], rate_limit: 2 }, parent.key);
@@ -441,7 +441,7 @@ describe("a key's own rate limit", () => {
     expect(await times(1, token)).toEqual([429]);
   });
 
-  test("a key's own rate limit is one for the old and the new key of a rotation, as is the quota", async () => {
+  test("counts the old and new key of a rotation against the same rate limit and quota", async () => {
     await start();
     const old = await make({ rate_limit: 3, rate_limit_window: 60, monthly_tokens: 45 });
     expect(await times(1, old.key)).toEqual([200]);
@@ -455,7 +455,7 @@ describe("a key's own rate limit", () => {
   });
 
   // hardening: L1
-  test("500 clients at once on a parent with three children: exactly the parent's limit", async () => {
+  test("admits exactly the parent's limit of 500 concurrent requests by a parent key and three children", async () => {
     await start();
     const parent = await make({ scopes: everything, rate_limit: 50, rate_limit_window: 60 });
     const keys = [parent.key];
@@ -466,7 +466,7 @@ describe("a key's own rate limit", () => {
   });
 });
 
-describe("environments are worlds of their own", () => {
+describe("environments are separate", () => {
   const yaml = `models:
   - { id: for-live, environments: [live], deployments: [{ upstream: up, model: upstream-model }] }
   - { id: for-test, environments: [test], deployments: [{ upstream: up, model: upstream-model }] }
@@ -478,7 +478,7 @@ tiers: [{ name: enterprise, requests_per_minute: 2, tokens_per_minute: null, mon
   const use = async (by: string, model: string, more: Record<string, unknown> = {}) =>
     (await call("POST", "/v1/chat/completions", { by, body: { ...chat, model, ...more } })).status;
 
-  test("models are there for their environments alone", async () => {
+  test("offers models only in their environments", async () => {
     await start({ yaml });
     const testing = await keyFor("test");
     const ids = async (by: string) =>
@@ -492,7 +492,7 @@ tiers: [{ name: enterprise, requests_per_minute: 2, tokens_per_minute: null, mon
     expect(upstream.requests).toHaveLength(0);
   });
 
-  test("limits, quota, usage, keys and stored chats do not mix", async () => {
+  test("separates limits, quotas, usage, keys and stored chats by environment", async () => {
     await start({ yaml });
     const testing = await keyFor("test");
     const uses = async (by: string, count: number) => {
@@ -523,7 +523,7 @@ tiers: [{ name: enterprise, requests_per_minute: 2, tokens_per_minute: null, mon
     expect((await call("DELETE", `/v1/chat/completions/${chatOfTest.id}`)).status).toBe(404);
   });
 
-  test("a key makes keys of its own environment, and cannot be asked for another", async () => {
+  test("creates keys only in the creator's environment", async () => {
     await start({ yaml });
     const testing = await keyFor("test");
     expect(await make({}, testing)).toMatchObject({ environment: "test", prefix: "sk_test_hr_" });
@@ -545,7 +545,7 @@ tiers: [{ name: enterprise, requests_per_minute: 2, tokens_per_minute: null, mon
     expect((await show(live.id)).status).toBe("active");
   });
 
-  test("production refuses development keys, and tokens of them from before", async () => {
+  test("refuses development keys in production, and their older tokens", async () => {
     const dataDir = mkdtempSync(join(tmpdir(), "headrace-two-modes-"));
     directories.push(dataDir);
     await start({ dataDir, flags: { mode: "development" }, yaml });
@@ -560,7 +560,7 @@ tiers: [{ name: enterprise, requests_per_minute: 2, tokens_per_minute: null, mon
   });
 });
 
-describe("a key never makes or becomes more than it is", () => {
+describe("a key cannot create or become more than it is", () => {
   const past = () => clock.nowSeconds() - 10;
   let soon: number;
   let small: Made;
@@ -600,7 +600,7 @@ describe("a key never makes or becomes more than it is", () => {
   ];
 
   // hardening: K6
-  test("creating: every wider value is refused by name, the bound itself and less is given", async () => {
+  test("refuses a new key with any wider value by name, and accepts equal and narrower values", async () => {
     await bounded();
     const late: typeof wider = [
       ["expires_at", { expires_at: soon + 1 }, new RegExp(`expires_at: must be at most ${soon}`)],
@@ -631,7 +631,7 @@ describe("a key never makes or becomes more than it is", () => {
   });
 
   // hardening: K6
-  test("changing: neither what it made, nor itself, can be widened, nor cleared of what bounds it", async () => {
+  test("refuses to widen or unbind a key itself or its children", async () => {
     await bounded();
     const child = await make({ scopes: ["chat:write"], rate_limit: 1 }, small.key);
     const late: typeof wider = [
@@ -657,7 +657,7 @@ describe("a key never makes or becomes more than it is", () => {
     expect(await show(small.id)).toMatchObject(before);
   });
 
-  test("a key narrows itself for good; only who made it may widen it again", async () => {
+  test("lets a key narrow itself, and only its creator widen it again", async () => {
     await start();
     const { id, key } = await make({ scopes: ["keys:manage", "chat:write"], monthly_tokens: 100 });
     const self = (body: Record<string, unknown>) => call("PATCH", `/v1/keys/${id}`, { by: key, body });
@@ -676,7 +676,7 @@ describe("a key never makes or becomes more than it is", () => {
     expect((await self({ name: "Locked out" })).body.error.message).toBe("API key lacks required scope: keys:manage");
   });
 
-  test("members that no request has, such as account, parent or status, are refused and change nothing", async () => {
+  test("refuses unknown fields of a key such as account, parent or status, and changes nothing", async () => {
     await start();
     const { id } = await make();
     const before = await show(id);
@@ -708,7 +708,7 @@ describe("a key never makes or becomes more than it is", () => {
   });
 
   // hardening: K6
-  test("grandchildren shrink with the parent, whatever their own records say", async () => {
+  test("narrows grandchildren with the parent key, whatever their own records say", async () => {
     await start({ yaml: "trusted_proxies: [127.0.0.1]\n" });
     const parent = await make({ scopes: ["keys:manage", "chat:write", "models:read"] });
     const child = await make({ scopes: ["keys:manage", "chat:write", "models:read"] }, parent.key);
@@ -739,7 +739,7 @@ describe("a key never makes or becomes more than it is", () => {
     expect((await show(grandchild.id)).status).toBe("expired");
   });
 
-  test("revoking a key ends all that it made, also where one of them was rotated to get away", async () => {
+  test("revokes all descendants of a key, also a child that was rotated meanwhile", async () => {
     await start();
     const parent = await make({ scopes: everything });
     const child = await make({ scopes: everything }, parent.key);
@@ -753,7 +753,7 @@ describe("a key never makes or becomes more than it is", () => {
     for (const { id } of [child, fled, grandchild]) expect((await show(id)).status).toBe("revoked");
   });
 
-  test("a key cannot touch what bounds it, nor one that reaches further", async () => {
+  test("does not let a key change its ancestors or a wider key", async () => {
     await start();
     const parent = await make({ scopes: everything, rate_limit: 100 });
     const child = await make({ scopes: everything, expires_in: 500 }, parent.key);
@@ -778,7 +778,7 @@ describe("a key never makes or becomes more than it is", () => {
   });
 
   // hardening: K6
-  test("a rotated key does not use its overlap to make, keep or take what lasts longer", async () => {
+  test("does not let a rotated key use its overlap to create, keep or take longer access", async () => {
     await start();
     const old = await make({ scopes: everything });
     const next: Made = (await call("POST", `/v1/keys/${old.id}/rotate`, { body: { overlap_seconds: 100 } })).body;
@@ -803,7 +803,7 @@ describe("a key never makes or becomes more than it is", () => {
   });
 
   // hardening: K6
-  test("a token makes nothing that outlives it, and no more than its scopes", async () => {
+  test("does not let a token create keys that outlive it or exceed its scopes", async () => {
     await start();
     const parent = await make({ scopes: everything });
     const token = await tokenOf(parent.key, { expires_in: 600, scope: "keys:manage models:read" });
@@ -844,7 +844,7 @@ describe("a key never makes or becomes more than it is", () => {
     expect((await call("GET", "/v1/models", { by: parent.key })).status).toBe(200);
   });
 
-  test("a token does not keep a child alive for ever by rotating what ends with it", async () => {
+  test("does not let a token extend a child key's life by rotating it", async () => {
     await start();
     const parent = await make({ scopes: everything });
     const token = await tokenOf(parent.key, { expires_in: 60 });
@@ -858,7 +858,7 @@ describe("a key never makes or becomes more than it is", () => {
     for (const by of [next.key, other]) expect((await call("GET", "/v1/models", { by })).status).toBe(401);
   });
 
-  test("a key sees and does nothing in another account", async () => {
+  test("hides other accounts from a key and refuses changes there", async () => {
     await start();
     const [theirs, mine] = [await otherAccountsKey(), await make()];
     for (const [method, path, body] of [

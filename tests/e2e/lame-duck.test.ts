@@ -39,7 +39,7 @@ const chat = (url: string, key: string) =>
   });
 
 // hardening: F31
-test("a server that stops answers on while it is not ready, ends each connection behind its answer, refuses, and only then closes its port", async () => {
+test("answers on after SIGTERM while not ready, then closes connections, refuses new ones, and closes the port", async () => {
   const { server, key } = await start(2);
   const kept = await chat(server.url, key);
   expect([kept.status, kept.headers.get("connection")]).not.toContain("close");
@@ -73,7 +73,7 @@ test("a server that stops answers on while it is not ready, ends each connection
 }, 60_000);
 
 // hardening: F31
-test("a second signal ends it at once, whatever time it was to answer on", async () => {
+test("stops at once on a second signal during the grace period", async () => {
   const { server } = await start(300);
   server.process.kill("SIGTERM");
   await until(async () => !(await fetch(`${server.url}/readyz`)).ok, "it is not ready");
@@ -86,7 +86,7 @@ test("a second signal ends it at once, whatever time it was to answer on", async
   expect(performance.now() - began).toBeLessThan(withinMs(5_000));
 }, 60_000);
 
-test("the time before a server refuses is 5 s where another replica can take over, and nothing where there is none or a person is at a terminal", async () => {
+test("waits 5 s before refusing requests if a replica can take over, and not at all for one server or a terminal", async () => {
   const secret = { HEADRACE_SECRET: "ab".repeat(32) };
   const production = { HEADRACE_MODE: "production", HEADRACE_PUBLIC_URL: "https://ai.example.com" };
   const postgres = { HEADRACE_DATABASE_URL: "postgres://db.example.com/headrace", ...secret };

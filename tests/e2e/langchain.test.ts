@@ -45,8 +45,8 @@ function usageOf(message: AIMessageChunk): UsageMetadata | undefined {
   return message.usage_metadata;
 }
 
-describe("the built-in model", () => {
-  test("invoke has its answer and usage", async () => {
+describe("LangChain with the built-in model", () => {
+  test("returns the answer and usage to LangChain's invoke", async () => {
     const reply = await langchainChat(server, { model: demoModel, temperature: 0 }).invoke(question);
     expect(reply.content).toBe(answer);
     expect(reply.response_metadata).toMatchObject({ finish_reason: "stop" });
@@ -54,7 +54,7 @@ describe("the built-in model", () => {
     expect(usageOf(reply)?.output_tokens).toBeGreaterThan(0);
   });
 
-  test("stream brings the same text in pieces, and usage at the end", async () => {
+  test("streams the same text in pieces to LangChain, with usage at the end", async () => {
     const model = langchainChat(server, { model: demoModel, temperature: 0 });
     const pieces = await Array.fromAsync(await model.stream(question));
     expect(pieces.map((piece) => piece.content).join("")).toBe(answer);
@@ -64,7 +64,7 @@ describe("the built-in model", () => {
     expect(usage).toMatchObject({ input_tokens: whole?.input_tokens, output_tokens: whole?.output_tokens });
   });
 
-  test("an abort in the middle of a stream stops the engine and is counted as cancelled", async () => {
+  test("stops the engine and counts a cancellation if LangChain aborts a stream", async () => {
     const model = langchainChat(server, {
       model: demoModel,
       temperature: 0,
@@ -87,7 +87,7 @@ describe("the built-in model", () => {
     await until(() => server.engine.status()[0]?.busy === 0, "the slot of the engine is free");
   });
 
-  test("withStructuredOutput gives an object that fits its JSON schema", async () => {
+  test("returns an object that matches its JSON schema to withStructuredOutput", async () => {
     const schema = {
       title: "animal",
       type: "object",
@@ -102,7 +102,7 @@ describe("the built-in model", () => {
     expect(typeof result["tame"]).toBe("boolean");
   });
 
-  test("embeddings in the SDK's default encoding are those of float", async () => {
+  test("returns LangChain's embeddings in the default encoding equal to those in float", async () => {
     const texts = ["a fox in the barn", "the default port"];
     const standard = await langchainEmbeddings(server, { model: demoModel }).embedDocuments(texts);
     const floats = await langchainEmbeddings(server, { model: demoModel, encodingFormat: "float" }).embedDocuments(
@@ -112,7 +112,7 @@ describe("the built-in model", () => {
     expect(standard).toEqual(floats);
   });
 
-  test("the legacy completion model answers", async () => {
+  test("answers a legacy completion of LangChain", async () => {
     const model = new LangchainCompletion({
       model: demoModel,
       apiKey: server.key,
@@ -127,8 +127,8 @@ describe("the built-in model", () => {
   });
 });
 
-describe("a model server", () => {
-  test("a model server that sends only base64 or only numbers makes the same embeddings", async () => {
+describe("LangChain with a model server", () => {
+  test("returns the same embeddings to LangChain from servers that send only base64 or only numbers", async () => {
     const embeddings = langchainEmbeddings(server, { model: "upstream-model" });
     const float32 = scriptedVectors.map((vector) => [...new Float32Array(vector)]);
     for (const encoding of ["float", "base64"] as const) {
@@ -138,7 +138,7 @@ describe("a model server", () => {
     }
   });
 
-  test("calls a bound tool and answers with its result", async () => {
+  test("calls a tool bound in LangChain and answers with its result", async () => {
     upstream.script(toolScript());
     const model = langchainChat(server, { model: "upstream-model" });
     const human = new HumanMessage("How is the weather in Oslo?");
@@ -153,7 +153,7 @@ describe("a model server", () => {
     expect(reply.content).toBe(`It is ${weatherResult}.`);
   });
 
-  test("streams a tool call whole", async () => {
+  test("streams a tool call to LangChain whole", async () => {
     upstream.script(toolScript());
     const stream = await langchainChat(server, { model: "upstream-model" })
       .bindTools([weatherTool])
@@ -164,7 +164,7 @@ describe("a model server", () => {
   });
 });
 
-describe("errors are those of the openai package", () => {
+describe("LangChain raises the openai package's error for", () => {
   async function thrownBy(call: () => Promise<unknown>): Promise<Error & { status?: number; code?: string }> {
     const thrown = await call().then(
       () => new Error("nothing was raised"),
@@ -195,7 +195,7 @@ describe("errors are those of the openai package", () => {
     return ((await response.json()) as { key: string }).key;
   }
 
-  test("429 is a RateLimitError that a retry waits out", async () => {
+  test("raises a RateLimitError for 429 in LangChain, and succeeds on a later retry", async () => {
     const apiKey = await keyWith({ rate_limit: 2, rate_limit_window: 1 });
     await invoke({ apiKey });
     await invoke({ apiKey });
@@ -209,7 +209,7 @@ describe("errors are those of the openai package", () => {
     expect((await invoke({ apiKey, maxRetries: 6 })).content).toBe("Hello world");
   });
 
-  test("a used-up quota is 403 insufficient_quota and is not retried", async () => {
+  test("raises 403 insufficient_quota for an exhausted quota in LangChain, without a retry", async () => {
     const apiKey = await keyWith({ monthly_tokens: 10 });
     await invoke({ apiKey });
     const refused = () => server.logged("request").filter((entry) => entry["code"] === "insufficient_quota").length;
@@ -220,7 +220,7 @@ describe("errors are those of the openai package", () => {
     expect(refused() - before).toBe(1);
   });
 
-  test("502, 503, 504", async () => {
+  test("502, 503 and 504", async () => {
     upstream.script((_request, res) => json(res, 500, {}));
     const failed = await thrownBy(() => invoke());
     expect(failed).toBeInstanceOf(InternalServerError);
@@ -231,14 +231,14 @@ describe("errors are those of the openai package", () => {
     expect(await thrownBy(() => invoke())).toMatchObject({ status: 504, code: "upstream_timeout" });
   });
 
-  test("a server that is gone", async () => {
+  test("a server that refuses connections", async () => {
     const gone = await startHeadrace();
     await gone[Symbol.asyncDispose]();
     const error = await thrownBy(() => langchainChat(gone, { model: "m" }).invoke("Hi"));
     expect(error).toBeInstanceOf(APIConnectionError);
   });
 
-  test("errors in the middle of a stream, after what was delivered, are those of the openai package", async () => {
+  test("raises the openai package's error in LangChain for a stream that fails after delivering text", async () => {
     const { script, clientHasBegun } = interruptedStream((_request, res) => void res.destroy());
     upstream.script(script);
     let delivered = "";
@@ -253,7 +253,7 @@ describe("errors are those of the openai package", () => {
   });
 });
 
-test("an access token does what its key does", async () => {
+test("gives an access token the same rights in LangChain as its key", async () => {
   const response = await server.request("/v1/auth/token", { body: { api_key: server.key } });
   const { access_token: apiKey } = (await response.json()) as { access_token: string };
   const model = langchainChat(server, { model: "upstream-model", apiKey });

@@ -29,7 +29,7 @@ function childrenOf(parent: number): number[] {
   return readdirSync("/proc").filter(isChild).map(Number);
 }
 
-test("a launcher that can becomes the server: nothing waits beside it, and a signal ends it in order", async () => {
+test("replaces the launcher's process by the server, which shuts down on a signal", async () => {
   await using workspace = makeWorkspace();
   await using server = startProgram(workspace, ["serve", "--no-demo"], { PATH: pathWithExecve(workspace) });
   await server.says(/ listening /);
@@ -40,7 +40,7 @@ test("a launcher that can becomes the server: nothing waits beside it, and a sig
   expect(server.stdout()).toMatch(/stopping signal=SIGTERM/);
 });
 
-test("a server that npm started ends with npm, though the launcher is no more", async () => {
+test("stops a server started by npm together with npm, though the launcher is gone", async () => {
   await using workspace = makeWorkspace();
   const npm = realpathSync(Bun.which("npm") ?? "");
   const child = Bun.spawn(

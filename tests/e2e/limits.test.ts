@@ -73,7 +73,7 @@ function answering(promptTokens: number, completionTokens: number): Script {
 }
 
 // hardening: L1
-test("200 clients at once against 100 requests a minute: exactly 100, and then exactly as many as time refills", async () => {
+test("admits exactly 100 of 200 concurrent requests at 100 a minute, and then exactly as many as refill", async () => {
   const { server, clock, upstream } = await start({ requests_per_minute: 100 });
   expect(await volley(server, 200)).toEqual({ 200: 100, 429: 100 });
   clock.advance(599);
@@ -88,7 +88,7 @@ test("200 clients at once against 100 requests a minute: exactly 100, and then e
 });
 
 // hardening: L1
-test("200 clients at once against a token limit: reservations in flight never exceed it, actual usage decides what is left", async () => {
+test("keeps concurrent reservations within a token limit, and settles by actual usage", async () => {
   const gate = Promise.withResolvers<void>();
   const answer = answering(10, 20);
   const { server, clock, upstream } = await start({ tokens_per_minute: 10_000 }, async (request, res) => {
@@ -119,7 +119,7 @@ test("200 clients at once against a token limit: reservations in flight never ex
 });
 
 // hardening: L3
-test("a request without max_tokens is served under a limit of 1,000 tokens, and again once it has refilled", async () => {
+test("serves a request without max_tokens under a limit of 1,000 tokens, and again after the refill", async () => {
   const { server, clock } = await start({ tokens_per_minute: 1_000 }, answering(10, 300));
   for (let round = 0; round < 5; round++) {
     expect((await chat(server)).status).toBe(200);
@@ -127,7 +127,7 @@ test("a request without max_tokens is served under a limit of 1,000 tokens, and 
   }
 });
 
-test("what an answer takes beyond its reservation is debt that later requests wait out", async () => {
+test("carries usage beyond a reservation as debt against later requests", async () => {
   const { server, clock } = await start({ tokens_per_minute: 1_000 }, answering(10, 2_990));
   expect((await chat(server)).status).toBe(200);
   const refused = await chat(server, { max_tokens: 10 });
@@ -140,7 +140,7 @@ test("what an answer takes beyond its reservation is debt that later requests wa
   expect((await chat(server, { max_tokens: 10 })).status).toBe(200);
 });
 
-test("more than the whole bucket is refused for good, and says so", async () => {
+test("refuses a request larger than the whole bucket permanently and says so", async () => {
   const { server } = await start({ tokens_per_minute: 1_000 });
   const refused = await chat(server, { max_tokens: 2_000 });
   expect(refused.status).toBe(429);
@@ -148,7 +148,7 @@ test("more than the whole bucket is refused for good, and says so", async () => 
   expect(await refused.json()).toMatchObject({ error: { type: "rate_limit_error", code: "rate_limit_exceeded" } });
 });
 
-test("a failure before the first token gives back the tokens, not the request", async () => {
+test("refunds tokens but not the request after a failure before the first token", async () => {
   const { server } = await start({ requests_per_minute: 5, tokens_per_minute: 1_000 }, (_request, res) =>
     json(res, 500, { error: { message: "broken" } }),
   );
@@ -158,7 +158,7 @@ test("a failure before the first token gives back the tokens, not the request", 
   expect(refused.headers.get("x-ratelimit-remaining-tokens")).toBe("1000");
 });
 
-test("what is refused before admission counts nowhere", async () => {
+test("counts nothing for a request refused before admission", async () => {
   const { server } = await start({ requests_per_minute: 3 });
   for (let i = 0; i < 10; i++) {
     expect((await chat(server, { temperature: 9 })).status).toBe(400);
@@ -167,7 +167,7 @@ test("what is refused before admission counts nowhere", async () => {
   expect(await volley(server, 10)).toEqual({ 200: 3, 429: 7 });
 });
 
-test("headers describe the limits on success, streams included, and on refusal, with the time to wait", async () => {
+test("sends rate limit headers on answers, streams and refusals, with the wait time", async () => {
   const { server } = await start({ requests_per_minute: 2, tokens_per_minute: 6_000 });
   const first = await chat(server, { max_tokens: 90, stream: true });
   expect(Object.fromEntries([...first.headers].filter(([name]) => name.startsWith("x-ratelimit")))).toEqual({
@@ -190,7 +190,7 @@ test("headers describe the limits on success, streams included, and on refusal, 
   expect(error.message).toMatch(/2 requests/);
 });
 
-test("a used-up quota is 403 insufficient_quota, not to be retried, until the month is over", async () => {
+test("refuses an exhausted quota with 403 insufficient_quota and no retry until the month ends", async () => {
   const { server, clock } = await start({ monthly_tokens: 100 }, answering(10, 40));
   expect((await chat(server, { max_tokens: 40 })).status).toBe(200);
   expect((await chat(server, { max_tokens: 40 })).status).toBe(200);
@@ -202,7 +202,7 @@ test("a used-up quota is 403 insufficient_quota, not to be retried, until the mo
   expect((await chat(server, { max_tokens: 40 })).status).toBe(200);
 });
 
-test("concurrent requests never overrun a quota, in tokens and in money", async () => {
+test("never exceeds a quota in tokens or money with concurrent requests", async () => {
   const models = `models: [{ id: priced, price: { input: 1000, output: 1000 }, deployments: [{ upstream: up, model: upstream-model }] }]\n`;
   const { server, upstream } = await start({ monthly_spend: 1 }, answering(10, 40), models);
   // A request is 50 tokens of 0.001 USD: 20 of them are a dollar.
@@ -217,7 +217,7 @@ test("concurrent requests never overrun a quota, in tokens and in money", async 
 });
 
 // hardening: L5
-test("a wall clock that jumps an hour or a day, either way, neither locks anybody out nor lets more through", async () => {
+test("keeps limits exact if the wall clock jumps an hour or a day in either direction", async () => {
   const { server, clock } = await start({
     requests_per_minute: 10,
     tokens_per_minute: 10_000,
@@ -232,7 +232,7 @@ test("a wall clock that jumps an hour or a day, either way, neither locks anybod
 });
 
 // Workers go by the time of the machine, and this one is set.
-test.skipIf(allWorkers !== undefined)("after a restart the limits go on where they were", async () => {
+test.skipIf(allWorkers !== undefined)("continues limits after a restart", async () => {
   const { server, clock, upstream } = await start({ requests_per_minute: 100 });
   expect(await volley(server, 120)).toEqual({ 200: 100, 429: 20 });
   const { config, key } = server;

@@ -56,7 +56,7 @@ afterAll(async () => {
 
 const messages = [{ role: "user", content: "Who are you?" }];
 
-test("the real server of llama.cpp is started for the first request, answers under the model's id with logprobs and a draft, and is counted", async () => {
+test("starts llama.cpp's real server on the first request, answers with logprobs and a draft, and books the usage", async () => {
   const listed = await (await server.request("/v1/models")).json();
   expect(listed.data.map(({ id }: { id: string }) => id)).toEqual(["mine", "plain", "small"]);
   const body = { model: "mine", messages, max_tokens: 4, logprobs: true, top_logprobs: 2 };
@@ -72,7 +72,7 @@ test("the real server of llama.cpp is started for the first request, answers und
   expect(JSON.stringify(usage)).toContain('"mine"');
 }, 60_000);
 
-test("its memory is set aside in the budget of the built-in engine, and operators see it in memory", async () => {
+test("counts a llama-server's memory in the budget of the built-in engine, and shows it to operators", async () => {
   const plain = await server.request("/v1/chat/completions", { body: { model: "plain", messages, max_tokens: 1 } });
   expect(plain.status).toBe(200);
   const held = server.engine.held().map(({ id, state, pinned }) => ({ id, state, pinned }));
@@ -89,20 +89,20 @@ test("its memory is set aside in the budget of the built-in engine, and operator
   ]);
 });
 
-test("operators see on one page what its command and the built-in engine hold of the memory that they share", async () => {
+test("shows operators the shared memory of a llama-server and the built-in engine on one page", async () => {
   const env = { HEADRACE_BASE_URL: server.baseUrl, HEADRACE_API_KEY: await makeOperatorKey(server.dataDir) };
   const { stdout, stderr } = await runCommand(["models", "ps"], { env: { ...env, LANG: "C.UTF-8" } });
   expect(stdout).toMatch(/^llama-server-mine +loaded/m);
   expect(stderr).toMatch(/^By the built-in engine: plain loaded, 1\d\d MB\.$/m);
 });
 
-test("a file that was not pulled is left out, and the log says so", () => {
+test("omits a model file that was not pulled, and logs it", () => {
   expect(server.logged("model_file_skipped")).toMatchObject([
     { model: "nowhere", detail: expect.stringContaining("nowhere was not pulled") },
   ]);
 });
 
-test("a model is offered no more once its file is deleted, and its server ends, as it holds the disk", async () => {
+test("withdraws a model whose file is deleted, and stops its server to free the disk", async () => {
   const headers = { authorization: `Bearer ${await makeOperatorKey(server.dataDir)}` };
   expect(server.commands.find("llama-server-mine")?.figures().state).toBe("loaded");
   const deleted = await server.request("/v1/admin/pulled-models/mine", { method: "DELETE", headers });

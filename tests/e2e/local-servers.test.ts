@@ -12,7 +12,7 @@ function localServer(name: string, url: string) {
   return { name, title: name.toUpperCase(), port: Number(new URL(url).port) };
 }
 
-test("in development the models of a server found on this machine are listed and answer", async () => {
+test("lists and serves models of a local server in development", async () => {
   await using fake = await startUpstream();
   fake.serves([{ id: "llama3.2:1b", object: "model", created: 1_700_000_000, owned_by: "library" }]);
   await using server = await startHeadrace({ localServers: [localServer("ollama", fake.url)] });
@@ -23,7 +23,7 @@ test("in development the models of a server found on this machine are listed and
   expect(fake.requests[0]?.headers.authorization).toBeUndefined();
 });
 
-test("in production the models of a server found on this machine are told of, but not served", async () => {
+test("reports but does not serve models of a local server in production", async () => {
   await using fake = await startUpstream();
   await using server = await startHeadrace({ localServers: [localServer("ollama", fake.url)], flags: production });
   expect(await server.localServers).toMatchObject([{ name: "ollama", url: fake.url, models: ["upstream-model"] }]);
@@ -34,14 +34,14 @@ test("in production the models of a server found on this machine are told of, bu
   expect(fake.requests).toEqual([]);
 });
 
-test("one that is configured under another name is not served twice", async () => {
+test("does not serve a local server twice if it is configured under another name", async () => {
   await using fake = await startUpstream();
   const yaml = `upstreams: [{ name: mine, url: "${fake.url.replace("127.0.0.1", "localhost")}" }]\n`;
   await using server = await startHeadrace({ localServers: [localServer("ollama", fake.url)], yaml });
   expect(server.catalog.list().map(({ id, deployments }) => [id, deployments.length])).toEqual([["upstream-model", 1]]);
 });
 
-test("one that is ready later, and a model that it gets later, are found by the next look", async () => {
+test("discovers a local server and its models that appear later on the next poll", async () => {
   let models: { id: string; object: string }[] | undefined;
   const slow = Bun.serve({
     port: 0,
@@ -62,8 +62,8 @@ test("one that is ready later, and a model that it gets later, are found by the 
   }
 });
 
-describe("what is no model server is passed over without harm", () => {
-  test("a web server that answers something else", async () => {
+describe("ignores local servers that are no model servers", () => {
+  test("ignores a local web server with unrelated answers", async () => {
     const web = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response("<html>Welcome</html>") });
     try {
       await using server = await startHeadrace({
@@ -75,7 +75,7 @@ describe("what is no model server is passed over without harm", () => {
     }
   });
 
-  test("a port where somebody accepts and never speaks", async () => {
+  test("ignores a local port that accepts connections and never answers", async () => {
     const mute = createServer(() => {}).listen(0, "127.0.0.1");
     await new Promise((resolve) => mute.once("listening", resolve));
     try {
@@ -88,7 +88,7 @@ describe("what is no model server is passed over without harm", () => {
     }
   });
 
-  test("one that wants a key is told of, and not served", async () => {
+  test("reports but does not serve a local server that requires a key", async () => {
     const locked = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response("", { status: 401 }) });
     try {
       const url = `http://127.0.0.1:${locked.port}`;
@@ -101,7 +101,7 @@ describe("what is no model server is passed over without harm", () => {
   });
 });
 
-test("a local server that fails is named in the log, not in the answer", async () => {
+test("names a failing local server in the log, not in the answer", async () => {
   await using fake = await startUpstream((_request, res) => json(res, 500, { error: { message: "boom" } }));
   await using server = await startHeadrace({ localServers: [localServer("ollama", fake.url)] });
   const answer = await server.request("/v1/chat/completions", { body: { model: "upstream-model", messages } });

@@ -123,8 +123,8 @@ function tokenRequests(at: TestServer): number {
   return at.logged("request").filter(({ route }) => route === "/oauth/token").length;
 }
 
-describe("a login", () => {
-  test("a login that was revoked in the settings says how to sign in again", async () => {
+describe("headrace login", () => {
+  test("tells the user to log in again after the login was revoked in the settings", async () => {
     const { home, browser } = await signedIn(server, olga, "rosa");
     expect((await home.headrace("chat", "Hi")).stdout).toBe("Hello world\n");
     await removeAccess(browser, commandLineAppId);
@@ -136,7 +136,7 @@ describe("a login", () => {
     );
   });
 
-  test("a login ends at the server with logout", async () => {
+  test("revokes the login at the server on logout", async () => {
     const { home, browser } = await signedIn(server, olga, "lara");
     const { access_token, refresh_token } = await home.stored(server);
     expect(await statusWith(server, access_token)).toBe(200);
@@ -150,7 +150,7 @@ describe("a login", () => {
   });
 });
 
-describe("an access token that ran out", () => {
+describe("an expired access token of headrace login", () => {
   const ownClock = shiftedClock();
   let own: TestServer;
   let home: Home;
@@ -162,7 +162,7 @@ describe("an access token that ran out", () => {
 
   afterAll(() => own[Symbol.asyncDispose]());
 
-  test("an access token that ran out is renewed by two commands at once, one after the other, and the login lives on", async () => {
+  test("renews an expired access token once for two concurrent commands and keeps the login", async () => {
     const before = await home.stored(own);
     await home.letExpire(own);
     const asked = tokenRequests(own);
@@ -182,7 +182,7 @@ describe("an access token that ran out", () => {
     expect(await statusWith(own, renewed.access_token)).toBe(200);
   });
 
-  test("an access token that ran out is renewed as well where only the server's clock knows", async () => {
+  test("renews an access token that only the server's clock considers expired", async () => {
     ownClock.shift(3_600);
     const before = await home.stored(own);
     expect(await statusWith(own, before.access_token)).toBe(401);
@@ -194,14 +194,14 @@ describe("an access token that ran out", () => {
 });
 
 describe("headrace login as a process", () => {
-  test("headrace login that is denied in the browser says so, and keeps nothing", async () => {
+  test("reports a login denied in the browser, and stores nothing", async () => {
     const { home, login } = beingDenied;
     expect(await login.exitCode()).toBe(1);
     expect(login.stderr()).toContain("The sign-in was denied in the browser.");
     expect(await Bun.file(join(home.configFolder, "login.json")).exists()).toBe(false);
   });
 
-  test("signs a person in, for that user's eyes alone, and the other commands act as the person", async () => {
+  test("logs a person in, stores credentials readable by that user only, and uses them in other commands", async () => {
     const { home, login } = signingIn;
     expect(await login.exitCode()).toBe(0);
     const who = 'Olga Ortiz <olga@example.test>, account "First account"';

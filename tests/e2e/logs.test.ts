@@ -12,7 +12,7 @@ async function ask(server: TestServer, body: unknown): Promise<string> {
   return response.headers.get("x-request-id") ?? "";
 }
 
-test("a sample leaves out what went well and nothing else, from the moment of a reload", async () => {
+test("omits only sampled successes from the log, from a reload on", async () => {
   await using upstream = await startUpstream();
   await using server = await startHeadrace({ yaml: upstreamYaml(upstream) });
   const ids = () => server.logged("request").map((line) => line["id"]);
@@ -39,7 +39,7 @@ test("a sample leaves out what went well and nothing else, from the moment of a 
   expect(server.logged("request").at(-1)).toMatchObject({ id: slow, slow: true, level: "warn", status: 200 });
 });
 
-test("a stream that breaks off is a warning that names its upstream", async () => {
+test("logs a broken stream as a warning with its upstream", async () => {
   await using upstream = await startUpstream();
   await using server = await startHeadrace({ yaml: upstreamYaml(upstream) });
   upstream.script((_, res) => {
@@ -54,7 +54,7 @@ test("a stream that breaks off is a warning that names its upstream", async () =
   expect(line()?.["detail"]).toStartWith("up broke off");
 });
 
-test("a level leaves out what is less, from the moment of a reload; one of a flag stays", async () => {
+test("applies a reloaded log level, but not over a flag", async () => {
   await using upstream = await startUpstream();
   await using server = await startHeadrace({ yaml: upstreamYaml(upstream) });
   await server.reconfigure(upstreamYaml(upstream, "logs: { level: error }\n"));
@@ -71,7 +71,7 @@ test("a level leaves out what is less, from the moment of a reload; one of a fla
   expect(quiet.logText()).toBe("");
 });
 
-test("a secret that some part puts into a detail is in no line, an operator's own upstream key included", async () => {
+test("keeps secrets out of log details, including an operator's upstream key", async () => {
   await using upstream = await startUpstream();
   const headers = "tracing: { endpoint: http://127.0.0.1:9, headers: { authorization: Token canary-collector } }\n";
   await using server = await startHeadrace({
@@ -93,7 +93,7 @@ test("a secret that some part puts into a detail is in no line, an operator's ow
   expect(server.logged("odd")).toHaveLength(1);
 });
 
-test("a model that is named after the upstream's key is not offered, and its owner not shown by it", async () => {
+test("does not offer a model named after the upstream's key, or show the key as its owner", async () => {
   await using upstream = await startUpstream();
   upstream.serves([
     defaultModel,

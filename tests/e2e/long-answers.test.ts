@@ -81,7 +81,7 @@ async function usageOf(path: string): Promise<unknown> {
 }
 
 test.each(["float", "base64", undefined])(
-  "passes on embeddings of 2,048 texts by 1,536 numbers, asked for as %s",
+  "passes on embeddings of 2,048 texts with 1,536 numbers each, encoding %s",
   async (encoding) => {
     upstream.script(embeddings);
     const body = { model: "upstream-model", input, ...(encoding && { encoding_format: encoding }) };
@@ -100,7 +100,7 @@ test.each(["float", "base64", undefined])(
   },
 );
 
-test("passes on ten pictures of 4 MB, and books them", async () => {
+test("passes on ten images of 4 MB and books them", async () => {
   const picture = "iVBORw0KGgo".padEnd(pictureBytes, "A");
   upstream.script(answersList('{"created":1,"data":[', 10, () => `{"b64_json":"${picture}"}`, "]}"));
   const { status, text } = await ask("/v1/images/generations", { model: "images", prompt: "A boat", n: 10 });
@@ -111,7 +111,7 @@ test("passes on ten pictures of 4 MB, and books them", async () => {
   expect(await usageOf("/v1/images/generations")).toMatchObject({ outcome: "completed" });
 });
 
-test("breaks a long list off that its server does not end, and books what was asked", async () => {
+test("aborts an endless embeddings list and books the input", async () => {
   upstream.script(async (request, response) => {
     await answersList('{"data":[', 600, (n) => `{"index":${n},"embedding":${numbersJson}}`, "")(request, response);
   });
@@ -125,7 +125,7 @@ test("breaks a long list off that its server does not end, and books what was as
   expect(await usageOf("/v1/embeddings")).toMatchObject({ outcome: "failed" });
 });
 
-test("keeps the model server waiting for a client that does not read", async () => {
+test("applies back-pressure to the model server for a client that does not read", async () => {
   let sent = 0;
   upstream.script(async (request, response) => {
     const count = (n: number) => {
@@ -153,7 +153,7 @@ test("keeps the model server waiting for a client that does not read", async () 
   await until(() => bufferedBytes.held === 0, "nothing is held");
 });
 
-test("refuses a long answer that guardrails have to read, asks for it once, and advises no retry", async () => {
+test("refuses an answer too long for guardrails to read, with one model call and no retry advice", async () => {
   const text = "word ".repeat(9_000_000);
   upstream.script((_request, response) => {
     response.writeHead(200, { "content-type": "application/json" });

@@ -53,7 +53,7 @@ function stored(id: string): string {
 }
 
 // long-lived: request.credential
-test("a stream that was admitted goes on to its end after its key is revoked, and the next request is refused", async () => {
+test("finishes a running stream after its key is revoked, and refuses the next request", async () => {
   const { id, key } = await newKey();
   const asked = { model, stream: true, messages: [{ role: "user", content: "Hi" }] };
   const answered = await as(key, "/v1/chat/completions", asked);
@@ -70,7 +70,7 @@ test("a stream that was admitted goes on to its end after its key is revoked, an
 });
 
 // long-lived: backgroundResponse.credential
-test("a background response goes on to its end after its key is revoked", async () => {
+test("finishes a background response after its key is revoked", async () => {
   const { id, key } = await newKey();
   const response = await inBackground(key);
   await revoke(id);
@@ -83,7 +83,7 @@ test("a background response goes on to its end after its key is revoked", async 
 });
 
 // long-lived: backgroundResponse.key
-test("background responses count among the open requests of their key until they end", async () => {
+test("counts background responses as open requests of their key until they end", async () => {
   const { key } = await newKey();
   await inBackground(key);
   await inBackground(key);
@@ -102,7 +102,7 @@ test("background responses count among the open requests of their key until they
 });
 
 // long-lived: responseFollower.server
-test("a stream of a background response's events ends when the server stops", async () => {
+test("ends a stream of background events when the server stops", async () => {
   const stopping = await startHeadrace({ yaml: upstreamYaml(upstream) });
   const response = await inBackground(stopping.key, {}, stopping);
   const followed = await as(stopping.key, `/v1/responses/${response}?stream=true`, undefined, stopping);
@@ -114,7 +114,7 @@ test("a stream of a background response's events ends when the server stops", as
 });
 
 // long-lived: upload.age
-test("an upload takes no part an hour after it was begun", async () => {
+test("refuses parts an hour after an upload began", async () => {
   const begun = await server.request("/v1/uploads", {
     body: { filename: "a", purpose: "batch", mime_type: "text/plain", bytes: 1 },
   });
@@ -126,7 +126,7 @@ test("an upload takes no part an hour after it was begun", async () => {
 });
 
 // long-lived: upload.credential
-test("an upload takes no further part once its key is revoked", async () => {
+test("refuses further upload parts once the key is revoked", async () => {
   const { id: keyId, key } = await newKey();
   const begun = await as(key, "/v1/uploads", { filename: "a", purpose: "batch", mime_type: "text/plain", bytes: 2 });
   const { id } = (await begun.json()) as { id: string };

@@ -58,7 +58,7 @@ function databaseText(dataDir: string): string {
   return files.map((name) => readFileSync(join(dataDir, name), "latin1")).join("");
 }
 
-test("one that is added has its tools offered with the answer, and its headers are seen by it alone", async () => {
+test("offers an added MCP server's tools in the answer, and sends its headers to that server alone", async () => {
   const tools = mcpServer();
   const { server, admin } = await start();
   const client = await clientOf(server);
@@ -96,7 +96,7 @@ test("one that is added has its tools offered with the answer, and its headers a
   expect(authorizationOf(tools)).toBe(`${secret}2`);
 });
 
-test("a call of one with a price is charged", async () => {
+test("charges for a call of an MCP server with a price", async () => {
   const tools = mcpServer();
   const { server, admin } = await start();
   await admin("POST", "/tool-servers", { name: "files", url: tools.url, price_per_call: 0.25 });
@@ -107,7 +107,7 @@ test("a call of one with a price is charged", async () => {
   expect(JSON.stringify(usage)).toContain('"cost":0.25');
 });
 
-test("clients that listen hear when one is added, changed and deleted, and get nothing of it after that", async () => {
+test("notifies subscribed clients when an MCP server is added, changed and deleted, and then sends none of its tools", async () => {
   const tools = mcpServer();
   const { server, admin } = await start();
   let told = Promise.withResolvers<void>();
@@ -125,7 +125,7 @@ test("clients that listen hear when one is added, changed and deleted, and get n
   expect((await admin("GET", "/tool-servers/files")).status).toBe(404);
 });
 
-test("one of the file wins by its name, and is changed in the file alone", async () => {
+test("prefers the configured MCP server of a name, which only the file can change", async () => {
   const [declared, added] = [mcpServer(), mcpServer({ tools: { other: async () => textResult("other") } })];
   const yaml = `tools:\n  servers:\n    - { name: files, url: "${declared.url}", price_per_call: 0.01 }\n`;
   const { server, admin } = await start({ yaml: "" });
@@ -147,7 +147,7 @@ test("one of the file wins by its name, and is changed in the file alone", async
   expect(await names(client)).toEqual(["files_other"]);
 });
 
-test("a url of another origin needs the headers again, and one of the same does not", async () => {
+test("requires headers again for an MCP server URL with another origin, and not for the same", async () => {
   const [tools, other] = [mcpServer(), mcpServer()];
   const { admin } = await start();
   await admin("POST", "/tool-servers", { name: "files", url: tools.url, headers: { authorization: secret } });
@@ -192,7 +192,7 @@ test.each([
   [{ name: "ok", url: "http://example.com", timeout_seconds: 0 }, "timeout_seconds: must be"],
   [{ name: "ok", url: "http://example.com", price_per_call: -1 }, "price_per_call: must be"],
   [{ name: "ok", url: "http://example.com", command: "ls" }, "command"],
-])("%j is refused with the field and what it must be", async (request, message) => {
+])("refuses the MCP server %j with the field and its allowed values", async (request, message) => {
   const { admin } = await shared();
   const { status, body } = await admin("POST", "/tool-servers", request);
   expect([status, body.error.message]).toEqual([400, expect.stringContaining(message)]);
@@ -204,7 +204,7 @@ function shared(): Promise<Operated> {
   return one;
 }
 
-test("nobody but an operator sees or changes any", async () => {
+test("hides MCP server administration from non-operators", async () => {
   const { server } = await start();
   for (const [method, path, body] of [
     ["GET", "/tool-servers"],
@@ -218,7 +218,7 @@ test("nobody but an operator sees or changes any", async () => {
   }
 });
 
-test("a test tells what a server has, how it is on record, and records nothing", async () => {
+test("reports an MCP server's features and approval states in a test, without recording anything", async () => {
   const tools = mcpServer();
   const { server, admin } = await start();
   const ask = (body: object) => admin("POST", "/tool-server-tests", body);
@@ -237,7 +237,7 @@ test("a test tells what a server has, how it is on record, and records nothing",
   expect((await admin("GET", "/tool-servers/files")).body.waiting).toBe(2);
 });
 
-test("of one that is deleted no approval is left for the next one of its name", async () => {
+test("leaves no approvals of a deleted MCP server to a new one with its name", async () => {
   const tools = mcpServer();
   const { server, admin } = await start();
   const client = await clientOf(server);
@@ -248,7 +248,7 @@ test("of one that is deleted no approval is left for the next one of its name", 
   expect(await names(client)).toEqual([]);
 });
 
-test("speaks the revision that an operator sets, and in a test the one that is asked for", async () => {
+test("speaks the MCP revision that an operator sets, and in a test the requested one", async () => {
   const both = startMcpServer(() => modelServer({ search: async () => textResult("found") }));
   stack.push(both);
   const { admin } = await start();
@@ -270,7 +270,7 @@ test("speaks the revision that an operator sets, and in a test the one that is a
   expect(await revision({ name: "files" })).toBe("2026-07-28");
 });
 
-test("what goes wrong at a server is told, without the header that it was sent", async () => {
+test("reports an MCP server's error without the header that was sent", async () => {
   const refusing = mcpServer({
     before: (request) => new Response(`no: ${request.headers.get("authorization")}`, { status: 403 }),
   });
@@ -289,14 +289,14 @@ test("what goes wrong at a server is told, without the header that it was sent",
   expect(server.logText()).not.toContain("tok-0123456789abcdef");
 });
 
-test("a test shows no header that was sent, also where the server says it as if it were its own", async () => {
+test("hides sent headers in a test, even if the MCP server returns them", async () => {
   const tools = mcpServer({ tools: { "tok-0123456789abcdef": async () => textResult("found") } });
   const { admin } = await start();
   const { body } = await admin("POST", "/tool-server-tests", { url: tools.url, headers: { authorization: secret } });
   expect(body).toMatchObject({ ok: true, tools: [{ name: "[redacted]" }] });
 });
 
-test("operators are told once that a server says something else than was approved, and again after that was decided", async () => {
+test("notifies operators once of a changed tool definition, and again after a decision", async () => {
   const work = { search: async () => textResult("found") };
   const tools = mcpServer({ tools: work });
   const receiver = await startWebhookReceiver();
@@ -334,7 +334,7 @@ test("operators are told once that a server says something else than was approve
   expect(told()[1]).toEqual({ server: "files", waiting: 1 });
 });
 
-test("its headers go to no other server, whoever moves the row, and it is not asked without them", async () => {
+test("sends an MCP server's headers to no other address, whoever edits its row", async () => {
   const [first, second] = [mcpServer(), mcpServer()];
   const dataDir = temporaryDirectory();
   const before = await start({ dataDir });
@@ -363,7 +363,7 @@ const asKey =
   (path, init = {}) =>
     server.request(path, { ...init, headers: { authorization: `Bearer ${key}`, ...init.headers } });
 
-test("its headers come under a secret that replaces another, and open when that one is gone", async () => {
+test("re-encrypts MCP server headers under a new secret before the old one is removed", async () => {
   const tools = mcpServer();
   const dataDir = temporaryDirectory();
   const [older, newer] = ["1a".repeat(32), "2b".repeat(32)];
@@ -380,7 +380,7 @@ test("its headers come under a secret that replaces another, and open when that 
   expect(authorizationOf(tools)).toBe(secret);
 });
 
-test("of many who add the same one at once one does, and each change is in the audit log once, without a secret", async () => {
+test("adds an MCP server once for concurrent requests, with one audit entry per change and no secret", async () => {
   const tools = mcpServer();
   const { admin } = await start();
   const request = { name: "told", url: tools.url, headers: { authorization: secret } };
@@ -397,7 +397,7 @@ test("of many who add the same one at once one does, and each change is in the a
   ]);
 });
 
-test("there may be a hundred, and the next one is refused", async () => {
+test("accepts a hundred MCP servers and refuses the next", async () => {
   const { admin } = await start();
   for (let i = 0; i < 100; i++) await admin("POST", "/tool-servers", { name: `s${i}`, url: "http://127.0.0.1:1/mcp" });
   const { status, body } = await admin("POST", "/tool-servers", { name: "more", url: "http://127.0.0.1:1/mcp" });

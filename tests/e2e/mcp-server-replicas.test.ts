@@ -53,7 +53,7 @@ async function holds(change: () => Promise<{ status: number }>, expected: readon
   await until(() => told > before, "its client is told", boundMs);
 }
 
-test("one that is added, changed, approved and deleted at a replica is so at the other within two seconds", async () => {
+test("applies an MCP server's addition, change, approval and deletion at the other replica within two seconds", async () => {
   await holds(() => here("POST", "/tool-servers", { name: "files", url: tools.url }), ["files_search"]);
   await holds(() => here("PATCH", "/tool-servers/files", { enabled: false }), []);
   await holds(() => here("PATCH", "/tool-servers/files", { enabled: true }), ["files_search"]);
@@ -65,7 +65,7 @@ test("one that is added, changed, approved and deleted at a replica is so at the
   await holds(() => here("DELETE", "/tool-servers/files"), []);
 }, 60_000);
 
-test("what is no tool changes nothing for who listens at the other", async () => {
+test("does not notify subscribers at another replica of changes unrelated to tools", async () => {
   await holds(() => here("POST", "/tool-servers", { name: "files", url: tools.url }), ["files_search"]);
   const before = told;
   expect((await here("POST", "/upstreams", { name: "models", url: "http://127.0.0.1:1/v1" })).status).toBe(200);
@@ -73,7 +73,7 @@ test("what is no tool changes nothing for who listens at the other", async () =>
   expect(told).toBe(before);
 }, 60_000);
 
-test("of two operators who change one at once at two replicas, neither undoes what the other has changed", async () => {
+test("keeps both changes if two operators edit an MCP server at two replicas at once", async () => {
   expect((await here("POST", "/tool-servers", { name: "both", url: tools.url, enabled: false })).status).toBe(200);
   for (let i = 1; i <= 20; i++) {
     const changes = [here("PATCH", "/tool-servers/both", { title: `T${i}` })];

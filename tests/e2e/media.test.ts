@@ -118,8 +118,8 @@ function send(
 const file = (seconds = 2): FormPart => ({ name: "file", value: wavOf(seconds), filename: "a.wav" });
 const model: FormPart = { name: "model", value: "media" };
 
-describe("speech", () => {
-  test("is passed on as bytes, with the type that its server gave, and counted in characters", async () => {
+describe("speech answers", () => {
+  test("passes speech on as bytes with the server's type, and counts characters", async () => {
     const { response, data } = await client.audio.speech
       .create({ model: "media", input, voice: "alloy" })
       .withResponse();
@@ -133,7 +133,7 @@ describe("speech", () => {
     expect(Number(record["cost"])).toBeCloseTo(0.026 + Number(record["prompt_tokens"]) * 0.001, 9);
   });
 
-  test("begins at the client before its server has made all of it, and ends where the client leaves", async () => {
+  test("streams speech before the server has finished, and stops when the client leaves", async () => {
     media.script((_, res) => {
       res.writeHead(200, { "content-type": "audio/mpeg" });
       res.write(sound.subarray(0, 1_000));
@@ -151,7 +151,7 @@ describe("speech", () => {
     await until(() => media.requests.at(-1)?.abandoned, "the server is told");
   });
 
-  test("that breaks off is no whole answer", async () => {
+  test("truncates the connection if speech breaks off", async () => {
     media.script((_, res) => {
       res.writeHead(200, { "content-type": "audio/mpeg", "content-length": "5000" });
       res.write(sound.subarray(0, 1_000), () => res.destroy());
@@ -161,7 +161,7 @@ describe("speech", () => {
     expect(await lastBooked("failed")).toMatchObject({ operation: "speech" });
   });
 
-  test("of a type that a browser would show is not said to be that, and an error in JSON is one", async () => {
+  test("does not send speech with a type that browsers render, and treats a JSON error as an error", async () => {
     const said = (type: string) => {
       media.script((_, res) => {
         res.writeHead(200, { "content-type": type });
@@ -183,7 +183,7 @@ describe("speech", () => {
   });
 
   test.each(["", "\n", "event: error\ndata: ", '"'])(
-    "is an error without the stack that its server gives in its place, behind %j",
+    "returns an error without the server's stack trace in place of speech, after %j",
     async (before) => {
       const stack = 'Traceback (most recent call last):\n  db.connect(host="10.2.3.4", password="hunter2")\n{}';
       media.script((_, res) => void res.writeHead(200, { "content-type": "text/plain" }).end(before + stack));
@@ -195,7 +195,7 @@ describe("speech", () => {
   );
 
   test.each(["text/html; charset=utf-8", "text/plain", "application/json", "application/xml"])(
-    "is passed on as bytes without a type if its server labels it %s",
+    "sends speech as untyped bytes if its server labels it %s",
     async (type) => {
       const ownFormats = [
         Buffer.from("ID3\x04\0\0\0\0\0\x21"),
@@ -213,7 +213,7 @@ describe("speech", () => {
     },
   );
 
-  test("comes as events where they are asked for, with the tokens that its server tells", async () => {
+  test("streams speech as events on request, with the reported tokens", async () => {
     const response = await server.request("/v1/audio/speech", {
       body: { model: "media", input, voice: "a", stream_format: "sse" },
     });
@@ -227,8 +227,8 @@ describe("speech", () => {
   });
 });
 
-describe("images", () => {
-  test("are made, and counted as images and tokens", async () => {
+describe("image answers", () => {
+  test("generates images and counts images and tokens", async () => {
     const { data, response } = await client.images.generate({ model: "media", prompt: "A mill", n: 2 }).withResponse();
     expect(data.data).toHaveLength(2);
     const record = await booked(response.headers.get("x-request-id"));
@@ -237,7 +237,7 @@ describe("images", () => {
     expect(record["cost"]).toBeCloseTo(0.05 + 2.112 + 1, 9);
   });
 
-  test("come as events, which the SDK reads", async () => {
+  test("streams images as events that the SDK reads", async () => {
     const stream = await client.images.generate({ model: "media", prompt: "A mill", stream: true, partial_images: 1 });
     const types: string[] = [];
     for await (const event of stream) types.push(event.type);
@@ -247,7 +247,7 @@ describe("images", () => {
     expect(record["usage_details"]).toMatchObject({ images: 1 });
   });
 
-  test("come as events of which one is longer than 8 MiB", async () => {
+  test("streams an image event longer than 8 MiB", async () => {
     // A key's share of the memory of one of two workers is 19 MB.
     const image = "A".repeat(9 * 1024 * 1024);
     const [part, whole] = drawn("image_generation") as [Json, Json];
@@ -259,7 +259,7 @@ describe("images", () => {
     expect((await lastBooked("completed"))["usage_details"]).toMatchObject({ images: 1 });
   });
 
-  test("that were seen on their way are paid for by who leaves", async () => {
+  test("charges a client that leaves for images already delivered", async () => {
     media.script((_, res) => {
       res.writeHead(200, { "content-type": "text/event-stream" });
       res.write(eventText(drawn("image_generation")[0] as Json));
@@ -270,7 +270,7 @@ describe("images", () => {
     expect((await lastBooked("cancelled"))["usage_details"]).toMatchObject({ images: 1 });
   });
 
-  test("are edited by a form and by JSON, and varied", async () => {
+  test("edits images from a form and from JSON, and makes variations", async () => {
     const image = await toFile(Buffer.from("png"), "a.png", { type: "image/png" });
     const other = await toFile(Buffer.from("other"), "b.png", { type: "image/png" });
     const edited = await client.images.edit({ model: "media", prompt: "Snow", image: [image, other], n: 1 });
@@ -294,8 +294,8 @@ describe("images", () => {
   });
 });
 
-describe("transcriptions", () => {
-  test("are counted in the tokens that the server tells, and then not in seconds", async () => {
+describe("transcription answers", () => {
+  test("counts a transcription by reported tokens instead of seconds", async () => {
     const upload = await toFile(wavOf(3), "a.wav", { type: "audio/wav" });
     const { data, response } = await client.audio.transcriptions
       .create({ model: "media", file: upload, language: "en", temperature: 0.2, timestamp_granularities: ["word"] })
@@ -314,7 +314,7 @@ describe("transcriptions", () => {
   });
 
   test.each(["text/plain; charset=utf-8", "text/html", "application/x-subrip"])(
-    "are empty texts of the type %s where nobody speaks",
+    "returns an empty text of type %s for a recording without speech",
     async (type) => {
       media.script((_, response) => void response.writeHead(200, { "content-type": type }).end());
       const { data, response } = await client.audio.transcriptions
@@ -326,7 +326,7 @@ describe("transcriptions", () => {
     },
   );
 
-  test("are counted in the seconds that the server tells", async () => {
+  test("counts a transcription by reported seconds", async () => {
     const upload = () => toFile(wavOf(3), "a.wav");
     const verbose = await client.audio.transcriptions
       .create({ model: "media", file: await upload(), response_format: "verbose_json" })
@@ -339,7 +339,7 @@ describe("transcriptions", () => {
     expect((await booked(told.response.headers.get("x-request-id")))["usage_details"]).toEqual({ seconds: 9 });
   });
 
-  test("of which a server tells what cannot be are counted by the length of the file, as an estimate", async () => {
+  test("counts a transcription by the file's length, as an estimate, if the report is impossible", async () => {
     const audio = new File([wavOf(7.5)], "a.wav");
     for (const told of [{ duration: 1e308 }, { usage: { type: "duration", seconds: 9e15 } }, { duration: -5 }]) {
       media.script((_, response) => json(response, 200, { text: "The mill.", ...told }));
@@ -353,7 +353,7 @@ describe("transcriptions", () => {
     }
   });
 
-  test("of which a server tells no tokens, or too few seconds, are counted by the length of the file", async () => {
+  test("counts a transcription by the file's length if the server reports no tokens or too few seconds", async () => {
     const audio = new File([wavOf(90)], "a.wav");
     const told = [
       { usage: { type: "tokens", input_tokens: 0, output_tokens: 0, total_tokens: 0 } },
@@ -373,7 +373,7 @@ describe("transcriptions", () => {
     }
   });
 
-  test("whose file says that it is short are counted by the text that was heard in it", async () => {
+  test("counts a transcription by its text if the file claims to be short", async () => {
     const audio = new File([wavOf(1)], "a.wav");
     const text = "word ".repeat(1_600);
     const ways = [
@@ -394,7 +394,7 @@ describe("transcriptions", () => {
     }
   });
 
-  test("whose server tells nothing are counted by the length of the file, as an estimate", async () => {
+  test("counts a transcription by the file's length, as an estimate, if the server reports nothing", async () => {
     const upload = await toFile(wavOf(3), "a.wav");
     const { data, response } = await client.audio.transcriptions
       .create({ model: "media", file: upload, response_format: "text" })
@@ -405,7 +405,7 @@ describe("transcriptions", () => {
     expect(record).toMatchObject({ estimated: true, usage_details: { seconds: 3 } });
   });
 
-  test("end with their last event, also while the server keeps the connection open", async () => {
+  test("ends a transcription stream with its last event, though the server keeps the connection open", async () => {
     const upload = () => toFile(wavOf(1), "a.wav");
     const stream = await client.audio.transcriptions.create({ model: "media", file: await upload(), stream: true });
     const seen: string[] = [];
@@ -425,7 +425,7 @@ describe("transcriptions", () => {
     expect(record).toMatchObject({ outcome: "completed", prompt_tokens: 14, completion_tokens: 45, estimated: false });
   });
 
-  test("of a server that answers a stream as a whole come as events all the same", async () => {
+  test("sends events of a transcription whose server ignores the request to stream", async () => {
     media.script((_, res) => json(res, 200, { text: "Whole.", usage: heardUsage }));
     const upload = await toFile(wavOf(1), "a.wav");
     const stream = await client.audio.transcriptions.create({ model: "media", file: upload, stream: true });
@@ -438,16 +438,16 @@ describe("transcriptions", () => {
     expect(await lastBooked("completed")).toMatchObject({ prompt_tokens: 14 });
   });
 
-  test("are translated", async () => {
+  test("translates a recording", async () => {
     const answer = await client.audio.translations.create({ model: "media", file: await toFile(wavOf(1), "a.wav") });
     expect(answer.text).toBe("The mill runs by itself.");
     expect(await lastBooked("completed")).toMatchObject({ operation: "translation" });
   });
 });
 
-describe("forms", () => {
+describe("multipart forms of recordings", () => {
   // hardening: F38
-  test("reach the server written anew with the server's own id of the model, small ones and spooled ones", async () => {
+  test("rewrites forms with the server's own model id, small and spooled ones", async () => {
     for (const seconds of [1, 20]) {
       for (const parts of [
         [file(seconds), model],
@@ -465,7 +465,7 @@ describe("forms", () => {
     expect(left()).toEqual([]);
   });
 
-  test("are sent once more, whole, to the next server where the first fails in the middle of them, or behind", async () => {
+  test("resends a whole form to the next server if the first fails during or after it", async () => {
     await using other = await startMediaServer();
     const both = `models: [{ id: media, deployments: [{ upstream: up, model: first }, { upstream: other, model: second }] }]`;
     for (const httpClient of ["own", "fetch"]) {
@@ -492,7 +492,7 @@ describe("forms", () => {
     }
   });
 
-  test("may come in chunks, and wait for leave to be sent", async () => {
+  test("accepts chunked forms and forms with Expect: 100-continue", async () => {
     const body = formBody([file(5), model]);
     const lines = [
       "Host: h",
@@ -556,7 +556,7 @@ describe("forms", () => {
   const rows = wrong.map(([what, body, words, type]) => ({ what, body, words, type }));
   // hardening: F38
   test.each(rows)(
-    "with $what are refused with what is wrong, and nothing is left of them",
+    "refuses a form with $what, says what is wrong, and leaves nothing behind",
     async ({ body, words, type }) => {
       const before = media.requests.length;
       for (const prefix of ["", "long"]) {
@@ -579,7 +579,7 @@ describe("forms", () => {
   );
 
   // hardening: F38
-  test("cut anywhere are refused, or nobody is there to be told, and the next one passes", async () => {
+  test("refuses a form cut at any position and serves the next one", async () => {
     const body = formBody([{ name: "prompt", value: "x" }, file(0.01), model]);
     for (let end = 0; end < body.length - 4; end += 7) {
       const response = await send("/v1/audio/transcriptions", body.subarray(0, end));
@@ -590,7 +590,7 @@ describe("forms", () => {
     expect(left()).toEqual([]);
   });
 
-  test("of another type, compressed or too large are refused by that", async () => {
+  test("refuses forms of another type, compressed forms and too large forms", async () => {
     const asJson = await server.request("/v1/audio/transcriptions", { body: { model: "media" } });
     expect(asJson.status).toBe(415);
     const packed = await send("/v1/audio/transcriptions", formBody([model, file()]), { "content-encoding": "gzip" });
@@ -598,7 +598,7 @@ describe("forms", () => {
     expect(await packed.text()).toContain("Content-Encoding");
   });
 
-  test("refuses a form with a member that rules a model server", async () => {
+  test("refuses a form with a field that controls a model server", async () => {
     for (const name of ["lora_path", "Kv_Transfer_Params", "chat_template[a]"]) {
       const response = await send("/v1/audio/transcriptions", formBody([file(), model, { name, value: "x" }]));
       expect(response.status).toBe(400);
@@ -607,7 +607,7 @@ describe("forms", () => {
     }
   });
 
-  test("for a model that is said to be unable to are refused before anybody is asked", async () => {
+  test("refuses a form for a model without that task before any call", async () => {
     const before = media.requests.length;
     const response = await send("/v1/audio/transcriptions", formBody([file(), { name: "model", value: "chatter" }]));
     const { error } = (await response.json()) as { error: Json };
@@ -617,7 +617,7 @@ describe("forms", () => {
   });
 });
 
-test("a quota of spend holds for seconds, characters and images, before they are used", async () => {
+test("applies a spend quota to seconds, characters and images before they are used", async () => {
   const made = await server.request("/v1/keys", { body: { name: "few", monthly_spend: 0.05 } });
   const { key } = (await made.json()) as { key: string };
   const headers = { authorization: `Bearer ${key}` };
@@ -628,7 +628,7 @@ test("a quota of spend holds for seconds, characters and images, before they are
   expect([image.status, heardLong.status, spokenLong.status]).toEqual([403, 403, 403]);
 });
 
-test("a node serves speech and images, as bytes and as events; forms are not sent there, and neither is it at rest for one", async () => {
+test("serves speech and images from a node, whole and as events, and keeps forms from it without marking it unhealthy", async () => {
   await using gateway = await startGateway();
   const upstreams = `upstreams: [{ name: up, url: "${media.url}" }]\n`;
   await using _ = await joinNode(gateway, { yaml: upstreams, models: [ownModel] });

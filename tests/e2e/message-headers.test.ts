@@ -43,8 +43,8 @@ async function ask(body: object, headers: Record<string, string> = {}, path = "/
 
 const headersAt = (upstream: ScriptedUpstream) => upstream.requests.at(-1)?.headers ?? {};
 
-describe("a model server that speaks Messages", () => {
-  test("is told the client's version and all of its betas, and none of its other headers", async () => {
+describe("headers for a model server that speaks Messages", () => {
+  test("passes the client's anthropic-version and all betas to a Messages server, and no other headers", async () => {
     const said = {
       "anthropic-version": "2026-10-21",
       "anthropic-beta": "context-1m-2025-08-07,interleaved-thinking-2025-05-14",
@@ -64,7 +64,7 @@ describe("a model server that speaks Messages", () => {
     }
   });
 
-  test("is told betas that came in several fields", async () => {
+  test("joins betas from several header fields for a Messages server", async () => {
     const { port } = new URL(server.url);
     const body = JSON.stringify(asked);
     const status = await new Promise((resolve, reject) => {
@@ -82,13 +82,13 @@ describe("a model server that speaks Messages", () => {
     expect(headersAt(speaking)["anthropic-beta"]).toBe("one-2026-01-01, two-2026-01-01");
   });
 
-  test("is told of the version that there was first where the client names none, and of no betas", async () => {
+  test("sends the first anthropic-version without betas if the client names none", async () => {
     expect((await ask(asked)).status).toBe(200);
     expect(headersAt(speaking)).toMatchObject({ "anthropic-version": "2023-06-01" });
     expect(headersAt(speaking)).not.toHaveProperty("anthropic-beta");
   });
 
-  test("is told them where it counts a prompt, too", async () => {
+  test("sends anthropic-version and betas for a token count, too", async () => {
     speaking.script((_request, res) => json(res, 200, { input_tokens: 7 }));
     const headers = { "anthropic-version": "2026-10-21", "anthropic-beta": "one-2026-01-01" };
     const { max_tokens: _, ...prompt } = asked;
@@ -98,7 +98,7 @@ describe("a model server that speaks Messages", () => {
     expect(headersAt(speaking)).toMatchObject(headers);
   });
 
-  test("is told our own version, and no betas, where the request is translated", async () => {
+  test("sends the gateway's anthropic-version without betas for a translated request", async () => {
     const { max_tokens: _, ...chat } = asked;
     const { status } = await ask(
       chat,
@@ -111,14 +111,14 @@ describe("a model server that speaks Messages", () => {
   });
 });
 
-test("a model server that is asked for a chat instead is told nothing of them", async () => {
+test("sends no Anthropic headers to a chat completions server", async () => {
   const said = { "anthropic-version": "2026-10-21", "anthropic-beta": "one-2026-01-01" };
   expect((await ask({ ...asked, model: "translated" }, said)).status).toBe(200);
   expect(chatting.requests.at(-1)?.path).toBe("/v1/chat/completions");
   expect(Object.keys(headersAt(chatting)).filter((name) => name.startsWith("anthropic-"))).toEqual([]);
 });
 
-describe("version 2026-10-21", () => {
+describe("anthropic-version 2026-10-21", () => {
   const later = { "anthropic-version": "2026-10-21" };
   const earlier = { "anthropic-version": "2023-06-01" };
   const source = { type: "text", media_type: "text/plain", data: "Oslo" };
@@ -138,7 +138,7 @@ describe("version 2026-10-21", () => {
     ["messages[1].content[0].citations", withContent("user", { type: "text", text: "Hi", citations: [{}] })],
   ] as const;
 
-  test.each(gone)("refuses %s by name, whatever serves the model", async (name, more) => {
+  test.each(gone)("refuses %s in anthropic-version 2026-10-21, whatever serves the model", async (name, more) => {
     for (const model of ["native", "translated"]) {
       for (const path of ["/v1/messages", "/v1/messages/count_tokens"]) {
         const { status, body } = await ask({ ...asked, model, ...more }, later, path);
@@ -149,12 +149,12 @@ describe("version 2026-10-21", () => {
     }
   });
 
-  test.each(gone)("is the only one that refuses %s", async (_, more) => {
+  test.each(gone)("accepts in earlier versions what anthropic-version 2026-10-21 refuses: %s", async (_, more) => {
     expect((await ask({ ...asked, ...more }, earlier)).status).toBe(200);
     expect((await ask({ ...asked, ...more })).status).toBe(200);
   });
 
-  test("takes documents of the user, and texts without citations", async () => {
+  test("accepts documents of the user and texts without citations in anthropic-version 2026-10-21", async () => {
     for (const block of [document, { type: "text", text: "Hi", citations: [] }]) {
       expect((await ask({ ...asked, ...withContent("user", block) }, later)).status).toBe(200);
     }
@@ -162,7 +162,7 @@ describe("version 2026-10-21", () => {
 });
 
 test.each(["2023-01-01", "2030-01-01", "2023-06-01, 2023-06-01", "x"])(
-  "a version that is none is refused as its maker does: %s",
+  "refuses an unknown anthropic-version: %s",
   async (version) => {
     const { status, body } = await ask(asked, { "anthropic-version": version });
     expect(status).toBe(400);
@@ -170,7 +170,7 @@ test.each(["2023-01-01", "2030-01-01", "2023-06-01, 2023-06-01", "x"])(
   },
 );
 
-test("betas without a bound are refused", async () => {
+test("refuses too many betas", async () => {
   const { status, body } = await ask(asked, { "anthropic-beta": "b".repeat(4_097) });
   expect(status).toBe(400);
   expect(body.error?.message).toStartWith("anthropic-beta: must be");

@@ -59,7 +59,7 @@ function held() {
 
 const requests = "headrace_inference_requests_total";
 
-test("requests, tokens, money, attempts and refusals are those that were sent", async () => {
+test("counts requests, tokens, money, attempts and refusals exactly", async () => {
   const { server, upstream } = await start();
   for (let i = 0; i < 3; i++) expect(await ask(server)).toBe(200);
   for (let i = 0; i < 2; i++) expect(await ask(server, { stream: true })).toBe(200);
@@ -116,7 +116,7 @@ test("requests, tokens, money, attempts and refusals are those that were sent", 
   expect([row.requests, row.prompt_tokens, row.completion_tokens]).toEqual([7, 42, 12]);
 });
 
-test("a stream counts while it is open; its first token and its end are timed; one that is left is cancelled", async () => {
+test("counts an open stream, times its first token and its end, and counts a left one as cancelled", async () => {
   const first = held();
   const { server, upstream } = await start(first.script);
   const whole = ask(server, { stream: true });
@@ -154,7 +154,7 @@ test("a stream counts while it is open; its first token and its end are timed; o
   expect(metrics.get("headrace_upstream_places_in_use", { upstream: "up" })).toBe(0);
 });
 
-test("a full upstream shows: places, who waits, for how long, and who is refused", async () => {
+test("shows a full upstream's slots, queue, waits and refusals", async () => {
   const gate = Promise.withResolvers<void>();
   const { server, upstream } = await start(
     async (request, res) => {
@@ -214,7 +214,7 @@ models:
   expect(metrics.get("headrace_catalog_models")).toBe(2);
 });
 
-test("an upstream that never lists its models is up as long as it serves them", async () => {
+test("shows an upstream that never lists its models as up while it serves them", async () => {
   const { server } = await start(
     chatScript(),
     ({ url }) => `upstreams: [{ name: up, url: "${url.replace("/v1", "/nothing")}", discover: false }]\n${priced}`,
@@ -241,7 +241,7 @@ test("an upstream that never lists its models is up as long as it serves them", 
   expect(await up()).toBe(1);
 });
 
-test("a node shows by its name, whether it is connected, and as an upstream", async () => {
+test("shows a node by name, with its connection, and as an upstream", async () => {
   const gateway = await startGateway();
   stack.push(gateway);
   const { token } = await gateway.token(["*"]);
@@ -258,7 +258,7 @@ test("a node shows by its name, whether it is connected, and as an upstream", as
   await until(async () => String(await shown()) === "0,0", "it is away");
 });
 
-test("what the process takes, and what runs, is told, in either format", async () => {
+test("reports process resources and background work in both formats", async () => {
   const { server } = await start();
   const metrics = await scrape(server);
   for (const name of ["resident_memory_bytes", "start_time_seconds", "cpu_seconds_total", "open_fds", "max_fds"]) {
@@ -285,7 +285,7 @@ test("what the process takes, and what runs, is told, in either format", async (
   await plain.bytes();
 });
 
-test("a scrape asks no store", async () => {
+test("answers a scrape without reading a store", async () => {
   let statements = 0;
   const { server } = await start(chatScript(), undefined, {
     onDatabaseUse: () => {

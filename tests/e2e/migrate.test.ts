@@ -89,7 +89,7 @@ async function inPostgres<Result>(url: string, work: (db: SQL) => Promise<Result
 }
 
 // hardening: O5
-test("all records move, and a server on the new database answers the same key and knows all that was", async () => {
+test("migrates all records, and a server on the new database accepts the key and knows them", async () => {
   const [dataDir, url] = [copyOf(stopped), await emptyDatabase()];
   const { code, stdout, stderr } = await migrate(dataDir, url);
   expect(stderr).not.toContain("not");
@@ -130,7 +130,7 @@ test("all records move, and a server on the new database answers the same key an
   });
 });
 
-test("usage that was on the spool when the power was cut is there as well, once", async () => {
+test("migrates usage that was in the spool at a power cut, once", async () => {
   const [dataDir, url] = [copyOf(cut), await emptyDatabase()];
   const { code, stdout } = await migrate(dataDir, url, ["--json"]);
   expect(code).toBe(0);
@@ -146,7 +146,7 @@ test("usage that was on the spool when the power was cut is there as well, once"
   expect(usage.sums.prompt_tokens[0]).toBe(usage.sums.prompt_tokens[1]);
 });
 
-test("roll-ups that a server had not written yet when it was killed are there as well", async () => {
+test("migrates roll-ups that a killed server had not written yet", async () => {
   const [dataDir, url] = [copyOf(stopped), await emptyDatabase()];
   const source = await openDatabase(join(dataDir, "headrace.db"));
   await addGatheredUsage(source, "acct_any");
@@ -161,7 +161,7 @@ test("roll-ups that a server had not written yet when it was killed are there as
   });
 });
 
-test("a database with a newer schema, which this program could serve, is moved by the newer one alone", async () => {
+test("migrates a database with a newer schema only with the newer program", async () => {
   const [dataDir, url] = [copyOf(stopped), await emptyDatabase()];
   const db = new Sqlite(join(dataDir, "headrace.db"));
   db.run("INSERT INTO schema_migrations (version, applied_at, works_from) VALUES (999, 0, 1)");
@@ -171,7 +171,7 @@ test("a database with a newer schema, which this program could serve, is moved b
 });
 
 // hardening: O5
-test("killed at any moment it goes on where it stopped, and no server starts before it is whole", async () => {
+test("resumes a migration killed at any moment, and starts no server before it is complete", async () => {
   const [dataDir, url] = [copyOf(stopped), await emptyDatabase()];
   let reached = 0;
   for (const killAt of [100, 700, 2_000]) {
@@ -214,7 +214,7 @@ test.each<[what: string, planted: string, said: RegExp]>([
     "UPDATE accounts SET name = name || '!' WHERE id = (SELECT min(id) FROM accounts)",
     /^accounts .*name differ/m,
   ],
-])("%s is found by the comparison, and no server starts on it", async (_what, planted, said) => {
+])("detects %s in the comparison, and starts no server on the copy", async (_what, planted, said) => {
   const [dataDir, url] = [copyOf(stopped), await emptyDatabase()];
   expect((await migrate(dataDir, url)).code).toBe(0);
   await inPostgres(url, async (db) => {
@@ -229,7 +229,7 @@ test.each<[what: string, planted: string, said: RegExp]>([
   await expect(serveFrom(url, dataDir)).rejects.toThrow("not all in this database yet");
 });
 
-test("a database that is not empty, or that somebody serves from, is refused and stays as it is", async () => {
+test("refuses a database that is not empty or is in use, and leaves it unchanged", async () => {
   const dataDir = copyOf(stopped);
   const used = await freshDatabase();
   await inPostgres(used, (db) => db`INSERT INTO tiers (name, environments) VALUES ('theirs', '["live"]')`);
@@ -246,7 +246,7 @@ test("a database that is not empty, or that somebody serves from, is refused and
   expect((await migrate(dataDir, used)).code).toBe(0);
 });
 
-test("a directory whose server runs, has another secret, or names no database is told what to do", async () => {
+test("tells what to do about a running server, another secret or no named database", async () => {
   const [dataDir, url] = [copyOf(stopped), await emptyDatabase()];
   const missing = await runCommand(["migrate", "sqlite-to-postgres", "--data-dir", dataDir], {});
   expect(missing).toMatchObject({ code: 2, stderr: expect.stringContaining("Set HEADRACE_DATABASE_URL") });
@@ -260,7 +260,7 @@ test("a directory whose server runs, has another secret, or names no database is
   });
 });
 
-test("a server on the old records says so, and a copy that was begun before does not go on from there", async () => {
+test("warns of a server on the old records, and does not resume an earlier copy from there", async () => {
   const [dataDir, url] = [copyOf(stopped), await emptyDatabase()];
   expect((await migrate(dataDir, url)).code).toBe(0);
   for (let starts = 0; starts < 2; starts++) {
@@ -276,7 +276,7 @@ test("a server on the old records says so, and a copy that was begun before does
   });
 });
 
-test("a server of PostgreSQL that goes away in the middle is named, and nothing that was copied is lost", async () => {
+test("names a PostgreSQL server that disappears during the copy, and loses no copied records", async () => {
   const [dataDir, url] = [copyOf(stopped), await emptyDatabase()];
   const script = join(import.meta.dir, "../fixtures/move-slowly.ts");
   const child = Bun.spawn([process.execPath, script, dataDir, "5"], {

@@ -46,7 +46,7 @@ async function modelIds(server: TestServer): Promise<string[]> {
 }
 
 // hardening: L8
-test("an upstream added over the API, with a price set over the API, makes spend, and a monthly quota in USD refuses at its bound", async () => {
+test("meters spend of an upstream and a price added over the API, and refuses at the USD quota", async () => {
   const { server, admin, upstream } = await withUpstream();
   // 4 tokens in, 10 out: at $100,000 and $10,000 per million, $0.50 a request.
   upstream.script((_request, response) =>
@@ -83,7 +83,7 @@ test("an upstream added over the API, with a price set over the API, makes spend
 });
 
 // hardening: L8
-test("a request is priced as its model was when it began", async () => {
+test("prices a request as of its beginning", async () => {
   const { server, admin, upstream } = await withUpstream();
   await admin("PATCH", "/models/upstream-model", { price: { input: 250_000, output: 0 } });
   const [asked, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
@@ -107,7 +107,7 @@ test("a request is priced as its model was when it began", async () => {
   expect(data.map(({ cost }) => cost)).toEqual([9, 1]);
 });
 
-test("an alias is one model's alone, is given to another once that one has it no more, and never hides a model", async () => {
+test("keeps an alias unique, reassigns it once free, and lets it hide no model", async () => {
   const { admin, server } = await withUpstream();
   const deployments = [{ upstream: "up", model: "upstream-model" }];
   await admin("POST", "/models", { id: "one", deployments, aliases: ["claude-*", "gpt-5"] });
@@ -134,7 +134,7 @@ test("an alias is one model's alone, is given to another once that one has it no
   expect((await ask(server, "claude-opus-5")).status).toBe(404);
 });
 
-test("a new id with deployments and a fallback is served at once, says where it runs, and is gone once it is deleted", async () => {
+test("serves a new id with deployments and a fallback at once, shows where it runs, and removes it on deletion", async () => {
   const { server, admin, upstream } = await withUpstream();
   const spare = await modelServer();
   spare.serves([{ ...defaultModel, id: "spare-model" }]);
@@ -207,7 +207,7 @@ test("a new id with deployments and a fallback is served at once, says where it 
   ]);
 });
 
-test("a found model keeps what its upstream says where nothing was declared, and all of it once the declaration is gone", async () => {
+test("keeps an upstream's data where a declaration is silent, and restores it once the declaration is deleted", async () => {
   const { server, admin, upstream } = await withUpstream();
   upstream.serves([
     { ...defaultModel, context_length: 512 },
@@ -235,7 +235,7 @@ test("a found model keeps what its upstream says where nothing was declared, and
 });
 
 // hardening: L8
-test("what headrace.yaml declares is read-only over the API, says so with the file's name, and comes before what was declared there", async () => {
+test("refuses changes of a model in headrace.yaml over the API, names the file, and prefers it", async () => {
   const upstream = await modelServer();
   const yaml = `upstreams: [{ name: up, url: "${upstream.url}" }]\n`;
   const model = "models: [{ id: upstream-model, price: { input: 5, output: 6 } }]\n";
@@ -267,7 +267,7 @@ test("what headrace.yaml declares is read-only over the API, says so with the fi
   expect((await admin("GET", "/models/upstream-model")).body).toEqual(ofFile);
 });
 
-test("a restart keeps what was declared", async () => {
+test("keeps declared models after a restart", async () => {
   const upstream = await modelServer();
   const directory = mkdtempSync(join(tmpdir(), "headrace-models-"));
   stack.push({ [Symbol.asyncDispose]: async () => rmSync(directory, { recursive: true, force: true }) });
@@ -290,7 +290,7 @@ test("a restart keeps what was declared", async () => {
   expect((await ask(server, "ours", key)).status).toBe(200);
 });
 
-test("what is wrong with a declaration is refused with the field, what is allowed and the remedy, and changes nothing", async () => {
+test("refuses a wrong declaration with the field, allowed values and remedy, and changes nothing", async () => {
   const { server, admin } = await withUpstream();
   await admin("POST", "/models", { id: "taken", capabilities: { chat: false }, deployments: [{ upstream: "up" }] });
   const refusals: [body: Record<string, unknown>, message: RegExp][] = [
@@ -348,7 +348,7 @@ test("what is wrong with a declaration is refused with the field, what is allowe
   }
 });
 
-test("a model has the price of the list that it names, its own comes before that, and a wrong name is told with the one that was meant", async () => {
+test("uses the listed price a model names unless it has its own, and suggests a name for a wrong one", async () => {
   await using scripted = await startUpstream();
   await using server = await startHeadrace({
     yaml: `upstreams: [{ name: up, url: "${scripted.url}" }]\nmodels: [{ id: of-file, price_of: openai/gpt-6.1-sol, deployments: [{ upstream: up, model: upstream-model }] }]\n`,

@@ -38,8 +38,8 @@ const get = async (path: string, headers: Record<string, string> = {}) => {
 };
 const everything = ["big", "gpt-5", "small", "claude-haiku-4-5", "embedder"];
 
-describe("the list", () => {
-  test("one body has what clients of OpenAI and of Anthropic look for, and exact aliases as entries of their own", async () => {
+describe("the list of models", () => {
+  test("lists models for OpenAI and Anthropic clients in one body, with exact aliases as entries", async () => {
     const { body } = await get("/v1/models?limit=2&unknown=1");
     expect(body.data.map(({ id }: { id: string }) => id)).toEqual(everything);
     expect(body).toMatchObject({ object: "list", has_more: false, first_id: "big", last_id: "embedder" });
@@ -55,7 +55,7 @@ describe("the list", () => {
     expect(alias).toEqual({ ...big, id: "gpt-5", display_name: "gpt-5", alias_of: "big" });
   });
 
-  test("the openai package reads it, and retrieves a model by id, by an alias, and by a name that only begins like one", async () => {
+  test("lists models for the openai package and finds one by id, by alias and not by a prefix", async () => {
     const client = openaiClient(server);
     const ids: string[] = [];
     for await (const { id } of client.models.list()) ids.push(id);
@@ -71,7 +71,7 @@ describe("the list", () => {
     }
   });
 
-  test("Anthropic's package walks through its pages, in both directions, and gets errors in its form", async () => {
+  test("pages through the model list in both directions with Anthropic's package, with errors in its format", async () => {
     const walk = async (query: Anthropic.ModelListParams) => {
       const ids: string[] = [];
       for await (const { id } of anthropic().models.list(query)) ids.push(id);
@@ -91,7 +91,7 @@ describe("the list", () => {
     expect((error as InstanceType<typeof Anthropic.APIError>).requestID).toMatch(/^req_/);
   });
 
-  test("a page that cannot be is refused in Anthropic's form, and asked for without the header nothing is a page", async () => {
+  test("refuses impossible pages in Anthropic's format, and ignores paging without its header", async () => {
     for (const [query, field] of [
       ["limit=0", "limit"],
       ["limit=1001", "limit"],
@@ -110,7 +110,7 @@ describe("the list", () => {
     expect(body).toMatchObject({ error: { code: "model_not_found", param: "model" } });
   });
 
-  test("without a key the error has the form of whoever asks", async () => {
+  test("reports a missing key in the format of the client", async () => {
     const answer = async (headers: Record<string, string>) =>
       (await fetch(`${server.url}/v1/models`, { headers })).json();
     expect(await answer(version)).toMatchObject({ type: "error", error: { type: "authentication_error" } });
@@ -118,7 +118,7 @@ describe("the list", () => {
   });
 });
 
-test("Codex gets complete entries of all that can chat, each as its releases from 0.144 on want them", async () => {
+test("gives Codex complete entries of all chat models, as releases since 0.144 expect", async () => {
   const { body } = await get("/v1/models?client_version=0.169.0");
   expect(body.data).toHaveLength(everything.length);
   const chatting = everything.slice(0, -1);
@@ -141,14 +141,14 @@ test("Codex gets complete entries of all that can chat, each as its releases fro
   expect(body.models[2]).toMatchObject({ context_window: 8192, truncation_policy: { mode: "tokens", limit: 820 } });
 });
 
-describe("a request by an alias", () => {
+describe("a request with a model's alias", () => {
   const ask = (model: string, more: object = {}, key = server.key) =>
     server.request("/v1/chat/completions", {
       body: { model, messages: [{ role: "user", content: "Hi" }], ...more },
       headers: { authorization: `Bearer ${key}` },
     });
 
-  test("the answer, the header and the usage name the model that served, the log what was asked for", async () => {
+  test("names the model, not its alias, in answer, header and usage, and the alias in the log", async () => {
     for (const [name, model] of [
       ["claude-opus-5", "big"],
       ["claude-haiku-4-5", "small"],
@@ -176,13 +176,13 @@ describe("a request by an alias", () => {
     expect(counts.get("big")?.every(({ cost }) => cost > 0)).toBe(true);
   });
 
-  test("a completion that is stored is one of the model that served it", async () => {
+  test("stores a completion requested by alias under the model's name", async () => {
     const { id } = await (await ask("claude-sonnet-5", { store: true })).json();
     const stored = await get(`/v1/chat/completions?model=big`);
     expect(stored.body.data.map((one: { id: string }) => one.id)).toEqual([id]);
   });
 
-  test("an alias of a model that the key may not use is no model, and is listed to nobody else", async () => {
+  test("hides the alias of a model that the key may not use", async () => {
     const refused = await ask("hidden-too");
     expect([refused.status, (await refused.json()).error.code]).toEqual([404, "model_not_found"]);
     const live = await mintKey(server.dataDir, { environment: "live", scopes: ["models:read", "chat:write"] });

@@ -38,7 +38,7 @@ const all = {
   ...{ shadow: { model: "next", percent: 2.5 }, split: [{ model: "next", percent: 10 }] },
 };
 
-test("policies come back as they were said; one that is left out of a change stays, and null takes one away, or all", async () => {
+test("returns policies as declared, keeps those that a change omits, and removes one or all by null", async () => {
   const { server, admin } = await start();
   const made = await admin("POST", "/models", { id: "m", deployments: [{ upstream: "up" }], policies: all });
   expect(made).toMatchObject({ status: 200, body: { settings: { policies: all } } });
@@ -67,7 +67,7 @@ test("policies come back as they were said; one that is left out of a change sta
   expect(data[4].detail).toEqual({ policies: { before: all, after: uncached } });
 });
 
-test("a found model has the policies that were declared of it, also after a restart", async () => {
+test("applies declared policies to a found model, also after a restart", async () => {
   const directory = mkdtempSync(join(tmpdir(), "headrace-policies-"));
   stack.push({ [Symbol.asyncDispose]: async () => rmSync(directory, { recursive: true, force: true }) });
   const dataDir = join(directory, "data");
@@ -80,7 +80,7 @@ test("a found model has the policies that were declared of it, also after a rest
   expect(server.catalog.get("upstream-model")?.policies?.continuation).toBe(true);
 });
 
-test("what is wrong with policies is refused with the field, what is allowed and the remedy, and changes nothing", async () => {
+test("refuses wrong policies with the field, allowed values and remedy, and changes nothing", async () => {
   const { admin } = await start();
   await admin("POST", "/models", {
     id: "deaf",
@@ -142,7 +142,7 @@ test("what is wrong with policies is refused with the field, what is allowed and
   expect((await admin("GET", "/models")).body.data.map(({ id }: { id: string }) => id)).not.toContain("m");
 });
 
-test("a guardrail that is gone from the file stays named, the rest can be changed, and places of an overflow are not taken away", async () => {
+test("keeps a removed guardrail's name in a policy while the rest changes, and keeps deployments that an overflow needs", async () => {
   const { server, admin } = await start();
   await admin("POST", "/upstreams", { name: "far", url: "http://127.0.0.1:9/v1" });
   const deployments = [{ upstream: "up" }, { upstream: "far" }];
@@ -159,7 +159,7 @@ test("a guardrail that is gone from the file stays named, the rest can be change
   );
 });
 
-test("operators see the guardrails of the file and policies of its models, and nobody the token of one or what holds for others", async () => {
+test("shows guardrails and policies to operators, without tokens and without other models' policies", async () => {
   const { server, admin } = await start(
     "models: [{ id: m, deployments: [{ upstream: up, model: upstream-model }], policies: { guardrails: [outside] } }]\n",
   );

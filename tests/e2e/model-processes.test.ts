@@ -29,8 +29,8 @@ function stateOf(server: TestServer, name: string) {
   return server.commands.find(name)?.figures().state;
 }
 
-describe("a command of headrace.yaml", () => {
-  test("answers the first request once it is started, streams, and is stopped when another needs its memory", async () => {
+describe("a model command of headrace.yaml", () => {
+  test("starts a model command for the first request, streams, and stops it when another needs its memory", async () => {
     const yaml = `engine:\n  memory: { ram: 6GB }\n  commands:${command("one", { args: "--load-ms 200" })}${command("two")}`;
     await using server = await startHeadrace({ yaml });
     const listed = (await (await server.request("/v1/models")).json()) as { data: { id: string }[] };
@@ -43,7 +43,7 @@ describe("a command of headrace.yaml", () => {
     expect([stateOf(server, "one"), stateOf(server, "two")]).toEqual(["off", "loaded"]);
   });
 
-  test("that cannot be started is answered with 503 and Retry-After, or by another deployment", async () => {
+  test("answers 503 with Retry-After, or uses another deployment, if a model command cannot start", async () => {
     const yaml = `engine:\n  commands:${command("bad", { args: "--fail 1" })}${command("good")}
 models:
   - id: either
@@ -86,7 +86,7 @@ models:
     expect(server.commands.find("slow")?.figures()).toMatchObject({ state: "loaded", starts: 1, failures: 0 });
   });
 
-  test("keeps requests waiting no longer than the queue does", async () => {
+  test("keeps requests for a loading model command waiting no longer than the queue's limit", async () => {
     const yaml = `limits: { queue_seconds: 1 }\nengine:\n  commands:${command("slow", { args: "--load-ms 60000" })}`;
     await using server = await startHeadrace({ yaml });
     const startedMs = performance.now();
@@ -96,13 +96,13 @@ models:
     expect(stateOf(server, "slow")).toBe("loading");
   });
 
-  test("is loaded with the server where it is to be preloaded", async () => {
+  test("loads a preloaded model command with the server", async () => {
     const yaml = `engine:\n  commands:${command("early", { keys: "preload: true" })}`;
     await using server = await startHeadrace({ yaml });
     await until(() => stateOf(server, "early") === "loaded", "it is loaded");
   });
 
-  test("is loaded, seen, pinned, stopped and read by an operator, over the API, the command line and the metrics", async () => {
+  test("lets an operator load, see, pin, stop and read a model command over API, command line and metrics", async () => {
     const yaml = `engine:\n  memory: { ram: 6GB }\n  commands:${command("one")}${command("two")}`;
     await using server = await startHeadrace({ yaml });
     const env = { HEADRACE_BASE_URL: server.baseUrl, HEADRACE_API_KEY: await makeOperatorKey(server.dataDir) };
@@ -147,7 +147,7 @@ models:
     expect((await server.request("/v1/admin/model-processes", { headers })).status).toBe(403);
   });
 
-  test("of a node is served by its gateway, which sees what state it is in", async () => {
+  test("serves a node's model command through the gateway, which shows its state", async () => {
     await using gateway = await startGateway();
     const yaml = `engine:\n  memory: { ram: 6GB }\n  commands:${command("far", { args: "--load-ms 200" })}`;
     await using node = await joinNode(gateway, { yaml, models: ["far"] });

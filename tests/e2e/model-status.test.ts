@@ -32,7 +32,7 @@ function chat(server: TestServer, body: object = {}): Promise<Response> {
   return server.request("/v1/chat/completions", { body: { model: "upstream-model", messages, ...body } });
 }
 
-test("a declared model has its price, and only keys of its environments see it", async () => {
+test("shows a declared model's price, and the model only to keys of its environments", async () => {
   const { server } = await start(
     (url) => `upstreams: [{ name: up, url: "${url}", discover: false }]
 models:
@@ -60,7 +60,7 @@ models:
   expect(await modelStatus(server, live)).toEqual([]);
 });
 
-test("speed comes from the last streams, some seconds late at most", async () => {
+test("reports speed from the last streams with a delay of seconds at most", async () => {
   const { server, upstream, clock } = await start();
   const go = Promise.withResolvers<void>();
   upstream.script(async (_request, res) => {
@@ -87,7 +87,7 @@ test("speed comes from the last streams, some seconds late at most", async () =>
   expect(tokens_per_second).toBeLessThan(120);
 });
 
-test("what runs and waits is of this moment, and so is a failure", async () => {
+test("reports running and waiting requests and failures at once", async () => {
   const { server, upstream } = await start();
   const gate = Promise.withResolvers<void>();
   upstream.script(async (request, res) => {

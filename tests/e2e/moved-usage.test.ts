@@ -84,7 +84,7 @@ async function written(): Promise<[records: Rows, rollups: Rows]> {
 }
 
 // hardening: O1
-test("a restored backup has each part of each usage, and their sums, to the last digit", async () => {
+test("restores a backup with each part of usage and exact sums", async () => {
   const rows = await written();
   await filled.leave();
   const [backup, restored] = [join(filled.root, "backup"), join(filled.root, "restored")];
@@ -97,7 +97,7 @@ test("a restored backup has each part of each usage, and their sums, to the last
 });
 
 // hardening: O5
-test("a copy in PostgreSQL has each part of each usage, and their sums, to the last digit", async () => {
+test("copies each part of usage to PostgreSQL with exact sums", async () => {
   const rows = await written();
   await filled.leave();
   const url = await (await sharedPostgres()).emptyDatabase();

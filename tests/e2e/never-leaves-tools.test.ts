@@ -64,13 +64,16 @@ async function ask(key: string, path: string, method: string, params: Readonly<R
 test.each([
   ["/mcp", { name: "away_send", arguments: { text: "mine" } }],
   ["/mcp/away", { name: "send", arguments: { text: "mine" } }],
-])("a server that is not marked as local is asked nothing for what stays (%s)", async (path, call) => {
-  expect((await ask(staying, path, "tools/list")).asked).toBe(0);
-  expect((await ask(staying, path, "tools/call", call)).asked).toBe(0);
-  expect((await ask(leaving, path, "tools/call", call)).asked).toBeGreaterThan(0);
-});
+])(
+  "does not call an MCP server that is not marked as local for a key that must stay local (%s)",
+  async (path, call) => {
+    expect((await ask(staying, path, "tools/list")).asked).toBe(0);
+    expect((await ask(staying, path, "tools/call", call)).asked).toBe(0);
+    expect((await ask(leaving, path, "tools/call", call)).asked).toBeGreaterThan(0);
+  },
+);
 
-test("a server that is marked as local is asked, from the change of the file on", async () => {
+test("calls an MCP server for such a key once the changed file marks it as local", async () => {
   await server.reconfigure(yamlOf(", local: true"));
   expect((await ask(staying, "/mcp", "tools/list")).asked).toBeGreaterThan(0);
   await server.reconfigure(yamlOf(""));

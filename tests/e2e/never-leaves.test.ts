@@ -125,7 +125,7 @@ const ways: readonly [name: string, model: string, script?: Script, stream?: boo
 ];
 
 test.each(ways)(
-  "not a byte goes out by %s, where another key's request does",
+  "sends no byte by way of %s for a key that must stay local, but does so for another key",
   async (_, model, script = chatScript(), stream = false) => {
     own.script(script);
     for (let i = 0; i < 3; i++) await ask(model, staying, { stream });
@@ -140,7 +140,7 @@ test.each(ways)(
   },
 );
 
-test("a service that looks at requests is asked nothing of what stays, unless it is marked as local", async () => {
+test("asks no guardrail service about requests that must stay local unless it is marked as local", async () => {
   for (const model of ["guarded-http", "guarded-answers"]) expect(await ask(model, staying)).toBe(200);
   expect(cloudBytes).toBe(0);
   await server.reconfigure(yamlOf(at).replaceAll("kind: http,", "kind: http, local: true,"));
@@ -152,7 +152,7 @@ test("a service that looks at requests is asked nothing of what stays, unless it
   expect(cloudBytes).toBe(0);
 });
 
-test("in every format, streamed and whole, whatever fails meanwhile, not a byte goes out", async () => {
+test("sends no byte out for a key that must stay local in any format, streamed or whole, despite failures", async () => {
   let asked = 0;
   own.script((request, response) => {
     const scripts = [broken, cutAfter(2), cutAfter(0), chatScript()];

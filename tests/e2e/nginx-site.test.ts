@@ -49,7 +49,7 @@ const chatsAt = (server: TestServer) =>
   server.logged("request").filter(({ route }) => route === "/v1/chat/completions");
 const chats = () => servers.flatMap(chatsAt);
 
-test("each piece of a stream is with the client before the next one is made", async () => {
+test("delivers each piece of a stream through nginx before the next is made", async () => {
   let goOn = () => {};
   upstream.script(async (_request, res) => {
     res.writeHead(200, { "content-type": "text/event-stream" });
@@ -77,12 +77,12 @@ test("each piece of a stream is with the client before the next one is made", as
   upstream.script(chatScript());
 });
 
-test("either server answers the same key", async () => {
+test("accepts the same key at both servers behind nginx", async () => {
   for (let sent = 0; sent < 8; sent++) await (await ask()).arrayBuffer();
   for (const server of servers) expect(chatsAt(server).some(({ status }) => status === 200)).toBe(true);
 });
 
-test("both know the client's address: not that of nginx, nor the one that the client claims to have", async () => {
+test("sees the client's address behind nginx at both servers, not nginx's or a forged one", async () => {
   const before = chats().length;
   const [body, headers] = [
     JSON.stringify(hello),
@@ -104,7 +104,7 @@ test("both know the client's address: not that of nginx, nor the one that the cl
   expect(chats().filter(({ client }) => client === "127.0.0.2").length).toBe(1);
 });
 
-test("a body larger than nginx would take by itself arrives, and no link of ours is in a log of nginx", async () => {
+test("accepts a body over nginx's default limit, and keeps sign-in links out of nginx's log", async () => {
   const answer = await ask({ messages: [{ role: "user", content: "a".repeat(3_000_000) }] });
   expect(answer.status).toBe(200);
   await answer.arrayBuffer();
@@ -112,7 +112,7 @@ test("a body larger than nginx would take by itself arrives, and no link of ours
   for (const name of ["access", "error"] as const) expect(site.log(name)).not.toContain("rst_secret");
 });
 
-test("a node's WebSocket is opened through it", async () => {
+test("opens a node's WebSocket through nginx", async () => {
   const socket = new WebSocket(`${url.replace("http", "ws")}/v1/node/connect`, [tunnelProtocol]);
   const opened = await new Promise((resolve) => {
     socket.onopen = () => resolve(true);
@@ -122,7 +122,7 @@ test("a node's WebSocket is opened through it", async () => {
   expect(opened).toBe(true);
 });
 
-test("the site with TLS is one that nginx takes", async () => {
+test("gives nginx a valid site with TLS", async () => {
   const [cert, privateKey] = [join(site.directory, "cert.pem"), join(site.directory, "key.pem")];
   writeFileSync(cert, certificate.cert);
   writeFileSync(privateKey, certificate.key);
@@ -136,7 +136,7 @@ test("the site with TLS is one that nginx takes", async () => {
 });
 
 // hardening: F30
-test("a completion that fails after it was sent is not asked for again at the other server", async () => {
+test("does not repeat a completion at the other server if it fails after it was sent", async () => {
   const before = chats().length;
   upstream.script((_request, res) => void res.socket?.destroy());
   const answer = await ask();
@@ -147,7 +147,7 @@ test("a completion that fails after it was sent is not asked for again at the ot
 });
 
 // hardening: F30
-test("where each server refuses a request the client gets the refusal itself, and the next request is served", async () => {
+test("returns the refusal itself if each server behind nginx refuses, and serves the next request", async () => {
   const before = chats().length;
   upstream.script((_request, res) => {
     res.writeHead(503, { "retry-after": "7", "content-type": "application/json" });
@@ -163,7 +163,7 @@ test("where each server refuses a request the client gets the refusal itself, an
   expect((await ask()).status).toBe(200);
 });
 
-test("a request that one server refuses is asked of the other with all of its body, and no prompt is in a file of nginx", async () => {
+test("repeats a refused request with its whole body at the other server, and leaves no prompt in nginx's files", async () => {
   const [one, two] = servers;
   const messages = [{ role: "user", content: "secret prompt ".repeat(200_000) }];
   const closed = one?.close(10_000, 3_000);

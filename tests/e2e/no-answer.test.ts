@@ -291,30 +291,33 @@ async function booked(id: string | null): Promise<Booked> {
   }, `the request ${id} is booked`);
 }
 
-describe.each(formats)("asked in chat, Responses and Messages, servers of %s", (upstream) => {
+describe.each(formats)("empty and broken answers of %s servers, by client format", (upstream) => {
   for (const client of formats) {
     for (const isStream of [false, true]) {
       const names = isStream ? caseNames : Object.keys(always);
-      test.each(names)(`move on where a ${isStream ? "stream" : "whole answer"} of ${client} is %s`, async (name) => {
-        const [path, body] = requests[client];
-        const model = modelFor(name, upstream);
-        const response = await server.request(path, { body: { ...body, model, stream: isStream } });
-        const text = await response.text();
-        expect([response.status, text]).toEqual([200, expect.stringContaining("Hello")]);
-        expect(text).not.toContain('error":{');
-        expect([bad.asked.get(model), good.asked.get(model)]).toEqual([1, 1]);
-        const record = await booked(response.headers.get("x-request-id"));
-        expect(record).toMatchObject({ outcome: "completed", upstream: `good-${upstream}` });
-        expect(record.trail.map(({ result }) => result)).toEqual(["broke_off", "answered"]);
-        const isCounted = !(upstream === "chat" && isStream);
-        if (isCounted) expect([record.prompt_tokens, record.completion_tokens]).toEqual([7, 2]);
-      });
+      test.each(names)(
+        `tries the next server if a ${isStream ? "stream" : "whole answer"} of ${client} is %s`,
+        async (name) => {
+          const [path, body] = requests[client];
+          const model = modelFor(name, upstream);
+          const response = await server.request(path, { body: { ...body, model, stream: isStream } });
+          const text = await response.text();
+          expect([response.status, text]).toEqual([200, expect.stringContaining("Hello")]);
+          expect(text).not.toContain('error":{');
+          expect([bad.asked.get(model), good.asked.get(model)]).toEqual([1, 1]);
+          const record = await booked(response.headers.get("x-request-id"));
+          expect(record).toMatchObject({ outcome: "completed", upstream: `good-${upstream}` });
+          expect(record.trail.map(({ result }) => result)).toEqual(["broke_off", "answered"]);
+          const isCounted = !(upstream === "chat" && isStream);
+          if (isCounted) expect([record.prompt_tokens, record.completion_tokens]).toEqual([7, 2]);
+        },
+      );
     }
   }
 });
 
 describe.each(markAlone)("%s from the only server", (name) => {
-  test.each(formats)("is an error for a client of %s, which pays nothing", async (client) => {
+  test.each(formats)("returns an error without charge to a client of %s", async (client) => {
     const [path, body] = requests[client];
     const response = await server.request(path, { body: { ...body, model: loneModel(name, client), stream: true } });
     expect([response.status, await response.text()]).toEqual([502, expect.stringContaining("sent no answer")]);
@@ -324,7 +327,7 @@ describe.each(markAlone)("%s from the only server", (name) => {
 });
 
 describe.each(Object.keys(operations))("a request for %s", (operation) => {
-  test.each(Object.keys({ ...always, ...ofTasks }))("moves on where its answer is %s", async (name) => {
+  test.each(Object.keys({ ...always, ...ofTasks }))("tries the next server if the answer is %s", async (name) => {
     const { path, body } = operations[operation] as (typeof operations)[string];
     const model = modelFor(name, "chat");
     const response = await server.request(path, { body: { ...body, model } });
@@ -333,7 +336,7 @@ describe.each(Object.keys(operations))("a request for %s", (operation) => {
   });
 });
 
-test("a stream of images moves on where a whole answer has no image", async () => {
+test("tries the next server for a stream of images if a whole answer has no image", async () => {
   for (const name of Object.keys(ofTasks)) {
     const model = modelFor(name, "chat");
     const response = await server.request("/v1/images/generations", { body: { model, prompt: "Hi", stream: true } });
@@ -344,14 +347,14 @@ test("a stream of images moves on where a whole answer has no image", async () =
 
 const whatIsNoBytes = Object.keys({ ...always, ...ofBytes });
 
-test.each(whatIsNoBytes)("a request for sound moves on where its answer is %s", async (name) => {
+test.each(whatIsNoBytes)("tries the next server for speech if the answer is %s", async (name) => {
   const model = modelFor(name, "chat");
   const response = await server.request("/v1/audio/speech", { body: { model, input: "Hi", voice: "alloy" } });
   expect([response.status, await response.text()]).toEqual([200, "ID3\0 sound"]);
   expect([bad.asked.get(model), good.asked.get(model)]).toEqual([1, 1]);
 });
 
-test.each(whatIsNoBytes)("a request for a transcript as text moves on where its answer is %s", async (name) => {
+test.each(whatIsNoBytes)("tries the next server for a transcript as text if the answer is %s", async (name) => {
   const model = modelFor(name, "chat");
   const body = new FormData();
   for (const [field, value] of Object.entries({ model, response_format: "text" })) body.append(field, value);

@@ -134,7 +134,7 @@ function connect(connectionId: string): FakeEnd {
 const stands = (connectionId: string) => async () =>
   (await store.listConnections()).some((connection) => connection.connectionId === connectionId);
 
-test("a node is reachable at once, told how it stands, and stands in the database a moment later", async () => {
+test("makes a node available at once, returns its status, and stores it a moment later", async () => {
   expect([directory.isReachable(nodeId), directory.isGone(nodeId)]).toEqual([false, true]);
   const end = connect("one");
   expect(directory.isReachable(nodeId)).toBe(true);
@@ -145,7 +145,7 @@ test("a node is reachable at once, told how it stands, and stands in the databas
   expect(changes).toBeGreaterThan(0);
 });
 
-test("while the database is away a node that is known is let in, and written down when it is back", async () => {
+test("admits a known node while the database is away, and stores it afterwards", async () => {
   connect("one").close(1006, "cut");
   await until(async () => (await store.findNode(nodeId))?.lastSeenAt !== null, "it was seen");
   await directory.refresh();
@@ -159,7 +159,7 @@ test("while the database is away a node that is known is let in, and written dow
 });
 
 // long-lived: nodeTunnel.credential
-test("a deleted node is cut off, and not let in while the database can be asked", async () => {
+test("disconnects a deleted node, and refuses it while the database answers", async () => {
   const end = connect("one");
   await until(stands("one"), "it stands there");
   await store.deleteNode(nodeId, event("node.deleted"));
@@ -172,7 +172,7 @@ test("a deleted node is cut off, and not let in while the database can be asked"
 });
 
 // long-lived: nodeTunnel.key
-test("of two connections the later one stays, here and where another process has it; a draining one ends by itself", async () => {
+test("keeps the later of two connections of a node, also across processes, and lets a draining one end", async () => {
   const first = connect("one");
   const second = connect("two");
   expect([first.code, second.closed]).toEqual([4409, false]);
@@ -195,7 +195,7 @@ test("of two connections the later one stays, here and where another process has
   expect(fourth.code).toBe(4409);
 });
 
-test("a request goes once more where the node may have moved to, and is told to come back where it is nowhere", async () => {
+test("retries a request where the node may have moved, and returns a retry hint if it is nowhere", async () => {
   const elsewhere = { nodeId, replicaId: "rep_2", connectionId: "one", clientAddress: "::1", connectedAt: 5 };
   await store.connected(elsewhere, { announced: [], toolServers: [], version: "1.0.0", at: 5 });
   await directory.refresh();
@@ -208,7 +208,7 @@ test("a request goes once more where the node may have moved to, and is told to 
   expect(forwarded).toEqual(["rep_2", "rep_2", "rep_2"]);
 });
 
-test("models of a node that is away stay on offer for ten minutes", async () => {
+test("offers the models of a disconnected node for ten minutes", async () => {
   const end = connect("one");
   await until(() => directory.record(nodeId)?.announced.length === 1, "what it announces is known");
   end.close(1006, "cut");
@@ -224,7 +224,7 @@ test("models of a node that is away stay on offer for ten minutes", async () => 
   await until(() => changes > before, "the catalog is told");
 });
 
-test("a node that left a moment ago was seen a moment ago, connected here or elsewhere", async () => {
+test("shows a node that just left as seen a moment ago, connected here or elsewhere", async () => {
   const lastSeen = () => directory.record(nodeId)?.lastSeenAt;
   const end = connect("one");
   await until(stands("one"), "it stands there");

@@ -51,7 +51,7 @@ const modelIds = async (gateway: Gateway) => {
   return list.data.map(({ id }) => id);
 };
 
-test("a link that is cut in the middle of an answer is an error event, the ledger has what came, and it is back in 5 s", async () => {
+test("reports a cut node connection as an error event, books the delivered part, and reconnects in 5 s", async () => {
   const { script, left } = endless();
   const gateway = await started(startGateway());
   const wire = await started(startTcpProxy(gateway.port));
@@ -83,7 +83,7 @@ test("a link that is cut in the middle of an answer is an error event, the ledge
   await again.whole;
 });
 
-test("a node whose process is gone is away, and one that starts again on its data serves again by itself", async () => {
+test("shows a node without its process as away, and serves again once it restarts on its data", async () => {
   const dataDir = mkdtempSync(join(tmpdir(), "headrace-node-"));
   try {
     const { gateway, node, upstream } = await network({ dataDir });
@@ -98,7 +98,7 @@ test("a node whose process is gone is away, and one that starts again on its dat
   }
 });
 
-test("a gateway that starts again has its nodes back, and until then says 503 and not 404", async () => {
+test("gets its nodes back after a gateway restart, and answers 503 instead of 404 until then", async () => {
   const dataDir = mkdtempSync(join(tmpdir(), "headrace-gateway-"));
   try {
     const first = await startGateway({ dataDir });
@@ -121,7 +121,7 @@ test("a gateway that starts again has its nodes back, and until then says 503 an
   }
 });
 
-test("a node that is stopped finishes what it has: nothing is cut, nothing new comes", async () => {
+test("finishes a stopped node's requests without cuts, and sends no new ones", async () => {
   const { script, release } = endless();
   const { gateway, node } = await network({ script });
   const answer = await reading(await ask(gateway, { stream: true }), 3);
@@ -134,7 +134,7 @@ test("a node that is stopped finishes what it has: nothing is cut, nothing new c
   await until(async () => (await gateway.node("gpu-1"))?.status === "offline", "it is gone");
 });
 
-test("a removed node is cut off at once with what it works on, and is never let in again", async () => {
+test("disconnects a removed node at once with its work, and never admits it again", async () => {
   const { script } = endless();
   const { gateway, node } = await network({ script });
   const answer = await reading(await ask(gateway, { stream: true }), 3);
@@ -146,7 +146,7 @@ test("a removed node is cut off at once with what it works on, and is never let 
   expect(await gateway.node("gpu-1")).toBeUndefined();
 });
 
-test("a second connection of the same node takes the place of the first", async () => {
+test("replaces the first connection of a node by a second", async () => {
   const { script } = endless();
   const { gateway, node, upstream } = await network({ script });
   const answer = await reading(await ask(gateway, { stream: true }), 3);
@@ -164,7 +164,7 @@ test("a second connection of the same node takes the place of the first", async 
   await again.whole;
 });
 
-test("a node that leaves is forgotten by its machine, and its requests end", async () => {
+test("forgets a gateway on the node's machine after leaving, and ends the node's requests", async () => {
   const { gateway, node } = await network();
   node.leave();
   await until(async () => (await gateway.node("gpu-1"))?.status === "offline", "it is away");

@@ -15,7 +15,7 @@ async function started<Part extends AsyncDisposable>(part: Promise<Part>): Promi
   return ready;
 }
 
-test("a join token works once, in time, and as long as nobody deleted it; the answer never says which", async () => {
+test("accepts a join token once, before it expires or is deleted, and does not reveal the reason", async () => {
   const gateway = await started(startGateway());
   const key = () => Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
   const enrol = async (token: string, name: string) => {
@@ -47,7 +47,7 @@ test("a join token works once, in time, and as long as nobody deleted it; the an
   expect(audit + gateway.logText()).not.toContain(used.token);
 });
 
-test("the name of an upstream is no node's, and that of a node no upstream's", async () => {
+test("refuses a node named like an upstream, and an upstream named like a node", async () => {
   const upstream = await started(startUpstream());
   const gateway = await started(startGateway({ yaml: upstreamYaml(upstream) }));
   const { token } = await gateway.token();
@@ -60,7 +60,7 @@ test("the name of an upstream is no node's, and that of a node no upstream's", a
   expect([added.status, added.body.error.message]).toEqual([400, expect.stringContaining("gpu-1")]);
 });
 
-test("machines of one address may not try to join without end", async () => {
+test("limits attempts to join from one address", async () => {
   const gateway = await started(startGateway());
   const body = JSON.stringify({ token: "hrn_no", name: "gpu-1", public_key: Buffer.alloc(32).toString("base64url") });
   const headers = { "content-type": "application/json" };

@@ -45,7 +45,7 @@ function atMachine(args: readonly string[]): Program {
 
 const nodeFile = () => join(machine.dataDir, "node.json");
 
-test("the printed command makes a node, which serves what is approved and finishes what it has when it is stopped", async () => {
+test("makes a node by the printed command, which serves approved models and drains when stopped", async () => {
   const made = await operator("nodes", "token", "--expires", "10m");
   expect(made.code).toBe(0);
   expect(made.stderr).toContain("in 10 min");
@@ -76,7 +76,7 @@ test("the printed command makes a node, which serves what is approved and finish
   expect(await node.exitCode()).toBe(0);
 }, 60_000);
 
-test("a machine that has joined connects whenever it serves; a second join is refused, and leaving ends it", async () => {
+test("reconnects a joined machine on serve, refuses a second join, and disconnects on leave", async () => {
   const again = atMachine(["node", "join", gateway.url, "--token", "hrn_unused"]);
   expect(await again.exitCode()).toBe(1);
   expect(again.stderr()).toContain("headrace node leave");
@@ -106,7 +106,7 @@ test("a machine that has joined connects whenever it serves; a second join is re
   await server.exitCode();
 }, 60_000);
 
-test("a node that was removed says so and ends with an error; a token that lets nobody in leaves nothing behind", async () => {
+test("exits with an error for a removed node, and leaves nothing behind after a refused token", async () => {
   const joining = atMachine(["node", "leave", "--yes"]);
   expect(await joining.exitCode()).toBe(0);
   const wrong = atMachine(["node", "join", gateway.url, "--token", "hrn_wrong"]);
@@ -121,7 +121,7 @@ test("a node that was removed says so and ends with an error; a token that lets 
   expect(node.stderr()).toContain("join again with a new token");
 }, 60_000);
 
-test("a data directory that cannot be written costs no token, and a proxy's password is shown to nobody", async () => {
+test("keeps the token for a read-only data directory, and hides a proxy's password", async () => {
   const { stdout: made } = await operator("nodes", "token", "--quiet");
   const join = ["node", "join", gateway.url, "--token", made.trim(), "--name", "gpu-4"];
   const nowhere = startProgram(machine, [...join, "--data-dir", "/proc/none/data"]);

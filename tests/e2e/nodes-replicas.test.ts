@@ -84,7 +84,7 @@ async function network(options: JoinOptions & { script?: Script; advertises?: st
   return { one, other, node, upstream, wire };
 }
 
-test("a request at one replica is streamed through the one that holds the node, and metered where it came in", async () => {
+test("streams a request at one replica through a node of another, and meters it at the first", async () => {
   const { one, other, upstream } = await network();
   const answer = await ask(other, { stream: true });
   expect(answer.status).toBe(200);
@@ -100,7 +100,7 @@ test("a request at one replica is streamed through the one that holds the node, 
   expect(one.logText() + other.logText()).not.toContain("internal_error");
 });
 
-test("a client that leaves at one replica stops the work at the node of the other", async () => {
+test("stops the work of a node at another replica when the client leaves", async () => {
   const { script, left } = endless();
   const { other } = await network({ script });
   const answer = await reading(await ask(other, { stream: true }), 3);
@@ -108,7 +108,7 @@ test("a client that leaves at one replica stops the work at the node of the othe
   await until(left, "the model server was told to stop", 2_000);
 });
 
-test("a refusal, and a link that is cut, come to the client as they would from its own replica", async () => {
+test("reports refusals and cut connections of another replica's node as of the own", async () => {
   const { script } = endless();
   const { one, other, upstream, wire } = await network({ script });
   const answer = await reading(await ask(other, { stream: true }), 5);
@@ -132,7 +132,7 @@ test("a refusal, and a link that is cut, come to the client as they would from i
   expect(there.status).toBe(400);
 });
 
-test("what an operator approves, drains or removes at one replica holds at the other", async () => {
+test("applies an operator's approval, draining and removal of a node at the other replica", async () => {
   const { one, other, node, upstream } = await network();
   await other.admin("PATCH", `/nodes/${node.id}`, { approved_models: [] });
   await until(async () => (await ask(one)).status === 404, "it is not on offer any more", 2_500);
@@ -147,7 +147,7 @@ test("what an operator approves, drains or removes at one replica holds at the o
   await until(() => node.network.uplink.view()?.status === "refused", "and knows that");
 });
 
-test("a node that connects to another replica is replaced at the first, and requests find it", async () => {
+test("moves a node that connects to another replica, and routes requests there", async () => {
   const { one, other, node, wire } = await network();
   wire.lead(other.port);
   wire.cut();
@@ -159,7 +159,7 @@ test("a node that connects to another replica is replaced at the first, and requ
   expect(node.network.uplink.view()?.status).toBe("connected");
 });
 
-test("a replica that stops sends its nodes to another one, and what is under way ends first", async () => {
+test("sends a stopping replica's nodes to another one after finishing its requests", async () => {
   const { script, release } = endless();
   const { one, other, wire } = await network({ script });
   const answer = await reading(await ask(other, { stream: true }), 3);
@@ -173,7 +173,7 @@ test("a replica that stops sends its nodes to another one, and what is under way
   expect(await (await ask(other, { stream: true })).text()).toEndWith("data: [DONE]\n\n");
 });
 
-test("where the replica that holds a node cannot be reached, clients are told so", async () => {
+test("reports an unreachable replica that holds a node", async () => {
   const { other } = await network({ advertises: null });
   const answer = await ask(other);
   expect(answer.status).toBe(502);
@@ -182,7 +182,7 @@ test("where the replica that holds a node cannot be reached, clients are told so
   await until(() => other.logText().includes("HEADRACE_ADVERTISE_URL"), "the operator finds out why");
 });
 
-test("where nobody answers at the address of the replica that holds a node, a retry is told to be worth while", async () => {
+test("advises a retry if the replica that holds a node does not respond", async () => {
   const { one, other } = await network({ advertises: `http://127.0.0.1:${await freePort()}` });
   const answer = await ask(other);
   expect([answer.status, answer.headers.get("retry-after")]).toEqual([503, "2"]);
@@ -190,7 +190,7 @@ test("where nobody answers at the address of the replica that holds a node, a re
 });
 
 // hardening: F13
-test("what another replica passes on is held by the key for which it asks: one that holds all it may keeps out none of another", async () => {
+test("charges bytes passed between replicas to the requesting key, so that a full key blocks no other", async () => {
   const { one, node } = await network();
   const key = deriveKey(Buffer.from(secretHex, "hex"), "replica-forward-v1");
   const path = `/internal/nodes/${node.id}/requests`;
@@ -240,7 +240,7 @@ test("what another replica passes on is held by the key for which it asks: one t
   await until(() => bufferedBytes.held === 0, "all is given back");
 });
 
-test("only a replica of the installation may pass requests on: nothing forged, stale, changed or repeated goes through", async () => {
+test("refuses forged, stale, changed and repeated requests between replicas", async () => {
   const { one, other, node, upstream } = await network();
   const key = deriveKey(Buffer.from(secretHex, "hex"), "replica-forward-v1");
   const path = `/internal/nodes/${node.id}/requests`;
@@ -287,7 +287,7 @@ test("only a replica of the installation may pass requests on: nothing forged, s
   expect(one.logText()).not.toContain(key.toString());
 });
 
-test("an MCP server at a node is had at the replica that does not hold its connection, with what it asks and tells", async () => {
+test("serves an MCP server of a node connected to another replica, with requests and notifications", async () => {
   const yaml = toolsYaml([{ name: "own", share: true, command: stdioServer }]);
   const { one, other, wire } = await network({ demo: true, models: ["*"], yaml });
   const place = { node: "gpu-1", server: "own" };

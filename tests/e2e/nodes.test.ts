@@ -45,7 +45,7 @@ const modelIds = async (gateway: Gateway) => {
   return list.data.map(({ id }) => id);
 };
 
-test("a streamed request of the openai SDK goes through the node, and is metered under the node's name", async () => {
+test("streams a request of the openai SDK through a node, and meters it under the node's name", async () => {
   const { gateway, upstream } = await network({ script: chatScript(["Hello", " from", " afar"]) });
   const client = new OpenAI({ apiKey: gateway.key, baseURL: gateway.baseUrl });
   const stream = await client.chat.completions.create({ model, messages, stream: true });
@@ -62,7 +62,7 @@ test("a streamed request of the openai SDK goes through the node, and is metered
   expect(status.data[0]?.deployments).toMatchObject([{ upstream: "gpu-1", kind: "node", state: "ok" }]);
 });
 
-test("the built-in engine of a node serves as well, and announces how much it takes at once", async () => {
+test("serves a node's built-in engine and uses its announced concurrency", async () => {
   const gateway = await started(startGateway());
   const { token } = await gateway.token(["*"]);
   expect(token).toMatch(/^hrn_[0-9A-Za-z]{30,}$/);
@@ -77,7 +77,7 @@ test("the built-in engine of a node serves as well, and announces how much it ta
   expect(node?.concurrency).toBeGreaterThan(0);
 });
 
-test("what is announced is no model of the gateway before it is approved, and none any more once it is not", async () => {
+test("offers announced models only while they are approved", async () => {
   const { gateway, node } = await network({ models: [] });
   expect((await gateway.node("gpu-1"))?.status).toBe("pending");
   expect(await modelIds(gateway)).toEqual([]);
@@ -98,7 +98,7 @@ test("what is announced is no model of the gateway before it is approved, and no
   expect((await ask(gateway)).status, "a key of another environment").toBe(404);
 });
 
-test("a node refuses members that rule its servers, whatever its gateway lets pass, unless its owner allows them", async () => {
+test("refuses fields that control a node's servers, whatever its gateway passes, unless the owner allows them", async () => {
   const gateway = await started(startGateway({ yaml: "limits: { refused_members: [] }\n" }));
   const { upstream } = await network({ gateway });
   const ask = (more: object) => gateway.request("/v1/chat/completions", { body: { model, messages, ...more } });
@@ -114,7 +114,7 @@ test("a node refuses members that rule its servers, whatever its gateway lets pa
   expect((await ask({ chat_template_kwargs: { enable_thinking: false } })).status).toBe(200);
 });
 
-test("a node whose owner allows them passes on members that rule its servers", async () => {
+test("passes on fields that control a node's servers if its owner allows them", async () => {
   const gateway = await started(startGateway({ yaml: "limits: { refused_members: [] }\n" }));
   const upstream = await started(startUpstream());
   const yaml = upstreamYaml(upstream, "limits: { refused_members: [] }\n");
@@ -124,7 +124,7 @@ test("a node whose owner allows them passes on members that rule its servers", a
   expect(upstream.requests[0]?.body).toMatchObject({ kv_transfer_params: { host: "10.0.0.1" } });
 });
 
-test("a node gets the requests that never leave once an operator marked it, and no more once the mark is gone", async () => {
+test("sends a node requests that must stay local only while an operator marks it as local", async () => {
   const { gateway, node, upstream } = await network();
   const key = await mintKey(gateway.dataDir, { scopes: ["chat:write"], neverLeaves: true });
   const stays = async () => {
@@ -139,7 +139,7 @@ test("a node gets the requests that never leave once an operator marked it, and 
   expect(audit.body.data[0]).toMatchObject({ detail: { local: { before: true, after: false } } });
 });
 
-test("a model that an operator declares at a node runs there only as far as the node was approved, and in its environments alone", async () => {
+test("runs a model declared at a node only as far as the node is approved, in its environments", async () => {
   const { gateway, node } = await network();
   const { body } = await gateway.admin("POST", "/models", {
     ...{ id: "team/alias", environments: ["live", "test", "dev"], price: { input: 1, output: 1 } },
@@ -160,7 +160,7 @@ test("a model that an operator declares at a node runs there only as far as the 
   expect((await ask(gateway, { model: "team/alias" })).status).toBe(200);
 });
 
-test("what a node begins to serve, and what it serves no more, is known at the gateway at once", async () => {
+test("updates the gateway at once when a node starts or stops serving a model", async () => {
   const { gateway, node, upstream } = await network({ models: ["*"] });
   upstream.serves([{ id: "another", object: "model", created: 1, owned_by: "scripted" }]);
   await node.catalog.refresh();
@@ -168,7 +168,7 @@ test("what a node begins to serve, and what it serves no more, is known at the g
   expect((await ask(gateway)).status).toBe(404);
 });
 
-test("a drained node finishes what it has and gets nothing new, also after a new connection", async () => {
+test("finishes a drained node's requests and sends no new ones, also after a reconnect", async () => {
   const { script, release } = endless();
   const { gateway, node } = await network({ script });
   const answer = await reading(await ask(gateway, { stream: true }), 3);
@@ -182,7 +182,7 @@ test("a drained node finishes what it has and gets nothing new, also after a new
   expect((await gateway.admin("PATCH", `/nodes/${node.id}`, { draining: false })).body.status).toBe("online");
 });
 
-test("a node learns of a request no more than what is asked of which model", async () => {
+test("sends a node no key, header or account of a request's client", async () => {
   const { gateway, node, upstream } = await network();
   const headers = { authorization: `Bearer ${gateway.key}`, cookie: "canary-cookie=1", "x-canary": "canary-header" };
   const body = { model, messages, user: "somebody" };
@@ -197,7 +197,7 @@ test("a node learns of a request no more than what is asked of which model", asy
   expect(seen).toContain(response.headers.get("x-request-id") ?? "no id");
 });
 
-test("a request is as urgent at its node as it is at the gateway", async () => {
+test("gives a request the same priority at its node as at the gateway", async () => {
   const upstream = await started(startUpstream());
   const gateway = await started(startGateway());
   const yaml = `upstreams: [{ name: up, url: "${upstream.url}", priority: true }]`;
@@ -209,7 +209,7 @@ test("a request is as urgent at its node as it is at the gateway", async () => {
   expect(upstream.requests.map(({ body }) => body["priority"])).toEqual([1, 0]);
 });
 
-test("an upstream of the configuration file that takes the name of a node is served in its place, and that is told", async () => {
+test("prefers a configured upstream that takes a node's name, and reports it", async () => {
   const { gateway, node, upstream } = await network();
   const yaml = `upstreams:\n  - { name: gpu-1, url: "${upstream.url}" }\n`;
   await gateway.reconfigure(yaml);

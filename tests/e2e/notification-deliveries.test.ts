@@ -90,7 +90,7 @@ onEachDatabase((databases) => {
     });
   }
 
-  test("what several processes tell at the same moment is told once, to whom it is for", async () => {
+  test("sends an event once to its recipients if several processes emit it at the same moment", async () => {
     const stores = [new SqlNotificationStore(opened.db), new SqlNotificationStore(again)];
     await webhook();
     await webhook({ events: ["node.away"] });
@@ -108,7 +108,7 @@ onEachDatabase((databases) => {
     expect(await stores[0]?.add(notice({ ...ofAccount, environment: "test" }), { mails: false })).toBe(0);
   });
 
-  test("mail goes to owners and admins of the account, or to operators, but for those who want none, and to nobody without end", async () => {
+  test("mails owners and admins, or operators, except those that opted out, up to a bound", async () => {
     const { db } = opened;
     const person = async (id: string, role: string, isOperator: number) => {
       const row = { id, email: `${id}@example.com`, name: id, email_proven: 1, is_operator: isOperator, created_at: 1 };
@@ -135,7 +135,7 @@ onEachDatabase((databases) => {
     expect(await writtenTo()).toHaveLength(30);
   });
 
-  test("what one process has taken is nobody else's until its claim ends, and what it then says counts no more", async () => {
+  test("keeps a delivery for the process that claimed it until the claim expires, and ignores later results", async () => {
     const [one, other] = [new SqlDeliveryStore(opened.db), new SqlDeliveryStore(again)];
     const id = await webhook();
     await new SqlNotificationStore(opened.db).add(notice(), { mails: false });
@@ -152,7 +152,7 @@ onEachDatabase((databases) => {
     expect(listed).toMatchObject({ state: "delivered", tries: [{ status: 200 }], type: "upstream.down" });
   });
 
-  test("a claim leaves places to every receiver and owner, those that are taken already among them", async () => {
+  test("leaves delivery slots for every receiver and owner, counting claimed ones", async () => {
     const store = new SqlNotificationStore(opened.db);
     const live = { accountId: "acct_1", environment: "live" } as const;
     const targets = [await webhook(), await webhook(), await webhook(), await webhook(live)];
@@ -176,7 +176,7 @@ onEachDatabase((databases) => {
   });
 
   // long-lived: webhookDelivery.total
-  test("a process has 16 deliveries under way at most, whoever they are for", async () => {
+  test("runs at most 16 deliveries at once in a process", async () => {
     const store = new SqlNotificationStore(opened.db);
     const gate = Promise.withResolvers<void>();
     const slow = Array.from({ length: 12 }, () =>
@@ -208,7 +208,7 @@ onEachDatabase((databases) => {
   test.each([
     [299, "delivered"],
     [300, "pending"],
-  ] as const)("takes an answer with the status %i for a delivery that is %s", async (status, state) => {
+  ] as const)("treats an answer with status %i as a delivery that is %s", async (status, state) => {
     const deliveries = new SqlDeliveryStore(opened.db);
     const id = await webhook();
     receiver.answer(status);
@@ -221,7 +221,7 @@ onEachDatabase((databases) => {
     expect(await tried()).toMatchObject({ state, tries: [{ status }] });
   });
 
-  test("keeps no earlier secret of a webhook that ends with its rotation", async () => {
+  test("deletes a webhook's earlier secret when its rotation ends", async () => {
     const store = new SqlWebhookStore(opened.db);
     const id = await webhook();
     const origin = { nowSeconds: clock.nowSeconds(), clientAddress: null, requestId: null };
@@ -232,7 +232,7 @@ onEachDatabase((databases) => {
   });
 
   // long-lived: webhookDelivery.credential
-  test("what was not delivered yet ends with its webhook", async () => {
+  test("deletes pending deliveries with their webhook", async () => {
     const store = new SqlNotificationStore(opened.db);
     const id = await webhook();
     await store.add(notice(), { mails: false });
@@ -248,7 +248,7 @@ onEachDatabase((databases) => {
   });
 
   // long-lived: webhookDelivery.account
-  test("whoever has most waiting for longest keeps nobody from a turn", async () => {
+  test("gives every receiver a turn, however many deliveries another has waiting", async () => {
     const store = new SqlNotificationStore(opened.db);
     for (let i = 0; i < 3; i++) await webhook();
     for (let told = 0; told < 20; told++) await store.add(notice(), { mails: false });
@@ -265,7 +265,7 @@ onEachDatabase((databases) => {
     expect(taken).toContain(late);
   });
 
-  test("what is claimed and told costs the same however much waits", async () => {
+  test("claims and emits at constant cost, however many deliveries wait", async () => {
     const { db, dialect } = opened;
     const store = new SqlNotificationStore(db);
     const deliveries = new SqlDeliveryStore(db);
@@ -302,7 +302,7 @@ onEachDatabase((databases) => {
 
   // hardening: F37
   // long-lived: webhookDelivery.server
-  test("two processes deliver each event once, and what was left by one that died as well", async () => {
+  test("delivers each event once with two processes, also events left by a dead one", async () => {
     const id = await webhook();
     const store = new SqlNotificationStore(opened.db);
     for (let told = 0; told < 30; told++) await store.add(notice(), { mails: false });
@@ -319,7 +319,7 @@ onEachDatabase((databases) => {
     expect(new Set(listed.map(({ state }) => state))).toEqual(new Set(["delivered"]));
   });
 
-  test("deliveries go after 30 days and notices after 100, and what was told is then told again", async () => {
+  test("deletes deliveries after 30 days and notifications after 100, then notifies again", async () => {
     const store = new SqlNotificationStore(opened.db);
     await webhook();
     const same = tidings();
@@ -332,7 +332,7 @@ onEachDatabase((databases) => {
     expect(await store.add(notificationOf(same, now()), kept)).toBe(1);
   });
 
-  test("what is out of order is begun by one process and ended by its owner alone", async () => {
+  test("opens an incident from one process and closes it only by its owner", async () => {
     const [one, other] = [new SqlIncidentStore(opened.db), new SqlIncidentStore(again)];
     const incident = { subject: "upstream:north", replicaId: "rep_1", since: 5 };
     const begun = await Promise.all([one.begin(incident), other.begin({ ...incident, replicaId: "rep_2" })]);

@@ -78,8 +78,8 @@ async function chat(server: TestServer, key = server.key) {
   return response.status;
 }
 
-describe("a quota", () => {
-  test("is told at 50, 80, 90 and 100 percent, each once, signed with the webhook's secret", async () => {
+describe("a quota's thresholds", () => {
+  test("notifies at 50, 80, 90 and 100 percent of a quota once each, signed with the webhook's secret", async () => {
     const world = await start();
     const { server, receiver } = world;
     const { secret } = await webhookOf(world, { events: ["quota.threshold"] });
@@ -103,7 +103,7 @@ describe("a quota", () => {
     }
   });
 
-  test("is told again in a new window and once its limit was changed, and not for a limit that nothing uses", async () => {
+  test("notifies again in a new window or after a changed limit, and not for an unused limit", async () => {
     const world = await start();
     const { server, receiver, clock } = world;
     await webhookOf(world);
@@ -125,9 +125,9 @@ describe("a quota", () => {
   });
 });
 
-describe("a receiver", () => {
+describe("a webhook receiver", () => {
   // hardening: F37
-  test("that hangs delays no request, and loses nothing while it is away for an hour", async () => {
+  test("delays no request for a hanging receiver, and loses no event while it is away for an hour", async () => {
     const world = await start({ timeoutMs: 150 });
     const { server, receiver, clock } = world;
     const { id, secret } = await webhookOf(world);
@@ -168,7 +168,7 @@ describe("a receiver", () => {
     expect(receiver.received.every((one) => receiver.verifies(one, secret))).toBe(true);
   });
 
-  test("that redirects, fails or asks to be left alone is tried again at the times that Standard Webhooks advises", async () => {
+  test("retries a receiver that redirects, fails or throttles on the Standard Webhooks schedule", async () => {
     const world = await start();
     const { server, receiver, clock } = world;
     const { id } = await webhookOf(world);
@@ -213,7 +213,7 @@ describe("a receiver", () => {
     expect(JSON.stringify(await deliveriesOf(server, id))).not.toContain("inside");
   });
 
-  test("that answers 410 gets nothing more, and the audit log says so", async () => {
+  test("disables a webhook that answers 410, and audits it", async () => {
     const world = await start();
     const { server, receiver } = world;
     const { id } = await webhookOf(world);
@@ -236,7 +236,7 @@ describe("a receiver", () => {
   });
 
   // hardening: F37
-  test("that hangs keeps no event from another one", async () => {
+  test("delivers to other receivers while one hangs", async () => {
     const world = await start({ timeoutMs: 1_500 });
     const { server } = world;
     const other = await startWebhookReceiver();
@@ -250,7 +250,7 @@ describe("a receiver", () => {
 });
 
 describe("webhooks", () => {
-  test("show their secret once, sign with two while it is replaced, and are told in the audit log", async () => {
+  test("shows a webhook's secret once, signs with two during rotation, and audits both", async () => {
     const world = await start();
     const { server, receiver, clock } = world;
     const made = await webhookOf(world, { description: "Pager", events: ["quota.threshold"] });
@@ -274,7 +274,7 @@ describe("webhooks", () => {
     expect(server.logText()).not.toContain("whsec_");
   });
 
-  test("are refused to members, to keys that another key made, and beyond 20", async () => {
+  test("refuses webhooks to members and child keys, and beyond 20", async () => {
     const world = await start();
     const { server, receiver } = world;
     const people = openServerPeople(server);
@@ -299,7 +299,7 @@ describe("webhooks", () => {
     expect([status, refused.error.message]).toEqual([400, expect.stringContaining("20")]);
   });
 
-  test("to the inside are refused, also where this machine is let in", async () => {
+  test("refuses webhooks to internal addresses, even where this machine is allowed", async () => {
     const { server } = await start();
     for (const url of [
       "https://10.0.0.1/",
@@ -313,7 +313,7 @@ describe("webhooks", () => {
   });
 });
 
-test("owners and admins are told by mail, tried again while the mail server is away, unless they want none", async () => {
+test("mails owners and admins unless they opted out, and retries while the mail server is away", async () => {
   const received: { to: string[]; text: string }[] = [];
   let isAway = true;
   const smtp = new SMTPServer({
@@ -368,7 +368,7 @@ test("owners and admins are told by mail, tried again while the mail server is a
   expect(received[0]?.text).toContain(id);
 });
 
-test("operators are told that an upstream is down and up again, once each, and accounts are not", async () => {
+test("notifies operators, not accounts, once when an upstream goes down and once when it recovers", async () => {
   const world = await start();
   const { server, receiver, clock, upstream } = world;
   const admin = adminOf(server, await makeOperatorKey(server.dataDir));
@@ -409,7 +409,7 @@ test("operators are told that an upstream is down and up again, once each, and a
   expect(receiver.received).toEqual([]);
 }, 60_000);
 
-test("an account is told once that its requests fail, and of keys that end soon or nobody uses", async () => {
+test("notifies an account once of failing requests and of keys that expire soon or are unused", async () => {
   const world = await start();
   const { server, receiver, clock, upstream } = world;
   await webhookOf(world);

@@ -58,7 +58,7 @@ async function usageRows(response: Response | Promise<Response>): Promise<UsageR
 }
 
 describe("an app's token", () => {
-  test("an app's token lists models and chats, at once and as a stream, by the official package", async () => {
+  test("lists models and chats, whole and streamed, with an app's token and the official package", async () => {
     const client = clientOf(await tokenOf(await newApp(), olga));
     expect((await client.models.list()).data.map(({ id }) => id)).toEqual([model]);
     const whole = await client.chat.completions.create({ model, messages });
@@ -69,7 +69,7 @@ describe("an app's token", () => {
     expect(pieces.join("")).toBe("Hello world");
   });
 
-  test("an app's token is booked to the person's account and shown as the app's, to the person, the account and the app", async () => {
+  test("books an app's token to the person's account and shows the app to person, account and app", async () => {
     const app = await newApp();
     const client = clientOf(await tokenOf(app, olga));
     await client.chat.completions.create({ model, messages });
@@ -84,7 +84,7 @@ describe("an app's token", () => {
     expect(own.data).toEqual([expect.objectContaining({ ...used, app: app.id })]);
   });
 
-  test("an app's token costs the account of whoever allowed it, never the app's publisher", async () => {
+  test("charges an app's use to the account that allowed it, never to the app's publisher", async () => {
     const made = await olga.request("/v1/admin/accounts", { method: "POST", body: { name: "Harbour", tier: "pro" } });
     const account = ((await made.json()) as { id: string }).id;
     const person = { email: "hana@example.test", name: "Hana", password };
@@ -102,7 +102,7 @@ describe("an app's token", () => {
     expect((await hana.request(`/v1/apps/${app.id}/usage`)).status).toBe(404);
   });
 
-  test("an app's token does what was allowed, and nothing besides", async () => {
+  test("limits an app's token to the allowed scopes", async () => {
     const app = await newApp();
     const reader = clientOf(await tokenOf(app, olga, "models:read"));
     expect((await reader.models.list()).data).toHaveLength(1);
@@ -122,7 +122,7 @@ describe("an app's token", () => {
     }
   });
 
-  test("an app's token sees the chats that this app stored for this person, and no others", async () => {
+  test("shows an app's token only chats that the app stored for this person", async () => {
     const mo = await invite(olga, { person: { email: "mo@example.test", name: "Mo", password } });
     const [one, other] = [await newApp(), await newApp()];
     const clients = {
@@ -149,7 +149,7 @@ describe("an app's token", () => {
     expect((await Array.fromAsync(again.chat.completions.list())).map(({ id }) => id)).toEqual([ids.get("mine") ?? ""]);
   });
 
-  test("an app's token of the development environment works on this machine alone", async () => {
+  test("accepts an app's token of the development environment on this machine alone", async () => {
     const token = await tokenOf(await newApp(), olga);
     const headers = { authorization: `Bearer ${token}` };
     expect((await server.request("/v1/models", { headers })).status).toBe(200);
@@ -158,7 +158,7 @@ describe("an app's token", () => {
     expect(await passedOn.json()).toMatchObject({ error: { code: "invalid_api_key" } });
   });
 
-  test("an app's token runs out after an hour with an error of its own, and its successor goes on", async () => {
+  test("expires an app's token after an hour with its own error, and accepts its successor", async () => {
     const app = await newApp();
     const tokens = await signInTo(app, server, olga);
     clock.shift(3_601);

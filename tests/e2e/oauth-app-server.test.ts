@@ -55,7 +55,7 @@ async function asked(): Promise<Browser> {
   return browser;
 }
 
-test("a person signs in, sees the own models, and reads an answer as it comes, until the access is removed", async () => {
+test("signs a person in to the example app, lists models, and streams an answer until access is removed", async () => {
   const browser = await asked();
   const home = await browser.press("Allow");
   expect(home.url.href).toBe(`${app}/`);
@@ -80,7 +80,7 @@ test("a person signs in, sees the own models, and reads an answer as it comes, u
   expect((await browser.request(`${app}/chat`, { method: "POST", body })).status).toBe(401);
 });
 
-test("a person who says no is not signed in, and can begin again", async () => {
+test("does not sign in a person who declines the example app, and allows another try", async () => {
   const browser = await asked();
   const home = await browser.press("Deny");
   expect([home.url.href, home.status]).toEqual([`${app}/`, 200]);

@@ -147,12 +147,12 @@ const ask = (visitor: ReturnType<typeof browser>, origin: string, signal?: Abort
     ...(signal ? { signal } : {}),
   });
 
-test("the example stays short enough to be read at once: under 150 lines", async () => {
+test("keeps the example app under 150 lines", async () => {
   const lines = (await Bun.file(program).text()).trimEnd().split("\n");
   expect(lines.length).toBeLessThan(150);
 });
 
-test("a person is signed in by code and PKCE, in a cookie that no script reads, with a new id", async () => {
+test("signs a person in by code and PKCE, with an HttpOnly cookie and a new session id", async () => {
   const visitor = browser();
   expect(await (await visitor.visit("/")).text()).toContain("Sign in with Headrace");
   const { asked, back } = await approved(visitor);
@@ -185,7 +185,7 @@ test.each([
   ["another issuer", { iss: "https://evil.example" }],
   ["no issuer", { iss: undefined }],
   ["a refusal", { code: undefined, error: "access_denied" }],
-])("an answer with %s signs nobody in, and redeems nothing", async (_what, changes) => {
+])("signs nobody in and redeems no code for an answer with %s", async (_what, changes) => {
   const visitor = browser();
   const { back } = await approved(visitor, changes);
   await visitor.visit(back);
@@ -193,7 +193,7 @@ test.each([
   expect(await (await visitor.visit("/")).text()).toContain("Sign in with Headrace");
 });
 
-test("an answer that another browser asked for signs nobody in", async () => {
+test("refuses an authorization answer that another browser requested", async () => {
   const { back } = await approved(browser());
   const victim = browser();
   expect((await victim.visit(back)).status).toBe(404);
@@ -203,7 +203,7 @@ test("an answer that another browser asked for signs nobody in", async () => {
   expect(forms).toEqual([]);
 });
 
-test("an answer works once", async () => {
+test("accepts an authorization answer once", async () => {
   const visitor = browser();
   const { back } = await approved(visitor);
   await visitor.visit(back);
@@ -211,7 +211,7 @@ test("an answer works once", async () => {
   expect(forms).toHaveLength(1);
 });
 
-test("a chat is streamed as it comes, and ends at the server when the browser leaves", async () => {
+test("streams a chat in the example app, and stops it at the server when the browser leaves", async () => {
   const visitor = await signedIn();
   const response = await ask(visitor, app);
   expect(response.headers.get("content-type")).toBe("text/event-stream");
@@ -231,13 +231,13 @@ test("a chat is streamed as it comes, and ends at the server when the browser le
   await completion?.aborted;
 });
 
-test("nothing is asked for a page of another site, nor for a stranger", async () => {
+test("refuses requests from another site's page and without a session", async () => {
   const visitor = await signedIn();
   expect((await ask(visitor, "https://evil.example")).status).toBe(403);
   expect((await ask(browser(), app)).status).toBe(404);
 });
 
-test("an access token that has run out is renewed once for requests at the same time", async () => {
+test("renews an expired access token once for concurrent requests", async () => {
   const visitor = await signedIn(1);
   await Promise.all([visitor.visit("/"), visitor.visit("/"), visitor.visit("/")]);
   expect(forms.map((form) => form.get("grant_type"))).toEqual(["authorization_code", "refresh_token"]);

@@ -123,7 +123,7 @@ describe("oauth4webapi", () => {
   ];
 
   test.each(ways)(
-    "signs a person in by code and PKCE with $what, refreshes, and ends it",
+    "signs a person in with oauth4webapi by code and PKCE with $what, refreshes, and revokes",
     async ({ authentication, ...given }) => {
       const as = await discovered();
       const { client, tokens: first } = await signedIn(as, given, authentication());
@@ -147,7 +147,7 @@ describe("oauth4webapi", () => {
     },
   );
 
-  test("oauth4webapi takes the answer for this sign-in at this server alone", async () => {
+  test("lets oauth4webapi accept an answer only for its sign-in at this server", async () => {
     const as = await discovered();
     expect(as.authorization_response_iss_parameter_supported).toBe(true);
     const { client, callback } = await signedIn(as, { what: "", ...webClient }, oauth.ClientSecretBasic(web.secret));
@@ -163,7 +163,7 @@ describe("oauth4webapi", () => {
     expect(() => judged(server.url, state, unsigned)).toThrow('"iss" (issuer) missing');
   });
 
-  test("a person who says no is told of to the app, with state and iss", async () => {
+  test("returns a person's refusal to the app with state and iss", async () => {
     const as = await discovered();
     const client = { client_id: native.id };
     const request = new URL(as.authorization_endpoint ?? "");
@@ -181,7 +181,7 @@ describe("oauth4webapi", () => {
     });
   });
 
-  test("oauth4webapi asks what a token is good for, its own alone", async () => {
+  test("lets oauth4webapi introspect its own tokens only", async () => {
     const as = await discovered();
     const authentication = oauth.ClientSecretBasic(web.secret);
     const { client, tokens } = await signedIn(as, { what: "", ...webClient }, authentication);
@@ -200,7 +200,7 @@ describe("oauth4webapi", () => {
   });
 
   // hardening: A10
-  test("an access token is one of RFC 9068, and is verified with the published keys, also by jose", async () => {
+  test("issues access tokens by RFC 9068 that jose verifies with the published keys", async () => {
     const as = await discovered();
     const { tokens } = await signedIn(as, { what: "", ...webClient }, oauth.ClientSecretPost(web.secret));
     const request = new Request(`${server.baseUrl}/models`, {
@@ -220,7 +220,7 @@ describe("oauth4webapi", () => {
   test.each([
     { what: "public", app: () => native, authentication: oauth.None },
     { what: "confidential", app: () => web, authentication: () => oauth.ClientSecretBasic(web.secret) },
-  ])("a device of a $what app waits, is slowed down, and is let in", async ({ app, authentication }) => {
+  ])("authorizes a device of a $what app after waiting and slowing down", async ({ app, authentication }) => {
     const as = await discovered();
     const client = { client_id: app().id };
     const asked = await oauth.deviceAuthorizationRequest(as, client, authentication(), { scope }, insecure);
@@ -278,7 +278,7 @@ describe("openid-client", () => {
   ];
 
   test.each(ways)(
-    "signs a person in by code and PKCE with $what, refreshes, asks about it, and ends it",
+    "signs a person in with openid-client by code and PKCE with $what, refreshes, introspects and revokes",
     async ({ authentication, ...given }) => {
       const config = await discovered(given, authentication());
       const first = await signedIn(config, given);
@@ -300,7 +300,7 @@ describe("openid-client", () => {
     },
   );
 
-  test("a code that another verifier, redirect URI or state goes with gives nothing", async () => {
+  test("refuses a code with another verifier, redirect URI or state", async () => {
     const config = await discovered(webClient, secretBasic());
     const pkceCodeVerifier = openid.randomPKCECodeVerifier();
     const request = openid.buildAuthorizationUrl(config, {
@@ -317,7 +317,7 @@ describe("openid-client", () => {
     expect((await redeem(callback, pkceCodeVerifier)).scope).toBe(scope);
   });
 
-  test("a device polls as the library does, until the person has allowed it or said no", async () => {
+  test("lets a device poll with openid-client until the person allows or denies it", async () => {
     const config = await discovered(nativeClient, openid.None());
     const answers: (number | string)[] = [];
     let decide: () => Promise<unknown> = async () => {};
@@ -348,7 +348,7 @@ describe("openid-client", () => {
     expect(answers).toEqual(["authorization_pending", "authorization_pending", "access_denied"]);
   });
 
-  test("a device that polls too fast is slowed down", async () => {
+  test("slows down a device that polls too fast", async () => {
     const config = await discovered(webClient, secretPost());
     const { device_code } = await openid.initiateDeviceAuthorization(config, { scope });
     const poll = () => openid.genericGrantRequest(config, deviceGrant, { device_code });
@@ -362,7 +362,7 @@ describe("openid-client", () => {
   });
 });
 
-test("a confidential app that sends what the specification names, and no more, signs a person in and refreshes", async () => {
+test("signs a person in and refreshes for a confidential app that sends only what the specification requires", async () => {
   const parameters = { client_id: web.id, redirect_uri: redirectUri, response_type: "code", scope };
   const callback = await allow(olga, `${server.url}/oauth/authorize?${new URLSearchParams(parameters)}`);
   expect([...callback.searchParams.keys()].sort()).toEqual(["code", "iss"]);
@@ -379,7 +379,7 @@ test("a confidential app that sends what the specification names, and no more, s
   expect(await modelsWith(second.access_token)).toBe(200);
 });
 
-test("somebody who is not signed in comes back to the app's question after signing in", async () => {
+test("returns to the app's authorization after the person signs in", async () => {
   const parameters = { client_id: web.id, redirect_uri: redirectUri, response_type: "code", prompt: "consent" };
   const stranger = new Browser(server.url);
   const page = await stranger.open(`/oauth/authorize?${new URLSearchParams(parameters)}`);

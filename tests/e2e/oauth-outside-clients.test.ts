@@ -110,8 +110,8 @@ async function authorizations(browser: Browser) {
   return data as { app: { id: string; name: string; publisher: string }; scopes: string[] }[];
 }
 
-describe("a client with a document", () => {
-  test("a client with a document signs a person in as the SDK does it, for one resource, and refreshes", async () => {
+describe("an OAuth client with a client ID metadata document", () => {
+  test("signs a person in with the MCP SDK and a metadata document for one resource, and refreshes", async () => {
     const url = host.document("/cli.json", { client_name: "Cli of tests" });
     const program = new Program(url);
     const token = await program.signIn(olga, "/mcp/github");
@@ -133,7 +133,7 @@ describe("a client with a document", () => {
     expect(gone).toBe("REDIRECT");
   });
 
-  test("a client with a document is asked about with its host in plain sight, and with where it leads", async () => {
+  test("asks for consent with the host of a client's metadata document and the redirect target", async () => {
     const url = host.document("/shown.json", { client_name: "Headrace" });
     const program = new Program(url);
     await auth(program, { serverUrl: `${server.url}/mcp` });
@@ -146,7 +146,7 @@ describe("a client with a document", () => {
     expect(text).not.toContain("chat:write");
   });
 
-  test("a document is fetched for nobody who is not signed in", async () => {
+  test("fetches no metadata document before the person signs in", async () => {
     const url = host.document("/unseen.json");
     const asked = `${server.url}/oauth/authorize?${new URLSearchParams({ client_id: url, response_type: "code" })}`;
     const response = await fetch(asked, { redirect: "manual" });
@@ -154,7 +154,7 @@ describe("a client with a document", () => {
     expect(host.asked).not.toContain("/unseen.json");
   });
 
-  test("a document that does not do, and a redirect URI that is not in it, lead nobody anywhere", async () => {
+  test("refuses an invalid metadata document and an unlisted redirect URI without a redirect", async () => {
     const wrong = host.document("/wrong.json", { client_id: "https://other.example/" });
     const right = host.document("/right.json");
     for (const [client_id, redirect_uri] of [
@@ -169,7 +169,7 @@ describe("a client with a document", () => {
     }
   });
 
-  test("a client is refused what it was not allowed, whatever it asks for", async () => {
+  test("refuses scopes and grants that a metadata document client was not allowed", async () => {
     const program = new Program(host.document("/greedy.json"));
     await auth(program, { serverUrl: `${server.url}/mcp` });
     for (const [name, value, error] of [
@@ -185,8 +185,8 @@ describe("a client with a document", () => {
   });
 });
 
-describe("a client that registers itself", () => {
-  test("a client that registers itself signs a person in as the SDK does it, and its code is of use to no other", async () => {
+describe("a dynamically registered OAuth client", () => {
+  test("signs a person in for a registered client with the MCP SDK, and refuses its code to others", async () => {
     const program = new Program();
     const token = await program.signIn(olga, "/mcp");
     expect(program.client?.client_id).toMatch(/^app_/);
@@ -202,7 +202,7 @@ describe("a client that registers itself", () => {
     expect([refused.status, ((await refused.json()) as { error: string }).error]).toEqual([400, "invalid_grant"]);
   });
 
-  test("a client that calls this machine by another of its names finds the same, and its token is good for it", async () => {
+  test("serves the same metadata under another name of this machine, with a valid token", async () => {
     const { port } = new URL(server.url);
     for (const name of ["localhost", "127.0.0.1"]) {
       const token = await new Program().signIn(olga, "/mcp", `http://${name}:${port}`);
@@ -210,7 +210,7 @@ describe("a client that registers itself", () => {
     }
   });
 
-  test("a client that registers itself does so with oauth4webapi, and gets what it may have", async () => {
+  test("registers a client with oauth4webapi and returns the allowed metadata", async () => {
     const issuer = new URL(server.url);
     const discovered = await oauth.discoveryRequest(issuer, { algorithm: "oauth2", ...insecure });
     const as = await oauth.processDiscoveryResponse(issuer, discovered);
@@ -229,7 +229,7 @@ describe("a client that registers itself", () => {
     });
   });
 
-  test("a client that registers itself is asked about as one that nobody knows", async () => {
+  test("asks for consent to a registered client as an unverified one", async () => {
     const program = new Program();
     await auth(program, { serverUrl: `${server.url}/mcp/github` });
     const { text } = await olga.open(program.sentTo);
@@ -253,11 +253,11 @@ describe("a client that registers itself", () => {
     [{ redirect_uris: [callback], response_types: ["token"] }, "invalid_client_metadata"],
     ["[]", "invalid_request"],
     ["{", "invalid_request"],
-  ])("a client that registers itself by %j is refused", async (metadata, error) => {
+  ])("refuses the registration %j", async (metadata, error) => {
     expect(await register(metadata)).toMatchObject({ status: 400, body: { error } });
   });
 
-  test("a client that registers itself has no way around the page that says where it leads: devices need an app", async () => {
+  test("refuses the device flow to a registered client, since that skips the page with the redirect target", async () => {
     const { body } = await register({ redirect_uris: [callback] });
     const form = new URLSearchParams({ client_id: String(body["client_id"]) });
     const refused = await fetch(`${server.url}/oauth/device_authorization`, { method: "POST", body: form });
@@ -267,13 +267,13 @@ describe("a client that registers itself", () => {
     ]);
   });
 
-  test("a client that registers itself may be called back by its own scheme", async () => {
+  test("accepts a custom scheme as a registered client's redirect URI", async () => {
     const redirect_uris = ["cursor://anysphere.cursor-retrieval/oauth/callback", "com.example.app:/callback"];
     expect(await register({ redirect_uris })).toMatchObject({ status: 201, body: { redirect_uris } });
   });
 
   // Last of all, as it uses up what this address may do.
-  test("registrations of one address are bounded, and told so in the form of OAuth", async () => {
+  test("limits registrations per address with an OAuth error", async () => {
     const answers = await Promise.all(Array.from({ length: 60 }, () => register({ redirect_uris: [callback] })));
     expect(answers.filter(({ status }) => status === 201).length).toBeWithin(1, 31);
     const refused = answers.filter(({ status }) => status !== 201);
@@ -281,14 +281,14 @@ describe("a client that registers itself", () => {
   });
 });
 
-describe("tools", () => {
+describe("MCP tools with OAuth discovery", () => {
   const connected = async (program: Program, path: string) => {
     const client = new Client({ name: "test", version: "1" }, { versionNegotiation: { mode: "auto" } });
     await client.connect(new StreamableHTTPClientTransport(new URL(server.url + path), { authProvider: program }));
     return client;
   };
 
-  test("tools are listed and called by a program that was told nothing but their address, once a person signed in", async () => {
+  test("lists and calls tools from their address alone after a person signs in", async () => {
     const program = new Program(host.document("/tools.json"));
     await expect(connected(program, "/mcp/weather")).rejects.toBeInstanceOf(UnauthorizedError);
     expect(program.sentTo.searchParams.get("resource")).toBe(`${server.url}/mcp/weather`);
@@ -306,7 +306,7 @@ describe("tools", () => {
   });
 });
 
-test("an installation that lets nobody register, and reads no documents, says so in its metadata, and does neither", async () => {
+test("advertises and allows neither registration nor metadata documents if both are off", async () => {
   const yaml = "oauth: { registration: off, client_documents: off }\n";
   await using closed = await startHeadrace({ yaml, documentFetch: { resolve: host.resolve, ca: host.ca } });
   const metadata = await (await fetch(`${closed.url}/.well-known/oauth-authorization-server`)).json();

@@ -53,7 +53,7 @@ describe.skipIf(reason !== undefined)("without a network", () => {
   }
 
   // hardening: S4
-  test("the program starts, and the demo model answers", () => {
+  test("starts without a network and answers with the demo model", () => {
     // Without a temperature of 0 the model's words are drawn, and its answer may end before the fourth token.
     const messages = [{ role: "user", content: "Hi" }];
     const body = JSON.stringify({ model: "tiny-demo", messages, max_tokens: 4, temperature: 0 });
@@ -65,7 +65,7 @@ describe.skipIf(reason !== undefined)("without a network", () => {
   });
 
   // hardening: S4
-  test("nothing tried to reach another machine, not by name either", () => {
+  test("tries to reach no other machine, not even by a name lookup, without a network", () => {
     expect(attempts()).toBe(0);
     // Such an attempt would have been counted.
     inside("curl", "-s", "--max-time", "1", "http://192.0.2.1/");

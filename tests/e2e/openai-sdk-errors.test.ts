@@ -38,7 +38,7 @@ afterAll(async () => {
   await upstream[Symbol.asyncDispose]();
 });
 
-describe("400 is a BadRequestError that names the field and what is allowed", () => {
+describe("raises a BadRequestError for 400 with the field and allowed values", () => {
   const wrong: [name: string, body: Record<string, unknown>, message: RegExp][] = [
     ["temperature", { temperature: 3 }, /temperature: must be a number from 0 to 2 \(got 3\)/],
     ["top_p", { top_p: -0.5 }, /top_p: must be a number from 0 to 1 \(got -0.5\)/],
@@ -80,14 +80,14 @@ describe("400 is a BadRequestError that names the field and what is allowed", ()
   });
 });
 
-test("an unknown model is a NotFoundError of the field model, and a bad key is of no field", async () => {
+test("raises a NotFoundError for an unknown model with the field model, and no field for a bad key", async () => {
   const unknown = await raised(() => client.chat.completions.create({ ...request, model: "nope" }), NotFoundError);
   expect(unknown).toMatchObject({ code: "model_not_found", param: "model" });
   const refused = await raised(() => openaiClient(server, { apiKey: "sk-x" }).models.list(), AuthenticationError);
   expect(refused.error).not.toHaveProperty("param");
 });
 
-describe("a code by which a model server says what is wrong reaches the client, and with it the field:", () => {
+describe("a model server's error code reaches the client with its field", () => {
   const fault = (error: Record<string, unknown>) => ({ error: { message: "No.", ...error } });
   test.each<[string, number, unknown, string, string | undefined]>([
     [
@@ -131,7 +131,7 @@ describe("a code by which a model server says what is wrong reaches the client, 
     expect((error.error as { param?: string }).param).toBe(param);
   });
 
-  test("a code by which a model server says what is wrong reaches the client in an open stream, too", async () => {
+  test("passes a model server's error code to the client in an open stream", async () => {
     upstream.script((_request, res) => {
       res.writeHead(200, { "content-type": "text/event-stream" });
       res.write(chunk({ role: "assistant", content: "a" }));
@@ -148,7 +148,7 @@ describe("a code by which a model server says what is wrong reaches the client, 
   });
 });
 
-test("401 is an AuthenticationError with one message for every bad key", async () => {
+test("raises an AuthenticationError with the same message for every bad key", async () => {
   const everything = ["chat:read", "chat:write", "models:read", "usage:read", "keys:manage"] as const;
   const past = Math.floor(Date.now() / 1000) - 60;
   const keys = {
@@ -168,7 +168,7 @@ test("401 is an AuthenticationError with one message for every bad key", async (
   expect(upstream.requests.filter((entry) => entry.headers.authorization !== undefined)).toEqual([]);
 });
 
-test("401 is also the answer to a good key in the wrong place", async () => {
+test("answers 401 for a good key in the wrong place", async () => {
   await using production = await startHeadrace({ flags: { mode: "production", publicUrl: "https://ai.example.com" } });
   const everything = ["chat:write", "models:read"] as const;
   const development = await mintKey(production.dataDir, { scopes: everything, environment: "dev" });
@@ -198,7 +198,7 @@ async function elsewhere(): Promise<string> {
   return other.key;
 }
 
-test("403 is a PermissionDeniedError that names the missing scope", async () => {
+test("raises a PermissionDeniedError for 403 with the missing scope", async () => {
   const reader = openaiClient(server, { apiKey: await mintKey(server.dataDir, { scopes: ["models:read"] }) });
   expect((await reader.models.list()).data.length).toBeGreaterThan(0);
   for (const call of [
@@ -219,7 +219,7 @@ test("403 is a PermissionDeniedError that names the missing scope", async () => 
   }
 });
 
-test("404 is a NotFoundError: an unknown model, one of another environment, an unknown endpoint", async () => {
+test("raises a NotFoundError for an unknown model, one of another environment, and an unknown endpoint", async () => {
   const tester = openaiClient(server, {
     apiKey: await mintKey(server.dataDir, { scopes: ["chat:write", "models:read"], environment: "test" }),
   });
@@ -241,13 +241,13 @@ test("404 is a NotFoundError: an unknown model, one of another environment, an u
   expect((await raised(() => forgotten.chat.completions.create(request), NotFoundError)).message).toContain("/v1");
 });
 
-test("405 is an APIError that says which method to use", async () => {
+test("raises an APIError for 405 with the method to use", async () => {
   const error = await raised<APIError>(() => client.put("/chat/completions", { body: request }), APIError);
   await expectBody(server, error, 405, "method_not_allowed", "invalid_request_error");
   expect(error.headers?.get("allow")).toBe("POST, GET, HEAD");
 });
 
-test("413 is an APIError that names the limit", async () => {
+test("raises an APIError for 413 with the limit", async () => {
   const large = { ...request, messages: [{ role: "user" as const, content: "x".repeat(2 * bodyLimit) }] };
   const error = await raised(() => client.chat.completions.create(large), APIError);
   await expectBody(server, error, 413, "request_too_large", "invalid_request_error");
@@ -256,7 +256,7 @@ test("413 is an APIError that names the limit", async () => {
   expect(after.choices).toHaveLength(1);
 });
 
-test("415 is an APIError that says how to send the body", async () => {
+test("raises an APIError for 415 with the content type to send", async () => {
   const body = new TextEncoder().encode(JSON.stringify(request));
   const calls = [
     () => client.post("/chat/completions", { body, headers: { "content-type": "text/plain" } }),
@@ -272,7 +272,7 @@ test("415 is an APIError that says how to send the body", async () => {
   }
 });
 
-test("500 is an InternalServerError that tells nothing of the fault", async () => {
+test("raises an InternalServerError for 500 without details of the fault", async () => {
   await using broken = await startHeadrace();
   const db = await openDatabase(join(broken.dataDir, "headrace.db"));
   await db.unsafe("DROP TABLE usage_rollups");
@@ -287,7 +287,7 @@ test("500 is an InternalServerError that tells nothing of the fault", async () =
   expect(String(line["detail"])).toContain("usage_rollups");
 });
 
-test("a server that is gone is an APIConnectionError", async () => {
+test("raises an APIConnectionError for a server that refuses connections", async () => {
   const gone = await startHeadrace();
   await gone[Symbol.asyncDispose]();
   const error = await raised(() => openaiClient(gone).models.list(), APIConnectionError);

@@ -33,14 +33,14 @@ afterAll(async () => {
   await upstream[Symbol.asyncDispose]();
 });
 
-test("a refusal of the model server is a BadRequestError in its own words", async () => {
+test("raises a BadRequestError in the model server's words for its refusal", async () => {
   upstream.script((_request, res) => json(res, 400, { error: { message: "logit_bias is not supported" } }));
   const error = await raised(() => client.chat.completions.create(request), BadRequestError);
   await expectBody(server, error, 400, "invalid_request", "invalid_request_error");
   expect(error.message).toContain("logit_bias is not supported");
 });
 
-test("a busy model server's 429 is no RateLimitError of the client's: it is a 503 with the time to wait", async () => {
+test("returns 503 with the wait time, not a RateLimitError, for a busy model server's 429", async () => {
   upstream.script((_request, res) => json(res, 429, { error: { message: "slow down" } }, { "retry-after": "7" }));
   const error = await raised(() => client.chat.completions.create(request), InternalServerError);
   await expectBody(server, error, 503, "service_unavailable", "rate_limit_error");
@@ -50,7 +50,7 @@ test("a busy model server's 429 is no RateLimitError of the client's: it is a 50
   expect(error).not.toBeInstanceOf(RateLimitError);
 });
 
-describe("5xx of model servers are InternalServerErrors", () => {
+describe("failures of model servers are InternalServerErrors", () => {
   const code502 = { status: 502, code: "upstream_error", type: "api_error" };
   const code503 = { status: 503, code: "service_unavailable", type: "overloaded_error" };
   const code504 = { status: 504, code: "upstream_timeout", type: "api_error" };
@@ -85,21 +85,21 @@ describe("5xx of model servers are InternalServerErrors", () => {
     });
   }
 
-  test("502: it sends what is no JSON", async () => {
+  test("502 for an answer that is not JSON", async () => {
     upstream.script((_request, res) => void res.end("<html>Welcome</html>"));
     const error = await raised(() => client.chat.completions.create(request), InternalServerError);
     await expectBody(server, error, 502, "upstream_error", "api_error");
     expect(error.message).not.toContain("Welcome");
   });
 
-  test("504: it never answers", async () => {
+  test("504 for a model server that never answers", async () => {
     upstream.script(() => {});
     const error = await raised(() => client.chat.completions.create(request), InternalServerError);
     await expectBody(server, error, 504, "upstream_timeout", "api_error");
     await until(() => upstream.requests.at(-1)?.abandoned, "the gateway hangs up on it");
   });
 
-  test("502: it is not there", async () => {
+  test("502 for a model server that refuses connections", async () => {
     const gone = await startUpstream();
     await using lone = await startHeadrace({ yaml: `upstreams: [{ name: up, url: "${gone.url}" }]\n` });
     await gone[Symbol.asyncDispose]();
@@ -109,7 +109,7 @@ describe("5xx of model servers are InternalServerErrors", () => {
   });
 });
 
-describe("a fault in the middle of a stream raises an APIError after what was delivered", () => {
+describe("raises an APIError after the delivered part if a stream fails in the middle", () => {
   const faults: [name: string, code: string, message: RegExp, rest: Script][] = [
     ["the connection breaks", "upstream_error", /broke off/, (_request, res) => void res.destroy()],
     [
@@ -151,7 +151,7 @@ describe("a fault in the middle of a stream raises an APIError after what was de
     });
   }
 
-  test("a fault in the middle of a stream raises an APIError also when the last words and the error arrive in one piece", async () => {
+  test("raises an APIError after the delivered part if the last text and the error arrive together", async () => {
     upstream.script((_request, res) => {
       res.writeHead(200, { "content-type": "text/event-stream" });
       res.end(`${chunk({ content: wellBegun })}data: {"error":{"message":"out of memory"}}\n\n`);
@@ -165,7 +165,7 @@ describe("a fault in the middle of a stream raises an APIError after what was de
     expect(delivered).toBe(wellBegun);
   });
 
-  test("a failure after a long silence, when the answer was already begun with keep-alives", async () => {
+  test("reports a failure after a long silence in a stream begun with keep-alives", async () => {
     upstream.script(async (_request, res) => {
       await Bun.sleep(300);
       json(res, 500, { error: { message: "boom" } });
@@ -175,7 +175,7 @@ describe("a fault in the middle of a stream raises an APIError after what was de
   });
 });
 
-test("the SDK waits as long as retry-after says, then succeeds", async () => {
+test("makes the SDK wait for retry-after, then succeed", async () => {
   const arrivals: number[] = [];
   upstream.script((incoming, res) => {
     arrivals.push(performance.now());
@@ -189,7 +189,7 @@ test("the SDK waits as long as retry-after says, then succeeds", async () => {
   expect((arrivals[1] ?? 0) - (arrivals[0] ?? 0)).toBeGreaterThanOrEqual(1_990);
 });
 
-test("the SDK does not retry what cannot succeed", async () => {
+test("makes the SDK not retry requests that cannot succeed", async () => {
   upstream.script((_request, res) => json(res, 400, { error: { message: "no" } }));
   const before = upstream.requests.length;
   await raised(() => openaiClient(server, { maxRetries: 2 }).chat.completions.create(request), BadRequestError);

@@ -60,7 +60,7 @@ function watched(server: TestServer, apiKey: string, maxRetries: number): { clie
 }
 
 describe("a rate limit", () => {
-  test("a rate limit is a RateLimitError that says which limit, its value, and when to retry, in words and headers", async () => {
+  test("raises a RateLimitError with the limit, its value and the wait time, in words and headers", async () => {
     const clock = manualClock();
     const server = await limited({ requests_per_minute: 1 }, "", clock);
     const client = openaiClient(server);
@@ -90,7 +90,7 @@ describe("a rate limit", () => {
     await client.chat.completions.create(request);
   });
 
-  test("a rate limit of tokens names what the request needs", async () => {
+  test("names the tokens that a request needs in a token rate limit's error", async () => {
     const server = await limited({ tokens_per_minute: 600 }, "", manualClock());
     const client = openaiClient(server);
     await client.chat.completions.create({ ...request, max_tokens: 500 });
@@ -106,7 +106,7 @@ describe("a rate limit", () => {
     expect(error.headers.get("x-ratelimit-reset-tokens")).toBe("2s");
   });
 
-  test("a rate limit is waited out by the SDK as long as retry-after-ms says, and the call succeeds", async () => {
+  test("makes the SDK wait for retry-after-ms on a rate limit, then succeed", async () => {
     const server = await limited({});
     const key = await keyOf(server, { rate_limit: 2, rate_limit_window: 1 });
     const { client, seen } = watched(server, key, 2);
@@ -122,7 +122,7 @@ describe("a rate limit", () => {
     expect(upstream.requests).toHaveLength(3);
   });
 
-  test("a rate limit is waited out for a stream and for embeddings as well", async () => {
+  test("makes the SDK wait out a rate limit for a stream and for embeddings", async () => {
     const server = await limited({});
     const key = await keyOf(server, { rate_limit: 4, rate_limit_window: 4 });
     const { client, seen } = watched(server, key, 2);
@@ -135,7 +135,7 @@ describe("a rate limit", () => {
     expect(seen.map(({ status }) => status)).toEqual([200, 200, 200, 200, 429, 200, 429, 200]);
   });
 
-  test("a rate limit serves every one of many clients that retry, in the end", async () => {
+  test("serves every one of many clients that retry on a rate limit", async () => {
     const server = await limited({});
     const key = await keyOf(server, { rate_limit: 20, rate_limit_window: 1 });
     // All that are refused together are told the same time, at which one of them gets in: that makes ten rounds.
@@ -166,7 +166,7 @@ describe("the SDK does not retry", () => {
     return error;
   }
 
-  test("a request larger than the whole bucket, and the message says what to change", async () => {
+  test("does not retry a request larger than the whole bucket, and says what to change", async () => {
     const server = await limited({ tokens_per_minute: 1_000 });
     const error = await once(server, { max_tokens: 2_000 }, RateLimitError);
     await expectBody(server, error, 429, "rate_limit_exceeded", "rate_limit_error");
@@ -177,7 +177,7 @@ describe("the SDK does not retry", () => {
     expect(upstream.requests).toHaveLength(1);
   });
 
-  test("an exhausted quota of tokens: PermissionDeniedError with insufficient_quota", async () => {
+  test("does not retry an exhausted token quota, a PermissionDeniedError with insufficient_quota", async () => {
     const server = await limited({ monthly_tokens: 12 });
     const client = openaiClient(server);
     await client.chat.completions.create({ ...request, max_tokens: 2 });
@@ -192,7 +192,7 @@ describe("the SDK does not retry", () => {
     expect((await client.models.list()).data).toHaveLength(1);
   });
 
-  test("an exhausted quota of money", async () => {
+  test("does not retry an exhausted money quota", async () => {
     const price = "{ input: 1000000, output: 1000000 }";
     const models = `models: [{ id: dear, price: ${price}, deployments: [{ upstream: up, model: upstream-model }] }]\n`;
     const server = await limited({ monthly_spend: 9.5 }, models);
@@ -203,7 +203,7 @@ describe("the SDK does not retry", () => {
     await client.chat.completions.create(request);
   });
 
-  test("an exhausted quota of its key alone, while the account's other keys go on", async () => {
+  test("does not retry an exhausted quota of one key, while the account's other keys work", async () => {
     const server = await limited({});
     const key = await keyOf(server, { monthly_tokens: 10 });
     const own = openaiClient(server, { apiKey: key, maxRetries: 2 });
@@ -219,7 +219,7 @@ describe("x-ratelimit headers", () => {
   const limitHeaders = (response: Response) =>
     Object.fromEntries([...response.headers].filter(([name]) => name.startsWith("x-ratelimit-")));
 
-  test("rate limit headers come with every kind of answer, streams included, by withResponse()", async () => {
+  test("sends rate limit headers with every kind of answer, streams included", async () => {
     const server = await limited({ requests_per_minute: 10, tokens_per_minute: 6_000 }, "", manualClock());
     const client = openaiClient(server);
     const plain = await client.chat.completions.create({ ...request, max_tokens: 99 }).withResponse();
@@ -252,7 +252,7 @@ describe("x-ratelimit headers", () => {
     expect(embedded.response.headers.get("x-ratelimit-remaining-tokens")).toBe("5980");
   });
 
-  test("rate limit headers come with failures of the model server and with wrong requests that were admitted, and are left out elsewhere", async () => {
+  test("sends rate limit headers with admitted requests that fail, and with no others", async () => {
     const server = await limited({ requests_per_minute: 10 }, "", manualClock());
     const client = openaiClient(server);
     upstream.script((_incoming, res) => json(res, 500, { error: { message: "broken" } }));
@@ -262,7 +262,7 @@ describe("x-ratelimit headers", () => {
     expect(limitHeaders(list.response)).toEqual({});
   });
 
-  test("describe the tighter of the key's and the account's limit", async () => {
+  test("describes the tighter of the key's and the account's limit in rate limit headers", async () => {
     const server = await limited({ requests_per_minute: 10 }, "", manualClock());
     const client = openaiClient(server, { apiKey: await keyOf(server, { rate_limit: 3, rate_limit_window: 30 }) });
     const { response } = await client.chat.completions.create(request).withResponse();
@@ -283,13 +283,13 @@ describe("x-ratelimit headers", () => {
     expect(error.message).toContain("The rate limit of the account is reached: 10 requests per minute.");
   });
 
-  test("x-ratelimit headers are absent where nothing is limited", async () => {
+  test("sends no rate limit headers without limits", async () => {
     await using server = await startHeadrace({ yaml: upstreamYaml(upstream) });
     const { response } = await openaiClient(server).chat.completions.create(request).withResponse();
     expect(limitHeaders(response)).toEqual({});
   });
 
-  test("x-ratelimit headers are visible to a web page of an allowed origin", async () => {
+  test("exposes rate limit headers to web pages of an allowed origin", async () => {
     const server = await limited({ requests_per_minute: 10 }, "cors: { origins: ['https://app.example.com'] }\n");
     const response = await server.request("/v1/chat/completions", {
       body: request,

@@ -86,7 +86,7 @@ async function jwks(): Promise<JSONWebKeySet> {
 const withToken = (apiKey: string) => openaiClient(server, { apiKey });
 
 describe("an access token as apiKey", () => {
-  test("works for chat, streams, completions, embeddings and models, and counts as its key", async () => {
+  test("accepts an access token as apiKey for chats, streams, completions, embeddings and models, counted as its key", async () => {
     await start();
     const { access_token, token_type, expires_in, scope } = await tokenOf(server.key);
     expect({ token_type, expires_in }).toEqual({ token_type: "Bearer", expires_in: 3600 });
@@ -110,7 +110,7 @@ describe("an access token as apiKey", () => {
     expect(server.logText()).not.toContain(access_token);
   });
 
-  test("an access token as apiKey of narrowed scope may do that and nothing else", async () => {
+  test("limits an access token of narrowed scope to that scope", async () => {
     await start();
     const reader = withToken((await tokenOf(server.key, { scope: "models:read" })).access_token);
     expect((await reader.models.list()).data).toHaveLength(1);
@@ -129,7 +129,7 @@ describe("an access token as apiKey", () => {
     for (const path of ["/usage", "/keys", "/account"]) await raised(() => writer.get(path), PermissionDeniedError);
   });
 
-  test("an access token as apiKey that has expired is an AuthenticationError with token_expired, to the second", async () => {
+  test("refuses an expired access token with token_expired, to the second", async () => {
     await start();
     const { access_token } = await tokenOf(server.key, { expires_in: 60 });
     const client = withToken(access_token);
@@ -147,7 +147,7 @@ describe("an access token as apiKey", () => {
     await openaiClient(server).chat.completions.create(request);
   });
 
-  test("lives on in a stream that it began", async () => {
+  test("continues a stream that began before its access token expired", async () => {
     await start();
     const gate = Promise.withResolvers<void>();
     upstream.script(async (incoming, res) => {
@@ -164,7 +164,7 @@ describe("an access token as apiKey", () => {
     expect((await Array.fromAsync(await stream)).length).toBeGreaterThan(2);
   });
 
-  test("an access token as apiKey never outlives its key, and is gone when that is revoked or loses the scope", async () => {
+  test("refuses an access token once its key is revoked or loses the scope", async () => {
     await start();
     const made = await server.request("/v1/keys", { body: { name: "short", expires_in: 100 } });
     const { id, key } = (await made.json()) as { id: string; key: string };
@@ -182,8 +182,8 @@ describe("an access token as apiKey", () => {
   });
 });
 
-describe("the way it is presented", () => {
-  test("X-API-Key takes a key and not a token; both headers may say the same and not two things", async () => {
+describe("credentials in headers", () => {
+  test("accepts a key but no token in X-API-Key, and two headers only if they agree", async () => {
     await start();
     const { access_token } = await tokenOf(server.key);
     const status = async (headers: Record<string, string>) =>
@@ -199,7 +199,7 @@ describe("the way it is presented", () => {
     expect((await withHeader.chat.completions.create(request)).choices).toHaveLength(1);
   });
 
-  test("a token gets no other token, and neither does a header without api_key", async () => {
+  test("refuses to exchange a token, or a header without api_key, for a token", async () => {
     await start();
     const { access_token } = await tokenOf(server.key);
     expect((await exchange({ api_key: access_token })).status).toBe(401);
@@ -214,7 +214,7 @@ describe("the way it is presented", () => {
     [{ scope: "chat:write chat:everything" }, /scope: .*"chat:everything"/],
     [{ scope: "" }, /scope: /],
     [{ scopes: ["chat:write"] }, /scopes: is no member of this request; known are api_key, expires_in, scope/],
-  ])("what is asked wrongly is refused by name: %j", async (more, message) => {
+  ])("refuses a wrong token request by the field's name: %j", async (more, message) => {
     await start();
     const response = await exchange({ api_key: server.key, ...more });
     expect(response.status).toBe(400);
@@ -223,13 +223,13 @@ describe("the way it is presented", () => {
   });
 });
 
-describe("environments", () => {
+describe("environments of access tokens", () => {
   const models = `models:
   - { id: for-live, environments: [live], deployments: [{ upstream: up, model: upstream-model }] }
   - { id: for-test, environments: [test], deployments: [{ upstream: up, model: upstream-model }] }
 `;
 
-  test("a token sees the world of its key alone", async () => {
+  test("limits a token to the environment of its key", async () => {
     await start(models);
     const ids = async (token: string) => (await withToken(token).models.list()).data.map(({ id }) => id);
     const keyFor = (environment: Environment) => mintKey(server.dataDir, { scopes: everything, environment });
@@ -247,7 +247,7 @@ describe("environments", () => {
     expect((await exchange({ api_key: await keyFor("dev") })).status).toBe(401);
   });
 
-  test("a token and a key of different environments in one request are refused", async () => {
+  test("refuses a token and a key of different environments in one request", async () => {
     await start(models);
     const testing = await tokenOf(await mintKey(server.dataDir, { scopes: everything, environment: "test" }));
     const both = openaiClient(server, {
@@ -259,8 +259,8 @@ describe("environments", () => {
   });
 });
 
-describe("a verifier that knows only what is published", () => {
-  test("a verifier that knows only what is published accepts the token by issuer, audience and type (RFC 9068), and the claims are what they should be", async () => {
+describe("a verifier with only the published metadata", () => {
+  test("verifies a token by issuer, audience and type (RFC 9068) with only the published metadata", async () => {
     await start();
     const { access_token, scope } = await tokenOf(server.key, { expires_in: 600 });
     const published = createRemoteJWKSet(new URL(`${server.url}/.well-known/jwks.json`));
@@ -287,7 +287,7 @@ describe("a verifier that knows only what is published", () => {
     expect(decodeJwt(again.access_token).jti).not.toBe(payload.jti);
   });
 
-  test("a verifier that knows only what is published finds the key of every living token, also after the server's restart", async () => {
+  test("publishes the signing key of every living token, also after a restart", async () => {
     await start();
     const { access_token } = await tokenOf(server.key);
     const { config } = server;
@@ -309,7 +309,7 @@ describe("a verifier that knows only what is published", () => {
   });
 });
 
-describe("a forged token is refused with the one message", () => {
+describe("a forged token is refused with one message", () => {
   let header: JWTHeaderParameters;
   let claims: JWTPayload;
   let genuine: string;
@@ -334,7 +334,7 @@ describe("a forged token is refused with the one message", () => {
     expect(statuses).toEqual(Object.fromEntries(Object.keys(tokens).map((name) => [name, one])));
   }
 
-  test("a forged token without a signature is refused", async () => {
+  test("refuses a token without a signature", async () => {
     await forge();
     const [, payload = "", signature = ""] = genuine.split(".");
     await expectRefused({
@@ -347,7 +347,7 @@ describe("a forged token is refused with the one message", () => {
     });
   });
 
-  test("a token signed by another key of the same name, or with its key in the header, is refused", async () => {
+  test("refuses a token signed by a foreign key with a known key id, or with an embedded key", async () => {
     await forge();
     const { privateKey, publicKey } = await generateKeyPair("ES256", { extractable: true });
     const jwk = await exportJWK(publicKey);
@@ -364,7 +364,7 @@ describe("a forged token is refused with the one message", () => {
     });
   });
 
-  test("a token signed with what is public, taken for a shared secret, is refused", async () => {
+  test("refuses a token signed with the public key as a shared secret", async () => {
     await forge();
     const [jwk] = (await jwks()).keys;
     const asText = JSON.stringify(jwk);
@@ -389,7 +389,7 @@ describe("a forged token is refused with the one message", () => {
     });
   });
 
-  test("a forged token with any claim changed under the old signature is refused, also after the genuine one was seen", async () => {
+  test("refuses a token with any changed claim under the old signature, also after the genuine one was used", async () => {
     await forge();
     const [head = "", , signature = ""] = genuine.split(".");
     const changed = (more: JWTPayload) => `${head}.${text({ ...claims, ...more })}.${signature}`;
@@ -410,7 +410,7 @@ describe("a forged token is refused with the one message", () => {
     });
   });
 
-  test("genuinely signed for somebody else: of another audience, issuer or installation", async () => {
+  test("refuses a genuine token of another audience, issuer or installation", async () => {
     await forge();
     const other = await startHeadrace({ clock, flags: { mode: "production", publicUrl } });
     const answer = await fetch(`${other.url}/v1/auth/token`, {
@@ -423,7 +423,7 @@ describe("a forged token is refused with the one message", () => {
     await expectRefused({ "same URL, other installation": access_token });
   });
 
-  test("a token signed by our own key, but of another type, for another audience or from another issuer, is refused", async () => {
+  test("refuses a token signed by our own key with another type, audience or issuer", async () => {
     await forge();
     const privateKey = await signingKey();
     const sign = (payload: JWTPayload, more: Record<string, unknown> = {}) =>
@@ -460,7 +460,7 @@ describe("a forged token is refused with the one message", () => {
     return importJWK(JSON.parse(unseal(row?.sealed_private_jwk ?? "", sealingKey, header.kid ?? "")), "ES256");
   }
 
-  test("genuinely signed under a former public URL: aud and iss are no longer ours", async () => {
+  test("refuses a token issued under a former public URL", async () => {
     await forge();
     const { config, key } = server;
     await server.close();

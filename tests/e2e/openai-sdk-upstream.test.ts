@@ -40,7 +40,7 @@ afterAll(async () => {
 });
 
 describe("tools", () => {
-  test("go to the model, its call comes back, and the result makes the answer", async () => {
+  test("passes tools to the model, returns its call, and answers from the result", async () => {
     upstream.script(toolScript());
     const tools = [weatherTool];
     const choice = { type: "function" as const, function: { name: "get_weather" } };
@@ -65,7 +65,7 @@ describe("tools", () => {
     expect(second.choices[0]?.message.content).toBe(`It is ${weatherResult}.`);
   });
 
-  test("a streamed call arrives piece by piece and whole", async () => {
+  test("streams a tool call in pieces that add up to the whole", async () => {
     upstream.script(toolScript());
     const runner = client.chat.completions.stream({
       model,
@@ -78,7 +78,7 @@ describe("tools", () => {
     expect(final.choices[0]?.message.tool_calls?.[0]).toMatchObject(weatherCall);
   });
 
-  test("the SDK's tool runner makes the whole round trip", async () => {
+  test("completes the round trip of the SDK's tool runner", async () => {
     upstream.script(toolScript());
     const cities: string[] = [];
     const runner = client.chat.completions.runTools({
@@ -107,7 +107,7 @@ describe("embeddings of a model server", () => {
   const float32 = scriptedVectors.map((vector) => [...new Float32Array(vector)]);
 
   for (const knows of ["float", "base64"] as const) {
-    test(`embeddings of a model server that only sends ${knows} reach the SDK in its default encoding and in float`, async () => {
+    test(`returns embeddings of a model server that only sends ${knows} in the SDK's default encoding and in float`, async () => {
       upstream.script(embeddingScript(knows));
       const request = { model, input: ["one", "two"] };
       const standard = await client.embeddings.create(request);
@@ -128,7 +128,7 @@ describe("embeddings of a model server", () => {
   }
 });
 
-test("a model id with a slash is listed, retrieved and used", async () => {
+test("lists, retrieves and serves a model id with a slash", async () => {
   expect((await client.models.list()).data.map((entry) => entry.id)).toEqual([model]);
   expect(await client.models.retrieve(model)).toMatchObject({ id: model, object: "model", owned_by: "scripted" });
   const completion = await client.chat.completions.create({ model, messages: question });
@@ -136,7 +136,7 @@ test("a model id with a slash is listed, retrieved and used", async () => {
   expect(upstream.requests[0]?.body["model"]).toBe("upstream-model");
 });
 
-test("parameters that the gateway does not know reach the model server untouched", async () => {
+test("passes unknown parameters to the model server unchanged", async () => {
   const extras = {
     reasoning_effort: "low" as const,
     service_tier: "auto" as const,
@@ -154,7 +154,7 @@ test("parameters that the gateway does not know reach the model server untouched
   });
 });
 
-test("what the SDK says of itself and of the client's key stays with the gateway", async () => {
+test("does not forward the SDK's headers or the client's key", async () => {
   await openaiClient(server, { organization: "org-1", project: "proj-1" }).chat.completions.create({
     model,
     messages: question,

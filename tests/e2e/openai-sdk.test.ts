@@ -47,7 +47,7 @@ function cancelledRequests() {
   return server.logged("request").filter((line) => line["outcome"] === "cancelled");
 }
 
-test("a chat completion has the model's answer, usage and the request id", async () => {
+test("returns a chat completion with the model's answer, usage and request id", async () => {
   const completion = await client.chat.completions.create(chat);
   expect(completion.object).toBe("chat.completion");
   expect(completion.model).toBe(demoModel);
@@ -69,7 +69,7 @@ test("a chat completion has the model's answer, usage and the request id", async
   });
 });
 
-test("a streamed answer is the same text, with the role first, the reason last, and usage where it was asked for", async () => {
+test("streams the same text, first the role, last the finish reason, and usage on request", async () => {
   const { data: stream, request_id } = await client.chat.completions
     .create({ ...chat, stream: true, stream_options: { include_usage: true } })
     .withResponse();
@@ -90,7 +90,7 @@ test("a streamed answer is the same text, with the role first, the reason last, 
   expect(usageChunk?.usage?.total_tokens).toBe(whole.usage?.total_tokens);
 });
 
-test("a stream without include_usage carries no usage, and its usage is counted all the same", async () => {
+test("counts usage of a stream without include_usage and sends none", async () => {
   const { data: stream, request_id } = await client.chat.completions.create({ ...chat, stream: true }).withResponse();
   for await (const chunk of stream) {
     expect(chunk.usage).toBeUndefined();
@@ -112,14 +112,14 @@ test("a stream without include_usage carries no usage, and its usage is counted 
   });
 });
 
-test("the SDK's own stream helper assembles the final completion", async () => {
+test("assembles the final completion with the SDK's stream helper", async () => {
   const runner = client.chat.completions.stream({ ...chat, stream_options: { include_usage: true } });
   const final = await runner.finalChatCompletion();
   expect(final.choices[0]?.message.content).toBe(answer);
   expect(final.usage?.completion_tokens).toBeGreaterThan(0);
 });
 
-test("leaving the loop of a stream stops the engine and is counted as cancelled with what was delivered", async () => {
+test("stops the engine when the client leaves a stream, and counts a cancellation with the delivered tokens", async () => {
   const before = cancelledRequests().length;
   const { data: stream, request_id } = await client.chat.completions
     .create({ ...endless, stream: true })
@@ -135,7 +135,7 @@ test("leaving the loop of a stream stops the engine and is counted as cancelled 
   expect(recorded).toMatchObject({ outcome: "cancelled", estimated: 1 });
 });
 
-test("an AbortSignal ends a stream and a plain request, and both free the engine", async () => {
+test("ends a stream and a plain request by AbortSignal, and frees the engine", async () => {
   let before = cancelledRequests().length;
   const leaveStream = new AbortController();
   const stream = await client.chat.completions.create({ ...endless, stream: true }, { signal: leaveStream.signal });
@@ -157,7 +157,7 @@ test("an AbortSignal ends a stream and a plain request, and both free the engine
   expect(await cancelledAfter(before)).toMatchObject({ stream: false });
 });
 
-test("a client's own timeout raises in the client and stops the engine", async () => {
+test("stops the engine after the client's own timeout", async () => {
   // Long enough for the request to reach the engine on a busy machine.
   const before = cancelledRequests().length;
   const error = await client.chat.completions.create(endless, { timeout: 500 }).catch((thrown: unknown) => thrown);
@@ -165,7 +165,7 @@ test("a client's own timeout raises in the client and stops the engine", async (
   await cancelledAfter(before);
 });
 
-test("n choices come with their indexes, plain and streamed", async () => {
+test("returns n choices with their indexes, whole and streamed", async () => {
   const plain = await client.chat.completions.create({ ...chat, n: 2 });
   expect(plain.choices.map(({ index, message }) => [index, message.content])).toEqual([
     [0, answer],
@@ -178,7 +178,7 @@ test("n choices come with their indexes, plain and streamed", async () => {
   expect(texts).toEqual([answer, answer]);
 });
 
-test("stop strings end the answer before them; max_tokens cuts it with the reason length", async () => {
+test("ends an answer before a stop string, and at max_tokens with the reason length", async () => {
   const stopped = await client.chat.completions.create({ ...chat, stop: [" demo"] });
   expect(stopped.choices[0]?.message.content).toBe(answer.slice(0, answer.indexOf(" demo")));
   expect(stopped.choices[0]?.finish_reason).toBe("stop");
@@ -187,7 +187,7 @@ test("stop strings end the answer before them; max_tokens cuts it with the reaso
   expect(cut.choices[0]?.finish_reason).toBe("length");
 });
 
-test("chat.completions.parse gets an object that fits its JSON schema", async () => {
+test("returns an object that matches its JSON schema to chat.completions.parse", async () => {
   const shape = z.object({ mood: z.enum(["calm", "wild"]), legs: z.int(), tame: z.boolean() });
   const completion = await client.chat.completions.parse({
     ...chat,
@@ -201,7 +201,7 @@ test("chat.completions.parse gets an object that fits its JSON schema", async ()
   expect(JSON.parse(message?.content ?? "")).toEqual(parsed);
 });
 
-test("a streamed answer in a JSON schema is whole JSON", async () => {
+test("streams whole JSON for a JSON schema", async () => {
   const shape = z.object({ even: z.boolean() });
   const runner = client.chat.completions.stream({
     ...chat,
@@ -212,7 +212,7 @@ test("a streamed answer in a JSON schema is whole JSON", async () => {
   expect(shape.safeParse(final.choices[0]?.message.parsed).success).toBe(true);
 });
 
-test("legacy completions answer plain and streamed with the same text and usage", async () => {
+test("answers legacy completions, whole and streamed, with the same text and usage", async () => {
   const request = { model: demoModel, prompt: "Once upon a time", temperature: 0, max_tokens: 24 };
   const plain = await client.completions.create(request);
   expect(plain.object).toBe("text_completion");
@@ -231,7 +231,7 @@ test("legacy completions answer plain and streamed with the same text and usage"
   expect(usage).toMatchObject({ completion_tokens: 24, total_tokens: plain.usage?.total_tokens });
 });
 
-test("a completion of two prompts has a choice for each", async () => {
+test("returns a choice for each of two prompts", async () => {
   const completion = await client.completions.create({
     model: demoModel,
     prompt: ["Once upon a time", "The fox"],
@@ -242,7 +242,7 @@ test("a completion of two prompts has a choice for each", async () => {
   expect(completion.usage?.completion_tokens).toBe(8);
 });
 
-test("embeddings in the SDK's default encoding are the numbers of encoding_format float", async () => {
+test("returns embeddings in the SDK's default encoding equal to those in float", async () => {
   const request = { model: demoModel, input: ["a fox in the barn", "the default port"] };
   const standard = await client.embeddings.create(request);
   const floats = await client.embeddings.create({ ...request, encoding_format: "float" });
@@ -259,7 +259,7 @@ test("embeddings in the SDK's default encoding are the numbers of encoding_forma
   expect(single.data[0]?.embedding).toEqual(standard.data[0]?.embedding ?? []);
 });
 
-test("models are listed with what they can do, and retrieved by id", async () => {
+test("lists models with their capabilities and retrieves one by id", async () => {
   const ids = [];
   for await (const model of client.models.list()) ids.push(model.id);
   expect(ids).toEqual([demoModel]);
@@ -275,7 +275,7 @@ test("models are listed with what they can do, and retrieved by id", async () =>
   expect(model._request_id).toMatch(/^req_/);
 });
 
-test("what the built-in engine cannot take is a BadRequestError with the code and the field that say so", async () => {
+test("raises a BadRequestError with code and field for input that the built-in engine cannot take", async () => {
   const long = "a fox in the barn ".repeat(2_000);
   const overlong = await raised(
     () => client.chat.completions.create({ model: demoModel, messages: [{ role: "user", content: long }] }),
@@ -293,7 +293,7 @@ test("what the built-in engine cannot take is a BadRequestError with the code an
   expect(part.message).toContain('not "video_url"');
 });
 
-test("content as parts and every role of a conversation are taken", async () => {
+test("accepts content parts and every conversation role", async () => {
   const completion = await client.chat.completions.create({
     ...chat,
     messages: [

@@ -28,7 +28,7 @@ onEachDatabase((databases) => {
     await opened.close();
   });
 
-  test("of 200 requests at once through two processes, as many get money as the cap has, to the last nano-USD", async () => {
+  test("spends the overflow cap exactly, to the nano-USD, with 200 concurrent requests through two processes", async () => {
     const replicas = [opened.db, await opened.openAgain()].map((db) => spendingOn(new SqlOverflowSpendStore(db)));
     const asked = Array.from({ length: 200 }, (_, i) => replicas[i % 2]?.setAside("m", spend, 30));
     const made = (await Promise.all(asked)).filter((one) => one !== undefined);
@@ -38,7 +38,7 @@ onEachDatabase((databases) => {
     expect(await replicas[0]?.setAside("m", spend, 1)).toBeUndefined();
   });
 
-  test("what is set aside outlives the process that did, and what was not used comes back to all", async () => {
+  test("keeps an overflow reservation after its process dies, and returns the unused part to all", async () => {
     const killed = spendingOn(new SqlOverflowSpendStore(opened.db));
     expect(await killed.setAside("m", spend, 600)).toBeDefined();
     const next = spendingOn(new SqlOverflowSpendStore(await opened.openAgain()));
@@ -50,7 +50,7 @@ onEachDatabase((databases) => {
     expect(await next.spent("m", spend)).toBe(750);
   });
 
-  test("what was not used comes back after the database was locked for longer than a write waits", async () => {
+  test("returns an unused overflow reservation after the database was locked beyond a write's timeout", async () => {
     const other = await opened.openAgain();
     const spending = spendingOn(new SqlOverflowSpendStore(opened.db));
     const aside = await spending.setAside("m", spend, 600);
@@ -68,7 +68,7 @@ onEachDatabase((databases) => {
     await until(async () => (await spending.spent("m", spend)) === 150, "the rest is given back");
   });
 
-  test("a span of its own begins with each day, for each model, and what is settled later is of the day on which it began", async () => {
+  test("starts a new overflow budget per day and model, and books late settlements to the starting day", async () => {
     const spending = spendingOn(new SqlOverflowSpendStore(opened.db));
     const early = await spending.setAside("m", spend, 1_000);
     expect(await spending.setAside("m", spend, 1)).toBeUndefined();
@@ -83,7 +83,7 @@ onEachDatabase((databases) => {
     expect(spending.figures()).toEqual([{ model: "m", spentNanoUsd: 900 }]);
   });
 
-  test("where the clock is put back into a span that was used up, that is known there at once", async () => {
+  test("knows at once that a day's overflow budget is spent when the clock is set back into it", async () => {
     const spending = spendingOn(new SqlOverflowSpendStore(opened.db));
     expect(await spending.setAside("m", spend, 1_000)).toBeDefined();
     clock.advance(3_600_000);
@@ -93,7 +93,7 @@ onEachDatabase((databases) => {
     expect(spending.remaining("m", spend)).toBe(0);
   });
 
-  test("that nothing is left is believed for a second, as others may give back what they set aside", async () => {
+  test("caches an empty overflow budget for one second, since others may return reservations", async () => {
     const [one, other] = [opened.db, await opened.openAgain()].map((db) => spendingOn(new SqlOverflowSpendStore(db)));
     const all = await one?.setAside("m", spend, 1_000);
     expect(await other?.setAside("m", spend, 10)).toBeUndefined();

@@ -50,7 +50,7 @@ async function ask(server: Pick<TestServer, "url" | "key">, more: object = {}, k
   return { status: response.status, text: await response.text(), headers: response.headers };
 }
 
-test("the model's own server is asked as long as it works, and the record of a request that went elsewhere says why", async () => {
+test("uses the model's own server while it works, and records why a request overflowed", async () => {
   const [own, cloud] = [await upstream(), await upstream()];
   const server = await start(yamlOf(own.url, cloud.url, "after_seconds: 30"));
   for (let i = 0; i < 5; i++) expect((await ask(server)).status).toBe(200);
@@ -71,7 +71,7 @@ test("the model's own server is asked as long as it works, and the record of a r
   expect(metrics).toContain('headrace_overflow_requests_total{model="m",upstream="cloud",reason="down"} 1');
 });
 
-test("a request that its own server keeps waiting goes elsewhere at its time", async () => {
+test("overflows a request that its own server keeps waiting past the set time", async () => {
   let release = () => {};
   const held = new Promise<void>((resolve) => {
     release = resolve;
@@ -96,7 +96,7 @@ test("a request that its own server keeps waiting goes elsewhere at its time", a
   expect((await first).status).toBe(200);
 });
 
-test("two replicas spend no more than the cap, exactly, whichever of them is asked, and a new process knows what was spent", async () => {
+test("spends exactly the overflow cap over two replicas, and remembers it in a new process", async () => {
   const [own, cloud] = [await upstream(broken), await upstream()];
   const yaml = yamlOf(own.url, cloud.url, "spend: { usd: 0.0000005, per: month }");
   const replicas = opened(await startReplicas({ yaml }));
@@ -145,7 +145,7 @@ async function listener() {
   return { seen, url: `http://127.0.0.1:${address.port}/v1` };
 }
 
-test("of a key whose requests never leave not a byte goes out, whatever fails, waits or is changed meanwhile", async () => {
+test("sends no byte of a key that must stay local to the overflow, whatever fails, waits or changes", async () => {
   let busy = 0;
   const own = await upstream((request, response) => (busy++ % 3 === 0 ? broken : chatScript())(request, response));
   const cloud = await listener();

@@ -42,7 +42,7 @@ function callOf(changes: Partial<OwnCall> = {}): OwnCall {
   };
 }
 
-test("such a call is answered whole, and is on the ledger as the operator's, under the tag of its purpose", async () => {
+test("answers the gateway's own call whole, and books it to the operator under its purpose's tag", async () => {
   const before = bufferedBytes.held;
   const answer = JSON.parse(await server.ownCalls.ask(callOf())) as { choices: { message: { content: string } }[] };
   expect(answer.choices[0]?.message.content).toBe("yes");
@@ -59,7 +59,7 @@ test("such a call is answered whole, and is on the ledger as the operator's, und
   });
 });
 
-test("such a call is as urgent as the request that it is made for", async () => {
+test("gives the gateway's own call the priority of its request", async () => {
   const yaml = `upstreams: [{ name: up, url: "${upstream.url}", priority: true }]
 tiers: [{ name: enterprise, requests_per_minute: null, tokens_per_minute: null, priority: high }]
 models:
@@ -86,7 +86,7 @@ guardrails: [{ name: judged, kind: judge, model: judge, policy: No talk of chees
   }
 });
 
-test("a call whose client left, or that may not leave, sends no byte", async () => {
+test("sends no byte of the gateway's own call if the client left or the request must stay local", async () => {
   const sent = upstream.requests.length;
   const left = new Cancellation();
   left.cancel();
@@ -95,6 +95,6 @@ test("a call whose client left, or that may not leave, sends no byte", async () 
   expect(upstream.requests).toHaveLength(sent);
 });
 
-test("a body that is no request is refused as a client's is", async () => {
+test("refuses an invalid body of the gateway's own call like a client's", async () => {
   await expect(server.ownCalls.ask(callOf({ body: '{"model":"judge"}' }))).rejects.toThrow("messages");
 });

@@ -59,7 +59,7 @@ async function read<Body>(server: TestServer, path: string, key = server.key): P
 const january = "start=2020-01-01T00:00:00Z";
 
 describe("one server", () => {
-  test("one server on PostgreSQL serves, meters, keeps keys and chats; another one with an empty data directory goes on from there", async () => {
+  test("serves, meters and stores keys and chats on PostgreSQL, and continues with an empty data directory", async () => {
     const [url, upstream] = [await freshDatabase(), await upstreamServer()];
     const first = await start(url, upstream);
     const { key } = await createKey(first, first.key, "of the test", ["chat:write", "usage:read", "chat:read"]);
@@ -90,7 +90,7 @@ describe("one server", () => {
     expect(data.map(({ name }) => name)).toContain("of the test");
   });
 
-  test("one server on PostgreSQL tells operators what it keeps its records in; their key is made by a command beside it", async () => {
+  test("shows operators the database in use, with a key made by a command beside the server", async () => {
     const url = await freshDatabase();
     const server = await start(url, await upstreamServer());
     const operator = await makeOperatorKey(server.dataDir, [], { HEADRACE_DATABASE_URL: url, HEADRACE_SECRET: secret });
@@ -102,7 +102,7 @@ describe("one server", () => {
   });
 
   // hardening: K11
-  test("a text with U+0000, of which PostgreSQL keeps none, is refused by the name of its parameter or field", async () => {
+  test("refuses text with U+0000, which PostgreSQL cannot store, by its parameter or field", async () => {
     const url = await freshDatabase();
     const server = await start(url, await upstreamServer());
     const operator = await makeOperatorKey(server.dataDir, [], { HEADRACE_DATABASE_URL: url, HEADRACE_SECRET: secret });
@@ -134,8 +134,8 @@ describe("one server", () => {
   });
 });
 
-describe("two servers", () => {
-  test("two servers that start at once on an empty database share one schema, one account and each other's keys", async () => {
+describe("two servers on one PostgreSQL", () => {
+  test("shares schema, account and keys between two servers that start at once on an empty database", async () => {
     const url = await (await sharedPostgres()).emptyDatabase();
     const upstream = await upstreamServer();
     const [one, other] = await Promise.all([start(url, upstream), start(url, upstream)]);

@@ -56,7 +56,7 @@ const roomy = [
 ];
 
 describe.each(Object.entries(vendors))(
-  "usage as %s tells it",
+  "usage as reported by %s",
   (model, { kind, usage, cost, tokens, at = usualTime }) => {
     const expected = {
       prompt_tokens: tokens.prompt,
@@ -67,28 +67,31 @@ describe.each(Object.entries(vendors))(
       ...{ cost, estimated: false, capped: false },
     };
 
-    test.each(kinds)("is charged to the last digit, in the ledger and in quotas, asked by %s", async (asked) => {
-      clock.advance(Math.max(0, Date.parse(at) - clock.nowSeconds() * 1000));
-      const headers = await keyWith({ quotas: roomy });
-      const [before = 0] = await usedBy(headers);
-      for (const [earlier, stream] of [false, true].entries()) {
-        const answer = await server.request(paths[asked], {
-          ...{ headers, body: vendorBody(asked, model, tokens.prompt, stream) },
-        });
-        const said = await answer.text();
-        expect([answer.status, answer.status === 200 ? "" : said]).toEqual([200, ""]);
-        const id = answer.headers.get("x-request-id") ?? "";
-        expect({ stream, ...(await requestOf(id)) }).toMatchObject({ stream, ...expected });
-        const spent = (earlier + 1) * nano(cost);
-        expect(await usedBy(headers)).toEqual([before + spent, spent, spent]);
-        // What the client is told is the vendor's own where the format is.
-        if (asked === kind && !stream) expect((JSON.parse(said) as { usage: object }).usage).toMatchObject(usage);
-      }
-    });
+    test.each(kinds)(
+      "charges vendor usage to the last digit, in ledger and quotas, for a request in %s",
+      async (asked) => {
+        clock.advance(Math.max(0, Date.parse(at) - clock.nowSeconds() * 1000));
+        const headers = await keyWith({ quotas: roomy });
+        const [before = 0] = await usedBy(headers);
+        for (const [earlier, stream] of [false, true].entries()) {
+          const answer = await server.request(paths[asked], {
+            ...{ headers, body: vendorBody(asked, model, tokens.prompt, stream) },
+          });
+          const said = await answer.text();
+          expect([answer.status, answer.status === 200 ? "" : said]).toEqual([200, ""]);
+          const id = answer.headers.get("x-request-id") ?? "";
+          expect({ stream, ...(await requestOf(id)) }).toMatchObject({ stream, ...expected });
+          const spent = (earlier + 1) * nano(cost);
+          expect(await usedBy(headers)).toEqual([before + spent, spent, spent]);
+          // What the client is told is the vendor's own where the format is.
+          if (asked === kind && !stream) expect((JSON.parse(said) as { usage: object }).usage).toMatchObject(usage);
+        }
+      },
+    );
   },
 );
 
-test("a report has the sums of all, and each of their parts", async () => {
+test("reports the sum of all vendors' usage and each of its parts", async () => {
   await server.governance.ledger.flush();
   const report = await server.request("/v1/usage?bucket=month&group_by=model&limit=100");
   const { data } = (await report.json()) as { data: Record<string, number>[] };
@@ -119,7 +122,7 @@ test("a report has the sums of all, and each of their parts", async () => {
   expect(costs.toSorted()).toEqual(charged.toSorted());
 });
 
-test("a quota in USD has what was charged for, and what is likely to be cached does not stop a request", async () => {
+test("charges a USD quota, and does not refuse a request whose prompt is likely cached", async () => {
   const headers = await keyWith({ monthly_spend: 0.05 });
   const ask = async () => {
     const asked = { ...vendorBody("chat", "openai-chat", 10_000, false), max_tokens: 500 };
@@ -130,7 +133,7 @@ test("a quota in USD has what was charged for, and what is likely to be cached d
 });
 
 test.each([0, 1])(
-  "a quota per window with %i billionths to spare tells in its refusal what the ledger has",
+  "reports the ledger's value in the refusal of a windowed quota with %i billionths left",
   async (spare) => {
     const { cost } = vendors["vllm"] ?? { cost: 0 };
     const limit = (4 * nano(cost) + spare) / 1e9;
@@ -146,7 +149,7 @@ test.each([0, 1])(
   },
 );
 
-test("what a vendor says that it charges is shown to operators alone", async () => {
+test("shows a vendor's own cost figure to operators alone", async () => {
   const answer = await server.request(paths.chat, { body: vendorBody("chat", "xai-chat", 10_120, false) });
   await answer.text();
   const id = answer.headers.get("x-request-id") ?? "";
@@ -158,7 +161,7 @@ test("what a vendor says that it charges is shown to operators alone", async () 
 });
 
 test.each(kinds)(
-  "a stream that fails is charged for as its server tells with its failure, asked by %s",
+  "charges a failed stream by the usage reported with its failure, for a request in %s",
   async (asked) => {
     const [[model = "", vendor] = []] = Object.entries(failing);
     const { prompt = 0, completion = 0 } = vendor?.tokens ?? {};

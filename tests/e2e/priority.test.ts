@@ -112,7 +112,7 @@ function percentile(times: readonly number[], part: number): number {
   return times.toSorted((a, b) => a - b)[Math.ceil(times.length * part) - 1] ?? Number.NaN;
 }
 
-test("under twice the capacity, high priorities wait as long as in an idle system, and what waits still gets its turns", async () => {
+test("keeps waits of high priorities as in an idle system at twice the capacity, and still serves low ones", async () => {
   const { server } = await start(8, 200);
   // What is wanted at once is learned as they come.
   await arrivals(server, 10, ["upstream-model"], forMs(2_000));
@@ -129,7 +129,7 @@ test("under twice the capacity, high priorities wait as long as in an idle syste
   expect(await normal).toBeGreaterThan((await low) ?? 0);
 }, 30_000);
 
-test("where all priorities want more than there is, each has its share of the places", async () => {
+test("gives each priority its share of slots when all exceed the capacity", async () => {
   const { server } = await start(8, 60);
   const isOver = forMs(5_000);
   const [low, normal, high] = await Promise.all(
@@ -180,7 +180,7 @@ async function besideAHundred(server: TestServer, count: number, key: string, ma
 }
 
 // Answers take far longer than a client needs to ask again, also where the machine is busy.
-test("an account with one client has as many answers as one with a hundred, and so has a key beside another", async () => {
+test("gives an account with one client as many answers as one with a hundred, and likewise keys", async () => {
   const { server } = await start(1, 100);
   const { other, one, many } = await keysOf(server);
   for (const single of [other, one]) {
@@ -190,7 +190,7 @@ test("an account with one client has as many answers as one with a hundred, and 
   }
 }, 30_000);
 
-test("of two places an account has one beside a hundred clients of another, and with a single client the next that is free, each time", async () => {
+test("gives one of two slots to an account beside another's hundred clients, and the next free one to a single client", async () => {
   const { server } = await start(2, 100);
   const { other, many } = await keysOf(server);
   const ofTwo = await besideAHundred(server, 2, other, many);
@@ -200,7 +200,7 @@ test("of two places an account has one beside a hundred clients of another, and 
   expect(await besideAHundred(server, 1, other, many)).toBeGreaterThan((0.8 * 2) / 6);
 }, 30_000);
 
-test("the header counts in every format, and is never more than the key may have", async () => {
+test("applies the priority header in every format, up to the key's priority", async () => {
   const upstream = await startUpstream();
   stack.push(upstream);
   const server = await startHeadrace({
@@ -228,7 +228,7 @@ test("the header counts in every format, and is never more than the key may have
   }
 });
 
-test("a request has at most the priority of its key and tier, and is told how to have more", async () => {
+test("caps a request's priority at that of its key and tier, and says how to raise it", async () => {
   const { server } = await start(1, 0);
   const key = await mintKey(server.dataDir, { scopes: ["chat:write"], priority: "normal" });
   expect((await ask(server, { key, priority: "low" })).status).toBe(200);
@@ -254,7 +254,7 @@ test("a request has at most the priority of its key and tier, and is told how to
   expect(messages.status).toBe(403);
 });
 
-test("a change of the tier holds for the next request of its keys, and no key is given more than that", async () => {
+test("applies a tier's changed priority to the next request, and grants no key more", async () => {
   const { server, upstream } = await start(1, 0);
   const key = await mintKey(server.dataDir, { scopes: ["chat:write", "keys:manage"], priority: "high" });
   expect((await ask(server, { key, priority: "high" })).status).toBe(200);
@@ -279,7 +279,7 @@ test("a change of the tier holds for the next request of its keys, and no key is
   });
 });
 
-test("a client that waited is told how long, and one whose stream begins while it waits, where it stands", async () => {
+test("reports the wait to a waiting client, and the queue position in a stream", async () => {
   const { server, upstream } = await start(1, 300, { heartbeatMs: 100 });
   expect((await ask(server)).headers.get("x-headrace-queue-ms")).toBeNull();
   const first = ask(server);

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { until } from "../support/headrace.ts";
 import { makeWorkspace, startProgram } from "../support/program.ts";
 
-test("a server that has started gives back a quarter of its memory once it is quiet, and serves on", async () => {
+test("returns a quarter of its memory once idle after the start, and serves on", async () => {
   await using workspace = makeWorkspace();
   // A runtime that can become another program: then there is one process alone.
   symlinkSync(process.execPath, join(workspace.directory, "node"));

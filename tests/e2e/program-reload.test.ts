@@ -9,7 +9,7 @@ import { startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
 const messages = [{ role: "user" as const, content: "Hi" }];
 
 // hardening: O10
-test("an edit adds and removes models without a restart; a broken edit leaves the old configuration", async () => {
+test("adds and removes models by an edited file without a restart, and keeps the old configuration on a broken edit", async () => {
   await using upstream = await startUpstream();
   await using workspace = makeWorkspace();
   const file = join(workspace.directory, "headrace.yaml");
@@ -50,7 +50,7 @@ test("an edit adds and removes models without a restart; a broken edit leaves th
   expect(await ids()).toEqual(["fourth", "upstream-model"]);
 });
 
-test("a file that appears after the start is read, and one that is gone changes nothing", async () => {
+test("reads a configuration file created after the start, and changes nothing when it is deleted", async () => {
   await using upstream = await startUpstream();
   await using workspace = makeWorkspace();
   const file = join(workspace.directory, "headrace.yaml");
@@ -67,7 +67,7 @@ test("a file that appears after the start is read, and one that is gone changes 
 });
 
 // hardening: F25
-test("a file that is emptied, as by an editor that truncates it or on a full disk, leaves the running configuration", async () => {
+test("keeps the running configuration if the file is emptied by an editor or a full disk", async () => {
   await using upstream = await startUpstream();
   await using workspace = makeWorkspace();
   const file = join(workspace.directory, "headrace.yaml");
@@ -87,7 +87,7 @@ test("a file that is emptied, as by an editor that truncates it or on a full dis
 });
 
 // hardening: F25
-test("a file that is still being written is read once it stays the same", async () => {
+test("reads a configuration file only after it stops changing", async () => {
   await using upstream = await startUpstream();
   await using workspace = makeWorkspace();
   const file = join(workspace.directory, "headrace.yaml");
@@ -106,7 +106,7 @@ test("a file that is still being written is read once it stays the same", async 
 });
 
 // hardening: O10
-test("SIGHUP reloads at once, and an open stream goes on through a reload", async () => {
+test("reloads at once on SIGHUP without interrupting an open stream", async () => {
   await using upstream = await startUpstream();
   await using workspace = makeWorkspace();
   writeFileSync(join(workspace.directory, "headrace.yaml"), upstreamYaml(upstream));

@@ -41,7 +41,7 @@ function readCredentials(workspace: Workspace): { base_url: string; api_key: str
   return JSON.parse(readFileSync(join(workspace.dataDir, "credentials.json"), "utf8"));
 }
 
-test("the first start prints a key once and a curl that streams; the second keeps key and data, and its curl streams too", async () => {
+test("prints a key once and a working streaming curl on the first start, and keeps key and data on the second", async () => {
   await using workspace = makeWorkspace();
   let key = "";
   {
@@ -77,7 +77,7 @@ test("the first start prints a key once and a curl that streams; the second keep
   expect((await openaiClient(second).chat.completions.create(chat)).choices[0]?.message.content).toBe(answer);
 });
 
-test("a request that arrives while the engine loads waits for it", async () => {
+test("holds a request that arrives while the engine loads", async () => {
   await using workspace = makeWorkspace();
   await using program = startProgram(workspace, ["serve"]);
   const [, url = ""] = await program.says(/listening url=(\S+)/);
@@ -86,7 +86,7 @@ test("a request that arrives while the engine loads waits for it", async () => {
   expect(completion.choices[0]?.message.content).toBe(answer);
 });
 
-test("in JSON format every line of standard output is a JSON object, and none holds the key or the set-up link", async () => {
+test("prints only JSON objects in JSON format, without the key or the set-up link", async () => {
   await using workspace = makeWorkspace();
   await using program = startProgram(workspace, ["serve", "--log-format", "json"]);
   const [, url = ""] = await program.says(/"event":"listening","url":"([^"]+)"/);
@@ -127,7 +127,7 @@ async function occupyPort(): Promise<{ port: number; [Symbol.asyncDispose](): Pr
   };
 }
 
-test("a port in use is named, with what to do, and ends with exit code 1", async () => {
+test("exits with code 1 and a remedy for a port in use", async () => {
   await using workspace = makeWorkspace();
   await using occupied = await occupyPort();
   await using program = startProgram(workspace, ["serve", "--port", String(occupied.port)]);
@@ -138,7 +138,7 @@ test("a port in use is named, with what to do, and ends with exit code 1", async
   expect(program.stdout()).not.toMatch(keyPattern);
 });
 
-test("a first start that could not listen does not lose the key: the next start still tells it", async () => {
+test("shows the key on the next start after a first start that could not listen", async () => {
   await using workspace = makeWorkspace();
   {
     await using occupied = await occupyPort();
@@ -151,7 +151,7 @@ test("a first start that could not listen does not lose the key: the next start 
   expect(readCredentials(workspace).api_key).toMatch(keyPattern);
 });
 
-test("a wrong headrace.yaml is refused with file, line, field and fix, and exit code 1", async () => {
+test("refuses a wrong headrace.yaml with file, line, field and fix, and exit code 1", async () => {
   await using workspace = makeWorkspace();
   writeFileSync(
     join(workspace.directory, "headrace.yaml"),
@@ -164,7 +164,7 @@ test("a wrong headrace.yaml is refused with file, line, field and fix, and exit 
   expect(existsSync(workspace.dataDir)).toBe(false);
 });
 
-test("YAML that cannot be read is refused with file and line", async () => {
+test("refuses unreadable YAML with file and line", async () => {
   await using workspace = makeWorkspace();
   writeFileSync(join(workspace.directory, "headrace.yaml"), 'port: 7545\nupstreams: [{ name: "up\n');
   await using program = startProgram(workspace, ["serve"]);
@@ -172,7 +172,7 @@ test("YAML that cannot be read is refused with file and line", async () => {
   expect(program.stderr()).toMatch(/headrace\.yaml:[23]:\d+/);
 });
 
-test("an unknown flag is refused with a hint and exit code 2", async () => {
+test("refuses an unknown flag with a hint and exit code 2", async () => {
   await using workspace = makeWorkspace();
   await using program = startProgram(workspace, ["serve", "--prot", "1"]);
   expect(await program.exitCode()).toBe(2);
@@ -180,29 +180,26 @@ test("an unknown flag is refused with a hint and exit code 2", async () => {
 });
 
 // hardening: F22
-test.skipIf(!canMount)(
-  "a start on a full disk says that the disk is full and where, whatever it was that could not be written",
-  async () => {
-    await using disk = smallDisk(2);
-    await using workspace = makeWorkspace();
-    const dataDir = join(disk.path, "data");
-    const said: string[] = [];
-    // Not even the directory, the lock, the secret; then half of the database, its log, the spool.
-    for (const freeKilobytes of [0, 4, 8, 40, 400]) {
-      rmSync(dataDir, { recursive: true, force: true });
-      const room = join(disk.path, "room");
-      writeFileSync(room, new Uint8Array(freeKilobytes * 1024));
-      fillDisk(disk.path);
-      rmSync(room);
-      await using program = startProgram(workspace, ["serve", "--no-demo", "--data-dir", dataDir]);
-      expect(await program.exitCode()).toBe(1);
-      said.push(program.stderr());
-      for (const name of readdirSync(disk.path)) if (name !== "data") rmSync(join(disk.path, name));
-    }
-    for (const text of said) {
-      expect(text).toContain(`The disk of ${dataDir} is full`);
-      expect(text).not.toContain("REDIS");
-      expect(text.trim().split("\n")).toHaveLength(1);
-    }
-  },
-);
+test.skipIf(!canMount)("reports a full disk with its path at the start, whatever could not be written", async () => {
+  await using disk = smallDisk(2);
+  await using workspace = makeWorkspace();
+  const dataDir = join(disk.path, "data");
+  const said: string[] = [];
+  // Not even the directory, the lock, the secret; then half of the database, its log, the spool.
+  for (const freeKilobytes of [0, 4, 8, 40, 400]) {
+    rmSync(dataDir, { recursive: true, force: true });
+    const room = join(disk.path, "room");
+    writeFileSync(room, new Uint8Array(freeKilobytes * 1024));
+    fillDisk(disk.path);
+    rmSync(room);
+    await using program = startProgram(workspace, ["serve", "--no-demo", "--data-dir", dataDir]);
+    expect(await program.exitCode()).toBe(1);
+    said.push(program.stderr());
+    for (const name of readdirSync(disk.path)) if (name !== "data") rmSync(join(disk.path, name));
+  }
+  for (const text of said) {
+    expect(text).toContain(`The disk of ${dataDir} is full`);
+    expect(text).not.toContain("REDIS");
+    expect(text.trim().split("\n")).toHaveLength(1);
+  }
+});

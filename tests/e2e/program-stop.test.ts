@@ -9,7 +9,7 @@ import { chunk, startUpstream, upstreamYaml } from "../support/scripted-upstream
 import { chat, endless, endlessWord } from "../support/tiny-demo.ts";
 
 // hardening: F29
-test("SIGTERM during an open stream lets it finish, then the program exits with 0 and takes its engine along", async () => {
+test("finishes an open stream on SIGTERM, then exits with 0 and stops its engine", async () => {
   await using workspace = makeWorkspace();
   await using server = await startServer(workspace);
   const client = openaiClient(server);
@@ -32,7 +32,7 @@ test("SIGTERM during an open stream lets it finish, then the program exits with 
 });
 
 // hardening: F29
-test("a slow stream of a model server is drained too, while new requests are refused", async () => {
+test("drains a slow model server's stream while refusing new requests", async () => {
   let finish = () => {};
   await using upstream = await startUpstream((_request, res) => {
     res.writeHead(200, { "content-type": "text/event-stream" });
@@ -69,7 +69,7 @@ test("a slow stream of a model server is drained too, while new requests are ref
 });
 
 for (const signal of ["SIGTERM", "SIGINT"] as const) {
-  test(`${signal} ends an idle server at once with exit code 0, whatever connections are kept open`, async () => {
+  test(`exits an idle server at once with code 0 on ${signal}, whatever connections are open`, async () => {
     await using workspace = makeWorkspace();
     await using server = await startServer(workspace);
     await openaiClient(server).models.list();

@@ -78,7 +78,7 @@ async function start(limits: string) {
 
 const nothing = { prompt_tokens: 0, completion_tokens: 0 };
 
-test("a client that leaves the queue pays nothing; how long it waited is booked, as for one that was served", async () => {
+test("charges nothing to a client that leaves the queue, and books its wait as for a served one", async () => {
   const { clock, upstream, held, answer, waits, ask, booked } = await start("{}");
   const first = ask();
   await until(() => held() === 1, "the first is at work");
@@ -108,7 +108,7 @@ test("a client that leaves the queue pays nothing; how long it waited is booked,
   expect(upstream.requests).toHaveLength(2);
 });
 
-test("one that is refused for want of a place pays nothing, and its wait is booked where it had one", async () => {
+test("charges nothing to a request refused for lack of a slot, and books its wait if it queued", async () => {
   const { server, clock, held, answer, waits, ask, booked } = await start("{ queue: 2 }");
   const key = await otherAccountsKey(server);
   const first = ask();

@@ -171,7 +171,7 @@ const states: State[] = [
 
 for (const { state, begin, end, status, check, chat: answer, rarely } of states) {
   // hardening: F31
-  test(`${status} with ${JSON.stringify(check)} while ${state}, alive all the time, and ready by itself afterwards`, async () => {
+  test(`reports ${status} with ${JSON.stringify(check)} while ${state}, stays alive, and recovers by itself`, async () => {
     using monitor = await openMonitor();
     const look = () => {
       if (rarely) goOn(11);

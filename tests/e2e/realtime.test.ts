@@ -94,7 +94,7 @@ async function booked(keyId: string | undefined, count: number, at = server): Pr
   }, `${count} are booked`);
 }
 
-test("a response is relayed event by event, and booked with what its server told: text, audio and what was cached", async () => {
+test("relays a realtime response event by event, and books reported text, audio and cached tokens", async () => {
   const { id, key } = await keyWith({});
   using client = await connect({ key });
   client.send({ type: "response.create", response: { instructions: "Say hello." } });
@@ -121,7 +121,7 @@ test("a response is relayed event by event, and booked with what its server told
   expect(record?.["cost"]).toBeCloseTo((10 * 4 + 30 * 0.4 + 60 * 32 + 9 * 16 + 4 * 64) / 1e6, 9);
 });
 
-test("the session has the model's public name, whatever its server calls it, and keeps it", async () => {
+test("keeps the model's public name in a realtime session, whatever its server calls it", async () => {
   using client = await connect();
   expect((await client.until("session.created")).session).toMatchObject({ model: "talker" });
   const transcription = { model: "scribe", language: "en" };
@@ -140,7 +140,7 @@ test("the session has the model's public name, whatever its server calls it, and
   expect(upstream.connections.at(-1)?.events).toHaveLength(1);
 });
 
-test("leaves out a transcription by a model that the key may not use, says so, and sends the rest of the update", async () => {
+test("removes a transcription model that the key may not use from a session update, says so, and sends the rest", async () => {
   using client = await connect();
   // The Agents SDKs send this at the beginning of each session.
   const audio = {
@@ -180,7 +180,7 @@ test.each([
   ['{"type":"session.update","session":{"temperature":1e400}}', null],
   ['{"type":"session.update","session":[{"model":"huge"}]}', "session"],
   ['\ufeff{"type":"session.update"}', null],
-] as const)("refuses an event that its server may read otherwise: %s", async (text, param) => {
+] as const)("refuses a realtime event that its server may read differently: %s", async (text, param) => {
   using client = await connect();
   client.socket.send(text);
   const { error } = await client.until("error");
@@ -189,7 +189,7 @@ test.each([
   expect(upstream.connections.at(-1)?.events).toEqual([]);
 });
 
-test("what a server tells of a response is booked, whatever limit its client has asked for before", async () => {
+test("books a realtime response as reported, whatever limit the client requested before", async () => {
   const { id, key } = await keyWith({});
   using client = await connect({ key });
   // Servers refuse some of these, know others by another name, and may have said more at any rate.
@@ -211,7 +211,7 @@ test.each([
   ["no usage", "completed", null],
   ["no usage of a failure", "failed", null],
   ["zeros of a failure", "failed", { input_tokens: 0, output_tokens: 0 }],
-])("books what was delivered where a server reports %s", async (_, status, usage) => {
+])("books the delivered part where a realtime server reports %s", async (_, status, usage) => {
   const { id, key } = await keyWith({});
   using client = await connect({ key });
   await client.until("session.created");
@@ -227,7 +227,7 @@ test.each([
   expect(record).toMatchObject({ outcome: status, completion_tokens: 250, estimated: true });
 });
 
-test("books the zeros of a response that its user interrupts before its first token", async () => {
+test("books zero for a realtime response interrupted before its first token", async () => {
   const { id, key } = await keyWith({});
   using client = await connect({ key });
   await client.until("session.created");
@@ -247,7 +247,7 @@ test("books the zeros of a response that its user interrupts before its first to
   expect(record).toMatchObject({ prompt_tokens: 0, completion_tokens: 0, estimated: false });
 });
 
-test("books what was heard where a server reports no tokens of a transcript, and the seconds that it reports", async () => {
+test("books the recognized text if no transcript tokens are reported, and reported seconds", async () => {
   const { id, key } = await keyWith({});
   using client = await connect({ key });
   const hear = async (usage: Json, count: number) => {
@@ -266,7 +266,7 @@ test("books what was heard where a server reports no tokens of a transcript, and
   ]);
 });
 
-test("a message by which a server shows that it is alive is skipped", async () => {
+test("skips keep-alive messages of a realtime server", async () => {
   using client = await connect();
   await client.until("session.created");
   for (const event of [{ type: "ping" }, { type: "heartbeat" }]) upstream.connections.at(-1)?.send(event);
@@ -275,7 +275,7 @@ test("a message by which a server shows that it is alive is skipped", async () =
   expect(client.events.filter(({ type }) => type === "ping" || type === "heartbeat")).toEqual([]);
 });
 
-test("a transcript is booked as its server tells it, at the price of the model that made it", async () => {
+test("books a transcript as reported at the transcription model's price", async () => {
   const { id, key } = await keyWith({});
   using client = await connect({ key });
   client.send({ type: "session.update", session: { audio: { input: { transcription: { model: "scribe" } } } } });
@@ -286,7 +286,7 @@ test("a transcript is booked as its server tells it, at the price of the model t
   expect(record?.["cost"]).toBeCloseTo(57e-6, 9);
 });
 
-test("what vLLM writes down is booked by what it tells at its end, or as an estimate where nobody hears that", async () => {
+test("books vLLM's transcripts by the usage reported at their end, or as an estimate if that never arrives", async () => {
   const { id, key } = await keyWith({});
   using client = await connect({ key });
   client.send({ type: "session.update", model: "talker" });
@@ -315,7 +315,7 @@ test("what vLLM writes down is booked by what it tells at its end, or as an esti
   expect(records.map((record) => Number(record["completion_tokens"]) > 0)).toEqual([true, true, true]);
 });
 
-test("a spent quota ends a session in which only transcripts are made", async () => {
+test("ends a transcription-only session when its quota is spent", async () => {
   const { key } = await keyWith({ quotas: [{ unit: "tokens", amount: 10, per: "day" }] });
   using client = await connect({ key });
   await client.until("session.created");
@@ -324,7 +324,7 @@ test("a spent quota ends a session in which only transcripts are made", async ()
   expect(await client.closed).toBe(1008);
 });
 
-test("a response that the server begins by itself, as somebody stopped speaking, is admitted and booked as well", async () => {
+test("admits and books a response that the realtime server starts by itself after speech", async () => {
   const { id, key } = await keyWith({ rate_limit: 1, rate_limit_window: 3600 });
   using client = await connect({ key });
   client.send({ type: "input_audio_buffer.append", audio: turn });
@@ -338,7 +338,7 @@ test("a response that the server begins by itself, as somebody stopped speaking,
   expect(upstream.connections.at(-1)?.events.at(-1)).toMatchObject({ type: "response.cancel" });
 });
 
-test("what a limit does not admit ends in an error event by the id of what asked for it, and the connection is closed", async () => {
+test("ends a response that a limit refuses with an error event by its request's id, and closes the connection", async () => {
   const { key } = await keyWith({ monthly_spend: 0.000_001 });
   using client = await connect({ key });
   const before = upstream.begun;
@@ -348,7 +348,7 @@ test("what a limit does not admit ends in an error event by the id of what asked
   expect(upstream.begun).toBe(before);
 });
 
-test("an open session records no use of its key while nothing is asked", async () => {
+test("records no key use while an open session is idle", async () => {
   const { id, key } = await keyWith({});
   const openedAt = Math.floor(Date.now() / 1000);
   const client = await connect({ key });
@@ -362,7 +362,7 @@ test("an open session records no use of its key while nothing is asked", async (
 });
 
 // long-lived: realtimeSession.credential
-test("a key that is revoked ends its session within a second, and what it had used is booked as its server tells it", async () => {
+test("ends a revoked key's session within a second, and books its usage as reported", async () => {
   upstream.speaks("endless");
   const { id, key } = await keyWith({});
   using client = await connect({ key });
@@ -382,7 +382,7 @@ test("a key that is revoked ends its session within a second, and what it had us
   });
 });
 
-test("a key that may not use the model any more ends its session within a second, also where it asks for nothing", async () => {
+test("ends the session of a key that loses access to the model within a second, even if idle", async () => {
   const { id, key } = await keyWith({ models: ["talker"] });
   using client = await connect({ key });
   await client.until("session.created");
@@ -393,7 +393,7 @@ test("a key that may not use the model any more ends its session within a second
   expect(performance.now() - since).toBeLessThan(withinMs(1_000));
 });
 
-test("a client that leaves in the middle breaks the response off, and pays what the server counted until then", async () => {
+test("cancels a realtime response when its client leaves, and charges the server's count until then", async () => {
   upstream.speaks("endless");
   const { id, key } = await keyWith({});
   {
@@ -410,7 +410,7 @@ test("a client that leaves in the middle breaks the response off, and pays what 
   await until(() => upstream.connections.at(-1)?.closed, "the server's end is closed");
 });
 
-test("clients that leave at any moment pay exactly what a counting server has told, each response once", async () => {
+test("charges clients that leave at any moment exactly the reported tokens, once per response", async () => {
   const { id, key } = await keyWith({});
   const first = upstream.told.length;
   const begun = upstream.begun;
@@ -442,7 +442,7 @@ test("clients that leave at any moment pay exactly what a counting server has to
   expect(usage).toEqual(sums);
 });
 
-test("a server that refuses a response charges nothing for it, and its refusal names the client's own event", async () => {
+test("charges nothing for a response that the realtime server refuses, and names the client's event", async () => {
   const { id, key } = await keyWith({});
   using client = await connect({ key });
   client.send({ type: "response.create", response: { conversation: "wrong" } });
@@ -459,7 +459,7 @@ test("a server that refuses a response charges nothing for it, and its refusal n
   ]);
 });
 
-test("a server that ends in the middle of a response is told as its fault, and what was delivered is booked", async () => {
+test("reports a realtime server that ends during a response as at fault, and books the delivered part", async () => {
   upstream.speaks("endless");
   const { id, key } = await keyWith({});
   using client = await connect({ key });
@@ -473,7 +473,7 @@ test("a server that ends in the middle of a response is told as its fault, and w
   expect(Number(record?.["completion_tokens"])).toBeGreaterThan(0);
 });
 
-test("what a server says right before it ends reaches the client, and is booked; what it has only begun is settled", async () => {
+test("delivers and books a realtime server's last events before its end, and settles unfinished ones", async () => {
   const { id, key } = await keyWith({});
   using whole = await connect({ key });
   const response = { id: "resp_last", status: "completed" };
@@ -501,7 +501,7 @@ test("what a server says right before it ends reaches the client, and is booked;
   ]);
 });
 
-test("what is no event is refused and does not reach the server; the session goes on", async () => {
+test("refuses an invalid realtime event without forwarding it, and continues the session", async () => {
   using client = await connect();
   client.socket.send("hello");
   client.socket.send("[]");
@@ -512,7 +512,7 @@ test("what is no event is refused and does not reach the server; the session goe
   expect(upstream.connections.at(-1)?.events.map(({ type }) => type)).toEqual(["conversation.item.create"]);
 });
 
-test("an event that is nested too deeply, or of too much, is refused, from the client as from the server, and nothing is left of it", async () => {
+test("refuses too deep or too large realtime events from client and server without a trace", async () => {
   const deepText = "[".repeat(50_000) + "]".repeat(50_000);
   const many = `{"type":"response.create","many":[${"[],".repeat(300_000)}1]}`;
   const nested = (type: string) => `{"type":"${type}","deep":${deepText}}`;
@@ -531,7 +531,7 @@ test("an event that is nested too deeply, or of too much, is refused, from the c
   expect(await client.closed).toBe(1011);
 });
 
-test("a browser names its key as a subprotocol; a wrong one opens nothing", async () => {
+test("accepts a browser's key as a subprotocol, and refuses a wrong one", async () => {
   using client = await connect({ protocols: ["realtime", `openai-insecure-api-key.${server.key}`] });
   expect(client.socket.protocol).toBe("realtime");
   await client.until("session.created");
@@ -539,7 +539,7 @@ test("a browser names its key as a subprotocol; a wrong one opens nothing", asyn
   await expect(wrong).rejects.toThrow();
 });
 
-test("what cannot be opened is answered as any request is, before there is a WebSocket", async () => {
+test("answers a session that cannot open with a plain HTTP error before the upgrade", async () => {
   const upgrade = {
     ...{ connection: "Upgrade", upgrade: "websocket", "sec-websocket-version": "13" },
     "sec-websocket-key": "AAAAAAAAAAAAAAAAAAAAAA==",
@@ -559,7 +559,7 @@ test("what cannot be opened is answered as any request is, before there is a Web
   expect(await secrets.text()).toContain("past every limit");
 });
 
-test("a quota with a hard stop ends a response in its middle", async () => {
+test("ends a realtime response in the middle at a hard stop quota", async () => {
   upstream.speaks("endless");
   const { id, key } = await keyWith({ quotas: [{ unit: "tokens", amount: 120, per: "day", hard_stop: true }] });
   using client = await connect({ key });
@@ -570,7 +570,7 @@ test("a quota with a hard stop ends a response in its middle", async () => {
   expect(record).toMatchObject({ outcome: "failed", completion_tokens: upstream.told.at(-1)?.outputTokens });
 });
 
-test("no more responses are under way at once than a session may have; those beyond are refused, and it goes on", async () => {
+test("refuses responses beyond a session's concurrency limit, and continues the session", async () => {
   upstream.speaks("endless");
   using client = await connect();
   for (let i = 0; i < 9; i++) client.send({ type: "response.create", event_id: `event_${i}` });
@@ -580,7 +580,7 @@ test("no more responses are under way at once than a session may have; those bey
   await client.until("response.done", 8);
 });
 
-test("a client that does not read keeps its server waiting, and nothing is piled up for it", async () => {
+test("stops reading from the realtime server while its client does not read", async () => {
   const { hostname, port } = new URL(server.url);
   const head = `GET /v1/realtime?model=talker HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${server.key}\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n`;
   const client = connectTcp(Number(port), hostname);
@@ -611,7 +611,7 @@ test("a client that does not read keeps its server waiting, and nothing is piled
   client.destroy();
 });
 
-test("a client that has just left when the process ends has what it used booked", async () => {
+test("books the usage of clients that left just before the process ends", async () => {
   upstream.speaks("endless");
   const at = await startHeadrace({ yaml: yaml(upstream.url) });
   const client = await connect({ key: at.key, at });
@@ -624,7 +624,7 @@ test("a client that has just left when the process ends has what it used booked"
   await at[Symbol.asyncDispose]();
 });
 
-test("a key has no more sessions open than requests, and each gives its place back", async () => {
+test("limits a key's open sessions to its concurrent requests, and releases each", async () => {
   await using few = await startHeadrace({ yaml: `${yaml(upstream.url)}limits: { open_requests_per_key: 3 }\n` });
   const before = upstream.connections.length;
   const open = async () => await connect({ at: few, key: few.key });
@@ -638,7 +638,7 @@ test("a key has no more sessions open than requests, and each gives its place ba
   for (const one of [...sessions, again]) one.socket.close();
 });
 
-test("what asks by HTTP/1.0, whose connections cannot be another protocol's, opens nothing and keeps no place", async () => {
+test("refuses an upgrade over HTTP/1.0 and takes no slot", async () => {
   await using few = await startHeadrace({ yaml: `${yaml(upstream.url)}limits: { open_requests_per_key: 2 }\n` });
   const before = upstream.connections.length;
   const fields = `Authorization: Bearer ${few.key}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13`;
@@ -654,7 +654,7 @@ test("what asks by HTTP/1.0, whose connections cannot be another protocol's, ope
 });
 
 test.each(["/v1/realtime?model=talker", "/v1/responses"])(
-  "closes %s with 1007 for a text that is no UTF-8",
+  "closes %s with 1007 for a text that is not UTF-8",
   async (path) => {
     const connection = await openRaw(server.url);
     const fields = `Host: a\r\nAuthorization: Bearer ${server.key}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13`;
@@ -669,7 +669,7 @@ test.each(["/v1/realtime?model=talker", "/v1/responses"])(
   },
 );
 
-test("workers hand a session over to the primary process, which books it", async () => {
+test("hands a realtime session from a worker to the primary process, which books it", async () => {
   await using at = await startHeadrace({ yaml: yaml(upstream.url), flags: { workers: "2" } });
   for (let i = 0; i < 4; i++) {
     using client = await connect({ key: at.key, at });
@@ -681,7 +681,7 @@ test("workers hand a session over to the primary process, which books it", async
 
 // long-lived: realtimeSession.server
 test.skipIf(allWorkers !== undefined)(
-  "the end of the process ends a session, and what is under way is booked",
+  "ends realtime sessions with the process, and books running responses",
   async () => {
     upstream.speaks("endless");
     const at = await startHeadrace({ yaml: yaml(upstream.url) });

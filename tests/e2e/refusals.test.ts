@@ -50,7 +50,7 @@ async function refusals(server: TestServer, key = server.key, query = ""): Promi
 
 const reasonsOf = (rows: readonly Row[]) => Object.fromEntries(rows.map(({ reason, requests }) => [reason, requests]));
 
-test("each limit that refuses is counted under its own reason, for its own account, at once and after a restart", async () => {
+test("counts each refusing limit under its own reason and account, at once and after a restart", async () => {
   const dataDir = mkdtempSync(join(tmpdir(), "headrace-refusals-"));
   const tier =
     "tiers: [{ name: enterprise, requests_per_minute: null, tokens_per_minute: 1000, environments: [dev] }]\n";
@@ -85,7 +85,7 @@ test("each limit that refuses is counted under its own reason, for its own accou
   rmSync(dataDir, { recursive: true, force: true });
 });
 
-test("a request that finds no place is counted, before it is sent", async () => {
+test("counts a request refused for lack of a slot, without sending it", async () => {
   const held = Promise.withResolvers<void>();
   const upstream = await startUpstream(async (request, res) => {
     await held.promise;
@@ -104,7 +104,7 @@ test("a request that finds no place is counted, before it is sent", async () => 
   expect(upstream.requests).toHaveLength(1);
 });
 
-test("a model server that has no capacity is counted as well; one that fails is not", async () => {
+test("counts a refusal for a model server without capacity, and none for a failing one", async () => {
   let status = 503;
   const server = await start((_request, res) => json(res, status, {}, { "retry-after": "1" }));
   expect(await chat(server)).toBe(503);
@@ -113,7 +113,7 @@ test("a model server that has no capacity is counted as well; one that fails is 
   expect(reasonsOf(await refusals(server))).toEqual({ capacity: 1 });
 });
 
-test("while another program locks the database the counts wait, and requests are refused as ever", async () => {
+test("keeps refusal counts waiting while another program locks the database, and still refuses requests", async () => {
   const server = await start(chatScript());
   const key = await mintKey(server.dataDir, { scopes: ["chat:write"], rateLimit: 1, rateLimitWindow: 3600 });
   expect(await chat(server, key)).toBe(200);
@@ -135,7 +135,7 @@ test("while another program locks the database the counts wait, and requests are
   expect(reasonsOf(await refusals(server))).toEqual({ key_requests: 20 });
 });
 
-test("a range that is none is told with its fix", async () => {
+test("refuses an invalid time range with its fix", async () => {
   const server = await start(chatScript());
   const message = async (query: string) => {
     const response = await server.request(`/v1/refusals?${query}`);

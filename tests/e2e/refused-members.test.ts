@@ -32,7 +32,7 @@ async function start(limits = "") {
 }
 
 describe.each(endpoints)("%s", (path, body) => {
-  test("refuses what rules a model server, and asks none", async () => {
+  test("refuses fields that control a model server, without calling it", async () => {
     const { upstream, ask } = await start();
     for (const name of rulingMembers) {
       expect(await ask(path, { ...body, [name]: "http://10.0.0.1" })).toMatchObject({
@@ -45,7 +45,7 @@ describe.each(endpoints)("%s", (path, body) => {
     expect(upstream.requests).toEqual([]);
   });
 
-  test("refuses what the operator names, however it is spelt, and passes on all else", async () => {
+  test("refuses the operator's listed fields in any spelling, and passes on all others", async () => {
     const { upstream, ask } = await start("limits: { refused_members: [service_tier] }\n");
     expect((await ask(path, { ...body, service_tier: "priority" })).status).toBe(400);
     const text = JSON.stringify({ ...body, tier: "priority" }).replace('"tier"', '"service\\u005ftier"');
@@ -60,7 +60,7 @@ const neutral: Readonly<Record<string, unknown>> = {
   ...{ id_slot: -1, slot_id: -1, data_parallel_rank: -1, return_hidden_states: false, chat_template: "" },
 };
 
-test("passes on a refused member only where its value is null or the neutral one of its name", async () => {
+test("passes on a refused field if its value is null or neutral", async () => {
   const { upstream, ask } = await start();
   for (const name of rulingMembers) {
     for (const value of [null, false, "", -1, [], {}, true, 0, 1, "a", [1], { a: 1 }]) {
@@ -79,14 +79,14 @@ test.each([
   ["ttl", -1],
   ["safe_prompt", false],
   ["cache_prompt", false],
-])("refuses %s as %j where the operator names it, and passes on null", async (name, value) => {
+])("refuses %s as %j if the operator lists it, and passes on null", async (name, value) => {
   const { upstream, ask } = await start(`limits: { refused_members: [${name}] }\n`);
   expect((await ask("/v1/chat/completions", { model, messages, [name]: value })).status).toBe(400);
   expect(upstream.requests).toEqual([]);
   expect((await ask("/v1/chat/completions", { model, messages, [name]: null })).status).toBe(200);
 });
 
-test("refuses variables of a template that replace the template or the messages, and passes on others", async () => {
+test("refuses template variables that replace the template or messages, and passes on others", async () => {
   const { upstream, ask } = await start();
   const replacing = [
     "chat_template",
@@ -121,7 +121,7 @@ test.each([
   ["options.inner.lora_path", { options: { inner: { lora_path: "x" } } }],
   ["options[0].lora_path", { options: [{ lora_path: "x" }] }],
   ["options[1][0].a.LORA_path", { options: [1, [{ a: { LORA_path: "x" } }]] }],
-])("refuses the ruling member %s at any depth of what the gateway does not know", async (path, more) => {
+])("refuses the controlling field %s at any depth of unknown fields", async (path, more) => {
   const { upstream, ask } = await start();
   expect(await ask("/v1/chat/completions", { model, messages, ...more })).toMatchObject({
     status: 400,
@@ -130,7 +130,7 @@ test.each([
   expect(upstream.requests).toEqual([]);
 });
 
-test("refuses variables of a template that are no object, as a server may parse them", async () => {
+test("refuses template variables that are not an object, since a server may parse them", async () => {
   const { upstream, ask } = await start();
   for (const variables of ['{"chat_template":"x"}', [{ chat_template: "x" }], ""]) {
     for (const more of [{}, { unknown: 1 }]) {
@@ -145,13 +145,13 @@ test("refuses variables of a template that are no object, as a server may parse 
   expect((await ask("/v1/chat/completions", { model, messages, chat_template_kwargs: null })).status).toBe(200);
 });
 
-test("does not take the properties in a schema that the gateway does not know for ruling members", async () => {
+test("does not take properties of an unknown schema for controlling fields", async () => {
   const { ask } = await start();
   const response_schema = { type: "object", properties: { template: { type: "string" } } };
   expect((await ask("/v1/chat/completions", { model, messages, options: { response_schema } })).status).toBe(200);
 });
 
-test("does not take the client's own names for ruling members", async () => {
+test("does not take the client's own names for controlling fields", async () => {
   const { ask } = await start();
   const properties = { template: { type: "string" }, request_id: { type: "string" }, file_id: { type: "string" } };
   const tools = [{ type: "function", function: { name: "f", parameters: { type: "object", properties } } }];
@@ -185,23 +185,20 @@ const countPaths: Readonly<Record<string, string>> = {
   "/v1/messages": "/v1/messages/count_tokens",
 };
 
-test.each(withFiles)(
-  "refuses ids of files in the parts of %s where the operator names them: %j",
-  async (path, body) => {
-    const { upstream, ask } = await start("limits: { refused_members: [file_id, file_ids] }\n");
-    const refusal = { status: 400, message: expect.stringMatching(/file_ids?: is not passed on/) };
-    expect(await ask(path, { model, ...body })).toMatchObject(refusal);
-    const count = countPaths[path];
-    if (count) {
-      const { max_tokens: _, ...counted } = body as { max_tokens?: number };
-      expect(await ask(count, { model, ...counted })).toMatchObject(refusal);
-    }
-    expect(upstream.requests).toEqual([]);
-  },
-);
+test.each(withFiles)("refuses file ids in the parts of %s if the operator lists them: %j", async (path, body) => {
+  const { upstream, ask } = await start("limits: { refused_members: [file_id, file_ids] }\n");
+  const refusal = { status: 400, message: expect.stringMatching(/file_ids?: is not passed on/) };
+  expect(await ask(path, { model, ...body })).toMatchObject(refusal);
+  const count = countPaths[path];
+  if (count) {
+    const { max_tokens: _, ...counted } = body as { max_tokens?: number };
+    expect(await ask(count, { model, ...counted })).toMatchObject(refusal);
+  }
+  expect(upstream.requests).toEqual([]);
+});
 
 test.each(["File_id", "FILE_ID", "file_Id\u017f", "file_id\u017f"])(
-  "refuses the other spelling %s of an id of a file in a body that is otherwise known",
+  "refuses the alternate spelling %s of a file id in an otherwise known body",
   async (name) => {
     const { upstream, ask } = await start("limits: { refused_members: [file_id, file_ids] }\n");
     const content = [{ type: "file", file: { [name]: "file-1" } }];
@@ -253,13 +250,13 @@ const withoutFiles: [path: string, body: object][] = [
   ],
 ];
 
-test.each(withoutFiles)("passes on the name of a file's id where no server looks it up, %s: %j", async (path, body) => {
+test.each(withoutFiles)("passes on a file id's name where no server reads it, %s: %j", async (path, body) => {
   const { upstream, ask } = await start("limits: { refused_members: [file_id, file_ids] }\n");
   expect(await ask(path, { model, ...body })).toEqual({ status: 200, message: undefined });
   expect(upstream.requests).toHaveLength(1);
 });
 
-test("finds the id of a file whose name is escaped", async () => {
+test("finds a file id whose field name is escaped", async () => {
   const { upstream, server } = await start("limits: { refused_members: [file_id] }\n");
   const content = [{ type: "file", file: { file_id: "file-1" } }];
   const text = JSON.stringify({ model, messages: [{ role: "user", content }] }).replace("file_id", "file\\u005fid");
@@ -269,21 +266,24 @@ test("finds the id of a file whose name is escaped", async () => {
   expect(upstream.requests).toEqual([]);
 });
 
-test.each(["/v1/responses/input_tokens", "/v1/messages/count_tokens"])("refuses ruling members at %s", async (path) => {
-  const { upstream, ask } = await start();
-  const prompt = path.includes("messages") ? { messages } : { input: "Hello" };
-  const ruling = { lora_path: "a" };
-  expect(await ask(path, { model, ...prompt, ...ruling })).toMatchObject({ status: 400 });
-  expect(upstream.requests).toEqual([]);
-});
+test.each(["/v1/responses/input_tokens", "/v1/messages/count_tokens"])(
+  "refuses controlling fields at %s",
+  async (path) => {
+    const { upstream, ask } = await start();
+    const prompt = path.includes("messages") ? { messages } : { input: "Hello" };
+    const ruling = { lora_path: "a" };
+    expect(await ask(path, { model, ...prompt, ...ruling })).toMatchObject({ status: 400 });
+    expect(upstream.requests).toEqual([]);
+  },
+);
 
-test("refuses another spelling of a name that a lenient server reads as a ruling one", async () => {
+test("refuses alternate spellings that a lenient server reads as a controlling field", async () => {
   const { upstream, ask } = await start();
   expect(await ask("/v1/chat/completions", { model, messages, LORA_Path: "a" })).toMatchObject({ status: 400 });
   expect(upstream.requests).toEqual([]);
 });
 
-test("passes on all members where the operator's list is empty", async () => {
+test("passes on all fields if the operator's list is empty", async () => {
   const { upstream, ask } = await start("limits: { refused_members: [] }\n");
   const ruling = { kv_transfer_params: { a: 1 }, chat_template: "x" };
   expect((await ask("/v1/chat/completions", { model, messages, ...ruling })).status).toBe(200);

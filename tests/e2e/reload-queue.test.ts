@@ -5,7 +5,7 @@ import { chatScript, startUpstream } from "../support/scripted-upstream.ts";
 
 const chat = { model: "upstream-model", messages: [{ role: "user", content: "Hi" }] };
 
-test("a request that waits at an upstream that is replaced is served by the new one at once", async () => {
+test("serves a request that waits at a replaced upstream from the new one at once", async () => {
   const gate = Promise.withResolvers<void>();
   await using full = await startUpstream(async (request, response) => {
     await gate.promise;
@@ -31,7 +31,7 @@ test("a request that waits at an upstream that is replaced is served by the new 
   expect((await first).status).toBe(200);
 });
 
-test("a bound that is raised lets those go on who wait", async () => {
+test("starts waiting requests when a concurrency limit is raised", async () => {
   const gate = Promise.withResolvers<void>();
   await using upstream = await startUpstream(async (request, response) => {
     await gate.promise;

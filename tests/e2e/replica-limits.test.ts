@@ -57,7 +57,7 @@ const readiness = async (server: TestServer) =>
   (await (await fetch(`${server.url}/readyz`)).json()) as { status: string; checks: Record<string, string> };
 
 // hardening: L4
-test("300 clients at three servers get what one limit allows; a hanging Redis leaves each its share; then they share again", async () => {
+test("admits exactly one limit's 300 requests at three servers, a share each while Redis hangs, and the whole afterwards", async () => {
   const redis = opened(await startRedis());
   const servers = await replicas(redis.url);
   const [one, two] = servers;
@@ -87,7 +87,7 @@ test("300 clients at three servers get what one limit allows; a hanging Redis le
   expect((await volley(servers, key, 6))[200] ?? 0).toBe(0);
 });
 
-test("a quota is one quota, and what was used at one server is known to the others at once", async () => {
+test("shares a quota among servers, with usage at one known to the others at once", async () => {
   const redis = opened(await startRedis());
   const [one, two, three] = await replicas(redis.url);
   // An answer of the scripted server uses 9 tokens.

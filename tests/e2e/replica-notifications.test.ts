@@ -71,7 +71,7 @@ async function call(server: ServerProcess | undefined, key: string, path: string
 }
 
 // hardening: F37
-test("a threshold that a quota reaches by requests to two replicas is told once", async () => {
+test("notifies once of a threshold that requests to two replicas reach", async () => {
   const first = firstKey();
   const { body: webhook } = await call(servers[0], first, "/v1/webhooks", { url: receiver.url });
   const { body: made } = await call(servers[0], first, "/v1/keys", { name: "shared", monthly_tokens: 100 });

@@ -45,7 +45,7 @@ const at = (index: number) => {
   all.balancer.next = index;
 };
 
-test("the first ones to start made one account, one key and one set-up link between them", async () => {
+test("creates one account, one key and one set-up link for replicas that start together", async () => {
   const [one, other] = all.servers;
   expect([one?.key, other?.key].filter((key) => key !== "")).toHaveLength(1);
   expect(other?.firstKey.record.id).toBe(one?.firstKey.record.id ?? "");
@@ -60,7 +60,7 @@ test("the first ones to start made one account, one key and one set-up link betw
   expect(jwks[1]).toEqual(jwks[0]);
 });
 
-test("a session goes on at the other replica, with the forms of its pages, and ends at both", async () => {
+test("continues a session and its page forms at the other replica, and ends it at both", async () => {
   const ada = { email: "ada@example.test", name: "Ada", password: "brisk willow lantern nine" };
   const browser = await invite(olga, { person: ada });
   for (const index of [0, 1]) {
@@ -86,7 +86,7 @@ test("a session goes on at the other replica, with the forms of its pages, and e
   expect(browser.page.url.pathname).toBe("/");
 });
 
-test("a passkey is begun at one replica, added at the other, and signs in likewise", async () => {
+test("begins a passkey at one replica, adds it at the other, and signs in the same way", async () => {
   const device = new SoftwareAuthenticator(new URL(all.url).origin);
   const csrf = String((await olga.ask("/v1/session"))["csrf_token"]);
   for (const begin of [0, 1]) {
@@ -122,7 +122,7 @@ test("a passkey is begun at one replica, added at the other, and signs in likewi
   }
 });
 
-test("whoever goes to the identity provider from one replica comes back to the other", async () => {
+test("returns from the identity provider to another replica than the sign-in began at", async () => {
   for (const begin of [0, 1]) {
     provider.person = { sub: `sub ${begin}`, email: `joan${begin}@example.test`, email_verified: true, name: "Joan" };
     const browser = new Browser(all.url, provider.issuer);
@@ -136,7 +136,7 @@ test("whoever goes to the identity provider from one replica comes back to the o
   }
 });
 
-test("an app's code is asked for at one replica and redeemed at the other, once; a refresh that is repeated elsewhere gets the same answer", async () => {
+test("redeems an app's code at another replica once, and repeats a refresh with the same answer there", async () => {
   const [one, other] = all.servers;
   if (!one || !other) throw new Error("two are needed");
   const app = await registerApp({ url: one.url, key: all.key });
@@ -166,7 +166,7 @@ test("an app's code is asked for at one replica and redeemed at the other, once;
   );
 });
 
-test("a device asks one replica, is allowed at the other, and gets its tokens", async () => {
+test("authorizes a device at another replica than it polls, and issues its tokens", async () => {
   for (const begin of [0, 1]) {
     const [here, there] = [all.servers[begin], all.servers[1 - begin]];
     if (!here || !there) throw new Error("two are needed");
@@ -182,7 +182,7 @@ test("a device asks one replica, is allowed at the other, and gets its tokens", 
   }
 });
 
-test("a token of a key that one replica has just begun to sign with is good at the other at once", async () => {
+test("accepts a token at the other replica at once after a signing key rotation", async () => {
   const [one, other] = all.servers;
   if (!one || !other) throw new Error("two are needed");
   const before = await json(await fetch(`${other.url}/.well-known/jwks.json`));
@@ -210,7 +210,7 @@ test("a token of a key that one replica has just begun to sign with is good at t
   }
 });
 
-test("one with another secret does not start, and says which variable it is", async () => {
+test("refuses to start with another secret, and names the variable", async () => {
   const env = { ...all.env, HEADRACE_SECRET: "ab".repeat(32) };
   const flags = { mode: "production", publicUrl: all.url };
   await expect(startHeadrace({ env, flags })).rejects.toThrow(
@@ -218,7 +218,7 @@ test("one with another secret does not start, and says which variable it is", as
   );
 });
 
-test("several without Redis say once in the log, and to monitors and operators, that each counts for itself", async () => {
+test("warns log, monitors and operators once that several replicas without Redis count separately", async () => {
   for (const server of all.servers) {
     await until(async () => {
       await server.replicas.refresh();
@@ -235,7 +235,7 @@ test("several without Redis say once in the log, and to monitors and operators, 
   expect(await olga.ask("/v1/admin/system")).toMatchObject({ redis: null, checks: { replicas: "degraded" } });
 });
 
-test("until there is a person, a replica that starts later shows the same set-up link, and ends none that an operator has made", async () => {
+test("shows the same set-up link at later replicas until a person exists, and keeps links made by operators", async () => {
   await using few = await startReplicas({ count: 1 });
   const flags = { mode: "production", publicUrl: few.url };
   {

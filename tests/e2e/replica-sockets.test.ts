@@ -70,7 +70,7 @@ const endings: Readonly<Record<string, object>> = {
   "loses its scope": { method: "PATCH", body: { scopes: ["models:read"] } },
 };
 
-test.each(Object.keys(endings))("WebSockets end within 3 s once their key %s at another replica", async (ending) => {
+test.each(Object.keys(endings))("closes WebSockets within 3 s once their key %s at another replica", async (ending) => {
   const { id, key } = await newKey();
   const all = [await open(key), await open(await tokenOf(key))];
   const since = performance.now();
@@ -83,7 +83,7 @@ test.each(Object.keys(endings))("WebSockets end within 3 s once their key %s at 
   expect(performance.now() - since).toBeLessThan(withinMs(3_000));
 });
 
-test("WebSockets end within 5 s once another replica revokes the signing key of their token", async () => {
+test("closes WebSockets within 5 s once another replica revokes the signing key of their token", async () => {
   const { key } = await newKey();
   const { closed } = await open(await tokenOf(key));
   const { admin } = await operated(other, await makeOperatorKey(one.dataDir, [], env));
@@ -110,7 +110,7 @@ async function openStreams(token: string): Promise<Response[]> {
   ]);
 }
 
-test("streams of MCP and of a background response end once another replica revokes the signing key of their token", async () => {
+test("closes streams of MCP and background responses once another replica revokes the signing key of their token", async () => {
   const { key } = await newKey(["chat:read", "chat:write", "tools:use"]);
   const streams = await openStreams(await tokenOf(key));
   expect(streams.map(({ status }) => status)).toEqual([200, 200, 200]);

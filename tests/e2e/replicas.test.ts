@@ -108,7 +108,7 @@ async function everywhere(
   return performance.now() - started;
 }
 
-test("replicas know of each other, each is ready, and one of them made the first key", async () => {
+test("lists all replicas as ready, with a first key that one of them created", async () => {
   await everywhere("all are listed", async (server) => {
     const { replicas } = (await read(server, "/v1/admin/system")) as { replicas: { current: boolean }[] };
     return replicas.length === 3 && replicas.filter(({ current }) => current).length === 1;
@@ -139,7 +139,7 @@ test("replicas know of each other, each is ready, and one of them made the first
 });
 
 // hardening: K8
-test("a key that is revoked at one is refused at the others, under load, usually at once", async () => {
+test("refuses a key revoked at one replica at the others under load, usually at once", async () => {
   const tookMs: number[] = [];
   for (let round = 0; round < 6; round++) {
     const { id, key } = await makeKey(at(round % 3));
@@ -161,7 +161,7 @@ test("a key that is revoked at one is refused at the others, under load, usually
   expect(median).toBeLessThan(typicalMs);
 }, 60_000);
 
-test("what a key may reach is another at all of them once one of them changed it, and once an upstream is marked", async () => {
+test("applies a key's changed access policy and an upstream's local mark at all replicas", async () => {
   const { id, key } = await makeKey(at(0));
   for (const server of servers) expect(await chat(server, key)).toBe(200);
   const change = (body: object) => read(at(1), `/v1/keys/${id}`, { method: "PATCH", body });
@@ -179,7 +179,7 @@ test("what a key may reach is another at all of them once one of them changed it
 });
 
 // hardening: K8
-test("a token that one makes is good at all of them, and ends with its key", async () => {
+test("accepts a token at all replicas, and revokes it with its key", async () => {
   const { id, key } = await makeKey(at(0));
   for (const maker of servers) {
     const { access_token: token } = await read(maker, "/v1/auth/token", { body: { api_key: key } });
@@ -190,7 +190,7 @@ test("a token that one makes is good at all of them, and ends with its key", asy
   await everywhere("the token is refused", async (server) => (await chat(server, String(token))) === 401);
 });
 
-test("tiers, upstreams and models that are changed at one hold at all of them", async () => {
+test("applies changed tiers, upstreams and models at all replicas", async () => {
   await using more = await startUpstream();
   more.serves([{ id: "added-model", object: "model", created: 1, owned_by: "t" }]);
   const models = async (server: ServerProcess) => JSON.stringify(await read(server, "/v1/models"));
@@ -265,7 +265,7 @@ async function rows(): Promise<{ ids: string[]; rolledUp: number }> {
 }
 
 for (const way of ["its next start", "`headrace spool drain`"] as const) {
-  test(`one is killed under load: no row is lost or doubled after ${way}`, async () => {
+  test(`loses and duplicates no row of a replica killed under load after ${way}`, async () => {
     const { key } = await makeKey(at(0));
     const running = load([0, 1, 2], key, 1_500);
     await Bun.sleep(700);

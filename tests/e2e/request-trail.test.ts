@@ -72,7 +72,7 @@ async function listed(server: TestServer, query = ""): Promise<Looked[]> {
 
 describe("the trail of a request", () => {
   // hardening: O9
-  test("the trail of a request says that one model server failed, with its reason, and that the next one answered", async () => {
+  test("records a model server's failure with its reason and the next one's answer in the trail", async () => {
     let asked = 0;
     const script: Script = (request, response) => {
       const said = `out of memory for "CANARY of a prompt" with ${upstreamKey}`;
@@ -102,7 +102,7 @@ describe("the trail of a request", () => {
     expect(member.trail[0]?.duration_ms).toBe(first.duration_ms);
   });
 
-  test("the trail of a request that nobody answered has each of those that were asked", async () => {
+  test("records every server asked in the trail of an unanswered request", async () => {
     const server = await start([
       (_request, response) => json(response, 500, { error: "the first is broken" }),
       (_request, response) => void response.socket?.destroy(),
@@ -118,7 +118,7 @@ describe("the trail of a request", () => {
     expect(byName["up1"]?.reason).not.toContain("up1");
   });
 
-  test("the trail of a request says what the model server did not accept about a request, and when it was too slow", async () => {
+  test("records in the trail a refusal's cause and a timeout of the model server", async () => {
     let script: Script = (_request, response) => json(response, 400, { error: { message: "no such parameter" } });
     const server = await start([(request, response) => script(request, response)], { more: ", timeout_seconds: 1" });
     const refused = await lookUp(server, (await ask(server)).id);
@@ -130,7 +130,7 @@ describe("the trail of a request", () => {
     expect(late.trail[0]?.duration_ms).toBeGreaterThan(900);
   });
 
-  test("the trail of a request says that a stream broke off in the middle, at whom and when", async () => {
+  test("records in the trail where and when a stream broke off", async () => {
     const server = await start([
       (_request, response) => {
         response.writeHead(200, { "content-type": "text/event-stream" });
@@ -144,7 +144,7 @@ describe("the trail of a request", () => {
     expect(trail[0]).toMatchObject({ server: 1, result: "broke_off", upstream: "up0" });
   });
 
-  test("the trail of a request names the model that stood in, and why the one that was asked for was not asked the second time", async () => {
+  test("records in the trail the fallback model and why the requested one was skipped the second time", async () => {
     const models = `models:
   - { id: large, fallbacks: [small], deployments: [{ upstream: up0, model: upstream-model }] }
   - { id: small, deployments: [{ upstream: up1, model: upstream-model }] }
@@ -165,7 +165,7 @@ describe("the trail of a request", () => {
     ]);
   });
 
-  test("the trail of a request says that no place was free where a request could not even wait", async () => {
+  test("records in the trail that no slot was free and the request could not wait", async () => {
     const held = Promise.withResolvers<void>();
     const server = await start(
       [
@@ -187,7 +187,7 @@ describe("the trail of a request", () => {
     expect(trail).toMatchObject([{ result: "queue_full", server: null, upstream: null, model: "upstream-model" }]);
   });
 
-  test("the trail of a request that one model server answered is that server, and nothing of it is stored", async () => {
+  test("derives the trail of a single server's answer without storing it", async () => {
     const server = await start([chatScript()]);
     const answer = await ask(server);
     expect((await lookUp(server, answer.id)).trail).toMatchObject([{ server: 1, result: "answered", upstream: "up0" }]);
@@ -201,7 +201,7 @@ describe("the trail of a request", () => {
 
 describe("a refused request", () => {
   // hardening: O9
-  test("a refused request is found by its x-request-id with what its client was told, whichever way it was refused", async () => {
+  test("finds a refused request by its x-request-id with the client's error, however it was refused", async () => {
     const server = await start([chatScript()], { yaml: "limits: { body_bytes: 5000 }\n" });
     const scopes = ["chat:write", "usage:read"] as const;
     const slow = await mintKeyRecord(server.dataDir, { scopes, rateLimit: 1, rateLimitWindow: 3600 });
@@ -234,7 +234,7 @@ describe("a refused request", () => {
   });
 
   // hardening: O9
-  test("a refused request is listed among the others, and is no part of the usage, of what is left of limits, or of its errors", async () => {
+  test("lists refused requests without counting them in usage, limits or error rates", async () => {
     const server = await start([chatScript()]);
     await ask(server);
     for (let i = 0; i < 3; i++) await ask(server, { temperature: 9 });
@@ -244,7 +244,7 @@ describe("a refused request", () => {
     expect(report.data).toMatchObject([{ requests: 1, errors: 0, total_tokens: usage.total_tokens }]);
   });
 
-  test("a refused request by a key without a name, as 401 says, is not kept here; a request that ended on the ledger is there once", async () => {
+  test("keeps no refused request without a known key, and no second copy of one in the ledger", async () => {
     const server = await start([(_request, response) => json(response, 400, { error: { message: "no" } })]);
     const unknown = await ask(server, {}, { key: "hr_dev_unknown" });
     expect(unknown.status).toBe(401);
@@ -255,7 +255,7 @@ describe("a refused request", () => {
   });
 
   // hardening: O9
-  test("a refused request keeps no name that the client made up: it may be a prompt in the wrong place", async () => {
+  test("omits names that the client invented from a refused request, since they may be a prompt", async () => {
     const server = await start([chatScript()]);
     const bodies = [
       { logit_bias: { "CANARY of a name": 7 } },
@@ -280,7 +280,7 @@ describe("a refused request", () => {
     }
   });
 
-  test("a refused request of a flood is kept up to a bound, counted beyond it, and answered as quickly as ever", async () => {
+  test("keeps refused requests of a flood up to a bound, counts the rest, and answers as fast as ever", async () => {
     const server = await start([chatScript()]);
     for (let i = 0; i < 130; i++) expect((await ask(server, { temperature: 9 })).status).toBe(400);
     const data = await listed(server, "?outcome=refused&limit=200");

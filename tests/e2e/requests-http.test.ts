@@ -49,7 +49,7 @@ const one = async (id: string) =>
 const list = async (query = "") =>
   JSON.parse((await read(`/v1/requests${query}`)).text) as { data: Listed[]; next: string | null };
 
-test("a request is found by the x-request-id of its answer as soon as that is complete, without its content", async () => {
+test("finds a request by the x-request-id of its complete answer, without its content", async () => {
   const response = await server.request("/v1/chat/completions", { body: { model, messages } });
   await response.text();
   const id = response.headers.get("x-request-id") ?? "";
@@ -67,7 +67,7 @@ test("a request is found by the x-request-id of its answer as soon as that is co
   expect((await list("?limit=1")).data[0]?.id).toBe(id);
 });
 
-test("a stream has its times, and the chat that it was stored as", async () => {
+test("shows a stream's times and its stored chat", async () => {
   const first = Promise.withResolvers<void>();
   upstream.script(async (_request, res) => {
     res.writeHead(200, { "content-type": "text/event-stream" });
@@ -88,7 +88,7 @@ test("a stream has its times, and the chat that it was stored as", async () => {
   expect(JSON.parse((await read(`/v1/requests/${request_id}`, forUsage)).text)).toEqual({ ...found, chat: null });
 });
 
-test("a failure has the code of its error, and `outcome` finds it", async () => {
+test("shows a failure's error code and finds it by `outcome`", async () => {
   upstream.script((_request, res) => json(res, 500, { error: { message: "broken" } }));
   const response = await server.request("/v1/chat/completions", { body: { model, messages } });
   const { error } = (await response.json()) as { error: { code: string } };
@@ -96,7 +96,7 @@ test("a failure has the code of its error, and `outcome` finds it", async () => 
   expect(data).toMatchObject([{ id: response.headers.get("x-request-id"), outcome: "failed", error_code: error.code }]);
 });
 
-test("the list of requests needs usage:read; another environment's key finds nothing", async () => {
+test("requires usage:read to list requests, and finds none with another environment's key", async () => {
   const writer = await mintKey(server.dataDir, { scopes: ["chat:write"] });
   const elsewhere = await mintKey(server.dataDir, { scopes: ["usage:read"], environment: "live" });
   const [request] = (await list()).data;

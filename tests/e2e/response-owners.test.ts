@@ -75,7 +75,7 @@ async function refusalsOf(client: OpenAI, id: string, itemId: string): Promise<s
 }
 
 // hardening: K13
-test("nobody finds what is somebody else's, and is told nothing that one who asks for what never was is not told", async () => {
+test("answers requests for another owner's stored response like requests for an unknown id", async () => {
   const kept = await Promise.all(
     owners.map(async ({ name, client }) => {
       const { id, output } = await client.responses.create({ model, input: `CANARY of ${name}` });
@@ -103,7 +103,7 @@ test("nobody finds what is somebody else's, and is told nothing that one who ask
 }, 60_000);
 
 // hardening: K13
-test("under load from all of them at once each gets its own alone, with each other's ids as well", async () => {
+test("returns only an owner's own responses under concurrent load with other owners' ids", async () => {
   const chains = await Promise.all(
     owners.map(async ({ name, client }) => {
       const { id } = await client.responses.create({ model, input: `CANARY of ${name}` });
@@ -145,7 +145,7 @@ test("under load from all of them at once each gets its own alone, with each oth
 }, 60_000);
 
 // hardening: K13
-test("over two replicas as well, whichever of them kept it", async () => {
+test("hides other owners' responses over two replicas, whichever stored them", async () => {
   await using replicas = await startReplicas({ yaml: upstreamYaml(upstream) });
   const [first, second] = replicas.servers;
   if (!first || !second) throw new Error("There are no two replicas.");

@@ -68,7 +68,7 @@ async function connect(key = server.key, headers: Readonly<Record<string, string
 
 const create = (input: string, more: object = {}) => ({ type: "response.create", model, input, store: false, ...more });
 
-test("a turn that fails evicts the response that it went on from, and one that is limited does not", async () => {
+test("evicts the previous response from the connection after a failed turn, but not after a rate-limited one", async () => {
   using client = await connect();
   const failures = () => client.events.filter(({ type }) => type === "error");
   client.send(create("Remember ember."));
@@ -100,7 +100,7 @@ test("a turn that fails evicts the response that it went on from, and one that i
   }, "the turn is answered once the model server takes requests");
 });
 
-test("a message is answered by the events of a response, one after the other, and its usage is booked", async () => {
+test("answers a WebSocket message with a response's events one after another, and books usage", async () => {
   using client = await connect();
   client.send(create("Hello"));
   client.send(create("Hello again"));
@@ -117,7 +117,7 @@ test("a message is answered by the events of a response, one after the other, an
   expect(requests.data.slice(0, 2).map(({ operation }) => operation)).toEqual(["response", "response"]);
 });
 
-test("a kept answer is given over a connection that asks for them, under an id of its own, and can be gone on from", async () => {
+test("serves a cached answer over a WebSocket that asks for it, with a new id, and continues from it", async () => {
   const made = await server.request("/v1/keys", { body: { name: "kept", response_cache: "on" } });
   const { key } = (await made.json()) as { key: string };
   const asks = () => upstream.requests.filter(({ path }) => path.endsWith("/completions")).length;
@@ -140,7 +140,7 @@ test("a kept answer is given over a connection that asks for them, under an id o
   expect(asks() - before).toBe(3);
 });
 
-test("what cannot be answered is told with its status, and the connection goes on", async () => {
+test("reports an unanswerable WebSocket message with its status, and keeps the connection", async () => {
   using client = await connect();
   client.send({ type: "response.steer" });
   client.send(create("Hello", { model: "unknown" }));
@@ -154,7 +154,7 @@ test("what cannot be answered is told with its status, and the connection goes o
   ]);
 });
 
-test("a message that is nested too deeply, or of too much, is told as that before it is parsed", async () => {
+test("refuses a too deep or too large WebSocket message before parsing it", async () => {
   using client = await connect();
   for (const input of ["[".repeat(50_000) + "]".repeat(50_000), `[${"[],".repeat(300_000)}1]`]) {
     client.sendText(`{"type":"response.create","model":"${model}","input":${input}}`);
@@ -166,7 +166,7 @@ test("a message that is nested too deeply, or of too much, is told as that befor
   await client.until("response.completed");
 });
 
-test("books a client that leaves before the first event as left, and not as a fault of the server", async () => {
+test("books a client that leaves before the first event as cancelled, not as a server failure", async () => {
   const posts = upstream.requests.length;
   upstream.script(() => {});
   const client = await connect();
@@ -180,7 +180,7 @@ test("books a client that leaves before the first event as left, and not as a fa
   expect([line["status"], line["code"], line["level"]]).toEqual([499, undefined, "info"]);
 });
 
-test("a client that leaves in the middle of a response stops its engine", async () => {
+test("stops the engine when a WebSocket client leaves in the middle of a response", async () => {
   let abandoned = () => {};
   const left = new Promise<void>((resolve) => {
     abandoned = resolve;
@@ -198,7 +198,7 @@ test("a client that leaves in the middle of a response stops its engine", async 
   await left;
 });
 
-test("a key that was revoked gets nothing more on a connection that it opened before", async () => {
+test("refuses messages of a revoked key on a WebSocket that it opened before", async () => {
   const body = { name: "short-lived", scopes: ["chat:write"] };
   const made = await server.request("/v1/keys", { method: "POST", body });
   const { id, key } = (await made.json()) as { id: string; key: string };
@@ -212,7 +212,7 @@ test("a key that was revoked gets nothing more on a connection that it opened be
   expect(await client.closed).toBe(1008);
 });
 
-test("a request without an upgrade is told by 426 that one is needed", async () => {
+test("answers 426 to a WebSocket path without an upgrade", async () => {
   const response = await server.request("/v1/responses");
   expect([response.status, response.headers.get("upgrade")]).toEqual([426, "websocket"]);
 });
@@ -220,7 +220,7 @@ test("a request without an upgrade is told by 426 that one is needed", async () 
 /** What the model server was asked last. */
 const lastSaid = () => saidIn(upstream.requests.at(-1) ?? { body: { messages: [] } });
 
-test("with store: false a response is gone on from over its own connection alone, and over it as far as the last four", async () => {
+test("continues a response with store: false over its own connection only, up to the last four", async () => {
   using client = await connect();
   client.send(create("One"));
   await client.until("response.completed");
@@ -249,7 +249,7 @@ async function notKept(id: string): Promise<void> {
   expect((await server.request(`/v1/responses/${id}`)).status).toBe(404);
 }
 
-test("a response that is kept is gone on from by HTTP, and one that was asked for by HTTP over a connection", async () => {
+test("continues a stored response over HTTP after a WebSocket, and the reverse", async () => {
   const ask = async (body: object) =>
     (await (await server.request("/v1/responses", { body: { model, ...body } })).json()) as { id: string };
   const { id } = await ask({ input: "One" });
@@ -267,7 +267,7 @@ test("a response that is kept is gone on from by HTTP, and one that was asked fo
   expect(lastSaid().filter((said) => said.startsWith("user"))).toEqual(["user: Four", "user: Five", "user: Six"]);
 });
 
-test("generate: false asks no model, and what comes next goes on from what it was given", async () => {
+test("calls no model for generate: false, and continues from its input", async () => {
   upstream.requests.length = 0;
   using client = await connect();
   client.send(create("One", { generate: false }));
@@ -293,7 +293,7 @@ test("generate: false asks no model, and what comes next goes on from what it wa
   ]);
 });
 
-test("events repeat the name that a message gives its line of conversation, errors too", async () => {
+test("repeats a message's stream id in its events and errors", async () => {
   using client = await connect();
   client.send(create("One", { stream_id: "a" }));
   client.send(create("Two", { stream_id: "b", model: "unknown" }));
@@ -306,7 +306,7 @@ test("events repeat the name that a message gives its line of conversation, erro
   expect(client.events.at(-1)?.stream_id).toBeUndefined();
 });
 
-test("each message has a line in the log as a request has, and one that is refused is noted once", async () => {
+test("logs each WebSocket message like a request, and a refused one once", async () => {
   using client = await connect();
   const before = server.logged("request").length;
   client.send(create("One"));
@@ -320,7 +320,7 @@ test("each message has a line in the log as a request has, and one that is refus
   expect(new Set(lines.map(({ id }) => id)).size).toBe(2);
 });
 
-test("messages that wait are on the account of their key, and are given back when the connection ends", async () => {
+test("charges waiting messages to the key's memory account, and releases them when the connection closes", async () => {
   let goOn = () => {};
   const held = new Promise<void>((resolve) => {
     goOn = resolve;
@@ -341,7 +341,7 @@ test("messages that wait are on the account of their key, and are given back whe
   expect(bufferedBytes.byKind.chats).toBe(0);
 });
 
-test("the priority that the handshake asks for is within what the key may have, or each of its messages says so", async () => {
+test("applies the handshake's priority up to the key's, and otherwise warns in each message", async () => {
   using low = await connect(server.key, { "x-headrace-priority": "low" });
   low.send(create("Hi"));
   await low.until("response.completed");

@@ -33,7 +33,7 @@ async function ask(client: OpenAI, isStream: boolean, params: Params): Promise<O
   return (await client.responses.stream({ model, ...params }).finalResponse()) as OpenAI.Responses.Response;
 }
 
-describe.each(["chat completions alone", "Responses"])("over a server that speaks %s", (spoken) => {
+describe.each(["chat completions alone", "Responses"])("Responses state over a server that speaks %s", (spoken) => {
   const script = spoken === "Responses" ? responseScript() : chatScript();
   let upstream: ScriptedUpstream;
   let server: TestServer;
@@ -53,7 +53,7 @@ describe.each(["chat completions alone", "Responses"])("over a server that speak
   const lastSaid = () => saidIn(upstream.requests.at(-1) ?? { body: { input: [] } });
   const lastBody = () => upstream.requests.at(-1)?.body ?? {};
 
-  test.each([false, true])("three turns go on from the response before each (streamed: %p)", async (isStream) => {
+  test.each([false, true])("continues three turns from the previous response (streamed: %p)", async (isStream) => {
     const first = await ask(client, isStream, { input: "One", instructions: "Be brief." });
     expect(first).toMatchObject({ store: true, previous_response_id: null, status: "completed" });
     expect(first.id).toStartWith("resp_");
@@ -82,7 +82,7 @@ describe.each(["chat completions alone", "Responses"])("over a server that speak
     expect(kept.output.map((item) => item.id)).toEqual(third.output.map((item) => item.id));
   });
 
-  test("every event of a stream says what is kept, and under which id", async () => {
+  test("names the stored response's id in every event of a stream", async () => {
     const { id } = await client.responses.create({ model, input: "One" });
     const ids = new Set<string>();
     const asked = { model, input: "Two", previous_response_id: id, stream: true as const };
@@ -96,7 +96,7 @@ describe.each(["chat completions alone", "Responses"])("over a server that speak
     expect((await client.responses.retrieve(last)).output_text).toBe("Hello world");
   });
 
-  test.each([false, true])("three turns go on by the ids of their items (streamed: %p)", async (isStream) => {
+  test.each([false, true])("continues three turns by the ids of their items (streamed: %p)", async (isStream) => {
     const first = await ask(client, isStream, { input: "One" });
     const [asked] = (await client.responses.inputItems.list(first.id)).data;
     const said = first.output[0];
@@ -122,7 +122,7 @@ describe.each(["chat completions alone", "Responses"])("over a server that speak
   });
 
   test.each([false, true])(
-    "turns of a conversation see what came before, and add to it (streamed: %p)",
+    "includes earlier items of a conversation in a turn, and adds to it (streamed: %p)",
     async (isStream) => {
       const conversation = await makeConversation(server, "Zero");
       const first = await ask(client, isStream, { input: "One", conversation });
@@ -143,7 +143,7 @@ describe.each(["chat completions alone", "Responses"])("over a server that speak
     },
   );
 
-  test("turns that come to a conversation at the same time are in it whole, one behind the other", async () => {
+  test("stores simultaneous turns of a conversation whole, one after another", async () => {
     const conversation = await makeConversation(server);
     const turns = Array.from({ length: 12 }, (_, n) => `Turn ${n}`);
     await Promise.all(turns.map((input, n) => ask(client, n % 2 === 0, { input, conversation })));
@@ -155,13 +155,13 @@ describe.each(["chat completions alone", "Responses"])("over a server that speak
     expect(asked.toSorted()).toEqual(turns.toSorted());
   });
 
-  test("a conversation that is not there is told by its name", async () => {
+  test("refuses an unknown conversation by its name", async () => {
     const asked = { model, input: "One", conversation: "conv_0" };
     const refused = await raised(() => client.responses.create(asked), OpenAI.NotFoundError);
     expect(refused).toMatchObject({ code: "not_found", param: "conversation" });
   });
 
-  test("input items are those of the whole conversation, newest first unless asked otherwise, in pages", async () => {
+  test("lists input items of the whole conversation in pages, newest first by default", async () => {
     const first = await client.responses.create({ model, input: "One" });
     // A server that repeats its ids gives another message the same one.
     upstream.script(spoken === "Responses" ? responseScript("Again") : chatScript(["Again"]));
@@ -186,7 +186,7 @@ describe.each(["chat completions alone", "Responses"])("over a server that speak
     ]);
   });
 
-  test.each([false, true])("nothing is kept with store: false, and it says so (streamed: %p)", async (isStream) => {
+  test.each([false, true])("stores nothing with store: false, and says so (streamed: %p)", async (isStream) => {
     const response = await ask(client, isStream, { input: "One", store: false });
     expect(response).toMatchObject({ store: false, previous_response_id: null });
     await raised(() => client.responses.retrieve(response.id), OpenAI.NotFoundError);
@@ -197,7 +197,7 @@ describe.each(["chat completions alone", "Responses"])("over a server that speak
     expect(refused).toMatchObject({ code: "previous_response_not_found", param: "previous_response_id" });
   });
 
-  test("it can go on from what is kept without being kept itself", async () => {
+  test("continues a stored response without storing the new one", async () => {
     const first = await client.responses.create({ model, input: "One" });
     const asked = { model, input: "Two", previous_response_id: first.id, store: false };
     const second = await client.responses.create(asked);
@@ -206,7 +206,7 @@ describe.each(["chat completions alone", "Responses"])("over a server that speak
     await raised(() => client.responses.retrieve(second.id), OpenAI.NotFoundError);
   });
 
-  test("what was deleted is gone, for whoever reads it and whoever would go on from it", async () => {
+  test("hides a deleted response from reads and continuations", async () => {
     const first = await client.responses.create({ model, input: "One" });
     const second = await client.responses.create({ model, input: "Two", previous_response_id: first.id });
     const answer = await server.request(`/v1/responses/${first.id}`, { method: "DELETE" });
@@ -225,7 +225,7 @@ describe.each(["chat completions alone", "Responses"])("over a server that speak
     expect((await client.responses.inputItems.list(second.id)).data).toHaveLength(1);
   });
 
-  test("the tokens of an input are those of all that it goes on from", async () => {
+  test("counts input tokens of all turns that a request continues", async () => {
     const first = await client.responses.create({ model, input: "One ".repeat(200) });
     const alone = await client.responses.inputTokens.count({ model, input: "Two" });
     const all = await client.responses.inputTokens.count({ model, input: "Two", previous_response_id: first.id });
@@ -233,7 +233,7 @@ describe.each(["chat completions alone", "Responses"])("over a server that speak
   });
 });
 
-describe("what is kept", () => {
+describe("stored responses", () => {
   const directory = mkdtempSync(join(tmpdir(), "headrace-responses-"));
   let upstream: ScriptedUpstream;
 
@@ -247,7 +247,7 @@ describe("what is kept", () => {
 
   const start = (yaml = "") => startHeadrace({ yaml: upstreamYaml(upstream, yaml), dataDir: join(directory, "data") });
 
-  test("can be gone on from after a restart, by a tool's output as well", async () => {
+  test("continues a stored response after a restart, also with a tool's output", async () => {
     upstream.script(toolScript());
     const { function: called } = weatherTool;
     const tools = [{ type: "function" as const, strict: true, ...called }];
@@ -275,7 +275,7 @@ describe("what is kept", () => {
     upstream.script(chatScript());
   });
 
-  test("is nothing where responses are kept for 0 days, and the answer says so", async () => {
+  test("stores nothing where responses are kept for 0 days, and says so in the answer", async () => {
     await using server = await startHeadrace({ yaml: upstreamYaml(upstream, "stored_chats: { retention_days: 0 }\n") });
     const client = openaiClient(server);
     const response = await client.responses.create({ model, input: "One", store: true });
@@ -283,7 +283,7 @@ describe("what is kept", () => {
     await raised(() => client.responses.retrieve(response.id), OpenAI.NotFoundError);
   });
 
-  test("is found at another replica the moment that its client has heard its end", async () => {
+  test("finds a stored response at another replica as soon as its client receives the end", async () => {
     await using replicas = await startReplicas({ yaml: upstreamYaml(upstream) });
     const { key, servers } = replicas;
     const [here, there] = servers.map(({ url }) => openaiClient({ url, key }));
@@ -309,7 +309,7 @@ describe("what is kept", () => {
     expect(await there.responses.retrieve(odd.id)).toMatchObject({ id: odd.id });
   }, 60_000);
 
-  test("is a stream that broke off as well, as far as it came, where its client was told that it failed", async () => {
+  test("stores the part of a broken stream whose client was told of the failure", async () => {
     await using server = await startHeadrace({ yaml: upstreamYaml(upstream) });
     const client = openaiClient(server);
     upstream.script((_request, res) => {
@@ -330,7 +330,7 @@ describe("what is kept", () => {
     ["chat completions alone", chatScript()],
     ["Responses", responseScript()],
   ])(
-    "says store: false after a server that speaks %s if the database does not take it in time, and is stored nowhere later",
+    "reports store: false for a %s server if the database is too slow, and never stores the response later",
     async (spoken, script) => {
       await using upstream = await startUpstream(script);
       if (spoken === "Responses") upstream.speaks("/v1/responses");
@@ -364,7 +364,7 @@ describe("what is kept", () => {
     },
   );
 
-  test("is not what its client left", async () => {
+  test("stores no response that its client left", async () => {
     await using server = await startHeadrace({ yaml: upstreamYaml(upstream) });
     const client = openaiClient(server);
     upstream.script((_request, res) => {
@@ -382,7 +382,7 @@ describe("what is kept", () => {
     await raised(() => client.responses.retrieve(id), OpenAI.NotFoundError);
   });
 
-  test("is refused by name where it is named twice, has no events, or is longer than a request may be", async () => {
+  test("refuses a previous response with a conversation, beyond the body limit, or to a stream without events", async () => {
     await using server = await startHeadrace({ yaml: upstreamYaml(upstream, "limits: { body_bytes: 20000 }\n") });
     const client = openaiClient(server);
     const { id } = await client.responses.create({ model, input: "x".repeat(15_000) });
@@ -397,7 +397,7 @@ describe("what is kept", () => {
     expect(await streamed.json()).toMatchObject({ error: { param: "stream" } });
   });
 
-  test("is not looked for on behalf of a key that has used up its requests", async () => {
+  test("reads no stored response for a key beyond its rate limit", async () => {
     await using server = await startHeadrace({ yaml: upstreamYaml(upstream) });
     const body = { name: "Slow", scopes: ["chat:read", "chat:write"], rate_limit: 1, rate_limit_window: 60 };
     const { key } = (await (await server.request("/v1/keys", { body })).json()) as { key: string };
@@ -407,7 +407,7 @@ describe("what is kept", () => {
     await raised(() => client.responses.create(asked), OpenAI.RateLimitError);
   });
 
-  test("is not made short without what its request names otherwise", async () => {
+  test("refuses to compact with an invalid previous_response_id or a conversation", async () => {
     await using server = await startHeadrace({ yaml: upstreamYaml(upstream) });
     const before = upstream.requests.length;
     const { id: conversation } = await openaiClient(server).conversations.create();
@@ -425,7 +425,7 @@ describe("what is kept", () => {
     expect(upstream.requests.length).toBe(before);
   });
 
-  test("is not made short by half a summary, for which the client would give up all else", async () => {
+  test("refuses to compact to half a summary, for which the client would drop the rest", async () => {
     await using server = await startHeadrace({ yaml: upstreamYaml(upstream) });
     upstream.script((_request, res) => {
       const message = { role: "assistant", content: "They met in" };
@@ -438,7 +438,7 @@ describe("what is kept", () => {
     expect([answer.status, error.message]).toEqual([502, expect.stringContaining("did not end its summary")]);
   });
 
-  test("can be made short, and what is left goes on", async () => {
+  test("compacts a stored response and continues from the result", async () => {
     await using server = await startHeadrace({ yaml: upstreamYaml(upstream) });
     const client = openaiClient(server);
     const first = await client.responses.create({ model, input: "Where did they meet?" });

@@ -71,7 +71,7 @@ const places: readonly [string, () => Promise<OpenAI[]>][] = [
 ];
 
 test.each(places)(
-  "of many at once at %s one makes the call, and the others are told which response does, which no client takes for a fault",
+  "makes one call for many simultaneous approvals at %s, and refers the others to its response without a client error",
   async (_, clients) => {
     const all = await clients();
     const [first] = all as [OpenAI];
@@ -111,7 +111,7 @@ const textOf = (response: OpenAI.Responses.Response) => {
   return call?.type === "mcp_call" ? (call.output ?? null) : null;
 };
 
-test("a client that gives up on an answer and asks again hears that the call is not made again", async () => {
+test("does not repeat an approved call if the client gives up and asks again", async () => {
   const [client] = (await clientsAt([single], single.key)) as [OpenAI];
   const approval = await asked(client);
   const response = await client.responses.create({ ...approval, stream: false }, { timeout: 1_500, maxRetries: 1 });
@@ -120,7 +120,7 @@ test("a client that gives up on an answer and asks again hears that the call is 
   expect(response.output_text).toContain("It is not made again");
 });
 
-test("an approval is of its account: in another one the same id makes a call of its own, once as well", async () => {
+test("limits an approval to its account, and makes another account's call once as well", async () => {
   gate.resolve();
   const { admin } = await operated(single);
   const account = (await admin("POST", "/accounts", { name: "Another", tier: "enterprise" })).body.id;

@@ -118,7 +118,7 @@ test.each([
   ["falls", false],
   ["falls-too", true],
 ] as const)(
-  "a model that stands in goes on with the turns of one that fails behind a call, which is made once (%s, stream: %p)",
+  "continues turns with a fallback after a failure behind a tool call, made once (%s, stream: %p)",
   async (model, stream) => {
     servers[stream ? 3 : 0]?.script((request, response) =>
       isTold(request) ? json(response, 500, { error: { message: "out of memory" } }) : say(request, response, ulm()),
@@ -134,7 +134,7 @@ test.each([
   },
 );
 
-test("a stream that breaks off in a later turn is gone on with by another deployment, and no call is made again", async () => {
+test("continues a stream that breaks off in a later turn with another deployment, without repeating a call", async () => {
   const behind = async ({ body }: UpstreamRequest, response: ServerResponse) => {
     const last = (body["messages"] as { role: string; content: unknown }[]).at(-1);
     response.writeHead(200, { "content-type": "text/event-stream" });
@@ -160,7 +160,7 @@ test("a stream that breaks off in a later turn is gone on with by another deploy
   expect(called).toEqual(["Ulm"]);
 });
 
-test("a stream that breaks off in a later turn, and that nobody goes on with, ends as a response that failed with its call", async () => {
+test("fails a response with its call listed if a stream breaks off in a later turn and cannot be continued", async () => {
   servers[0]?.script(async (request, response) => {
     if (!isTold(request)) return say(request, response, ulm());
     response.writeHead(200, { "content-type": "text/event-stream" });
@@ -177,7 +177,7 @@ test("a stream that breaks off in a later turn, and that nobody goes on with, en
 });
 
 test.each(["breaks off", "ends without saying so"])(
-  "a stream of a server of Responses that %s behind a call ends as a response that failed with it",
+  "fails a response with its call listed if a Responses server's stream %s after the call",
   async (how) => {
     servers[4]?.script(async ({ body }, response) => {
       const isBehind = (body["input"] as { type?: string }[]).some(({ type }) => type === "function_call_output");
@@ -212,7 +212,7 @@ test.each(["breaks off", "ends without saying so"])(
 );
 
 test.each(["alone", "native"])(
-  "an answer in a format is asked for in each turn, and is there behind calls: %s",
+  "requests the output format in each turn and returns it after tool calls: %s",
   async (model) => {
     servers[0]?.script((request, response) =>
       say(request, response, isTold(request) ? { content: '{"rain":true}' } : ulm()),
@@ -257,7 +257,7 @@ test.each(["alone", "native"])(
   },
 );
 
-test("calls of one turn are made one after the other where the client says so, whatever the model does", async () => {
+test("makes the calls of one turn in sequence if the client asks for it, whatever the model does", async () => {
   const cities = ["Ulm", "Bonn", "Kiel"].map((city) => ({ city }));
   servers[0]?.script((request, response) =>
     say(request, response, isTold(request) ? { content: "Well." } : callsOf("weather__forecast", ...cities)),
@@ -270,7 +270,7 @@ test("calls of one turn are made one after the other where the client says so, w
   expect(maxWorking).toBeGreaterThan(1);
 });
 
-test("max_tool_calls bounds the calls of all turns together, and behind the last of them the model is told to call no more", async () => {
+test("limits the calls of all turns by max_tool_calls, and tells the model to stop after the last", async () => {
   servers[0]?.script((request, response) => {
     const isOffered = request.body["tools"] !== undefined && request.body["tool_choice"] !== "none";
     const cities = [{ city: "Ulm" }, { city: "Bonn" }];
@@ -283,7 +283,7 @@ test("max_tool_calls bounds the calls of all turns together, and behind the last
   expect(called).toHaveLength(3);
 });
 
-test("a model of another format goes on with the turns of a server of Responses that fails behind a call, which it reads", async () => {
+test("continues a failed Responses server's turns with a model of another format that reads the calls", async () => {
   servers[2]?.script(({ body }, response) => {
     const isBehind = (body["input"] as { type?: string }[]).some(({ type }) => type === "function_call_output");
     if (isBehind) return json(response, 500, { error: { message: "out of memory" } });
@@ -303,7 +303,7 @@ test("a model of another format goes on with the turns of a server of Responses 
   expect(roles).toEqual(["user", "assistant", "tool"]);
 });
 
-test("a server that is closed while a tool works leaves a response that failed with its call, whole and as a stream", async () => {
+test("fails a response with its call listed if the server closes while a tool runs, whole and streamed", async () => {
   await using own = await startHeadrace({ yaml });
   const asker = await clientOf(own);
   servers[3]?.script((request, response) => say(request, response, callsOf("weather__forecast", { city: "Slow" })));
@@ -322,7 +322,7 @@ test("a server that is closed while a tool works leaves a response that failed w
   expect(servers[3]?.requests).toHaveLength(2);
 });
 
-test("calls that were approved, and not begun when the server stopped, are made when their approvals are sent again", async () => {
+test("makes approved calls that had not begun before a restart when their approvals are sent again", async () => {
   const directory = mkdtempSync(join(tmpdir(), "headrace-approvals-"));
   const dataDir = join(directory, "data");
   servers[0]?.script((request, response) => {
@@ -356,7 +356,7 @@ test("calls that were approved, and not begun when the server stopped, are made 
   rmSync(directory, { recursive: true, force: true });
 });
 
-test("what a tool gave is held on the key's account beside the body that tells the model of it, until the response has ended", async () => {
+test("charges tool results to the key's memory account beside the model's body until the response ends", async () => {
   const [first] = servers;
   const before = bufferedBytes.held;
   const held: number[] = [];
@@ -375,7 +375,7 @@ test("what a tool gave is held on the key's account beside the body that tells t
   await until(() => bufferedBytes.held <= before, "it is given back");
 });
 
-test("ends a response whose key may not hold what a tool gave, without asking the model again, and gives the bytes back", async () => {
+test("ends a response whose tool result exceeds the key's memory limit, without another model call, and releases the bytes", async () => {
   const program = [process.execPath, join(import.meta.dir, "../support/tool-process.ts"), "fine"];
   await using own = await startHeadrace({
     yaml: `${yaml.slice(0, yaml.indexOf("tools:"))}tools: { servers: [{ name: program, command: ${JSON.stringify(program)} }] }\n`,

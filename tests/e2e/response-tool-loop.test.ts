@@ -146,7 +146,7 @@ async function approvalOf(input: string, asker = client, model = "m"): Promise<{
 const approved = (request: string, approve = true) =>
   ({ type: "mcp_approval_response", approval_request_id: request, approve }) as const;
 
-test("a call that was approved is not made again by what comes later in the conversation", async () => {
+test("does not repeat an approved call because of later turns in the conversation", async () => {
   const { id, request } = await approvalOf("Weather?");
   answer = () => ({ content: "It rains." });
   const second = await client.responses.create({
@@ -161,7 +161,7 @@ test("a call that was approved is not made again by what comes later in the conv
   expect(turns.at(-1)?.messages.at(-1)).toMatchObject({ role: "user", content: "Thanks." });
 });
 
-test("an approval of what nobody asked for, and a second answer that differs, is refused, and nothing is called", async () => {
+test("refuses an approval of an unknown request or a contradicting second answer, without a call", async () => {
   const { id, request } = await approvalOf("Weather?");
   for (const input of [[approved("mcpr_other")], [approved(request), approved(request, false)]]) {
     const asked = client.responses.create({ model: "m", tools: [asking], previous_response_id: id, input });
@@ -171,7 +171,7 @@ test("an approval of what nobody asked for, and a second answer that differs, is
   expect(called).toEqual([]);
 });
 
-test("an approval without an id is refused, as it would be that of every other one", async () => {
+test("refuses an approval without an id, since it would match any other", async () => {
   const request = { type: "mcp_approval_request", server_label: "weather", name: "forecast", arguments: "{}" };
   const input = [request, { type: "mcp_approval_response", approve: true }];
   const asked = await headrace.request("/v1/responses", { body: { model: "m", tools: [asking], input } });
@@ -179,7 +179,7 @@ test("an approval without an id is refused, as it would be that of every other o
   expect(called).toEqual([]);
 });
 
-test("a model that fails after a call leaves a failed response with the call in it, so that no client asks for it again", async () => {
+test("returns a failed response with its call if the model fails afterwards, so that the client does not repeat it", async () => {
   for (const stream of [false, true]) {
     [called, turns] = [[], []];
     answer = (turn) => (turn === 1 ? calls("Ulm") : new Response("{}", { status: 400 }));
@@ -203,7 +203,7 @@ test("a model that fails after a call leaves a failed response with the call in 
   }
 });
 
-test("an approved call whose response then fails stands in that response", async () => {
+test("lists an approved call in its response if that fails afterwards", async () => {
   const { id, request } = await approvalOf("Weather?");
   answer = () => new Response("{}", { status: 400 });
   const failed = await client.responses.create({
@@ -214,7 +214,7 @@ test("an approved call whose response then fails stands in that response", async
   expect(called).toEqual(["Ulm"]);
 });
 
-test("an approval whose call comes too soon for a rate limit is not used up: it makes its call later", async () => {
+test("keeps an approval whose call hits a rate limit, and makes the call later", async () => {
   const one = await keyOf({ rate_limit: 1, rate_limit_window: 60 });
   const { id, request } = await approvalOf("Weather?", one.client);
   answer = () => ({ content: "It rains." });
@@ -228,7 +228,7 @@ test("an approval whose call comes too soon for a rate limit is not used up: it 
   expect(called).toEqual(["Ulm"]);
 });
 
-test("more approvals than a model asks for at once are refused before any of their calls is made", async () => {
+test("refuses more approvals than a model may request at once before making any call", async () => {
   const input = Array.from({ length: 257 }, (_, n) => [
     {
       id: `mcpr_${n}`,
@@ -245,7 +245,7 @@ test("more approvals than a model asks for at once are refused before any of the
   expect(called).toEqual([]);
 });
 
-test("a model that is not there is told of before anything is listed or called", async () => {
+test("reports an unknown model before listing or calling tools", async () => {
   const { id, request } = await approvalOf("Weather?");
   const asked = client.responses.create({
     ...{ model: "none", tools: [asking], previous_response_id: id, input: [approved(request)] },
@@ -254,7 +254,7 @@ test("a model that is not there is told of before anything is listed or called",
   expect(called).toEqual([]);
 });
 
-test("what the choice of tools leaves out is not called, whatever the model does", async () => {
+test("does not call a tool that tool_choice excludes, whatever the model does", async () => {
   answer = (turn) => (turn === 1 ? calls("Ulm") : { content: "Well." });
   for (const choice of ["none", { type: "allowed_tools", mode: "auto", tools: [{ type: "function", name: "mine" }] }]) {
     [called, turns] = [[], []];
@@ -267,7 +267,7 @@ test("what the choice of tools leaves out is not called, whatever the model does
   }
 });
 
-test("a tool that a model makes up is no function of the client's: the model is told that there is none, and nothing is called", async () => {
+test("tells the model that an invented tool does not exist, and neither calls it nor passes it to the client", async () => {
   answer = (turn) => (turn === 1 ? callsOf("weather__storms", {}) : { content: "Well." });
   const mine = { type: "function", name: "weather__mine", parameters: {}, strict: false } as const;
   const { output } = await client.responses.create({ model: "m", input: "Storms?", tools: [weather, mine] });
@@ -281,7 +281,7 @@ test("a tool that a model makes up is no function of the client's: the model is 
   expect(own.output.map(({ type }) => type)).toEqual(["mcp_list_tools", "function_call"]);
 });
 
-test("a tool whose function has a name of its own is not called past its approval by a model that says the tool's name", async () => {
+test("requires approval of a renamed tool even if the model uses its original name", async () => {
   const label = "our__weather";
   const server = { type: "mcp", server_label: label, server_url: `http://127.0.0.1:${tools.port}/mcp` } as const;
   answer = (turn) => (turn === 1 ? callsOf(`${label}__forecast`, { city: "Ulm" }) : { content: "Well." });
@@ -296,7 +296,7 @@ test("a tool whose function has a name of its own is not called past its approva
   expect(called).toEqual([]);
 });
 
-test("a hundred calls of one turn are made, and a model that never ends is told to after fifty turns", async () => {
+test("makes a hundred calls in one turn, and stops an endless model after fifty turns", async () => {
   const cities = Array.from({ length: 100 }, (_, index) => `C${index}`);
   answer = (turn) => (turn === 1 ? calls(...cities) : { content: "Well." });
   const many = await client.responses.create({ model: "m", input: "All?", tools: [weather] });
@@ -310,7 +310,7 @@ test("a hundred calls of one turn are made, and a model that never ends is told 
   expect(called).toHaveLength(50);
 });
 
-test("what guardrails mask is kept masked, and a result that they block reaches no model", async () => {
+test("stores masked text masked, and sends no blocked tool result to a model", async () => {
   answer = (turn) => (turn === 1 ? calls("Elm Street") : { content: "Well." });
   for (const background of [false, true]) {
     [called, turns] = [[], []];
@@ -329,7 +329,7 @@ test("what guardrails mask is kept masked, and a result that they block reaches 
   expect(JSON.stringify(turns)).not.toContain("Rain in Sodom");
 });
 
-test("bytes that results hold are given back, however a response ends", async () => {
+test("releases the bytes of tool results however a response ends", async () => {
   const held = bufferedBytes.byKind.requests;
   const ends = [new Response("{}", { status: 400 }), { content: "Well." }, calls()];
   for (const end of ends) {
@@ -340,7 +340,7 @@ test("bytes that results hold are given back, however a response ends", async ()
   }
 });
 
-test("the answer is never one that was given before, as tools may give others now", async () => {
+test("serves no cached answer to a request with tools, whose results may differ now", async () => {
   answer = (turn) => (turn % 2 === 1 ? calls("Ulm") : { content: "Rain." });
   for (let time = 0; time < 2; time++)
     await client.responses.create({ model: "m", input: "Again?", temperature: 0, tools: [weather] });
@@ -348,7 +348,7 @@ test("the answer is never one that was given before, as tools may give others no
   expect(called).toEqual(["Ulm", "Ulm"]);
 });
 
-test("a server of models that speaks Responses itself gets its own thoughts back between turns, and its client events in order", async () => {
+test("returns a Responses server's own reasoning between turns, and orders the client's events", async () => {
   for (const stream of [false, true]) {
     natives = [];
     const request = { model: "native", input: "Weather?", tools: [weather], store: false };
@@ -371,7 +371,7 @@ test("a server of models that speaks Responses itself gets its own thoughts back
   }
 });
 
-test("a response has an id of the gateway's, whatever its model's server calls its own, by which it is found later", async () => {
+test("gives a response the gateway's id, whatever the model's server uses, and finds it by that", async () => {
   const ids = new Set<string>();
   for (const stream of [false, true]) {
     for (const city of ["Ulm", "Bonn"]) {
@@ -389,7 +389,7 @@ test("a response has an id of the gateway's, whatever its model's server calls i
   expect(ids.size).toBe(4);
 });
 
-test("a label that nobody knows is refused also where the model's server runs no tools at all", async () => {
+test("refuses an unknown server label even if the model's server runs no tools", async () => {
   answer = () => ({ content: "Well." });
   const asked = client.responses.create({ model: "m", input: "Hi", tools: [{ type: "mcp", server_label: "waether" }] });
   const error = await asked.catch((fault: InstanceType<typeof OpenAI.APIError>) => fault);
@@ -397,7 +397,7 @@ test("a label that nobody knows is refused also where the model's server runs no
   expect(turns).toEqual([]);
 });
 
-test("each turn of the model, and each call between them, is a span of the request's trace; later turns have their own ids", async () => {
+test("traces each model turn and tool call as a span of the request, with ids for later turns", async () => {
   for (const stream of [false, true]) {
     turns = [];
     answer = (turn) => (turn === 1 ? calls("Ulm", "Bonn") : { content: "Well." });
@@ -422,7 +422,7 @@ test("each turn of the model, and each call between them, is a span of the reque
   }
 });
 
-test("over a connection, what is not kept is gone on from there, calls and all", async () => {
+test("continues an unstored response with its calls over the same connection", async () => {
   answer = (turn) => (turn === 1 ? calls("Ulm") : { content: "Well." });
   const socket = new WebSocket(`${headrace.url.replace("http", "ws")}/v1/responses`, {
     headers: { authorization: `Bearer ${client.apiKey}` },
@@ -449,7 +449,7 @@ test("over a connection, what is not kept is gone on from there, calls and all",
   expect(called).toEqual(["Ulm"]);
 });
 
-test("what was refused over a connection before anything was called is remembered nowhere, however much it was", async () => {
+test("remembers nothing of requests refused over a connection before any call", async () => {
   const socket = new WebSocket(`${headrace.url.replace("http", "ws")}/v1/responses`, {
     headers: { authorization: `Bearer ${client.apiKey}` },
   } as never);
@@ -474,7 +474,7 @@ test("what was refused over a connection before anything was called is remembere
   socket.close();
 });
 
-test("the most tokens that a client wants are those of all turns together", async () => {
+test("applies the client's token limit to all turns together", async () => {
   answer = (turn) => (turn < 4 ? calls("Ulm") : { content: "Well." });
   const request = { model: "m", input: "Short?", tools: [weather] };
   const some = await client.responses.create({ ...request, max_output_tokens: 40 });
@@ -494,7 +494,7 @@ async function keyOf(more: object = {}): Promise<{ id: string; client: OpenAI }>
   return { id, client: new OpenAI({ apiKey: key, baseURL: `${headrace.url}/v1`, maxRetries: 2 }) };
 }
 
-test("a key that is revoked meanwhile asks no model any more", async () => {
+test("calls no model for a key revoked in the meantime", async () => {
   const one = await keyOf();
   answer = async () => {
     expect((await headrace.request(`/v1/keys/${one.id}`, { method: "DELETE" })).ok).toBe(true);
@@ -505,7 +505,7 @@ test("a key that is revoked meanwhile asks no model any more", async () => {
   expect(turns).toHaveLength(1);
 });
 
-test("a limit that is reached between two turns is told as the failure of the response, and what was used is charged", async () => {
+test("fails a response whose limit is reached between two turns, and charges the usage so far", async () => {
   const one = await keyOf({ quotas: [{ unit: "requests", amount: 2, per: "5h", window: "rolling" }] });
   answer = (turn) => (turn === 1 ? calls("Ulm") : { content: "Well." });
   const response = await one.client.responses.create({ model: "m", input: "Limits?", tools: [weather] });
@@ -514,7 +514,7 @@ test("a limit that is reached between two turns is told as the failure of the re
   expect(called).toEqual(["Ulm"]);
 });
 
-test("a client that leaves while a tool works ends it, and no model is asked for it again", async () => {
+test("stops a running tool when its client leaves, and calls no model afterwards", async () => {
   const held = bufferedBytes.byKind.requests;
   answer = (turn) => (turn === 1 ? calls("Slow") : { content: "Well." });
   for (const stream of [false, true]) {
@@ -533,7 +533,7 @@ test("a client that leaves while a tool works ends it, and no model is asked for
   }
 });
 
-test("one in the background that is cancelled while a tool works is cancelled, and can be read from any event on", async () => {
+test("cancels a background response while a tool runs, and replays it from any event", async () => {
   answer = (turn) => (turn === 1 ? calls("Slow") : { content: "Well." });
   const begun = await client.responses.create({ model: "m", input: "Cancel?", tools: [weather], background: true });
   await until(async () => called.length === 1, "it works");
@@ -563,7 +563,7 @@ test("one in the background that is cancelled while a tool works is cancelled, a
   expect(again.map(({ type }) => type)).toEqual(events.slice(begin + 1).map(({ type }) => type));
 });
 
-test("a call that has ended is told of at once, whatever works beside it, and is known to have ended where the response is cancelled", async () => {
+test("reports a finished call at once while others run, and as finished after a cancellation", async () => {
   answer = (turn) => (turn === 1 ? calls("Slow", "Ulm") : { content: "Well." });
   const begun = await client.responses.create({ model: "m", input: "Both?", tools: [weather], background: true });
   for await (const event of await client.responses.retrieve(begun.id, { stream: true }))
@@ -575,7 +575,7 @@ test("a call that has ended is told of at once, whatever works beside it, and is
   ]);
 });
 
-test("what tools gave is there for a later question that names no servers, and behind a response that failed", async () => {
+test("includes tool results in a later question without servers, and after a failed response", async () => {
   answer = (turn) => (turn === 1 ? calls("Ulm") : { content: "Well." });
   const first = await client.responses.create({ model: "m", input: "Weather?", tools: [weather] });
   await client.responses.create({ model: "m", input: "And?", previous_response_id: first.id });
@@ -590,7 +590,7 @@ test("what tools gave is there for a later question that names no servers, and b
   expect(JSON.stringify(turns.at(-1)?.messages)).toContain("Rain in Bonn");
 });
 
-test("a picture that a tool gives is told without its bytes, which would fill the model's context", async () => {
+test("describes a tool's image to the model without its bytes", async () => {
   for (const city of ["Map", "No Map"]) {
     turns = [];
     answer = (turn) => (turn === 1 ? calls(city) : { content: "Well." });
@@ -606,7 +606,7 @@ test("a picture that a tool gives is told without its bytes, which would fill th
   }
 });
 
-test("an approved call whose turn is refused by a limit is told of in a stream, and in the background, as well", async () => {
+test("reports an approved call whose turn a limit refuses, also in streams and in the background", async () => {
   for (const how of [{ stream: true }, { background: true }]) {
     const one = await keyOf({ quotas: [{ unit: "requests", amount: 2, per: "5h", window: "rolling" }] });
     const { id, request } = await approvalOf("Weather?", one.client);
@@ -632,7 +632,7 @@ test("an approved call whose turn is refused by a limit is told of in a stream, 
   }
 });
 
-test("a credential for a server that a model's own server would reach is in no answer, nor in what is kept of it", async () => {
+test("shows a tool server's credential in no answer or stored copy, even if the model's server would use it", async () => {
   answer = () => ({ content: "Well." });
   const server_url = "https://tools.example.com/mcp";
   const tool = { ...asking, server_label: "far", server_url, authorization: "secret-1", headers: { key: "secret-2" } };
@@ -644,7 +644,7 @@ test("a credential for a server that a model's own server would reach is in no a
   }
 });
 
-test("a model that is shadowed has its turns shadowed, and the shadow calls nothing", async () => {
+test("shadows every turn of a model without calling tools for the shadow", async () => {
   answer = (turn) => (turn === 1 ? calls("Ulm") : { content: "Well." });
   const response = await client.responses.create({ model: "watched", input: "Weather?", tools: [weather] });
   expect(response.output_text).toBe("Well.");
@@ -652,7 +652,7 @@ test("a model that is shadowed has its turns shadowed, and the shadow calls noth
   expect(called).toEqual(["Ulm"]);
 });
 
-test("where no guardrail has looked at a request, as a limit refused it behind a call, what the client said is not kept", async () => {
+test("stores no input that no guardrail checked because a limit refused the request after a call", async () => {
   for (const background of [false, true]) {
     const one = await keyOf({ quotas: [{ unit: "requests", amount: 2, per: "5h", window: "rolling" }] });
     const { id, request } = await approvalOf("Weather?", one.client, "guarded");

@@ -62,7 +62,7 @@ afterAll(async () => {
 
 const weather = { type: "mcp", server_label: "weather", require_approval: "never" } as const;
 
-test("a tool of a server is run between two turns of the model: one response, with the usage of both", async () => {
+test("runs an MCP tool between two model turns and returns one response with the usage of both", async () => {
   turns = [];
   const response = await client.responses.create({ model: "m", input: "Weather in Ulm?", tools: [weather] });
   expect(response.output.map(({ type }) => type)).toEqual(["mcp_list_tools", "mcp_call", "message"]);
@@ -80,7 +80,7 @@ test("a tool of a server is run between two turns of the model: one response, wi
   expect(kept.output).toEqual(response.output);
 });
 
-test("in a stream its events are those of the API, numbered through, and one response begins and ends", async () => {
+test("numbers the API's tool events through one streamed response", async () => {
   turns = [];
   const stream = await client.responses.create({ model: "m", input: "Weather?", tools: [weather], stream: true });
   const types: string[] = [];
@@ -99,7 +99,7 @@ test("in a stream its events are those of the API, numbered through, and one res
   );
 });
 
-test("a call that needs approval is asked for, made once it is approved, and not made where it is refused", async () => {
+test("requests approval for a call, makes it once approved, and skips it if denied", async () => {
   turns = [];
   const asking = { model: "m", tools: [{ ...weather, require_approval: "always" }] } as const;
   const first = await client.responses.create({ ...asking, input: "Weather?", tools: [...asking.tools] });
@@ -122,7 +122,7 @@ test("a call that needs approval is asked for, made once it is approved, and not
   expect(refused.output_text).toContain("did not allow");
 });
 
-test("a server that is not known, or a credential for one, is refused by its place; a key without the scope is told so", async () => {
+test("refuses an unknown server or a credential for one by its position, and names a missing scope", async () => {
   const refusal = (tool: object) =>
     client.responses
       .create({ model: "m", input: "Hi", tools: [weather, tool as typeof weather] })
@@ -138,7 +138,7 @@ test("a server that is not known, or a credential for one, is refused by its pla
   expect(await asked.catch((error: InstanceType<typeof OpenAI.APIError>) => error.status)).toBe(403);
 });
 
-test("a server that cannot be reached is told of as such, before a model is asked", async () => {
+test("reports an unreachable MCP server before calling a model", async () => {
   turns = [];
   const asked = client.responses.create({ model: "m", input: "Hi", tools: [{ type: "mcp", server_label: "gone" }] });
   const error = await asked.catch((fault: InstanceType<typeof OpenAI.APIError>) => fault);
@@ -146,7 +146,7 @@ test("a server that cannot be reached is told of as such, before a model is aske
   expect(turns).toEqual([]);
 });
 
-test("of its server the tools alone are listed that the client allows, as with OpenAI, and one that it allows later is listed then", async () => {
+test("lists only the server's tools that the client allows, and lists a later allowed one then", async () => {
   const listed = ({ output }: OpenAI.Responses.Response) =>
     output.flatMap((item) => (item.type === "mcp_list_tools" ? [item.tools.map(({ name }) => name)] : []));
   const ask = (allowed: NonNullable<OpenAI.Responses.Tool.Mcp["allowed_tools"]> | null, previous?: string) =>
@@ -167,7 +167,7 @@ test("of its server the tools alone are listed that the client allows, as with O
   expect([...new Set(offered)]).toEqual(["weather__warn", "weather__forecast"]);
 });
 
-test("a call over a WebSocket, and one in the background, have their tools run as well", async () => {
+test("runs tools for a WebSocket message and for a background response", async () => {
   const begun = await client.responses.create({ model: "m", input: "Weather?", tools: [weather], background: true });
   await until(async () => (await client.responses.retrieve(begun.id)).status === "completed", "it has ended");
   const ended = await client.responses.retrieve(begun.id);
@@ -190,7 +190,7 @@ test("a call over a WebSocket, and one in the background, have their tools run a
   expect(types.filter((type) => type === "response.completed")).toHaveLength(1);
 });
 
-test("no more tools are called than max_tool_calls allows", async () => {
+test("makes no more calls than max_tool_calls allows", async () => {
   turns = [];
   const response = await client.responses.create({
     model: "m",
@@ -206,23 +206,20 @@ test("no more tools are called than max_tool_calls allows", async () => {
 test.each([
   ["is revoked", { method: "DELETE" }],
   ["loses tools:use", { method: "PATCH", body: { scopes: ["chat:write"] } }],
-] as const)(
-  "nothing more is asked for a key that %s while a tool works, in the background as well",
-  async (_, change) => {
-    const scopes = ["chat:write", "chat:read", "tools:use"];
-    for (const background of [false, true]) {
-      const { key, id } = await (await headrace.request("/v1/keys", { body: { name: "soon", scopes } })).json();
-      meanwhile = async () => void (await headrace.request(`/v1/keys/${id}`, change));
-      turns = [];
-      const by = new OpenAI({ apiKey: key, baseURL: `${headrace.url}/v1`, maxRetries: 0 });
-      const asked = by.responses.create({ model: "m", input: "Weather?", tools: [weather], background });
-      if (background) {
-        const { id: begun } = await asked;
-        const ended = async () => (await headrace.governance.background.state(begun, 0))?.status === "failed";
-        await until(ended, "the response has failed");
-      } else expect((await asked).status).toBe("failed");
-      expect(turns).toHaveLength(1);
-    }
-    meanwhile = async () => {};
-  },
-);
+] as const)("makes no further calls for a key that %s while a tool runs, also in the background", async (_, change) => {
+  const scopes = ["chat:write", "chat:read", "tools:use"];
+  for (const background of [false, true]) {
+    const { key, id } = await (await headrace.request("/v1/keys", { body: { name: "soon", scopes } })).json();
+    meanwhile = async () => void (await headrace.request(`/v1/keys/${id}`, change));
+    turns = [];
+    const by = new OpenAI({ apiKey: key, baseURL: `${headrace.url}/v1`, maxRetries: 0 });
+    const asked = by.responses.create({ model: "m", input: "Weather?", tools: [weather], background });
+    if (background) {
+      const { id: begun } = await asked;
+      const ended = async () => (await headrace.governance.background.state(begun, 0))?.status === "failed";
+      await until(ended, "the response has failed");
+    } else expect((await asked).status).toBe("failed");
+    expect(turns).toHaveLength(1);
+  }
+  meanwhile = async () => {};
+});

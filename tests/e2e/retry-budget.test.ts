@@ -65,7 +65,7 @@ const ways = [
 const requests = 60;
 
 test.each(Object.keys(faults).flatMap((fault) => ways.map((way) => [fault, way.name] as const)))(
-  "sixty requests to servers that all fail by %s stay within the retry budget, over %s",
+  "keeps sixty requests to servers that fail by %s within the retry budget, over %s",
   async (fault, name) => {
     const way = ways.find((one) => one.name === name) as (typeof ways)[number];
     const servers = await Promise.all(

@@ -100,7 +100,7 @@ test.each([
     withinMs: 1_000,
   },
 ])(
-  "$what is refused at once or within its bound, under steady load, and stays refused",
+  "refuses $what within its bound after revocation, under steady load, for good",
   async ({ credentialOf, revoke, withinMs }) => {
     const made = await makeKey(server.key);
     const steady = load(await credentialOf(made.key));
@@ -117,7 +117,7 @@ test.each([
   },
 );
 
-test("whoever is told that a key is revoked finds it refused, also where several revoke it at once", async () => {
+test("refuses a revoked key from the answer of any revocation on, also if several revoke it at once", async () => {
   const ask = ({ key }: Made) =>
     server.request("/v1/chat/completions", {
       body: { model: "upstream-model", messages: [{ role: "user", content: "x" }] },

@@ -48,8 +48,8 @@ function ask(server: TestServer, body: object = {}, key = server.key): Promise<R
   });
 }
 
-describe("health", () => {
-  test("one that fails gets one request after its rest, alone, while the others go on elsewhere", async () => {
+describe("upstream health", () => {
+  test("sends a failing upstream one request after its pause while others are served elsewhere", async () => {
     let broken = true;
     let release: (() => void) | undefined;
     const [shaky, good] = await upstreams(async (request, response) => {
@@ -75,7 +75,7 @@ describe("health", () => {
     expect((await Promise.all(trial)).map(({ status }) => status)).toEqual([200, 200, 200, 200, 200, 200]);
   });
 
-  test("a server that is gone rests, and a probe finds out that it is back before any request does", async () => {
+  test("pauses an unreachable upstream, and detects its return by a probe before any request", async () => {
     const [good] = await upstreams(chatScript());
     const flaky = await portOf();
     if (!good) throw new Error("no upstream");
@@ -103,8 +103,8 @@ describe("health", () => {
   });
 });
 
-describe("retries", () => {
-  test("an outage of everything is not multiplied: retries end with their budget", async () => {
+describe("retries during an outage", () => {
+  test("ends retries with their budget if every upstream is down", async () => {
     const servers = await upstreams(fails, fails);
     const server = await gateway(servers);
     for (let i = 0; i < 60; i++) expect((await ask(server)).status).toBe(502);
@@ -115,10 +115,10 @@ describe("retries", () => {
   });
 });
 
-describe("warm prompts", () => {
+describe("routing by prompt prefix", () => {
   const system = { role: "system", content: "You answer in verse, whatever you are asked. ".repeat(60) };
 
-  test("the turns of a conversation go to one upstream, those of many are spread over all", async () => {
+  test("routes a conversation's turns to one upstream, and many conversations over all", async () => {
     const servers = await upstreams(chatScript(), chatScript(), chatScript());
     const server = await gateway(servers);
     const used = new Set<number>();
@@ -136,7 +136,7 @@ describe("warm prompts", () => {
     expect(used.size).toBeGreaterThan(1);
   });
 
-  test("what many ask at once with the same beginning spills over when the warm one has its part", async () => {
+  test("spills concurrent requests with the same prefix to other upstreams beyond the warm one's share", async () => {
     const held: (() => void)[] = [];
     const holding: Script = async (request, response) => {
       await new Promise<void>((resolve) => held.push(resolve));
@@ -157,7 +157,7 @@ describe("warm prompts", () => {
   });
 });
 
-describe("fallbacks", () => {
+describe("fallback models", () => {
   const models = (more = "") => `models:
   - id: large
     price: { input: 100, output: 100 }
@@ -168,7 +168,7 @@ describe("fallbacks", () => {
     deployments: [{ upstream: up1, model: upstream-model }]
 ${more}`;
 
-  test("answer where the one that was asked for fails; the answer says so, and costs what it cost", async () => {
+  test("answers by a fallback if the requested model fails, says so, and charges the fallback's price", async () => {
     const servers = await upstreams(fails, chatScript());
     const server = await gateway(servers, { models: models() });
     const whole = await ask(server, { model: "large" });
@@ -192,7 +192,7 @@ ${more}`;
     expect(server.logged("request").filter(({ served_by }) => served_by === "small")).toHaveLength(2);
   });
 
-  test("no fallback serves a request that is at fault itself, or that the requested model answers", async () => {
+  test("uses no fallback for a client error or while the requested model answers", async () => {
     let status = 400;
     const [large, small] = await upstreams((request, response) => {
       if (status === 400) json(response, 400, { error: { message: "no such parameter" } });
@@ -207,7 +207,7 @@ ${more}`;
     expect(small.requests).toHaveLength(0);
   });
 
-  test("a fallback serves only if the key may use it and it can do the request; otherwise the error is the requested model's", async () => {
+  test("uses a fallback only if the key may use it and it supports the request, else returns the requested model's error", async () => {
     const servers = await upstreams(fails, chatScript(), chatScript());
     const last = `  - id: last
     capabilities: { chat: false }
@@ -221,7 +221,7 @@ ${more}`;
     expect(counts(servers)).toEqual([1, 0, 0]);
   });
 
-  test("answer where the one that was asked for has no room", async () => {
+  test("answers by a fallback if the requested model has no free slot", async () => {
     const held: (() => void)[] = [];
     const [large, small] = await upstreams(async (request, response) => {
       await new Promise<void>((resolve) => held.push(resolve));
@@ -243,7 +243,7 @@ ${models()}`;
   });
 });
 
-test("the load that a server tells of is shown, asked for beside the API, and only while requests go there", async () => {
+test("shows an upstream's reported load, polled separately and only while requests go there", async () => {
   const [plain] = await upstreams(chatScript());
   if (!plain) throw new Error("no upstream");
   const asked: string[] = [];

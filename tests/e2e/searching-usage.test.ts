@@ -127,14 +127,14 @@ test.each<[string, string, Json]>([
     anthropic,
     { max_tokens: 9, messages, tools: [{ type: "bash_20250124", name: "bash" }] },
   ],
-])("caps the prompt of a request with %s at what its body can be", async (_name, path, body) => {
+])("caps a reported prompt at the largest possible for a request with %s", async (_name, path, body) => {
   read = 60_000;
   const { prompt_tokens: tokens, capped } = await booked(path, body);
   expect(Number(tokens)).toBeLessThan(5_000);
   expect(capped).toBe(true);
 });
 
-test("caps the prompt of a search at what 32 turns of the context can be", async () => {
+test("caps a reported search prompt at 32 turns of the context", async () => {
   read = 1_000_000_000;
   const row = await booked(responses, { input: question, tools: [{ type: "web_search" }] });
   expect(row).toMatchObject({ prompt_tokens: 32 * context, capped: true });
@@ -143,7 +143,7 @@ test("caps the prompt of a search at what 32 turns of the context can be", async
 test.each([
   ["behind its first text", false, "All that was asked."],
   ["before its first text", true, "message_start"],
-])("books the prompt and the tier that begin a stream if its client leaves %s", async (_name, silent, awaited) => {
+])("books the prompt and tier from a stream's start if its client leaves %s", async (_name, silent, awaited) => {
   read = 150_000;
   isSilent = silent;
   const source = { type: "base64", media_type: "application/pdf", data: "JVBERi0xLjQK" };

@@ -248,7 +248,7 @@ const elsewhere = [
 /** For owners and admins, who see all of the account. */
 const forManagers = ["/v1/webhooks", "/v1/members", "/v1/invitations", "/v1/audit"];
 
-test("every route that can be read is looked at here, so that a new one says first who sees it", () => {
+test("covers every GET route, so that a new one declares its visibility", () => {
   const template = (path: string) => new URL(path, "http://localhost").pathname;
   const looked = [...lists, ...[...ofOne, ...conversations].map((path) => path(nobody))].map((path) =>
     decodeURIComponent(template(path)),
@@ -263,8 +263,8 @@ test("every route that can be read is looked at here, so that a new one says fir
   expect(readable.map(([path]) => path).filter((path) => !isKnown(path))).toEqual([]);
 });
 
-describe("usage and requests", () => {
-  test.each(lists)("%s lists what whoever asks may see, and nothing else, as JSON and as CSV", async (path) => {
+describe("visibility of usage and requests", () => {
+  test.each(lists)("lists in %s only the caller's visible records, as JSON and CSV", async (path) => {
     for (const viewer of viewers) {
       for (const accept of ["application/json", "text/csv"]) {
         // Refused and failed requests are written a moment later.
@@ -278,7 +278,7 @@ describe("usage and requests", () => {
     }
   });
 
-  test("totals without groups are those of what whoever asks may see", async () => {
+  test("limits totals without groups to the caller's visible records", async () => {
     const requests = async (query: string, headers: Headers) => {
       const { data } = JSON.parse((await read(`/v1/usage?bucket=month&${query}`, headers)).text) as {
         data: { requests: number }[];
@@ -303,7 +303,7 @@ describe("usage and requests", () => {
   });
 
   test.each(ofOne.map((path) => [path(nobody), path] as const))(
-    "%s shows nothing of another's, as if it were not there",
+    "hides another owner's record in %s like a missing one",
     async (_, path) => {
       for (const viewer of viewers) {
         for (const mark of marks) {
@@ -321,14 +321,14 @@ describe("usage and requests", () => {
     },
   );
 
-  test("the id of another's request is answered as one that never was", async () => {
+  test("answers another owner's request id like an unknown one", async () => {
     const never = await read(`/v1/requests/${Bun.randomUUIDv7()}`, ada.reading);
     const refused = await read(`/v1/requests/${users["m-bob"].requestId}`, ada.reading);
     expect(refused).toEqual(never);
     expect(refused.status).toBe(404);
   });
 
-  test("a statement names no other member to a member, and refuses the statement of one", async () => {
+  test("names no other member in a member's statement, and refuses another's statement", async () => {
     for (const { name, headers, sees } of viewers.filter((one) => one.sees.length === 1)) {
       const { text } = await read("/v1/statement?group_by=person,key", headers);
       expect(name + text).not.toContain(owner.person.id);
@@ -347,13 +347,13 @@ describe("usage and requests", () => {
     expect(await named(owner.reading)).toBe(ada.person.name);
   });
 
-  test("a page of another's list does not lead into it", async () => {
+  test("does not page into another owner's list", async () => {
     const { next } = JSON.parse((await read("/v1/requests?limit=1", owner.reading)).text) as { next: string };
     const { text } = await read(`/v1/requests?limit=200&cursor=${encodeURIComponent(next)}`, ada.reading);
     for (const mark of marks.filter((one) => one !== "m-ada")) expect(text).not.toContain(mark);
   });
 
-  test("an app sees what it did for whoever allowed it", async () => {
+  test("shows an app its own use by the person who allowed it", async () => {
     for (const [mark, headers] of Object.entries(appTokens)) {
       for (const path of [
         "/v1/usage?group_by=model",
@@ -370,7 +370,7 @@ describe("usage and requests", () => {
     }
   });
 
-  test("what the account used of nothing that is limited is told to members as far as it is their own", async () => {
+  test("shows members only their own part of an account's unlimited usage", async () => {
     interface Answer {
       quota: { usage_of: string; tokens: { used: number } };
     }
@@ -386,9 +386,9 @@ describe("usage and requests", () => {
   });
 });
 
-describe("what was said", () => {
+describe("visibility of stored content", () => {
   test.each(conversations.map((path) => [path(nobody), path] as const))(
-    "%s is found by the member who said it, and by no other, not even one who sees all usage",
+    "finds %s only for the member who wrote it, even against a role that sees all usage",
     async (_, path) => {
       const readers = [
         { headers: ada.reading, mark: "m-ada" },
@@ -409,7 +409,7 @@ describe("what was said", () => {
   );
 });
 
-test("what is for owners and admins is not for members, whatever they see of usage", async () => {
+test("keeps owner and admin pages from members, whatever usage they see", async () => {
   const paths = Object.entries(openapi.paths)
     .filter(([path, methods]) => "get" in methods && (path.startsWith("/v1/admin/") || forManagers.includes(path)))
     .map(([path]) => path.replaceAll(/\{\w+\}/g, "x"));
@@ -422,7 +422,7 @@ test("what is for owners and admins is not for members, whatever they see of usa
   }
 });
 
-test("only an owner says who sees the usage of others, and takes it back at once", async () => {
+test("lets only an owner grant and withdraw the view of others' usage, at once", async () => {
   const admin = await people.addMember("admin");
   const someone = await people.addMember("member");
   const change = (by: SignedInMember, sees: boolean) => letSee(someone, sees, by);
@@ -438,7 +438,7 @@ test("only an owner says who sees the usage of others, and takes it back at once
   expect(text).toContain('"sees_all_usage":{"before":true,"after":false}');
 });
 
-test("what a member may see of others ends with the role, and may be said anew with the next one", async () => {
+test("ends a member's view of others' usage with the role, and lets it be granted again", async () => {
   const someone = await people.addMember("member");
   const change = async (body: object) => {
     const answer = await fetch(`${server.url}/v1/members/${someone.membership.id}`, {

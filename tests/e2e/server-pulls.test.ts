@@ -46,7 +46,7 @@ async function call(method: string, path = "", body?: object) {
 
 const source = "hf:acme/tiny-GGUF:Q8_0";
 
-test("a model is first told, with its size and what is free, then pulled, on record, and on offer as soon as it is here", async () => {
+test("shows a model's size and the free space, pulls it, audits it, and offers it when done", async () => {
   const told = await call("POST", "", { source, dry_run: true });
   expect(told.body).toMatchObject({
     ...{ object: "pull_offer", id: "tiny-q8_0", file: "Tiny-Q8_0.gguf", quantization: "Q8_0", bytes: gguf.length },
@@ -68,7 +68,7 @@ test("a model is first told, with its size and what is free, then pulled, on rec
   expect(audit.data).toMatchObject([{ action: "pulled_model.requested", detail: { source, bytes: gguf.length } }]);
 });
 
-test("a pull that is followed and stopped leaves nothing, and one that fails says why and goes on where it was asked for again", async () => {
+test("removes a cancelled pull, and resumes a failed one where it stopped", async () => {
   hub.faults = [{ stallAfterBytes: 1_500_000 }, { cutAfterBytes: 2_000_000 }];
   const part = join(server.dataDir, "models", "tiny-q8_0.gguf.part");
   await call("POST", "", { source });
@@ -88,7 +88,7 @@ test("a pull that is followed and stopped leaves nothing, and one that fails say
   expect(hub.requests.some(({ range }) => range?.startsWith("bytes="))).toBe(true);
 });
 
-test("what the hub has not is refused by its field, and what cannot be reached asks to try again", async () => {
+test("refuses a model unknown to the hub by its field, and asks to retry an unreachable hub", async () => {
   for (const dry_run of [true, false]) {
     const unknown = await call("POST", "", { source: "hf:acme/none", dry_run });
     expect([unknown.status, unknown.body.error.param]).toEqual([400, "source"]);

@@ -39,7 +39,7 @@ const spooled = ({ dataDir }: TestServer) => readdirSync(join(dataDir, "spool"))
 
 // hardening: F29
 // long-lived: request.server
-test("a client that is still served or waits at the end is told so, pays nothing without an answer, and all of it is in the database", async () => {
+test("tells active and waiting clients of the shutdown, charges no unanswered ones, and stores everything", async () => {
   const upstream = await startUpstream(silent);
   stack.push(upstream);
   const server = await startOn(upstream, ", max_concurrency: 4");
@@ -82,7 +82,7 @@ test("a client that is still served or waits at the end is told so, pays nothing
   expect(server.logged("close_failed")).toEqual([]);
 });
 
-test("one that is closed without any delay has booked everything as well", async () => {
+test("books everything if it closes without delay", async () => {
   const upstream = await startUpstream(silent);
   stack.push(upstream);
   const server = await startOn(upstream);
@@ -98,7 +98,7 @@ test("one that is closed without any delay has booked everything as well", async
   await told;
 });
 
-test("told to close again, at the same time or when another server has its directory, it closes once", async () => {
+test("closes once if closed again, at the same time or after another server took its directory", async () => {
   const dataDir = mkdtempSync(join(tmpdir(), "headrace-shutdown-"));
   stack.push({ [Symbol.asyncDispose]: async () => rmSync(dataDir, { recursive: true, force: true }) });
   const upstream = await startUpstream(chatScript());

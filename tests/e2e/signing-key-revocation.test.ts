@@ -43,9 +43,9 @@ async function forged(server: TestServer, like: string): Promise<string> {
     .sign(await importJWK(jwk, "ES256"));
 }
 
-describe("rotation with revoke", () => {
+describe("rotation of signing keys with revoke", () => {
   // hardening: O7
-  test("rotation with revoke ends all tokens at once; keys get new ones, and a restart brings none of the old back", async () => {
+  test("ends all tokens at once on rotation with revoke, issues new ones, and revives none after a restart", async () => {
     const directory = mkdtempSync(join(tmpdir(), "headrace-revoke-"));
     const env = { HEADRACE_SECRET: secret.toString("hex") };
     const options = { env, dataDir: join(directory, "data"), flags: { publicUrl } };
@@ -82,7 +82,7 @@ describe("rotation with revoke", () => {
   });
 
   // hardening: O7
-  test("rotation with revoke holds at another replica within the bound of a revocation, though it remembers the token", async () => {
+  test("applies a rotation with revoke at another replica within the bound, despite its token cache", async () => {
     const env = { HEADRACE_SECRET: secret.toString("hex"), HEADRACE_DATABASE_URL: await freshDatabase() };
     await using here = await startHeadrace({ env, flags: { publicUrl } });
     await using there = await startHeadrace({ env, flags: { publicUrl } });

@@ -99,7 +99,7 @@ async function shadows(result: string): Promise<number> {
   return Number(line?.split(" ").at(-1) ?? 0);
 }
 
-test("a split conversation goes to the same model on every turn, and is told, priced and counted as that one's", async () => {
+test("routes a split conversation to one model on every turn, and reports and prices it as that model", async () => {
   const split = [{ model: "new", percent: 50 }];
   await server.reconfigure(yamlOf("split: [{ model: new, percent: 50 }]"));
   const account = server.governance.accounts;
@@ -125,7 +125,7 @@ test("a split conversation goes to the same model on every turn, and is told, pr
   for (const { model, tags } of rows) if (model === "old") expect(JSON.parse(tags ?? "[]")).toEqual(["asked:old"]);
 });
 
-test("two replicas with one database give all turns of a conversation to the same model, by its user and by how it begins", async () => {
+test("routes a conversation's turns to one model at two replicas, by its user and its beginning", async () => {
   const yaml = yamlOf("split: [{ model: new, percent: 50 }]").replaceAll(
     "  - id: ",
     "  - environments: [live]\n    id: ",
@@ -157,7 +157,7 @@ test("two replicas with one database give all turns of a conversation to the sam
   expect(Math.min(first.requests.length, second.requests.length)).toBeGreaterThan(0);
 }, 60_000);
 
-test("a database model that names a guardrail which the file loses at a reload is told of in the log, and serves nothing", async () => {
+test("logs and does not serve a database model whose guardrail disappears at a reload", async () => {
   const operator = await mintKey(server.dataDir, { scopes: ["admin:manage"], name: "operator" });
   const guardrails = "guardrails: [{ name: no-secrets, kind: secrets }]\n";
   await server.reconfigure(yamlOf("") + guardrails);
@@ -179,7 +179,7 @@ test("a database model that names a guardrail which the file loses at a reload i
   expect((await ask("Hello", { model: "m" })).status).toBe(200);
 });
 
-test("a shadow gets the request as well: metered to the operator and to no client, its answer unseen", async () => {
+test("sends a shadow the request too, meters it to the operator, and hides its answer", async () => {
   await server.reconfigure(yamlOf(shadowing));
   const key = await mintKey(server.dataDir, { scopes: ["chat:write"], name: "client" });
   const answer = await ask("Hello", { key, max_tokens: 7, user: "u" });
@@ -200,7 +200,7 @@ test("a shadow gets the request as well: metered to the operator and to no clien
   expect(own?.key_id).not.toBe(other?.key_id);
 });
 
-test("a stream is shadowed by a whole answer", async () => {
+test("shadows a stream by a whole answer", async () => {
   await server.reconfigure(yamlOf(shadowing));
   await (await ask("Hello", { stream: true, stream_options: { include_usage: true } })).text();
   await until(() => shadows("answered"), "the shadow's answer");
@@ -208,7 +208,7 @@ test("a stream is shadowed by a whole answer", async () => {
   expect(second.requests[0]?.body["stream_options"]).toBeUndefined();
 });
 
-test("a shadow that hangs holds up no client, takes no more than the idle places, and is dropped beyond", async () => {
+test("limits a hanging shadow to idle slots, drops the rest, and delays no client", async () => {
   const held: ServerResponse[] = [];
   const timed = async () => {
     const times: number[] = [];
@@ -232,7 +232,7 @@ test("a shadow that hangs holds up no client, takes no more than the idle places
   expect(await shadows("dropped")).toBe(98);
 });
 
-test("a shadow gives its place to a live request at once", async () => {
+test("frees a shadow's slot for a live request at once", async () => {
   await server.reconfigure(yamlOf(shadowing));
   second.script(() => {});
   await ask("Hello 1");
@@ -245,14 +245,14 @@ test("a shadow gives its place to a live request at once", async () => {
   await until(() => second.requests.filter(({ abandoned }) => abandoned).length === 1, "the shadow is broken off");
 });
 
-test("no byte of a key whose requests never leave goes to a shadow or a part elsewhere", async () => {
+test("sends no byte of a key that must stay local to a shadow or split elsewhere", async () => {
   await server.reconfigure(yamlOf(`${shadowing}, split: [{ model: new, percent: 100 }]`));
   const key = await mintKey(server.dataDir, { scopes: ["chat:write"], name: "inner", neverLeaves: true });
   expect((await ask("Hello", { key })).status).toBe(403);
   expect([first.requests.length, second.requests.length]).toEqual([0, 0]);
 });
 
-test("guardrails of a second model look at what it gets of another one's requests, and mask or block it", async () => {
+test("applies a second model's guardrails to requests of another model sent to it", async () => {
   const guarded = (name: string) =>
     yamlOf(shadowing) +
     `    policies: { guardrails: [${name}] }
@@ -271,7 +271,7 @@ guardrails:
   expect(second.requests).toHaveLength(1);
 });
 
-test("guardrails of a model look at its requests also where a part of its split answers, beside the part's own", async () => {
+test("applies a model's guardrails along with those of the split that answers", async () => {
   const guardrails = ["masks-a", "masks-b"].map(
     (name) =>
       `  - { name: ${name}, kind: patterns, action: mask, patterns: [{ name: ${name}, pattern: "${name.slice(-1).toUpperCase()}-[0-9]+" }] }\n`,
@@ -284,7 +284,7 @@ test("guardrails of a model look at its requests also where a part of its split 
   expect(second.requests[0]?.body["messages"]).toEqual([{ role: "user", content: "[masks-a] and [masks-b]" }]);
 });
 
-test("a shadow that is under way ends with the server", async () => {
+test("stops a running shadow with the server", async () => {
   await server.reconfigure(yamlOf(shadowing));
   second.script(() => {});
   await ask("Hello");
@@ -307,7 +307,7 @@ async function compared(query = ""): Promise<ComparisonWire[]> {
   return (await answer.json()).data;
 }
 
-test("of a shadow the pairs alone are compared, with the figures of the servers that answered them", async () => {
+test("compares only paired shadow answers, with the figures of their servers", async () => {
   await ask("Alone");
   await server.reconfigure(yamlOf(shadowing));
   for (let at = 0; at < 4; at++) {
@@ -341,7 +341,7 @@ test("of a shadow the pairs alone are compared, with the figures of the servers 
   }
 });
 
-test("of a split each side has what it answered, and nothing of before", async () => {
+test("compares only answers of each split side since the split began", async () => {
   await ask("Before", { user: "before" });
   await server.reconfigure(yamlOf("split: [{ model: new, percent: 50 }]"));
   const ownBefore = first.requests.length;
@@ -354,7 +354,7 @@ test("of a split each side has what it answered, and nothing of before", async (
   expect(await compared("&end=1000")).toMatchObject([{ own: { requests: 0 }, other: { requests: 0, cost: 0 } }]);
 });
 
-test("a comparison is for operators, of a model that there is, and of 31 days at most", async () => {
+test("limits comparisons to operators, existing models and 31 days", async () => {
   const key = await mintKey(server.dataDir, { scopes: ["chat:write", "usage:read"], name: "client" });
   const headers = { authorization: `Bearer ${key}` };
   expect((await server.request("/v1/admin/comparisons?model=old", { headers })).status).toBe(403);
@@ -368,7 +368,7 @@ function fail(): never {
   throw new Error("There is no comparison.");
 }
 
-test("headrace models compare prints both sides, and says where there is nothing to compare", async () => {
+test("prints both sides in headrace models compare, or says that there is nothing to compare", async () => {
   const operator = await makeOperatorKey(server.dataDir);
   const env = { HEADRACE_BASE_URL: server.baseUrl, HEADRACE_API_KEY: operator, LANG: "C.UTF-8" };
   const none = await runCommand(["models", "compare", "old"], { env });

@@ -13,12 +13,12 @@ function dataDirectory(): { path: string; [Symbol.dispose](): void } {
 
 const production = { mode: "production", publicUrl: "https://ai.example.com" };
 
-test("two servers cannot listen on one port", async () => {
+test("refuses a second server on the same port", async () => {
   await using first = await startHeadrace();
   await expect(startHeadrace({ flags: { port: String(first.port) } })).rejects.toMatchObject({ code: "EADDRINUSE" });
 });
 
-test("two servers cannot use one data directory, and the refusal leaves the first alone", async () => {
+test("refuses a second server on the same data directory, and leaves the first alone", async () => {
   using directory = dataDirectory();
   await using first = await startHeadrace({ dataDir: directory.path });
   const refusal = await startHeadrace({ dataDir: directory.path }).catch(String);
@@ -29,7 +29,7 @@ test("two servers cannot use one data directory, and the refusal leaves the firs
   expect((await first.request("/v1/models")).status).toBe(200);
 });
 
-test("development, production, development: each mode finds its own key again", async () => {
+test("finds each mode's key again after switching between development and production", async () => {
   using directory = dataDirectory();
   const keys: (string | undefined)[] = [];
   for (const flags of [{}, production, {}, production]) {
@@ -41,7 +41,7 @@ test("development, production, development: each mode finds its own key again", 
   expect(keys.slice(2)).toEqual(keys.slice(0, 2));
 });
 
-test("another secret than the one of the keys is refused at start, with what to do", async () => {
+test("refuses to start with a secret that does not match the keys, and says what to do", async () => {
   using directory = dataDirectory();
   await using first = await startHeadrace({ dataDir: directory.path });
   await first.close();
@@ -49,7 +49,7 @@ test("another secret than the one of the keys is refused at start, with what to 
   await expect(startHeadrace({ dataDir: directory.path, env })).rejects.toThrow("The secret is not the one");
 });
 
-test("a stream that nobody reads gives its place at the model back when its client leaves", async () => {
+test("frees the model's slot when a client leaves a stream unread", async () => {
   await using server = await startHeadrace({ demo: true });
   const client = new AbortController();
   const body = { model: "tiny-demo", stream: true, messages: [{ role: "user", content: "Tell me a story." }] };

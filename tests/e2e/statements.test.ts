@@ -96,7 +96,7 @@ async function statement(query: string, headers: Record<string, string> = {}) {
   return (await response.json()) as { lines: Line[]; total: Line; others: Line | null; [member: string]: unknown };
 }
 
-test("a statement says what it is of, and each part of the tokens, with the cost to the last decimal", async () => {
+test("shows a statement's scope, each part of the tokens, and the cost to the last decimal", async () => {
   const { total, ...head } = await statement("month=2026-10");
   expect(head).toMatchObject({
     ...{ object: "statement", month: "2026-10", time_zone: "UTC", start: october, end: november, is_over: true },
@@ -109,7 +109,7 @@ test("a statement says what it is of, and each part of the tokens, with the cost
   });
 });
 
-test("a month has what began in it, and not what began a second before or after", async () => {
+test("includes in a month exactly what began in it, to the second", async () => {
   for (const [month, requests] of [
     ["2026-09", 1],
     ["2026-10", 5],
@@ -120,7 +120,7 @@ test("a month has what began in it, and not what began a second before or after"
   expect(await statement("")).toMatchObject({ month: "2026-11", is_over: false });
 });
 
-test("lines by key, person, model and tag have names also of what is gone, and add up", async () => {
+test("groups a statement by key, person, model and tag, with names of deleted ones, and adds up", async () => {
   const byKey = await statement("month=2026-10&group_by=key");
   expect(byKey.lines.find(({ key }) => key === keyId)).toMatchObject({
     ...{ key_name: "Builds", requests: 2, cost: usd(one), unpriced_requests: 1 },
@@ -152,7 +152,7 @@ test("lines by key, person, model and tag have names also of what is gone, and a
   }
 });
 
-test("a statement is of one key, tag or person where it is asked for, and says so", async () => {
+test("limits a statement to a key, tag or person on request, and says so", async () => {
   expect(await statement(`month=2026-10&key=${keyId}&group_by=model`)).toMatchObject({
     of: { key: keyId, key_name: "Builds" },
     total: { requests: 2 },
@@ -161,7 +161,7 @@ test("a statement is of one key, tag or person where it is asked for, and says s
   expect(await statement(`month=2026-10&person=${ada.person.id}`)).toMatchObject({ total: { requests: 1 } });
 });
 
-test("CSV has a row for each line and the total, says what it is of, and runs no formula", async () => {
+test("writes CSV with a row per line and a total, its scope, and no formulas", async () => {
   const response = await server.request("/v1/statement?month=2026-10&group_by=key,model", {
     headers: { accept: "text/csv" },
   });
@@ -180,7 +180,7 @@ test("CSV has a row for each line and the total, says what it is of, and runs no
   expect(cells.at(-1)?.[cost]).toBe(usd(4 * one));
 });
 
-test("CSV of a part of the usage says which part it is, and an id that used nothing in the account has no name", async () => {
+test("names the filtered part in CSV, and gives no name to an id without usage in the account", async () => {
   const headers = { accept: "text/csv" };
   const response = await server.request("/v1/statement?month=2026-10&tag=team-b&group_by=tag", { headers });
   const [head = "", ...rows] = (await response.text()).trimEnd().split("\r\n");
@@ -193,7 +193,7 @@ test("CSV of a part of the usage says which part it is, and an id that used noth
   expect(unused).toMatchObject({ of: { key: keyId, key_name: null }, total: { requests: 0 } });
 });
 
-test("deleted records take nothing from a statement", async () => {
+test("keeps a statement unchanged after records are deleted", async () => {
   const before = await statement("month=2026-10&group_by=key,tag");
   const db = await openDatabase(join(server.dataDir, "headrace.db"));
   await db`DELETE FROM usage_records`;
@@ -201,7 +201,7 @@ test("deleted records take nothing from a statement", async () => {
   expect(await statement("month=2026-10&group_by=key,tag")).toEqual(before);
 });
 
-test("operators have the statement of any account, and one with a line for each; nobody else has", async () => {
+test("gives operators the statement of any account or of all, and refuses others", async () => {
   const all = await operator.admin("GET", "/statement?month=2026-10");
   expect(all.body.lines.map((line: Line) => [line["account_name"], line.requests, line.cost])).toEqual([
     ["First account", 5, usd(4 * one)],
@@ -231,7 +231,7 @@ test.each([
   "group_by=key,key",
   "group_by=",
   "of=key",
-])("a statement of %s is refused by name", async (query) => {
+])("refuses a statement of %s by the field's name", async (query) => {
   const response = await server.request(`/v1/statement?${query}`);
   const { error } = (await response.json()) as { error: { message: string } };
   expect(response.status).toBe(400);
@@ -246,7 +246,7 @@ function run(args: string[], key = server.key) {
 /** The terminal leaves out the zeros that no line needs. */
 const printed = (nanoUsd: number) => usd(nanoUsd).replace(/0+$/, "");
 
-test("headrace statement prints lines, the total and what has no price, as a table, JSON or CSV", async () => {
+test("prints lines, total and unpriced usage by headrace statement, as a table, JSON or CSV", async () => {
   const { code, stdout, stderr } = await run(["--month", "2026-10", "--by", "model"]);
   expect(code).toBe(0);
   expect(stdout.split("\n")).toEqual([
@@ -265,7 +265,7 @@ test("headrace statement prints lines, the total and what has no price, as a tab
   expect((await run(["--account", "all", "--by", "key"])).code).toBe(2);
 });
 
-test("headrace statement is of any account for operators", async () => {
+test("prints any account's statement for operators by headrace statement", async () => {
   const { stdout } = await run(["--account", "all", "--month", "2026-10"], operator.operator);
   expect(stdout).toContain("Another");
   expect(stdout).toContain(printed(5 * one));

@@ -39,7 +39,7 @@ async function storedIds(query: OpenAI.ChatCompletionListParams = {}): Promise<s
   return (await Array.fromAsync(client.chat.completions.list(query))).map(({ id }) => id);
 }
 
-test("a completion with store: true is there at once, as it was answered, and the model server never hears of it", async () => {
+test("stores a completion with store: true at once as answered, without passing store to the model server", async () => {
   const metadata = { topic: "weather" };
   const { data: made, request_id } = await client.chat.completions
     .create({ model, messages: question, temperature: 0.5, store: true, metadata })
@@ -54,7 +54,7 @@ test("a completion with store: true is there at once, as it was answered, and th
   expect("store" in sent || "metadata" in sent).toBe(false);
 });
 
-test("a streamed completion is stored as what its stream amounts to, under the id that the client saw", async () => {
+test("stores a streamed completion assembled, under the id that the client saw", async () => {
   const runner = client.chat.completions.stream({ model, messages: question, store: true });
   const final = await runner.finalChatCompletion();
   const [id = ""] = await storedIds();
@@ -67,7 +67,7 @@ test("a streamed completion is stored as what its stream amounts to, under the i
   expect(stored.usage).toMatchObject({ prompt_tokens: 7, completion_tokens: 2, total_tokens: 9 });
 });
 
-test("streamed tool calls are stored whole", async () => {
+test("stores streamed tool calls assembled", async () => {
   upstream.script(toolScript());
   const runner = client.chat.completions.stream({ model, messages: question, tools: [weatherTool], store: true });
   await runner.finalChatCompletion();
@@ -75,14 +75,14 @@ test("streamed tool calls are stored whole", async () => {
   expect(stored?.choices[0]).toMatchObject({ message: { tool_calls: [weatherCall] }, finish_reason: "tool_calls" });
 });
 
-test("nothing is stored unless somebody asks", async () => {
+test("stores nothing without store: true", async () => {
   await client.chat.completions.create({ model, messages: question });
   await client.chat.completions.create({ model, messages: question, store: false });
   await client.completions.create({ model, prompt: "Hi", store: true } as OpenAI.CompletionCreateParamsNonStreaming);
   expect(await storedIds()).toEqual([]);
 });
 
-test("messages are those of the request", async () => {
+test("stores the messages of the request", async () => {
   const parts = [{ type: "text" as const, text: "What is it?" }];
   const made = await client.chat.completions.create({
     model,
@@ -99,8 +99,8 @@ test("messages are those of the request", async () => {
   ]);
 });
 
-describe("the list", () => {
-  test("the list of chats comes in pages that the client walks by itself, also while it deletes", async () => {
+describe("the list of stored chats", () => {
+  test("pages the stored chats by the client's own iteration, also while it deletes", async () => {
     const made: string[] = [];
     for (let i = 0; i < 5; i++) {
       made.push((await client.chat.completions.create({ model, messages: question, store: true })).id);
@@ -117,7 +117,7 @@ describe("the list", () => {
     expect(deleted).toEqual(made);
   });
 
-  test("the list of chats is narrowed by labels and model, and labels can be changed", async () => {
+  test("filters stored chats by metadata and model, and updates metadata", async () => {
     const make = (topic: string) =>
       client.chat.completions.create({ model, messages: question, store: true, metadata: { topic, by: "test" } });
     const [a, b] = [await make("a"), await make("b")];
@@ -131,7 +131,7 @@ describe("the list", () => {
   });
 });
 
-test("what is deleted is gone for good", async () => {
+test("deletes a stored chat permanently", async () => {
   const { id } = await client.chat.completions.create({ model, messages: question, store: true });
   expect(await client.chat.completions.delete(id)).toEqual({ id, object: "chat.completion.deleted", deleted: true });
   await raised(() => client.chat.completions.retrieve(id), OpenAI.NotFoundError);
@@ -139,7 +139,7 @@ test("what is deleted is gone for good", async () => {
   expect(await storedIds()).toEqual([]);
 });
 
-test("what fails, or is left by its client, is not stored", async () => {
+test("stores no failed or abandoned completion", async () => {
   upstream.script((_request, res) => {
     res.writeHead(200, { "content-type": "text/event-stream" });
     res.write(chunk({ role: "assistant", content: "Well begun" }));
@@ -157,7 +157,7 @@ test("what fails, or is left by its client, is not stored", async () => {
   expect(await storedIds()).toEqual([]);
 });
 
-test("labels beyond the limits are refused before the model server is asked", async () => {
+test("refuses metadata beyond the limits before calling the model server", async () => {
   const metadata = Object.fromEntries(Array.from({ length: 17 }, (_, i) => [`k${i}`, "v"]));
   const create = () => client.chat.completions.create({ model, messages: question, store: true, metadata });
   const error = await raised(create, OpenAI.BadRequestError);
@@ -165,7 +165,7 @@ test("labels beyond the limits are refused before the model server is asked", as
   expect(upstream.requests).toEqual([]);
 });
 
-test("reading takes chat:read, and another environment sees nothing", async () => {
+test("requires chat:read for stored chats, and hides them from another environment", async () => {
   const { id } = await client.chat.completions.create({ model, messages: question, store: true });
   const writer = openaiClient({ ...server, key: await mintKey(server.dataDir, { scopes: ["chat:write"] }) });
   const refused = await raised(() => writer.chat.completions.retrieve(id), OpenAI.PermissionDeniedError);
@@ -179,7 +179,7 @@ test("reading takes chat:read, and another environment sees nothing", async () =
   expect((await stranger.chat.completions.list()).data).toEqual([]);
 });
 
-test("a retention of 0 days stores nothing, and leaves store to the model server", async () => {
+test("stores nothing with a retention of 0 days, and passes store to the model server", async () => {
   await server.reconfigure(`${upstreamYaml(upstream)}stored_chats: { retention_days: 0 }\n`);
   try {
     await client.chat.completions.create({ model, messages: question, store: true, metadata: { a: "b" } });
@@ -190,14 +190,14 @@ test("a retention of 0 days stores nothing, and leaves store to the model server
   }
 });
 
-test("the content of chats is in no log", async () => {
+test("writes no chat content to the log", async () => {
   await client.chat.completions.create({ model, messages: question, store: true, metadata: { a: "CANARY-LABEL" } });
   await storedIds({ metadata: { a: "CANARY-LABEL" } });
   expect(server.logText()).toContain('"route":"/v1/chat/completions"');
   expect(server.logText()).not.toContain("CANARY");
 });
 
-test("a server that is closed stores what it still has, and the next one finds it", async () => {
+test("stores pending chats on close, for the next server to find", async () => {
   const parent = mkdtempSync(join(tmpdir(), "headrace-stored-"));
   const options = { yaml: upstreamYaml(upstream), dataDir: join(parent, "data") };
   try {

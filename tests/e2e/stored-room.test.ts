@@ -60,8 +60,8 @@ async function fill(): Promise<Json[]> {
   return answers;
 }
 
-describe("an account that stores as much as it may", () => {
-  test("gets further responses, which say that they are not stored and are not", async () => {
+describe("an account at its storage limit", () => {
+  test("answers an account at its storage limit with responses marked as not stored", async () => {
     const answers = await fill();
     expect(answers.map(({ code, store }) => [code, store])).toEqual([
       ...[1, 2, 3].map(() => [200, true]),
@@ -74,7 +74,7 @@ describe("an account that stores as much as it may", () => {
     expect(server.logged("response_not_stored").at(-1)).toMatchObject({ reason: "account_full" });
   });
 
-  test("has room again once it has deleted some", async () => {
+  test("stores again after an account at its limit deletes some", async () => {
     const answers = await fill();
     const headers = { authorization: `Bearer ${key}` };
     for (const { id } of answers.slice(0, 3)) {
@@ -83,7 +83,7 @@ describe("an account that stores as much as it may", () => {
     await until(async () => (await respond())["store"] === true, "there is room", 10_000);
   }, 15_000);
 
-  test("may begin no response in the background, and put nothing into conversations", async () => {
+  test("refuses background responses and conversation items for an account at its storage limit", async () => {
     await fill();
     const background = await respond({ background: true });
     expect(background).toMatchObject({ code: 413, error: { code: "request_too_large" } });
@@ -92,7 +92,7 @@ describe("an account that stores as much as it may", () => {
     expect(((await made.json()) as { error: Json }).error["message"]).toContain("stored_chats.account_bytes");
   });
 
-  test("has no further chats stored", async () => {
+  test("stores no further chats for an account at its limit", async () => {
     await fill();
     const messages = [{ role: "user", content: long }];
     expect((await ask("/v1/chat/completions", { messages, store: true })).status).toBe(200);

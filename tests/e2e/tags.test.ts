@@ -54,7 +54,7 @@ async function makeKey(body: object): Promise<{ id: string; key: string }> {
   return (await response.json()) as { id: string; key: string };
 }
 
-test("what the gateway alone counts under is no tag of a request, a key or a member of metadata", async () => {
+test("refuses the gateway's own tags on requests, keys and metadata", async () => {
   for (const tag of ["gateway:shadow", "asked:old"]) {
     const asked = await ask("/v1/chat/completions", { tags: `ok,${tag}` });
     expect([asked.status, (await asked.json()).error.param]).toEqual([400, "x-headrace-tags"]);
@@ -67,52 +67,49 @@ test("what the gateway alone counts under is no tag of a request, a key or a mem
   }
 });
 
-test.each(paths)(
-  "a request to %s is counted under tags of its key, its header and its body, whole and as a stream",
-  async (path) => {
-    const { id, key } = await makeKey({ tags: ["own"], scopes: ["chat:write", "usage:read"] });
-    const said =
-      path === "/v1/messages" ? { metadata: { user_id: "u-1", team: "a" } } : { user: "u-1", metadata: { team: "a" } };
-    expect(await tagsOf(await ask(path, { key, tags: "x, y", more: said }))).toEqual([
-      "own",
-      "x",
-      "y",
-      "team:a",
-      "user:u-1",
-    ]);
-    expect(await tagsOf(await ask(path, { key, more: { ...said, stream: true } }))).toEqual([
-      "own",
-      "team:a",
-      "user:u-1",
-    ]);
-    expect(await tagsOf(await ask(path, { key, more: path === "/v1/messages" ? {} : { metadata: null } }))).toEqual([
-      "own",
-    ]);
-    expect(await tagsOf(await ask(path))).toEqual([]);
-    const refused = await ask(path, { key, tags: "no tag" });
-    expect([refused.status, await refused.text()]).toEqual([
-      400,
-      expect.stringContaining("x-headrace-tags: must be tags"),
-    ]);
-    const { data } = await json(`/v1/usage?group_by=tag&key=${id}`);
-    const rows = data.map(({ tag, requests, total_tokens }) => [tag, requests, total_tokens]);
-    const each = Number(rows[0]?.[2]) / 3;
-    expect(each).toBeGreaterThan(0);
-    expect(rows).toEqual([
-      ...[
-        ["own", 3, 3 * each],
-        ["team:a", 2, 2 * each],
-        ["user:u-1", 2, 2 * each],
-        ["x", 1, each],
-        ["y", 1, each],
-      ],
-    ]);
-    expect((await json(`/v1/usage?key=${id}`)).data).toMatchObject([{ requests: 3, total_tokens: 3 * each }]);
-    expect((await json(`/v1/keys/${id}/usage?tag=x`)).data).toMatchObject([{ requests: 1 }]);
-  },
-);
+test.each(paths)("counts a request to %s under tags of key, header and body, whole and streamed", async (path) => {
+  const { id, key } = await makeKey({ tags: ["own"], scopes: ["chat:write", "usage:read"] });
+  const said =
+    path === "/v1/messages" ? { metadata: { user_id: "u-1", team: "a" } } : { user: "u-1", metadata: { team: "a" } };
+  expect(await tagsOf(await ask(path, { key, tags: "x, y", more: said }))).toEqual([
+    "own",
+    "x",
+    "y",
+    "team:a",
+    "user:u-1",
+  ]);
+  expect(await tagsOf(await ask(path, { key, more: { ...said, stream: true } }))).toEqual([
+    "own",
+    "team:a",
+    "user:u-1",
+  ]);
+  expect(await tagsOf(await ask(path, { key, more: path === "/v1/messages" ? {} : { metadata: null } }))).toEqual([
+    "own",
+  ]);
+  expect(await tagsOf(await ask(path))).toEqual([]);
+  const refused = await ask(path, { key, tags: "no tag" });
+  expect([refused.status, await refused.text()]).toEqual([
+    400,
+    expect.stringContaining("x-headrace-tags: must be tags"),
+  ]);
+  const { data } = await json(`/v1/usage?group_by=tag&key=${id}`);
+  const rows = data.map(({ tag, requests, total_tokens }) => [tag, requests, total_tokens]);
+  const each = Number(rows[0]?.[2]) / 3;
+  expect(each).toBeGreaterThan(0);
+  expect(rows).toEqual([
+    ...[
+      ["own", 3, 3 * each],
+      ["team:a", 2, 2 * each],
+      ["user:u-1", 2, 2 * each],
+      ["x", 1, each],
+      ["y", 1, each],
+    ],
+  ]);
+  expect((await json(`/v1/usage?key=${id}`)).data).toMatchObject([{ requests: 3, total_tokens: 3 * each }]);
+  expect((await json(`/v1/keys/${id}/usage?tag=x`)).data).toMatchObject([{ requests: 1 }]);
+});
 
-test("requests are listed by tag, and a report by tag as CSV has those without any as well", async () => {
+test("lists requests by tag, and includes untagged ones in a CSV report by tag", async () => {
   await ask("/v1/chat/completions");
   await ask("/v1/chat/completions", { tags: "csv-1" });
   const last = await ask("/v1/chat/completions", { tags: "csv-1,csv-2" });
@@ -132,7 +129,7 @@ test("requests are listed by tag, and a report by tag as CSV has those without a
   expect(lines[1]).toMatch(/^ \d+$/);
 });
 
-test("a conversation that is made short is counted under what its body says", async () => {
+test("counts a compacted conversation under its body's tag", async () => {
   const more = { metadata: { team: "c" }, safety_identifier: "anna" };
   const body = { model, input: "Hi", ...more };
   const response = await server.request("/v1/responses/compact", { body });
@@ -140,7 +137,7 @@ test("a conversation that is made short is counted under what its body says", as
   expect(await tagsOf(response)).toEqual(["team:c", "user:anna"]);
 });
 
-test("a quota of a tag of the key is not escaped by any header, and its refusal names the tag and when it opens", async () => {
+test("enforces a key's tag quota despite any header, and names the tag and reset time in the refusal", async () => {
   const quota = { unit: "requests", amount: 2, per: "day", tag: "held" };
   const { key } = await makeKey({ tags: ["held"], quotas: [quota], scopes: ["chat:write", "usage:read"] });
   expect((await ask("/v1/chat/completions", { key, tags: "other-one" })).status).toBe(200);
@@ -155,7 +152,7 @@ test("a quota of a tag of the key is not escaped by any header, and its refusal 
   expect(account.quotas).toMatchObject([{ owner: "key", tag: "held", amount: 2, used: 2 }]);
 });
 
-test("a quota of a tag counts what a client names alone, and a change of headrace.yaml says which of a body's members are tags", async () => {
+test("counts a tag quota by the client's tags alone, with tag fields set by a changed headrace.yaml", async () => {
   const quota = { unit: "requests", amount: 1, per: "day", tag: "team:b" };
   const { key } = await makeKey({ quotas: [quota], scopes: ["chat:write"] });
   const more = { metadata: { team: "b" } };

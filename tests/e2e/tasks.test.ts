@@ -90,7 +90,7 @@ const asked: readonly { path: string; body: Json; operation: string; tokens: Jso
 ];
 
 for (const { path, body, operation, tokens, details } of asked) {
-  test(`${path}: the server gets its own model id, the client the public one, and the ledger what the server told`, async () => {
+  test(`sends ${path} with the server's model id, returns the public id, and books the reported usage`, async () => {
     const response = await ask(path, { model: "ranker", user: "u", ...body });
     const answer = (await response.json()) as Json;
     expect([response.status, answer["model"]]).toEqual([200, "ranker"]);
@@ -103,13 +103,13 @@ for (const { path, body, operation, tokens, details } of asked) {
   });
 }
 
-test("documents and search units have prices of their own, beside that of tokens", async () => {
+test("prices documents and search units separately from tokens", async () => {
   const response = await ask("/v1/rerank", { model: "ranker", query, documents });
   const { cost } = await booked(response.headers.get("x-request-id"));
   expect(cost).toBeCloseTo(61 * 0.001 + 3 * 0.001 + 0.01, 9);
 });
 
-test("the search units that Cohere bills count, and its tokens, where they stand in its meta", async () => {
+test("books Cohere's billed search units and tokens from its meta", async () => {
   const meta = { api_version: { version: "2" }, billed_units: { search_units: 5 }, tokens: { input_tokens: 900 } };
   upstream.script((_, res) => json(res, 200, { id: "r", results: [{ index: 0, relevance_score: 1 }], meta }));
   const response = await ask("/v2/rerank", { model: "ranker", query, documents });
@@ -119,7 +119,7 @@ test("the search units that Cohere bills count, and its tokens, where they stand
   expect(record["usage_details"]).toMatchObject({ documents: 3, search_units: 5 });
 });
 
-test("the query is read once for each document: a server that says so is believed, one that says far more is not", async () => {
+test("believes a server that counts the query per document, but not one that reports far more", async () => {
   const many = Array.from({ length: 50 }, () => "short");
   const long = "word ".repeat(2_000);
   const told = (tokens: number) =>
@@ -134,7 +134,7 @@ test("the query is read once for each document: a server that says so is believe
   expect(await booked(liar.headers.get("x-request-id"))).toMatchObject({ capped: true });
 });
 
-test("a token limit and a quota bound tasks as they do chats, and are given back where the server fails", async () => {
+test("applies token limits and quotas to tasks as to chats, and refunds them if the server fails", async () => {
   const made = await server.request("/v1/keys", { body: { name: "few", monthly_spend: 0.08 } });
   const { key } = (await made.json()) as { key: string };
   const headers = { authorization: `Bearer ${key}` };
@@ -147,7 +147,7 @@ test("a token limit and a quota bound tasks as they do chats, and are given back
   expect(((await refused.json()) as { error: Json }).error["code"]).toBe("insufficient_quota");
 });
 
-test("a model that is said to be unable to is refused before anybody is asked, a bad request by the name of its member", async () => {
+test("refuses an unsupported task or invalid field by name before any call", async () => {
   const before = upstream.requests.length;
   const wrong: readonly [string, Json, string, string][] = [
     ["/v1/rerank", { model: "chatter", query, documents }, "model", "does not support reranking"],
@@ -168,7 +168,7 @@ test("a model that is said to be unable to is refused before anybody is asked, a
   expect(upstream.requests.length).toBe(before);
 });
 
-test("an answer without its list is an error of the server, and nothing is charged", async () => {
+test("treats a task answer without its list as a server error, without charge", async () => {
   for (const answer of [{ hello: 1 }, { results: "none" }, { error: { message: "overloaded" } }]) {
     upstream.script((_, res) => json(res, 200, answer));
     const response = await ask("/v1/rerank", { model: "ranker", query, documents });
@@ -177,7 +177,7 @@ test("an answer without its list is an error of the server, and nothing is charg
   }
 });
 
-test("a client that leaves pays for the prompt that was read for it, once", async () => {
+test("charges a client that leaves for the prompt once", async () => {
   const { promise: came, resolve: tell } = Promise.withResolvers<void>();
   upstream.script(() => tell());
   const aborting = new AbortController();
@@ -199,14 +199,14 @@ test("a client that leaves pays for the prompt that was read for it, once", asyn
   expect(Number(record["prompt_tokens"])).toBeGreaterThan(0);
 });
 
-test("an image to be moderated counts as one, and not by the bytes of its data", async () => {
+test("counts an image for moderation as one, not by its bytes", async () => {
   const url = `data:image/png;base64,${"A".repeat(400_000)}`;
   const input = [{ type: "image_url", image_url: { url } }];
   const response = await ask("/v1/moderations", { model: "ranker", input });
   expect(await booked(response.headers.get("x-request-id"))).toMatchObject({ prompt_tokens: 1_000, estimated: true });
 });
 
-test("the OpenAI SDK's own methods for moderations and decisions work as they are", async () => {
+test("serves the OpenAI SDK's unmodified moderations", async () => {
   const client = new OpenAI({ apiKey: server.key, baseURL: `${server.url}/v1` });
   const moderation = await client.moderations.create({ model: "ranker", input: "I want to hug them." });
   expect(moderation.results[0]?.flagged).toBe(false);

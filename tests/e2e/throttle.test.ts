@@ -28,7 +28,7 @@ async function statuses(count: number, send: () => Promise<Response>): Promise<R
 
 const auditRows = () => server.governance.audit.list({}, { after: undefined, limit: 1_000 });
 
-test("a key makes 120 access tokens at once and two a second from then on; what is refused leaves no trace", async () => {
+test("limits a key to 120 access tokens at once and two a second after, and leaves no trace of refused ones", async () => {
   const issue = () => server.request("/v1/auth/token", { body: { api_key: server.key } });
   const before = (await auditRows()).length;
   expect(await statuses(200, issue)).toEqual({ 200: 120, 429: 80 });
@@ -40,7 +40,7 @@ test("a key makes 120 access tokens at once and two a second from then on; what 
   expect(await statuses(10, issue)).toEqual({ 200: 2, 429: 8 });
 });
 
-test("a key makes 300 changes of keys at once; reading is free, and a revocation always possible", async () => {
+test("limits a key to 300 key changes at once, but not reads or revocations", async () => {
   const made = await server.request("/v1/keys", { body: { name: "Changed" } });
   const { id } = (await made.json()) as { id: string };
   let number = 0;
@@ -57,7 +57,7 @@ test("a key makes 300 changes of keys at once; reading is free, and a revocation
   expect((await server.request("/v1/keys", { body: { name: "One more" } })).status).toBe(200);
 });
 
-test("a key makes 1,200 changes of conversations at once; reading and deleting them is free", async () => {
+test("limits a key to 1,200 conversation changes at once, but not reads or deletions", async () => {
   const made = await server.request("/v1/conversations", { body: {} });
   const path = `/v1/conversations/${((await made.json()) as { id: string }).id}`;
   let number = 0;
@@ -74,7 +74,7 @@ test("a key makes 1,200 changes of conversations at once; reading and deleting t
   expect((await server.request(path, { method: "DELETE" })).status).toBe(200);
 });
 
-test("a key puts 16 MiB a minute into conversations", async () => {
+test("limits a key to 16 MiB a minute into conversations", async () => {
   const items = [{ role: "user", content: "x".repeat(9_000_000) }];
   const put = () => server.request("/v1/conversations", { body: { items } });
   expect((await put()).status).toBe(200);
@@ -107,7 +107,7 @@ test.each([
   ["token", 120, 50],
   ["change", 300, 10],
   ["conversation", 1_200, 4],
-] as const)("bounds what all keys of an account do as a %s within a minute", async (what, ofKey, keys) => {
+] as const)("applies a %s budget per minute to all keys of an account together", async (what, ofKey, keys) => {
   const { made, refusal } = await keysUntilRefused(what, ofKey);
   expect(made).toBe(keys);
   expect(refusal).toMatchObject({ code: "rate_limit_exceeded" });
@@ -115,7 +115,7 @@ test.each([
   await server.governance.throttle.require(what, principalOf("key_other", "acct_other"));
 });
 
-test("bounds the bytes that all keys of an account put into conversations within a minute", async () => {
+test("limits the bytes that all keys of an account put into conversations within a minute", async () => {
   const { throttle } = server.governance;
   const bytes = 16 * 1024 * 1024;
   const put = (key: string, account?: string) => throttle.require("conversation", principalOf(key, account), bytes);
@@ -124,12 +124,12 @@ test("bounds the bytes that all keys of an account put into conversations within
   await put("key_5", "acct_other");
 });
 
-test("a key labels stored chats at the pace of changes of conversations", async () => {
+test("limits a key's metadata changes of stored chats like its conversation changes", async () => {
   const label = () => server.request("/v1/chat/completions/chatcmpl-none", { body: { metadata: {} } });
   expect(await statuses(1_210, label)).toEqual({ 404: 1_200, 429: 10 });
 });
 
-test("refuses one byte more than 16 MiB that a key puts into conversations within a minute", async () => {
+test("refuses one byte more than 16 MiB a minute into conversations", async () => {
   const put = (bytes: number) => server.governance.throttle.require("conversation", principalOf("key_1"), bytes);
   await put(16 * 1024 * 1024 - 1);
   await put(1);

@@ -48,14 +48,14 @@ afterAll(async () => {
   for (const upstream of upstreams.values()) await upstream[Symbol.asyncDispose]();
 });
 
-describe.each(apis)("a model server that speaks %s alone", (model) => {
-  test("counts a prompt of Messages", async () => {
+describe.each(apis)("token counts by a model server that speaks only %s", (model) => {
+  test("counts the tokens of a Messages prompt", async () => {
     const body = { model, max_tokens: 9, system: "Be brief.", messages: [{ role: "user", content: "Hi" }] };
     const answer = await server.request("/v1/messages/count_tokens", { body });
     expect(await answer.json()).toEqual({ input_tokens: 42 });
   });
 
-  test("counts an input of Responses", async () => {
+  test("counts the tokens of a Responses input", async () => {
     const more = { max_output_tokens: 9, metadata: { a: "b" }, include: ["reasoning.encrypted_content"], user: "u" };
     const body = { model, instructions: "Be brief.", input: "Hi", stream: true, ...more };
     const answer = await server.request("/v1/responses/input_tokens", { body });
@@ -63,7 +63,7 @@ describe.each(apis)("a model server that speaks %s alone", (model) => {
   });
 });
 
-describe("the counts of a key", () => {
+describe("token counts of a key", () => {
   const body = { model: "messages", messages: [{ role: "user", content: "Hi" }] };
 
   async function keyOf(maker?: string): Promise<string> {
@@ -95,12 +95,12 @@ describe("the counts of a key", () => {
     return counted;
   }
 
-  test("reach a model server 300 times at once, and are estimates beyond", async () => {
+  test("sends 300 token counts of a key to a model server at once, and estimates the others", async () => {
     clock.advance(60_000);
     expect(await countedOf(310, [await keyOf()])).toBe(300);
   });
 
-  test("reach a model server 1,200 times at once with all keys of its account", async () => {
+  test("sends 1,200 token counts of an account's keys to a model server at once, and estimates the others", async () => {
     const keys: string[] = [];
     for (let i = 0; i < 4; i++) keys.push(await keyOf(keys[0]));
     clock.advance(60_000);

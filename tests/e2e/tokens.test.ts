@@ -64,7 +64,7 @@ for (const [name, script] of [
   ["vLLM", vllm],
   ["llama-server", llamaServer],
 ] as const) {
-  test(`${name}: a text is made tokens of by whichever name it is sent, with special tokens as that name has it by default`, async () => {
+  test(`${name} tokenizes text under any field, with the server's default for special tokens`, async () => {
     upstream.script(script);
     expect(await answerOf("/v1/tokenize", { prompt: "x" })).toMatchObject({ tokens: [1, 7, 8], count: 3 });
     expect(await answerOf("/v1/tokenize", { content: "x" })).toMatchObject({ tokens: [7, 8], count: 2 });
@@ -76,7 +76,7 @@ for (const [name, script] of [
     expect(upstream.requests.at(-1)?.body).toMatchObject({ model: "engines-own-name" });
   });
 
-  test(`${name}: tokens are made a text of, which both names tell`, async () => {
+  test(`${name} detokenizes, and returns the text under both field names`, async () => {
     upstream.script(script);
     const answer = await answerOf("/v1/detokenize", { tokens: [7, 8] });
     expect(answer).toEqual({ prompt: "seven eight", content: "seven eight" });
@@ -84,13 +84,13 @@ for (const [name, script] of [
   });
 }
 
-test("how long a prompt may be is what the server says, and else what the model is known to take", async () => {
+test("limits a prompt by the server's reported maximum, or by the model's known context", async () => {
   expect((await answerOf("/v1/tokenize", { prompt: "x" }))["max_model_len"]).toBe(4096);
   upstream.script(llamaServer);
   expect((await answerOf("/v1/tokenize", { prompt: "x" }))["max_model_len"]).toBe(8192);
 });
 
-test("messages go to a server as they came; one that takes them for an empty text is not believed", async () => {
+test("passes messages to the tokenizer unchanged, and distrusts a server that reads them as empty text", async () => {
   const messages = [{ role: "user", content: "x" }];
   expect((await answerOf("/v1/tokenize", { messages }))["count"]).toBe(3);
   expect(upstream.requests.at(-1)?.body).toEqual({ model: "engines-own-name", messages });
@@ -98,7 +98,7 @@ test("messages go to a server as they came; one that takes them for an empty tex
   expect((await ask("/v1/tokenize", { messages })).status).toBe(502);
 });
 
-test("nothing is charged for it, and it is on the ledger and counts as a request", async () => {
+test("charges nothing for tokenizing, but records it and counts it as a request", async () => {
   const made = await server.request("/v1/keys", {
     body: { name: "one", rate_limit: 2, rate_limit_window: 3600, monthly_tokens: 1 },
   });
@@ -119,7 +119,7 @@ test("nothing is charged for it, and it is on the ledger and counts as a request
   expect((await ask("/v1/detokenize", { tokens: [1] }, headers)).status).toBe(429);
 });
 
-test("what is missing, doubled or unable is refused by its name before anybody is asked", async () => {
+test("refuses missing, duplicate or unsupported tokenizer fields by name before any call", async () => {
   const before = upstream.requests.length;
   const wrong: readonly [string, Json, string][] = [
     ["/v1/tokenize", {}, "prompt"],
@@ -138,7 +138,7 @@ test("what is missing, doubled or unable is refused by its name before anybody i
   expect(upstream.requests.length).toBe(before);
 });
 
-test("the built-in engine makes tokens and scores texts, here and as a node, and has nothing to rank with in its demo model", async () => {
+test("tokenizes and scores with the built-in engine, here and on a node, and refuses to rank with the demo model", async () => {
   await using gateway = await startGateway();
   await using node = await joinNode(gateway, { demo: true, models: ["tiny-demo"] });
   for (const at of [node, gateway]) {
@@ -156,7 +156,7 @@ test("the built-in engine makes tokens and scores texts, here and as a node, and
   }
 });
 
-test("a model file that was made to rank does so on the built-in engine, counted in documents, and nothing else", async () => {
+test("ranks with a reranking model file on the built-in engine, counted in documents, and refuses other tasks", async () => {
   const directory = mkdtempSync(join(tmpdir(), "headrace-ranker-"));
   try {
     const file = join(directory, "ranker.gguf");

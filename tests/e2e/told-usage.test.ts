@@ -216,7 +216,7 @@ function costOf(record: Json): number {
 }
 
 test.each(Object.entries(servers))(
-  "what %s tells is charged once, whole and streamed, in every format",
+  "charges usage reported by %s once, whole and streamed, in every format",
   async (model, told) => {
     for (const kind of kinds) {
       for (const stream of [false, true]) {
@@ -233,7 +233,7 @@ test.each(Object.entries(servers))(
   },
 );
 
-test("a client of another format is told of thoughts beside the answer as a part of it, and all adds up", async () => {
+test("includes reasoning reported beside the answer for a client of another format, with matching sums", async () => {
   const { said } = await asked("responses", "google", false);
   expect((JSON.parse(said) as { usage: Json }).usage).toMatchObject({
     ...{ input_tokens: 500, output_tokens: 120, total_tokens: 620 },
@@ -241,26 +241,20 @@ test("a client of another format is told of thoughts beside the answer as a part
   });
 });
 
-test.each(kinds)(
-  "a stream that is cut pays for a prompt that was told to be cached as that, asked by %s",
-  async (kind) => {
-    const { record } = await asked(kind, "cut-messages", true);
-    expect(record).toMatchObject({
-      ...{ outcome: "failed", prompt_tokens: 10_012, cached_tokens: 9_000, cache_write_tokens: 1_000 },
-      ...{ estimated: true, capped: false, cost: costOf(record) },
-    });
-    // What was not delivered is not charged.
-    expect(Number(record["completion_tokens"])).toBeLessThan(40);
-  },
-);
+test.each(kinds)("bills reported cached tokens at the cached rate after a cut stream in %s", async (kind) => {
+  const { record } = await asked(kind, "cut-messages", true);
+  expect(record).toMatchObject({
+    ...{ outcome: "failed", prompt_tokens: 10_012, cached_tokens: 9_000, cache_write_tokens: 1_000 },
+    ...{ estimated: true, capped: false, cost: costOf(record) },
+  });
+  // What was not delivered is not charged.
+  expect(Number(record["completion_tokens"])).toBeLessThan(40);
+});
 
-test.each(kinds)(
-  "a server that answers as a whole where a stream was asked for keeps its cached tokens, asked by %s",
-  async (kind) => {
-    const { record } = await asked(kind, "whole-messages", true);
-    expect(record).toMatchObject({ ...messagesRecord, cost: costOf(record) });
-  },
-);
+test.each(kinds)("keeps cached tokens of a server that ignores the request to stream, in %s", async (kind) => {
+  const { record } = await asked(kind, "whole-messages", true);
+  expect(record).toMatchObject({ ...messagesRecord, cost: costOf(record) });
+});
 
 const messagesRecord = {
   prompt_tokens: 10_012,
@@ -269,12 +263,12 @@ const messagesRecord = {
   cache_write_tokens: 1_000,
 };
 
-test("a request that failed before anything came costs nothing, also where each request has a price", async () => {
+test("charges nothing for a request that failed before any output, also with a price per request", async () => {
   const { record } = await asked("chat", "failing", false);
   expect(record).toMatchObject({ outcome: "failed", cost: 0 });
 });
 
-test("requests at once that a cache has nothing of, where it had most before, overrun a quota in USD by less than one of them", async () => {
+test("overruns a USD quota by less than one request if concurrent requests miss the cache", async () => {
   const ask = (headers?: Record<string, string>, more = "") => {
     const messages = [{ role: "user", content: `${more}${"abc ".repeat(10_000)}` }];
     const body = { model: "forgetful", messages, max_tokens: 20 };

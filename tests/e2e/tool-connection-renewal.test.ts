@@ -46,7 +46,7 @@ onEachDatabase((databases) => {
     await opened.close();
   });
 
-  test("a token is renewed before it ends, and not sooner", async () => {
+  test("renews a tool connection's token before it expires, and not sooner", async () => {
     const first = await connect();
     expect(await token()).toBe(first);
     clock.advance(3_500_000);
@@ -59,7 +59,7 @@ onEachDatabase((databases) => {
     expect(upstream.state.counts.renewed).toBe(1);
   });
 
-  test("of all who want it at once, in several processes, one renews, and no refresh token is used twice", async () => {
+  test("renews a tool connection once among processes, without reusing a refresh token", async () => {
     // SQLite's one connection is what its processes share; each has its own claims all the same.
     const again = async () => (databases.dialect === "sqlite" ? opened.db : opened.openAgain());
     const all = [connections, connectionsOn(await again()), connectionsOn(await again())];
@@ -75,7 +75,7 @@ onEachDatabase((databases) => {
     }
   });
 
-  test("whoever died while renewing is not waited for longer than half a minute", async () => {
+  test("waits no longer than half a minute for a process that died while renewing", async () => {
     await connect();
     const store = new SqlToolConnectionStore(opened.db);
     const found = await store.find("crm", of);
@@ -89,7 +89,7 @@ onEachDatabase((databases) => {
     expect(await store.settle(found.id, "dead", { brokenBecause: "late" })).toBe(false);
   });
 
-  test("what was revoked at the server breaks, says why, is audited, and is not asked for again", async () => {
+  test("marks a connection revoked at the server as broken, gives the reason, audits it, and asks no more", async () => {
     await connect();
     upstream.revokeAll();
     clock.advance(3_600_000);
@@ -105,7 +105,7 @@ onEachDatabase((databases) => {
     expect(upstream.state.counts.renewed).toBe(0);
   });
 
-  test("while the authorization server is down, a token that still holds goes on, and one that ended is 503", async () => {
+  test("uses a valid token while the authorization server is down, and returns 503 for an expired one", async () => {
     const first = await connect();
     upstream.state.failure = 500;
     clock.advance(3_550_000);
@@ -117,29 +117,26 @@ onEachDatabase((databases) => {
     expect(await upstream.whoIs(await token())).toBe("anna");
   });
 
-  test.each([429, 500, 503])(
-    "an authorization server that answers %d is not asked once for each call",
-    async (failure) => {
-      const first = await connect();
-      upstream.state.failure = failure;
-      clock.advance(3_550_000);
-      for (let call = 0; call < 100; call++) expect(await token()).toBe(first);
-      expect(upstream.state.counts.failed).toBe(1);
-      // 5, 10, 20, 40 and 60 s of rest.
-      for (let second = 0; second < 120; second++) {
-        clock.advance(1_000);
-        await Promise.allSettled([token(), token()]);
-      }
-      expect(upstream.state.counts.failed).toBe(5);
-      const refused = await token().catch((error: unknown) => error);
-      expect(refused).toMatchObject({ code: "service_unavailable", retryAfterSeconds: expect.any(Number) });
-      upstream.state.failure = undefined;
-      clock.advance(60_000);
-      expect(await upstream.whoIs(await token())).toBe("anna");
-    },
-  );
+  test.each([429, 500, 503])("does not ask an authorization server that answers %d on every call", async (failure) => {
+    const first = await connect();
+    upstream.state.failure = failure;
+    clock.advance(3_550_000);
+    for (let call = 0; call < 100; call++) expect(await token()).toBe(first);
+    expect(upstream.state.counts.failed).toBe(1);
+    // 5, 10, 20, 40 and 60 s of rest.
+    for (let second = 0; second < 120; second++) {
+      clock.advance(1_000);
+      await Promise.allSettled([token(), token()]);
+    }
+    expect(upstream.state.counts.failed).toBe(5);
+    const refused = await token().catch((error: unknown) => error);
+    expect(refused).toMatchObject({ code: "service_unavailable", retryAfterSeconds: expect.any(Number) });
+    upstream.state.failure = undefined;
+    clock.advance(60_000);
+    expect(await upstream.whoIs(await token())).toBe("anna");
+  });
 
-  test("a token that the server refused is renewed, once for all who were refused with it", async () => {
+  test("renews a token that the server refused once for all callers", async () => {
     const first = (await connect()) ?? "";
     clock.advance(60_000);
     await Promise.all([connections.refused("crm", of, first), connections.refused("crm", of, first)]);
@@ -152,7 +149,7 @@ onEachDatabase((databases) => {
     expect(await token()).toBeUndefined();
   });
 
-  test("what cannot be renewed works to its end, and then says so", async () => {
+  test("uses a token that cannot be renewed until it expires, and then says so", async () => {
     const first = await connect({ renews: false });
     clock.advance(3_550_000);
     expect(await token()).toBe(first);
@@ -162,7 +159,7 @@ onEachDatabase((databases) => {
     expect(found?.brokenBecause).toContain("nothing to renew it by");
   });
 
-  test("scopes that the server wanted are noted once for the token at hand, and end with a new connection", async () => {
+  test("records the scopes a server demands once per token, and clears them with a new connection", async () => {
     const first = await connect();
     const wanted = async () => (await new SqlToolConnectionStore(opened.db).find("crm", of))?.wantedScopes;
     await connections.insufficient("crm", of, "another token", "write");
@@ -176,7 +173,7 @@ onEachDatabase((databases) => {
     expect(await wanted()).toEqual([]);
   });
 
-  test("what is renewed of a connection that ended meanwhile is revoked there, as nobody could end it any more", async () => {
+  test("revokes a renewed token whose connection ended during the renewal", async () => {
     await connect();
     clock.advance(3_600_000);
     let given = "";
@@ -196,7 +193,7 @@ onEachDatabase((databases) => {
   });
 
   test.each(["before", "after"])(
-    "tokens are kept once the database is back that failed %s it wrote them, and no refresh token is used twice",
+    "stores renewed tokens once a database is back that failed %s the write, without reusing a refresh token",
     async (when) => {
       await connect();
       clock.advance(3_600_000);
@@ -224,7 +221,7 @@ onEachDatabase((databases) => {
     },
   );
 
-  test("a connection of a membership that has ended is not written", async () => {
+  test("does not store a connection of a membership that has ended", async () => {
     await new SqlPersonStore(opened.db).removeMembership("mbr_1", eventOf());
     await expect(connect()).rejects.toThrow();
     expect(await new SqlToolConnectionStore(opened.db).list({}, { after: undefined, limit: 9 })).toEqual([]);

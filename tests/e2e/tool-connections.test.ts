@@ -82,7 +82,7 @@ async function errorOf(answer: Response): Promise<{ status: number; message: str
   return { status: answer.status, message: error.message };
 }
 
-test("two people act with their own accounts, nobody is shown a token, and one client is registered for both", async () => {
+test("uses two people's own accounts at an MCP server, shows no token, and registers one client", async () => {
   expect(await tokenOf(anna)).toBeUndefined();
   await connect(anna, "anna@crm");
   await connect(ben, "ben@crm");
@@ -99,7 +99,7 @@ test("two people act with their own accounts, nobody is shown a token, and one c
   expect(audited).toHaveLength(2);
 });
 
-test("a way back that was begun in another session connects nothing, and cannot be used again", async () => {
+test("refuses a callback begun in another session, and a repeated one", async () => {
   const url = upstream.allow(await urlOf(await begin(anna)), "mallory@crm");
   const stolen = await back(url, ben);
   expect([stolen.status, await stolen.text()]).toEqual([400, expect.stringContaining("was not begun in this browser")]);
@@ -110,7 +110,7 @@ test("a way back that was begun in another session connects nothing, and cannot 
   expect(upstream.state.counts.redeemed).toBe(0);
 });
 
-test("an answer of another authorization server, or one without the issuer that was announced, redeems no code", async () => {
+test("redeems no code from another authorization server or without the announced issuer", async () => {
   for (const iss of ["https://other.example", null]) {
     upstream.state.says = { iss };
     const page = await back(upstream.allow(await urlOf(await begin(anna)), "anna@crm"), anna);
@@ -120,7 +120,7 @@ test("an answer of another authorization server, or one without the issuer that 
   expect(await tokenOf(anna)).toBeUndefined();
 });
 
-test("a server that lies about itself, or leads into the network, is not connected", async () => {
+test("refuses to connect a server that gives false metadata or leads into the internal network", async () => {
   const inside = "https://10.0.0.1";
   const lies = [
     { resource: { resource: "https://other.example/mcp" } },
@@ -141,7 +141,7 @@ test("a server that lies about itself, or leads into the network, is not connect
   }
 });
 
-test("who declines is told so, and what is no server of theirs cannot be connected", async () => {
+test("tells a person who declines so, and refuses servers without personal connections", async () => {
   const asked = new URL(await urlOf(await begin(anna))).searchParams;
   const iss = encodeURIComponent(upstream.origin);
   const declined = `${asked.get("redirect_uri")}?error=access_denied&state=${asked.get("state")}&iss=${iss}`;
@@ -153,7 +153,7 @@ test("who declines is told so, and what is no server of theirs cannot be connect
   expect(await listed(anna)).toEqual([]);
 });
 
-test("what is connected stays to be seen, and to be ended, where its server moved, may not be used or is gone", async () => {
+test("keeps a connection visible and removable if its server moved, is forbidden or is gone", async () => {
   await connect(anna, "anna@crm");
   const token = await tokenOf(anna);
   servers.set([personalMcpServer("crm", "https://elsewhere.example/mcp")]);
@@ -170,7 +170,7 @@ test("what is connected stays to be seen, and to be ended, where its server move
   expect([await listed(anna), await upstream.whoIs(token)]).toEqual([[], undefined]);
 });
 
-test("ending it deletes the tokens and revokes them there", async () => {
+test("deletes and revokes tokens when a connection ends", async () => {
   await connect(anna, "anna@crm");
   const token = await tokenOf(anna);
   const ended = await fetch(`${server.url}/v1/tools/connections/crm`, { method: "DELETE", headers: as(anna) });
@@ -180,7 +180,7 @@ test("ending it deletes the tokens and revokes them there", async () => {
   expect(again.status).toBe(404);
 });
 
-test("it is revoked there as well once its person is removed from the account, or deleted", async () => {
+test("revokes a person's tokens when the person leaves the account or is deleted", async () => {
   const { admin } = await operated(server);
   const owner = await people.addMember("owner");
   await connect(anna, "anna@crm");
@@ -197,7 +197,7 @@ test("it is revoked there as well once its person is removed from the account, o
   await until(async () => (await upstream.whoIs(bens)) === undefined, "his token is revoked");
 });
 
-test("what people connected is revoked there as well once an operator deletes the server, or moves it elsewhere", async () => {
+test("revokes connected tokens when an operator deletes or moves the server", async () => {
   const { admin } = await operated(server);
   servers.set([]);
   await admin("POST", "/tool-servers", { name: "crm", url: upstream.url, oauth: {} });
@@ -221,7 +221,7 @@ test("what people connected is revoked there as well once an operator deletes th
   for (const token of [...first, second]) expect(server.logText()).not.toContain(token ?? "none");
 });
 
-test("an operator does not wait for an authorization server that does not answer", async () => {
+test("does not make an operator wait for a silent authorization server", async () => {
   const { admin } = await operated(server);
   servers.set([]);
   await admin("POST", "/tool-servers", { name: "crm", url: upstream.url, oauth: {} });
@@ -234,7 +234,7 @@ test("an operator does not wait for an authorization server that does not answer
   await until(() => silent.asked() === 1, "it is asked");
 });
 
-test("it ends with the membership and with the server, and its token goes to no other address", async () => {
+test("ends a connection with its membership or server, and sends its token to no other address", async () => {
   await connect(anna, "anna@crm");
   await connect(ben, "ben@crm");
   await people.removeMembership(anna.membership);
@@ -255,14 +255,14 @@ test("it ends with the membership and with the server, and its token goes to no 
   expect(await rows()).toBe(0);
 });
 
-test("whoever is no member any more when they come back connects nothing, and what they were given is revoked", async () => {
+test("connects nothing for a person whose membership ended before the callback, and revokes the tokens", async () => {
   const url = upstream.allow(await urlOf(await begin(anna)), "anna@crm");
   await people.removeMembership(anna.membership);
   expect((await back(url, anna)).status).toBe(401);
   expect(upstream.state.counts).toMatchObject({ redeemed: 1, revoked: 1 });
 });
 
-test("where an operator names another authorization server, what the former one gave is used no more", async () => {
+test("stops using tokens of a former authorization server once an operator names another", async () => {
   await connect(anna, "anna@crm");
   const begun = upstream.allow(await urlOf(await begin(ben)), "ben@crm");
   const naming = (issuer: string) =>
@@ -282,7 +282,7 @@ test("where an operator names another authorization server, what the former one 
   expect([await tokenOf(anna), await listed(anna)]).toMatchObject([expect.any(String), [{ state: "connected" }]]);
 });
 
-test("it ends where its server moves to another origin, or is asked as another client", async () => {
+test("ends a connection when its server's origin or OAuth client changes", async () => {
   servers.set([]);
   const { admin } = await operated(server);
   await admin("POST", "/tool-servers", { name: "crm", url: upstream.url, oauth: {} });
@@ -299,7 +299,7 @@ test("it ends where its server moves to another origin, or is asked as another c
   }
 });
 
-test("operators see who connected, and nobody else does", async () => {
+test("shows connected people to operators only", async () => {
   await connect(anna, "anna@crm");
   const path = `${server.url}/v1/admin/tools/connections?server=crm`;
   const operator = await people.addMember("owner", { isOperator: true });
@@ -308,7 +308,7 @@ test("operators see who connected, and nobody else does", async () => {
   expect((await fetch(path, { headers: ben.reading })).status).toBe(403);
 });
 
-test("a command line's login cannot begin it, and the document of the client names its own address", async () => {
+test("refuses a connection by a command line login, and serves a client document with its own address", async () => {
   const login = await people.allow(anna);
   const refused = await fetch(`${server.url}/v1/tools/connections`, {
     method: "POST",

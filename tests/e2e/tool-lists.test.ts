@@ -126,7 +126,7 @@ test.each<[string, () => Browser, () => Promise<string> | string, () => string]>
   ["a membership, for the member's keys", () => olga, membership, () => key.key],
   ["a membership, for apps", () => olga, membership, () => tokens.access_token],
 ])(
-  "the list of %s bounds what is listed and called from the next request on, over /mcp and in responses",
+  "applies the tool list of %s from the next request on, over /mcp and in responses",
   async (_, by, at, credential) => {
     const put = async (tools: string[] | null) => by().ask(await at(), { method: "PATCH", body: { tools } });
     expect(await gets(credential())).toEqual(everything);
@@ -137,7 +137,7 @@ test.each<[string, () => Browser, () => Promise<string> | string, () => string]>
   },
 );
 
-test("what is in all lists of a chain is all that there is: a grant's list gives nothing that the account's has not", async () => {
+test("allows only tools in all lists of a chain, so that a grant adds nothing to the account's list", async () => {
   const account = `/v1/admin/accounts/${accountId}`;
   const grant = `/v1/authorizations/${app.id}:${accountId}`;
   await olga.ask(account, { method: "PATCH", body: { tools: ["crm/*", "mail"] } });
@@ -147,7 +147,7 @@ test("what is in all lists of a chain is all that there is: a grant's list gives
   await mary.ask(grant, { method: "PATCH", body: { tools: null } });
 });
 
-test("what a person chose as the app was allowed holds for its tokens, also for those that are refreshed, and is shown and kept", async () => {
+test("applies a person's tool choice for an app to its tokens and refreshed ones, and shows and keeps it", async () => {
   const other = await registerApp(server, { name: "Chooser", scopes: ["chat:write", "tools:use"] });
   const query = new URLSearchParams({
     ...{ response_type: "code", client_id: other.id, redirect_uri: other.redirectUri },

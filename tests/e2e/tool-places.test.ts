@@ -40,7 +40,7 @@ function letGo(): void {
   for (const end of held.splice(0)) end();
 }
 
-test("lists count as calls do, and get their turn before the next call of somebody who has many", async () => {
+test("counts tool lists like calls, and serves them before the next call of a busy caller", async () => {
   const [greedy, other] = [await world.key(), await world.key()];
   // It has its connection.
   await askRaw(world.at("small"), "prompts/list", {}, { key: other });
@@ -68,7 +68,7 @@ test("lists count as calls do, and get their turn before the next call of somebo
   expect(most).toBe(1);
 });
 
-test("a list that gets no place in time says so in the words of a call, and that of all servers goes on without it", async () => {
+test("reports a tool list without a slot in time like a call, and lists other servers without it", async () => {
   const [busy, other] = [await world.key(), await world.key()];
   isHolding = true;
   const call = callRaw(world.at("small"), "echo", { key: busy });
@@ -84,7 +84,7 @@ test("a list that gets no place in time says so in the words of a call, and that
   expect((await call).status).toBe(200);
 });
 
-test("one place is enough for whatever is asked: a search, a call through it, and a test of the server beside a call", async () => {
+test("needs only one slot for a search, a call through it, and a server test beside a call", async () => {
   const key = await world.key();
   const args = { name: "call_tool", arguments: { name: "small_echo", arguments: {} } };
   const through = await askRaw(`${world.at()}?tools=search`, "tools/call", args, { key });

@@ -52,7 +52,7 @@ async function keyWith(body: Record<string, unknown>): Promise<{ principal: Prin
   return { principal: await principalOf(server, made.key), id: made.id };
 }
 
-test("a server gets the answer of the first model that a hint names or is a part of, and its caller is charged for it", async () => {
+test("answers a server's sampling with the first model that matches a hint, and charges the caller", async () => {
   const before = bufferedBytes.held;
   expect(await sample({ ...asked, systemPrompt: "Be short.", temperature: 0, stopSequences: ["\n"] })).toEqual({
     ...{ role: "assistant", content: { type: "text", text: "Paris." } },
@@ -72,7 +72,7 @@ test("a server gets the answer of the first model that a hint names or is a part
   });
 });
 
-test("tools that a server offers go to the model, and calls and results go both ways", async () => {
+test("passes a server's sampling tools to the model, with calls and results both ways", async () => {
   const call = { id: "call_1", type: "function", function: { name: "weather", arguments: '{"city":"Paris"}' } };
   upstream.script(answering({ content: null, tool_calls: [call] }, "tool_calls"));
   const tool = { name: "weather", description: "Tells it.", inputSchema: { type: "object" } };
@@ -97,7 +97,7 @@ test("tools that a server offers go to the model, and calls and results go both 
   upstream.script(answering({ content: "Paris." }));
 });
 
-test("images and sound reach the model in its own words", async () => {
+test("passes images and audio of a sampling request to the model in its format", async () => {
   const content = [
     { type: "image", data: "aGk=", mimeType: "image/png" },
     { type: "audio", data: "aGk=", mimeType: "audio/mpeg" },
@@ -114,7 +114,7 @@ test("images and sound reach the model in its own words", async () => {
   ]);
 });
 
-test("what a principal may not use no server gets for it: without the scope, the model, or a hint that fits", async () => {
+test("refuses sampling without the caller's scope, model access or a matching hint", async () => {
   const before = upstream.requests.length;
   const { principal: scopeless } = await keyWith({ scopes: ["models:read"] });
   await expect(sample(asked, scopeless)).rejects.toMatchObject({ code: "insufficient_scope" });
@@ -127,7 +127,7 @@ test("what a principal may not use no server gets for it: without the scope, the
   expect(upstream.requests.length).toBe(before);
 });
 
-test("limits of the caller hold, and their refusals are on record", async () => {
+test("applies the caller's limits to sampling, and records refusals", async () => {
   const { principal: limited, id } = await keyWith({ rate_limit: 1, rate_limit_window: 60 });
   await sample(asked, limited);
   await expect(sample(asked, limited)).rejects.toMatchObject({ code: "rate_limit_exceeded" });
@@ -135,7 +135,7 @@ test("limits of the caller hold, and their refusals are on record", async () => 
   expect(data[0]).toMatchObject({ operation: "chat", model: "claude-sonnet-5", error_code: "rate_limit_exceeded" });
 });
 
-test("within one call of a tool a server asks a bounded number of times, and what it asks wrongly is told by its field", async () => {
+test("limits sampling per tool call, and reports wrong requests by their field", async () => {
   const { signal } = new AbortController();
   for (let i = 0; i < 16; i++) await sample(asked, principal, signal);
   await expect(sample(asked, principal, signal)).rejects.toMatchObject({
@@ -154,7 +154,7 @@ test("within one call of a tool a server asks a bounded number of times, and wha
   }
 });
 
-test("a call that is over ends what its server asks, at the model as well", async () => {
+test("stops a server's sampling at the model when its tool call ends", async () => {
   upstream.script(() => {});
   const call = new AbortController();
   const before = upstream.requests.length;
@@ -166,7 +166,7 @@ test("a call that is over ends what its server asks, at the model as well", asyn
   upstream.script(answering({ content: "Paris." }));
 });
 
-test("what was taken from a caller since the call began, no server spends", async () => {
+test("refuses sampling with rights that the caller has lost since the call began", async () => {
   const { principal: caller, id } = await keyWith({ scopes: ["chat:write", "tools:use"] });
   const before = upstream.requests.length;
   await server.request(`/v1/keys/${id}`, { method: "PATCH", body: { scopes: ["tools:use"] } });

@@ -53,7 +53,7 @@ async function decide(decision: "approved" | "refused"): Promise<unknown> {
   return (await admin("POST", "/tool-servers/notes/definitions", { name, digest, decision })).body;
 }
 
-test("what each is told is approved once, both go on side by side, and to refuse it then is to refuse both", async () => {
+test("approves each person's variant of a tool text, keeps both, and withdraws both on a denial", async () => {
   const [ann, ben] = await Promise.all(accountsThere.map(connected));
   if (!ann || !ben) throw new Error("Nobody is connected.");
   expect(await listed(ann)).toEqual(["Tells who ann@there.example is."]);

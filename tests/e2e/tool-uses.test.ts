@@ -28,8 +28,8 @@ async function keyWith(limits: Record<string, unknown>): Promise<{ principal: Pr
   return { principal: await principalOf(server, made.key), id: made.id };
 }
 
-describe("a call", () => {
-  test("a call is a request like any other: named by its server and tool, with its bytes, its price and who made it", async () => {
+describe("a tool call in the ledger", () => {
+  test("records a tool call like any request, by server and tool, with bytes, price and caller", async () => {
     const priced = mcpServerFor({ name: "priced", nanoUsdPerCall: 2_500_000 });
     const use = toolUseFor(principal, { server: priced });
     const open = await server.tools.toolUses.begin(use);
@@ -46,7 +46,7 @@ describe("a call", () => {
     expect(row).toMatchObject({ requests: 1, cost: 0.0025 });
   });
 
-  test("what failed at its server costs nothing; what its caller left, and what says of itself that it failed, costs as any", async () => {
+  test("charges no tool call that failed at its server, but charges cancelled ones and tool-level errors", async () => {
     const dear = mcpServerFor({ name: "dear", nanoUsdPerCall: 1_000_000 });
     const end = async (name: string, how: Parameters<OpenToolUse["ended"]>[0]) => {
       const open = await server.tools.toolUses.begin(toolUseFor(principal, { server: dear, name }));
@@ -66,7 +66,7 @@ describe("a call", () => {
     expect(one.usage_details.tool_errors).toBe(1);
   });
 
-  test("prompts and resources are booked by what is asked, addresses left out; lists and completion are not booked at all", async () => {
+  test("books prompts and resources without addresses, and neither lists nor completions", async () => {
     const other = mcpServerFor({ name: "other" });
     for (const [method, name] of [
       ["prompts/get", "review"],
@@ -84,7 +84,7 @@ describe("a call", () => {
     ]);
   });
 
-  test("a name cannot make one tool look like another in reports, nor fill them", async () => {
+  test("keeps tool names from imitating others or flooding reports", async () => {
     const odd = mcpServerFor({ name: "odd" });
     for (const name of ["sea\u202erch", "n".repeat(5_000), "a\u0000b"]) {
       await (await server.tools.toolUses.begin(toolUseFor(principal, { server: odd, name }))).ended(completed);
@@ -99,8 +99,8 @@ describe("a call", () => {
   });
 });
 
-describe("limits", () => {
-  test("a key's limit of requests counts calls of tools, and the refusal is on record as a model's is", async () => {
+describe("limits on tool calls", () => {
+  test("counts tool calls in a key's request limit, and records refusals like a model's", async () => {
     const { principal: limited, id } = await keyWith({ rate_limit: 2, rate_limit_window: 60 });
     for (let i = 0; i < 2; i++) await (await server.tools.toolUses.begin(toolUseFor(limited))).ended(completed);
     const refused = toolUseFor(limited, { name: "refused" });
@@ -117,7 +117,7 @@ describe("limits", () => {
     expect(refusals.data).toContainEqual(expect.objectContaining({ model: "github/refused", reason: "key_requests" }));
   });
 
-  test("a spend cap holds for calls that have a price, to the last one, however many come at once", async () => {
+  test("enforces a spend cap on priced tool calls exactly, however many come at once", async () => {
     const { principal: capped, id } = await keyWith({ monthly_spend: 0.01 });
     const priced = mcpServerFor({ name: "capped", nanoUsdPerCall: 1_000_000, local: false, maxConcurrency: 64 });
     const calls = Array.from({ length: 40 }, () => server.tools.toolUses.begin(toolUseFor(capped, { server: priced })));
@@ -140,7 +140,7 @@ describe("limits", () => {
     expect(usage.data.map(({ cost }: { cost: number }) => cost)).toEqual([0.01]);
   });
 
-  test("a quota of certain models holds for the tools that its pattern names, and for no others", async () => {
+  test("applies a quota with a pattern only to matching tools", async () => {
     const quotas = [{ unit: "requests", amount: 1, per: "day", models: ["github/*"] }];
     const { principal: limited } = await keyWith({ quotas });
     await (await server.tools.toolUses.begin(toolUseFor(limited))).ended(completed);
@@ -151,7 +151,7 @@ describe("limits", () => {
     await (await server.tools.toolUses.begin(elsewhere)).ended(completed);
   });
 
-  test("lists have a bound of their own for each key", async () => {
+  test("limits tool lists per key separately", async () => {
     const { principal: asking } = await keyWith({});
     const list = () => server.tools.toolUses.permit(toolUseFor(asking, { method: "tools/list", name: null }));
     let given = 0;
@@ -164,8 +164,8 @@ describe("limits", () => {
   });
 });
 
-describe("places at a server", () => {
-  test("a server has no more calls than it takes; the next one waits, and gets the first place that is given back", async () => {
+describe("slots at an MCP server", () => {
+  test("limits concurrent calls at a server, and gives the next one the first freed slot", async () => {
     const small = mcpServerFor({ name: "small", maxConcurrency: 1 });
     const first = await server.tools.toolUses.begin(toolUseFor(principal, { server: small }));
     let isIn = false;
@@ -179,7 +179,7 @@ describe("places at a server", () => {
     await (await second).ended(completed);
   });
 
-  test("a call whose place did not come in time is refused with when to try again, and costs nothing", async () => {
+  test("refuses a call without a slot in time with a retry time, without charge", async () => {
     const slow = mcpServerFor({ name: "slow", maxConcurrency: 1, timeoutMs: 40, nanoUsdPerCall: 1_000_000 });
     const { principal: capped } = await keyWith({ monthly_spend: 0.002 });
     const first = await server.tools.toolUses.begin(toolUseFor(capped, { server: slow }));
@@ -192,7 +192,7 @@ describe("places at a server", () => {
     await (await server.tools.toolUses.begin(toolUseFor(capped, { server: slow }))).ended(completed);
   });
 
-  test("whoever leaves while waiting is neither refused nor booked", async () => {
+  test("neither refuses nor books a caller that leaves while waiting", async () => {
     const busy = mcpServerFor({ name: "busy", maxConcurrency: 1 });
     const first = await server.tools.toolUses.begin(toolUseFor(principal, { server: busy }));
     const cancellation = new Cancellation();
@@ -205,8 +205,8 @@ describe("places at a server", () => {
   });
 });
 
-describe("content", () => {
-  test("arguments and results are kept only where the operator says so, sealed, without credentials, for their owner alone", async () => {
+describe("stored content of tool calls", () => {
+  test("stores arguments and results only if configured, sealed, without credentials, for their owner", async () => {
     const secret = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJ";
     const said = { content: () => JSON.stringify({ query: "cheese", key: secret }) };
     const result = { ...completed, content: () => '{"content":[{"type":"text","text":"brie"}]}' };
@@ -244,7 +244,7 @@ describe("content", () => {
     await server.reconfigure("");
   });
 
-  test("what is kept is cut where it is long, and gone once its time is over", async () => {
+  test("truncates stored tool content and deletes it after its retention", async () => {
     await server.reconfigure("tools: { record: content }\n");
     const use = toolUseFor(principal, { content: () => JSON.stringify({ text: "x".repeat(300_000) }) });
     await (await server.tools.toolUses.begin(use)).ended(completed);
@@ -261,7 +261,7 @@ describe("content", () => {
   });
 });
 
-test("a server that stops takes no more calls, and those that end meanwhile are booked as they ended", async () => {
+test("accepts no tool calls while stopping, and books those that end meanwhile", async () => {
   const stopped = await startHeadrace();
   const by = await principalOf(stopped, stopped.key);
   const use = toolUseFor(by);
@@ -284,7 +284,7 @@ test("a server that stops takes no more calls, and those that end meanwhile are 
   await stopped[Symbol.asyncDispose]();
 });
 
-test("metrics tell calls by server, method and outcome, and the ledger is empty of open ones once all have ended", async () => {
+test("counts tool calls by server, method and outcome, and leaves none open in the ledger", async () => {
   const metrics = parseMetrics(await (await fetch(`${server.url}/metrics`)).text());
   const told = (outcome: string, server: string) => metrics.get("headrace_tool_calls_total", { server, outcome });
   expect([told("completed", "priced"), told("tool_error", "dear"), told("cancelled", "dear")]).toEqual([1, 1, 1]);

@@ -5,7 +5,7 @@ import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import { startHeadrace } from "../support/headrace.ts";
 
-test("a call by a client of the protocol is a request of its key, with its bytes and how it ended; a list is none", async () => {
+test("records an MCP client's tool call as a request of its key with bytes and outcome, and no list", async () => {
   const handler = createMcpHandler(() => {
     const server = new McpServer({ name: "weather", version: "1" });
     server.registerTool("forecast", { inputSchema: z.object({ city: z.string() }) }, ({ city }) => ({

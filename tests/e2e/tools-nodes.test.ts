@@ -79,7 +79,7 @@ async function useAll(client: Client): Promise<void> {
 }
 
 test.each(eras)(
-  "a process at the node is listed, called, tells of its progress and asks back, by %s clients",
+  "lists and calls a process at a node with progress and elicitation, by %s clients",
   async (mode) => {
     const gateway = await gatewayWith();
     await nodeOf(gateway, { command: stdioServer });
@@ -90,7 +90,7 @@ test.each(eras)(
 );
 
 test.each(["legacy", "modern"] as const)(
-  "so is a server over HTTP in the node's network, of the %s era, with the node's credential and none of the client's",
+  "calls an HTTP server in a node's network, of the %s era, with the node's credential and no client's",
   async (behind) => {
     const gateway = await gatewayWith();
     const server = held(startMcpServer(makeEverythingServer, { eras: behind }));
@@ -115,7 +115,7 @@ test.each(["legacy", "modern"] as const)(
   30_000,
 );
 
-test("two people have processes of their own at the node, which get nothing of its environment", async () => {
+test("runs separate processes at a node for two people, without its environment", async () => {
   const gateway = await gatewayWith();
   await nodeOf(gateway, { command: stdioServer });
   const [ann, ben] = [await facts(await clientOf(gateway)), await facts(await clientOf(gateway))];
@@ -123,7 +123,7 @@ test("two people have processes of their own at the node, which get nothing of i
   expect(Object.keys(ann.variables).filter((name) => name.startsWith("HEADRACE_D"))).toEqual([]);
 });
 
-test("a call that its client leaves goes on for nobody, and the process takes the next one", async () => {
+test("cancels a call whose client leaves at a node, and serves the next with the same process", async () => {
   const gateway = await gatewayWith();
   await nodeOf(gateway, { command: stdioServer });
   const client = await clientOf(gateway);
@@ -136,7 +136,7 @@ test("a call that its client leaves goes on for nobody, and the process takes th
   expect((await facts(client)).pid).toBe(pid);
 });
 
-test("a process that crashes fails its call, and the next call has another one", async () => {
+test("fails the call of a crashed process at a node, and starts another for the next", async () => {
   const gateway = await gatewayWith();
   await nodeOf(gateway, { command: stdioServer });
   const client = await clientOf(gateway);
@@ -147,7 +147,7 @@ test("a process that crashes fails its call, and the next call has another one",
   expect(isThere(pid)).toBe(false);
 });
 
-test("a server that the node does not share, or not any more, is refused with what to do about it", async () => {
+test("refuses a server that a node does not share, and says what to do", async () => {
   const gateway = await gatewayWith({ name: "other", node: { node: "gpu-2", server: "own" } });
   await nodeOf(gateway, { command: stdioServer, share: false });
   expect((await gateway.node("gpu-1"))?.tool_servers).toEqual([]);
@@ -157,7 +157,7 @@ test("a server that the node does not share, or not any more, is refused with wh
   await expect(other.callTool({ name: "environment" })).rejects.toThrow(/gpu-2 .* is not connected/);
 });
 
-test("tools that the node does not offer are not called there, whatever the gateway asks", async () => {
+test("refuses tools at a node that it does not offer, whatever the gateway asks", async () => {
   const gateway = await gatewayWith();
   await nodeOf(gateway, { command: stdioServer, tools: ["test_*"] });
   const client = await clientOf(gateway);
@@ -203,7 +203,7 @@ async function listener(gateway: Gateway): Promise<{ client: Client; changes(): 
 
 const hasFiles = async (client: Client) => (await namesOf(client)).some((name) => name.startsWith("files_"));
 
-test("a node that is killed in the middle of a call fails it at once, leaves no process, and is back in the lists", async () => {
+test("fails a killed node's call at once, leaves no process, and lists the node's tools again on return", async () => {
   const gateway = await gatewayWith({ name: "here", command: stdioServer });
   const program = await nodeProgram(gateway);
   const processes = () => markedProcesses(markOf(program.dataDir, ""));
@@ -230,7 +230,7 @@ test("a node that is killed in the middle of a call fails it at once, leaves no 
   await until(() => hasFiles(client), "it is back");
 }, 60_000);
 
-test("a node that is stopped finishes its calls, and does not wait for processes that nobody asks for anything", async () => {
+test("finishes a stopped node's calls, and does not wait for idle processes", async () => {
   const gateway = await gatewayWith();
   const program = await nodeProgram(gateway);
   const node = await program.start();
@@ -253,7 +253,7 @@ test.each([
   { behind: "a server over HTTP with sessions", mode: "legacy" },
   { behind: "a server over HTTP with sessions", mode: "auto" },
 ] as const)(
-  "what $behind asks back while its node drains is answered by $mode clients, and the node ends behind that",
+  "answers requests of $behind servers at a draining node by $mode clients, and then ends the node",
   async ({ behind, mode }) => {
     const gateway = await gatewayWith();
     const http = held(startMcpServer(makeEverythingServer, { eras: "legacy" }));

@@ -33,7 +33,7 @@ afterAll(async () => {
   await tools.stop(true);
 });
 
-test.each(["legacy", "auto"] as const)("a client lists and calls a tool by its key (%s)", async (mode) => {
+test.each(["legacy", "auto"] as const)("lists and calls a tool by a client's key (%s)", async (mode) => {
   const client = new Client({ name: "test", version: "1" }, { versionNegotiation: { mode } });
   const headers = { authorization: `Bearer ${key}` };
   await client.connect(new StreamableHTTPClientTransport(new URL(`${headrace.url}/mcp`), { requestInit: { headers } }));
@@ -43,7 +43,7 @@ test.each(["legacy", "auto"] as const)("a client lists and calls a tool by its k
   await client.close();
 });
 
-test("nobody without a key, or without the scope, gets anything; the first is told where to sign in", async () => {
+test("refuses MCP without a key or the scope, and points an unauthenticated client to sign-in", async () => {
   const ask = (authorization?: string) =>
     fetch(`${headrace.url}/mcp`, {
       method: "POST",
@@ -62,7 +62,7 @@ test("nobody without a key, or without the scope, gets anything; the first is to
   expect((await ask(`Bearer ${other.key}`)).status).toBe(403);
 });
 
-test("an address of a server that is not there is told of as such, before a session begins", async () => {
+test("reports an unknown MCP server address before a session begins", async () => {
   const answer = await fetch(`${headrace.url}/mcp/nothing`, {
     method: "POST",
     headers: {

@@ -54,8 +54,8 @@ async function tree({ collector }: Pick<World, "collector">, requestId: string) 
 const within = (inner: ReceivedSpan, outer: ReceivedSpan) =>
   outer.startNs <= inner.startNs && inner.startNs <= inner.endNs && inner.endNs <= outer.endNs;
 
-describe("a request", () => {
-  test("a request has a span with one for its attempt, by the conventions for generative AI; its log line has their id", async () => {
+describe("traces of a request", () => {
+  test("traces a request and its attempt by the generative AI conventions, and logs their id", async () => {
     const it = await world();
     it.upstream.script((_, res) =>
       json(res, 200, {
@@ -127,7 +127,7 @@ describe("a request", () => {
     expect(it.collector.text()).not.toContain("CANARY");
   });
 
-  test("a request that is streamed tells when the first byte and the first token came, and what the engine said of it", async () => {
+  test("traces the first byte, first token and engine figures of a streamed request", async () => {
     const it = await world();
     it.upstream.script(async (_, res) => {
       res.writeHead(200, { "content-type": "text/event-stream" });
@@ -156,7 +156,7 @@ describe("a request", () => {
     expect(within(attempt, root)).toBe(true);
   });
 
-  test("each message over the WebSocket of Responses is a request with a span of its own", async () => {
+  test("traces each WebSocket message of Responses as a request of its own", async () => {
     const it = await world();
     const socket = new WebSocket(`${it.server.url.replace("http", "ws")}/v1/responses`, {
       headers: { authorization: `Bearer ${it.server.key}` },
@@ -181,7 +181,7 @@ describe("a request", () => {
     expect(it.collector.text()).not.toContain("CANARY");
   });
 
-  test("a request that fails at one upstream and is served by the next has an attempt for each", async () => {
+  test("traces an attempt for each upstream of a retried request", async () => {
     const bad = await startUpstream((_, res) => json(res, 500, { error: { message: "CANARYFAULT" } }));
     opened.push(bad);
     const it = await world("", {
@@ -206,7 +206,7 @@ describe("a request", () => {
     expect(it.collector.text()).not.toContain("CANARY");
   });
 
-  test("a request that fails, breaks off, is refused or is left says so, and every span of it ends", async () => {
+  test("ends every span of a failed, cut, refused or left request with its outcome", async () => {
     const it = await world();
     it.upstream.script((_, res) => json(res, 503, {}));
     const failed = await tree(it, (await ask(it.server)).id);
@@ -253,7 +253,7 @@ describe("a request", () => {
     expect(left.attempts[0]?.status).toBe(0);
   });
 
-  test("a request whose client leaves before there is an answer says so, and is no error", async () => {
+  test("traces a client that leaves before the answer without an error", async () => {
     const it = await world();
     it.upstream.script(() => {});
     const leaving = new AbortController();
@@ -267,7 +267,7 @@ describe("a request", () => {
     expect(attempts).toMatchObject([{ status: 0, attributes: { "error.type": "cancelled" } }]);
   });
 
-  test("a request that a limit refuses has a span without an attempt", async () => {
+  test("traces a request refused by a limit without an attempt", async () => {
     const tier =
       "tiers: [{ name: enterprise, requests_per_minute: 1, tokens_per_minute: null, environments: [live, test, dev] }]\n";
     const it = await world("", { more: (upstream) => upstreamYaml(upstream, tier) });
@@ -279,7 +279,7 @@ describe("a request", () => {
     expect([root.status, children]).toEqual([0, []]);
   });
 
-  test("a request that waits for a place shows the wait", async () => {
+  test("traces a request's wait for a slot", async () => {
     const it = await world("", {
       more: (up) => `upstreams: [{ name: up, url: "${up.url}", max_concurrency: 1 }]\n`,
     });
@@ -301,14 +301,14 @@ describe("a request", () => {
   });
 });
 
-describe("what is traced", () => {
+describe("sampling of traces", () => {
   const traced = async (it: World, headers: Record<string, string>) => {
     const { id } = await ask(it.server, chat, headers);
     await until(() => it.server.logged("request").some((line) => line["id"] === id), "its line");
     return it.server.logged("request").find((line) => line["id"] === id)?.["trace_id"];
   };
 
-  test("a client's trace goes on, with its state, to the upstream; one that it does not keep is not begun", async () => {
+  test("continues a client's trace and state to the upstream, and starts none that it does not sample", async () => {
     const it = await world(", sample: 0");
     const { id } = await ask(it.server, chat, { traceparent: clientParent, tracestate: "vendor=a, other=b" });
     const { root, attempts } = await tree(it, id);
@@ -322,7 +322,7 @@ describe("what is traced", () => {
     expect(it.upstream.requests.at(-1)?.headers["traceparent"]).toBeUndefined();
   });
 
-  test("nobody without a key has anything traced, whatever the share and whatever the header", async () => {
+  test("traces no request without a key, whatever the sampling ratio and header", async () => {
     const it = await world();
     const refused = await ask(it.server, chat, { traceparent: clientParent, authorization: "Bearer sk_dev_hr_no" });
     expect(refused.status).toBe(401);
@@ -332,7 +332,7 @@ describe("what is traced", () => {
     expect(it.collector.spans.some((span) => span.traceId === traceId)).toBe(false);
   });
 
-  test("a client that wants a trace of each request gets a bounded number of them", async () => {
+  test("limits the traces that a client can force", async () => {
     const it = await world(", sample: 0");
     const ids = await Promise.all(Array.from({ length: 200 }, () => traced(it, { traceparent: clientParent })));
     const count = ids.filter(Boolean).length;
@@ -341,7 +341,7 @@ describe("what is traced", () => {
     expect(count).toBeLessThan(200);
   });
 
-  test("with tracing off nothing of it is loaded", async () => {
+  test("loads no tracing code with tracing off", async () => {
     const count = 'Object.keys(require.cache).filter((name) => name.includes("opentelemetry")).length';
     const program = `await import("./src/server/serve.ts"); console.log(${count});
       await import("./src/tracing/open-tracing.ts"); console.log(${count} > 0);`;
@@ -352,7 +352,7 @@ describe("what is traced", () => {
     expect(await new Response(child.stdout).text()).toBe("0\ntrue\n");
   });
 
-  test("with tracing off nothing is passed on or logged of it", async () => {
+  test("passes on and logs no trace ids with tracing off", async () => {
     await using upstream = await startUpstream();
     await using server = await startHeadrace({ yaml: upstreamYaml(upstream) });
     const { id } = await ask(server, chat, { traceparent: clientParent, tracestate: "a=b" });
@@ -362,8 +362,8 @@ describe("what is traced", () => {
   });
 });
 
-describe("content", () => {
-  test("content is part of a trace where it is wanted, shortened and without keys", async () => {
+describe("content in traces", () => {
+  test("includes content in a trace if configured, truncated and without keys", async () => {
     const it = await world(", content: true");
     const key = await addKey(it.server);
     const messages = [
@@ -392,7 +392,7 @@ describe("content", () => {
     for (const secret of [key, it.server.key, "sk-upstream-secret"]) expect(it.collector.text()).not.toContain(secret);
   });
 
-  test("no key is in any span, also where an upstream repeats the one that it was sent as a name", async () => {
+  test("keeps keys out of all spans, even if an upstream repeats its key as a name", async () => {
     const it = await world(", content: true");
     it.upstream.script((_, res) =>
       json(res, 200, {
@@ -408,7 +408,7 @@ describe("content", () => {
   });
 });
 
-describe("a collector that", () => {
+describe("a trace collector", () => {
   async function served(endpoint: string) {
     const upstream = await startUpstream();
     opened.push(upstream);
@@ -421,7 +421,7 @@ describe("a collector that", () => {
     return { server, stoppedMs: performance.now() - startedMs };
   }
 
-  test("a collector that is away costs spans alone: they are counted, told of once, and the server stops in time", async () => {
+  test("loses only spans while a collector is away, counts them, warns once, and stops in time", async () => {
     const { server, stoppedMs } = await served("http://127.0.0.1:9");
     // The first that is dropped is told of at once, the rest at the end.
     const told = server.logged("spans_dropped");
@@ -430,7 +430,7 @@ describe("a collector that", () => {
     expect(stoppedMs).toBeLessThan(withinMs(8_000));
   });
 
-  test("a collector that never answers holds up neither requests nor the end", async () => {
+  test("delays neither requests nor shutdown for a silent collector", async () => {
     const hanging = startCollector(() => new Promise(() => {}));
     opened.push(hanging);
     const { server, stoppedMs } = await served(hanging.url);
@@ -438,7 +438,7 @@ describe("a collector that", () => {
     expect(stoppedMs).toBeLessThan(withinMs(8_000));
   });
 
-  test("wants a credential gets it, and its refusal is told of without it", async () => {
+  test("sends a collector its credential, and reports its refusal without it", async () => {
     const refusing = startCollector(() => new Response("no", { status: 401 }));
     const upstream = await startUpstream();
     opened.push(refusing, upstream);
@@ -455,7 +455,7 @@ describe("a collector that", () => {
   });
 });
 
-test("what is left goes to the collector when the server stops", async () => {
+test("flushes remaining spans to the collector at shutdown", async () => {
   const it = await world("", { spanBounds: { delayMs: 60_000 } });
   await ask(it.server);
   expect(it.collector.spans).toEqual([]);

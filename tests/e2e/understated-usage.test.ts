@@ -79,7 +79,7 @@ async function expectEstimates(server: TestServer, model: string): Promise<void>
 }
 
 // hardening: L7
-test("an upstream that reports no tokens beside what it delivered is booked by an estimate, marked, and warned of once", async () => {
+test("books an estimate for an upstream that reports no tokens of delivered text, marks it, and warns once", async () => {
   const upstream = await started(startUpstream(lying));
   const server = await started(startHeadrace({ yaml: upstreamYaml(upstream) }));
   await expectEstimates(server, "upstream-model");
@@ -92,7 +92,7 @@ test("an upstream that reports no tokens beside what it delivered is booked by a
 });
 
 // hardening: L7
-test("a node that reports no tokens beside what it delivered is booked by an estimate as well", async () => {
+test("books an estimate for a node that reports no tokens of delivered text", async () => {
   const upstream = await started(startUpstream(lying));
   const gateway = await started(startGateway());
   await started(joinNode(gateway, { yaml: upstreamYaml(upstream), models: ["*"] }));
@@ -102,7 +102,7 @@ test("a node that reports no tokens beside what it delivered is booked by an est
 });
 
 // hardening: L7
-test("what a real tokenizer counts is believed, whatever the text", async () => {
+test("believes a real tokenizer's count for any text", async () => {
   const server = await started(startHeadrace({ demo: true }));
   const texts = [
     "Hi",

@@ -78,7 +78,7 @@ async function writeDatabase(dataDir: string, write: (db: SQL) => Promise<unknow
   await write(db).finally(() => db.close());
 }
 
-test("one that is added is served with the answer, and its key is seen by it alone", async () => {
+test("serves an added upstream with the answer, and sends its key there alone", async () => {
   const upstream = await modelServer();
   const { server, admin } = await start();
   expect(await modelIds(server)).toEqual([]);
@@ -130,7 +130,7 @@ test("one that is added is served with the answer, and its key is seen by it alo
   expect(upstream.requests[1]?.headers.authorization).toBe(`Bearer ${upstreamKey}2`);
 });
 
-test("an upstream says which formats it was found to have, and in a test of it as well", async () => {
+test("shows the discovered formats of an upstream, also in a test", async () => {
   const upstream = await modelServer();
   upstream.speaks("/v1/responses");
   const { admin } = await start();
@@ -145,7 +145,7 @@ test("an upstream says which formats it was found to have, and in a test of it a
   expect(failed.body).toMatchObject({ ok: false, apis: [] });
 });
 
-test("a server with Anthropic's API alone answers chat completions, with its own header, version and query", async () => {
+test("answers chat completions by a server with only Anthropic's API, with its header, version and query", async () => {
   const upstream = await modelServer((_request, response) =>
     json(response, 200, {
       ...{ id: "msg_1", type: "message", role: "assistant", model: "upstream-model", stop_sequence: null },
@@ -177,7 +177,7 @@ test.each([
   [{ query: { "a&b": "c" } }, "query: must have names"],
   [{ query: { a: "b c" } }, "query: must have names"],
   [{ query: Object.fromEntries([...Array(21).keys()].map((at) => [`p${at}`, "v"])) }, "query: must have 20"],
-])("an upstream is refused that is spoken to as %j, and so is a test of it", async (more, message) => {
+])("refuses an upstream with apis %j, and a test of it", async (more, message) => {
   const { admin } = await start();
   const refused = { status: 400, body: { error: { message: expect.stringContaining(message) } } };
   const url = "http://127.0.0.1:9/v1";
@@ -185,7 +185,7 @@ test.each([
   expect(await admin("POST", "/upstream-tests", { url, ...more })).toMatchObject(refused);
 });
 
-test("while an upstream is drained, what it has ends and nothing new comes; undrained, it is asked again", async () => {
+test("finishes a drained upstream's requests, sends no new ones, and resumes when undrained", async () => {
   const { script, end } = heldStream();
   const upstream = await modelServer(script);
   const { server, admin } = await start();
@@ -214,7 +214,7 @@ test("while an upstream is drained, what it has ends and nothing new comes; undr
   expect((await ask(server)).status).toBe(200);
 });
 
-test("requests for a model of one that is drained, waiting ones too, go to another that has it", async () => {
+test("moves requests of a drained upstream, waiting ones too, to another with the model", async () => {
   const streams = [heldStream(), heldStream()] as const;
   const [drained, other] = [await modelServer(streams[0].script), await modelServer(streams[1].script)];
   const { server, admin } = await start();
@@ -239,7 +239,7 @@ test("requests for a model of one that is drained, waiting ones too, go to anoth
   for (const stream of open) expect(await stream.text()).toContain("data: [DONE]");
 });
 
-test("a restart keeps what was added, its key, and what is drained", async () => {
+test("keeps an added upstream, its key and its drained state after a restart", async () => {
   const [kept, drained] = [await modelServer(), await modelServer()];
   drained.serves([{ ...defaultModel, id: "other-model" }]);
   const dataDir = join(await temporaryDirectory(), "data");
@@ -264,7 +264,7 @@ test("a restart keeps what was added, its key, and what is drained", async () =>
   expect((await server.request("/v1/chat/completions", { body, headers })).status).toBe(503);
 });
 
-test("one that is deleted is gone with its models, what it works on ends, and its name is free and not drained", async () => {
+test("removes a deleted upstream's models, ends its requests, and frees its name undrained", async () => {
   const { script, end } = heldStream();
   const upstream = await modelServer(script);
   const { server, admin } = await start();
@@ -285,7 +285,7 @@ test("one that is deleted is gone with its models, what it works on ends, and it
   expect((await admin("POST", "/upstreams", request)).body).toMatchObject({ name: "gone", state: "ok" });
 });
 
-test("a request that waits at one that is deleted is not sent there any more", async () => {
+test("does not send a waiting request to a deleted upstream", async () => {
   const { script, end } = heldStream();
   const upstream = await modelServer(script);
   const { server, admin } = await start();
@@ -305,7 +305,7 @@ test("a request that waits at one that is deleted is not sent there any more", a
   expect(upstream.requests).toHaveLength(1);
 });
 
-test("while an upstream with other settings is asked for its models, those that it had are served, and who waits goes there", async () => {
+test("serves an upstream's previous models, also to waiting requests, while its new settings are probed", async () => {
   const { script, end } = heldStream();
   const upstream = await modelServer(script);
   let [open, asked] = [Promise.resolve(), 0];
@@ -346,7 +346,7 @@ test("while an upstream with other settings is asked for its models, those that 
   expect(await stream.text()).toContain("data: [DONE]");
 });
 
-test("what the file names is read-only but for draining, and wins over one that was added", async () => {
+test("allows only draining of a configured upstream, which precedes an added one of its name", async () => {
   const [ofFile, added] = [await modelServer(), await modelServer()];
   const named = (name: string) => `upstreams: [{ name: ${name}, url: "${ofFile.url}", api_key: ${upstreamKey} }]\n`;
   const { server, admin } = await start({ yaml: named("first") });
@@ -375,7 +375,7 @@ test("what the file names is read-only but for draining, and wins over one that 
   expect((await admin("GET", "/upstreams/second")).body).toMatchObject(again);
 });
 
-test("one that was found on this machine can be drained, and added under its own name", async () => {
+test("drains a discovered local server, and adds it under its own name", async () => {
   const upstream = await modelServer();
   const port = Number(new URL(upstream.url).port);
   const { server, admin } = await start({ localServers: [{ name: "ollama", title: "Ollama", port }] });
@@ -390,7 +390,7 @@ test("one that was found on this machine can be drained, and added under its own
   expect((await ask(server)).status).toBe(200);
 });
 
-test("one that cannot be reached is added, and says why; a test says so of any server without a change", async () => {
+test("adds an unreachable upstream with the reason, and tests any server without a change", async () => {
   const upstream = await modelServer();
   using locked = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response("no", { status: 401 }) });
   using page = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response(`<p>${upstreamKey}</p>`) });
@@ -430,7 +430,7 @@ test("one that cannot be reached is added, and says why; a test says so of any s
   expect((await admin("POST", "/upstream-tests", { name: "none" })).status).toBe(404);
 });
 
-test("what cannot be an upstream is refused with the field, and nothing of it is kept", async () => {
+test("refuses an invalid upstream by its field, and stores nothing", async () => {
   const { admin } = await start();
   const url = "http://127.0.0.1:9/v1";
   for (const [body, field] of [
@@ -457,7 +457,7 @@ test("what cannot be an upstream is refused with the field, and nothing of it is
 });
 
 // hardening: F33
-test("a stored key goes to no other server, whoever moves the upstream", async () => {
+test("sends a stored key to no other server, whoever moves the upstream", async () => {
   const [first, second] = [await modelServer(), await modelServer()];
   const dataDir = join(await temporaryDirectory(), "data");
   const { server, operator, admin } = await start({ dataDir });
@@ -486,7 +486,7 @@ test("a stored key goes to no other server, whoever moves the upstream", async (
   expect(removed.body).toMatchObject({ has_api_key: false, url: first.url });
 });
 
-test("an upstream that is marked as local is reached by keys that never leave, until it is unmarked or moves elsewhere", async () => {
+test("sends requests that must stay local to an upstream marked as local until it is unmarked or moved", async () => {
   const [first, second] = [await modelServer(), await modelServer()];
   const { server, admin } = await start();
   const key = await mintKey(server.dataDir, { scopes: ["chat:write", "models:read"], neverLeaves: true });
@@ -510,7 +510,7 @@ test("an upstream that is marked as local is reached by keys that never leave, u
   expect([await status(), first.requests.length]).toEqual([403, 2]);
 });
 
-test("a request that waits at a server which is marked no more is not sent there", async () => {
+test("does not send a waiting request to a server whose local mark was removed", async () => {
   const held = heldStream();
   const up = await modelServer(held.script);
   const { server, admin } = await start();
@@ -525,7 +525,7 @@ test("a request that waits at a server which is marked no more is not sent there
   expect([(await waits).status, up.requests.length]).toEqual([503, 1]);
 });
 
-test("each change is in the audit log, once, without a secret; what changes nothing is not", async () => {
+test("audits each upstream change once without secrets, and no unchanged one", async () => {
   const upstream = await modelServer();
   const { admin } = await start();
   await admin("POST", "/upstreams", { name: "told", url: upstream.url, api_key: upstreamKey });
@@ -544,7 +544,7 @@ test("each change is in the audit log, once, without a secret; what changes noth
   expect(data[0]).toMatchObject({ actor: { type: "key" }, account_id: null, client_address: "127.0.0.1" });
 });
 
-test("of many who add the same upstream at once one does, and all answers are as documented", async () => {
+test("adds an upstream once for concurrent requests, with documented answers", async () => {
   const upstream = await modelServer();
   const { server, admin } = await start();
   const answers = await Promise.all(

@@ -31,7 +31,7 @@ const refusing = (status: number, headers: Record<string, string> = {}): Script 
   return (_request, res) => json(res, status, { error: { message: "Slow down, org-123", type: "tokens" } }, headers);
 };
 
-test("a model server's 429 is 503 with its Retry-After, and words by which clients know a rate limit", async () => {
+test("returns a model server's 429 as 503 with its Retry-After, in words that clients take for a rate limit", async () => {
   upstream.script(refusing(429, { "retry-after": "7" }));
   const response = await server.request("/v1/chat/completions", { body: { model, messages } });
   expect(response.status).toBe(503);
@@ -46,14 +46,14 @@ test("a model server's 429 is 503 with its Retry-After, and words by which clien
   });
 });
 
-test("a model server's 503 stays want of capacity", async () => {
+test("returns a model server's 503 as lack of capacity", async () => {
   upstream.script(refusing(503, { "retry-after": "7" }));
   const response = await server.request("/v1/chat/completions", { body: { model, messages } });
   expect([response.status, response.headers.get("retry-after")]).toEqual([503, "7"]);
   expect(await response.json()).toMatchObject({ error: { type: "overloaded_error", code: "service_unavailable" } });
 });
 
-test("openai's SDK and the AI SDK wait and try again, and LangChain is told that it may", async () => {
+test("makes openai's SDK and the AI SDK retry a 503, and allows LangChain to", async () => {
   const once = (): Script => {
     let refused = false;
     return (request, res) => {

@@ -6,7 +6,7 @@ import { chatScript, chunk, json, startUpstream, upstreamYaml, usage } from "../
 
 const messages = [{ role: "user", content: "Hi" }];
 
-test("a plain answer passes byte for byte when nothing must change", async () => {
+test("passes a plain answer byte for byte if nothing must change", async () => {
   await using upstream = await startUpstream();
   await using server = await startHeadrace({ yaml: upstreamYaml(upstream) });
   const body =
@@ -18,7 +18,7 @@ test("a plain answer passes byte for byte when nothing must change", async () =>
   expect(response.headers.get("x-request-id")).toMatch(/^req_/);
 });
 
-test("nothing of the client's headers reaches the model server, and its key reaches nobody else", async () => {
+test("keeps the client's headers from the model server, and the upstream's key from everyone else", async () => {
   await using upstream = await startUpstream();
   await using server = await startHeadrace({ yaml: upstreamYaml(upstream) });
   await server.request("/v1/chat/completions", {
@@ -42,7 +42,7 @@ test("nothing of the client's headers reaches the model server, and its key reac
   );
 });
 
-test("usage is asked of the model server and counted, but only a client that asks sees the usage chunk", async () => {
+test("requests usage from the model server and counts it, but sends the usage chunk only on request", async () => {
   await using upstream = await startUpstream();
   await using server = await startHeadrace({ yaml: upstreamYaml(upstream) });
   const plain = await (
@@ -64,7 +64,7 @@ test("usage is asked of the model server and counted, but only a client that ask
   expect(chunks.at(-1)).toMatchObject({ choices: [], usage });
 });
 
-test("a model with another public id is renamed both ways", async () => {
+test("renames a model with another public id in both directions", async () => {
   await using upstream = await startUpstream();
   const yaml = upstreamYaml(
     upstream,
@@ -83,7 +83,7 @@ test("a model with another public id is renamed both ways", async () => {
   }
 });
 
-test("a model server that breaks off gives an error event and no [DONE]; what was delivered is counted", async () => {
+test("sends an error event and no [DONE] if a model server breaks off, and books the delivered part", async () => {
   await using upstream = await startUpstream((_request, res) => {
     res.writeHead(200, { "content-type": "text/event-stream" });
     res.write(chunk({ role: "assistant", content: "Some text that was delivered" }));
@@ -103,7 +103,7 @@ test("a model server that breaks off gives an error event and no [DONE]; what wa
   expect(Number(line["completion_tokens"])).toBeGreaterThan(0);
 });
 
-test("a client that leaves stops the model server's work within a second", async () => {
+test("stops the model server's work within a second after its client leaves", async () => {
   await using upstream = await startUpstream((_request, res) => {
     res.writeHead(200, { "content-type": "text/event-stream" });
     res.write(chunk({ role: "assistant", content: "begin" }));
@@ -124,7 +124,7 @@ test("a client that leaves stops the model server's work within a second", async
   expect(line["estimated"]).toBe(true);
 });
 
-test("a silent stream is kept alive by comments", async () => {
+test("keeps a silent stream alive by comments", async () => {
   let release = () => {};
   await using upstream = await startUpstream(async (request, res) => {
     await new Promise<void>((resolve) => {
@@ -146,7 +146,7 @@ test("a silent stream is kept alive by comments", async () => {
   expect(rest).toEndWith("data: [DONE]\n\n");
 });
 
-test("a silence in the middle of a message is told by pings, before it has begun by comments", async () => {
+test("keeps a silent Messages stream alive by comments before it begins and by pings after", async () => {
   await using upstream = await startGatedUpstream();
   await using server = await startHeadrace({ yaml: upstreamYaml(upstream), heartbeatMs: 30 });
   const body = { model: "upstream-model", max_tokens: 10, messages, stream: true };
@@ -166,7 +166,7 @@ test("a silence in the middle of a message is told by pings, before it has begun
   await tells("event: message_stop");
 });
 
-test("a busy or failing deployment is followed by the next one before the first byte", async () => {
+test("tries the next deployment before the first byte if one is busy or failing", async () => {
   await using broken = await startUpstream((_request, res) => json(res, 500, { error: { message: "boom" } }));
   await using busy = await startUpstream((_request, res) => json(res, 429, { error: { message: "slow down" } }));
   await using good = await startUpstream();
@@ -185,7 +185,7 @@ models:
   expect(good.requests).toHaveLength(6);
 });
 
-test("what a model server says of a bad request reaches the client without addresses and credentials", async () => {
+test("passes on a model server's refusal without addresses and credentials", async () => {
   await using upstream = await startUpstream((_request, res) =>
     json(res, 400, {
       error: { message: "maximum context is 10 tokens, see http://10.0.0.1/x with sk-upstream-secret-0123456789" },
@@ -201,7 +201,7 @@ test("what a model server says of a bad request reaches the client without addre
   });
 });
 
-test("a model server that ignores `stream: true` still gives a stream, and its usage is counted", async () => {
+test("streams the answer of a model server that ignores `stream: true`, and counts its usage", async () => {
   await using upstream = await startUpstream((request, res) => chatScript()({ ...request, body: {} }, res));
   await using server = await startHeadrace({ yaml: upstreamYaml(upstream) });
   const body = { model: "upstream-model", messages, stream: true, stream_options: { include_usage: true } };
@@ -216,7 +216,7 @@ test("a model server that ignores `stream: true` still gives a stream, and its u
   expect(chunks[1]).toMatchObject({ choices: [], usage });
 });
 
-test("embeddings that are fewer than asked for, or no numbers, are refused instead of passed on as wrong vectors", async () => {
+test("refuses too few or non-numeric embeddings instead of returning wrong vectors", async () => {
   const answers: unknown[] = [[], [{ index: 0, embedding: [1, null] }], [{ index: 0, embedding: [1e39] }]];
   await using upstream = await startUpstream((_request, res) =>
     json(res, 200, {
@@ -235,7 +235,7 @@ test("embeddings that are fewer than asked for, or no numbers, are refused inste
   }
 });
 
-test("a stream that outlives the drain period ends with an error event that says why, and is no success", async () => {
+test("ends a stream that outlives the drain period with an error event and its reason", async () => {
   await using upstream = await startUpstream((_request, res) => {
     res.writeHead(200, { "content-type": "text/event-stream" });
     res.write(chunk({ role: "assistant", content: "begin" }));

@@ -128,8 +128,8 @@ interface AccountAnswer {
 
 const account = async () => (await (await server.request("/v1/account")).json()) as AccountAnswer;
 
-describe("the figures are those of the model server", () => {
-  test("the figures are those of the model server for whole answers, streams, completions and embeddings, at once", async () => {
+describe("usage figures equal those of the model server", () => {
+  test("reports the model server's figures for whole answers, streams, completions and embeddings at once", async () => {
     await start();
     const client = openaiClient(server);
     await client.chat.completions.create(chat);
@@ -163,7 +163,7 @@ describe("the figures are those of the model server", () => {
     });
   });
 
-  test("the figures are there as soon as the client has its answer, fifty times over, and with many at once", async () => {
+  test("reports usage as soon as the client has its answer, fifty times and concurrently", async () => {
     await start();
     for (let i = 1; i <= 50; i++) {
       const response = await server.request("/v1/chat/completions", { body: { ...chat, stream: i % 2 === 0 } });
@@ -176,7 +176,7 @@ describe("the figures are those of the model server", () => {
     expect((await sums())?.requests).toBe(100);
   });
 
-  test("a client that leaves pays for what it was sent, and its request is no error", async () => {
+  test("charges a client that leaves for what it was sent, without an error", async () => {
     await start();
     const gone = Promise.withResolvers<void>();
     upstream.script(async (_request, res) => {
@@ -194,7 +194,7 @@ describe("the figures are those of the model server", () => {
     expect(seen.prompt_tokens).toBeGreaterThan(0);
   });
 
-  test("a failure before the first token costs nothing, one after it what was delivered; both are errors", async () => {
+  test("charges nothing for a failure before the first token, the delivered part after it, and counts both as errors", async () => {
     await start();
     const client = openaiClient(server);
     upstream.script((_request, res) => json(res, 500, { error: { message: "broken" } }));
@@ -220,7 +220,7 @@ describe("the figures are those of the model server", () => {
     expect(await sums()).toMatchObject({ requests: 2, completion_tokens: 2, errors: 2 });
   });
 
-  test("what was refused before it was admitted is no request", async () => {
+  test("counts no request refused before admission", async () => {
     await start("tiers: [{ name: enterprise, requests_per_minute: 1, tokens_per_minute: null }]\n");
     const status = async (body: Record<string, unknown>, headers = {}) =>
       (await server.request("/v1/chat/completions", { body, headers })).status;
@@ -233,7 +233,7 @@ describe("the figures are those of the model server", () => {
   });
 });
 
-test("the overview has whole steps up to now, the time before, and each refusal of a limit", async () => {
+test("shows whole steps up to now, the previous period, and each limit's refusals in the overview", async () => {
   await start("tiers: [{ name: enterprise, requests_per_minute: 1, tokens_per_minute: null }]\n");
   const overview = async (range: string) => await (await server.request(`/v1/overview?range=${range}`)).json();
   const send = async () => (await server.request("/v1/chat/completions", { body: chat })).status;
@@ -254,7 +254,7 @@ test("the overview has whole steps up to now, the time before, and each refusal 
   expect(await overview("24h")).toMatchObject({ usage: { sum: { requests: 0 }, before: { requests: 1 } } });
 });
 
-describe("the report", () => {
+describe("the usage report", () => {
   const models = (count: number) =>
     `models:\n${Array.from({ length: count }, (_, i) => `  - { id: "m${String(i).padStart(2, "0")}", deployments: [{ upstream: up, model: upstream-model }] }\n`).join("")}`;
 
@@ -267,7 +267,7 @@ describe("the report", () => {
     await response.text();
   };
 
-  test("the report is grouped by model, key, environment and app, alone and together", async () => {
+  test("groups the report by model, key, environment and app, alone and together", async () => {
     await start(models(2));
     const other = await mintKey(server.dataDir, { scopes: ["chat:write"], environment: "live" });
     await use("m00");
@@ -330,7 +330,7 @@ describe("the report", () => {
     });
   });
 
-  test("the report has the time to the first token and the speed after it, of what was streamed", async () => {
+  test("reports the time to the first token and the speed of streams", async () => {
     await start();
     await use();
     const first = Promise.withResolvers<void>();
@@ -360,7 +360,7 @@ describe("the report", () => {
     expect(await csv.text()).toEndWith(",250,27.5,0,0,0,2\r\n");
   });
 
-  test("the report has ranges by Unix seconds and ISO dates, in hours, days and months", async () => {
+  test("accepts Unix seconds and ISO dates, and reports by hour, day and month", async () => {
     await start();
     // 12:00 and 13:59:59 on the 15th, 00:00 on the 16th, 00:00:01 on 1 October.
     await use();
@@ -390,7 +390,7 @@ describe("the report", () => {
   });
 
   test.each(["hour", "day", "month"])(
-    "the report has a request of the very second in which a new %s began",
+    "includes a request at the very second in which a new %s begins in the report",
     async (bucket) => {
       await start();
       clock.advance((Date.UTC(2026, 9, 1) / 1000 - noon) * 1000);
@@ -413,7 +413,7 @@ describe("the report", () => {
     ["cursor=abc", /^cursor: must be the `next` of a page/],
     ["limit=0", /^limit: must be a whole number from 1 to 1000/],
     ["from=2026-09-01", /^from: is no parameter of this endpoint; known are start, end, bucket, group_by/],
-  ])("%s is refused by name", async (search, message) => {
+  ])("refuses %s in a report by its name", async (search, message) => {
     await start();
     const response = await server.request(`/v1/usage?${search}`);
     expect(response.status).toBe(400);
@@ -422,7 +422,7 @@ describe("the report", () => {
     expect(error.message).toMatch(message);
   });
 
-  test("the report comes in pages that together are the whole, also over many groups and while more is used", async () => {
+  test("pages the report consistently over many groups while usage grows", async () => {
     await start(models(30));
     for (let round = 0; round < 3; round++) {
       for (let i = 0; i < 30; i++) await use(`m${String(i).padStart(2, "0")}`);
@@ -453,7 +453,7 @@ describe("the report", () => {
     expect(rest.data.length).toBe(41);
   });
 
-  test("the report is CSV for whoever asks for that: all rows, the same figures", async () => {
+  test("returns the whole report as CSV with the same figures", async () => {
     const formula = `  - { id: "=cmd|calc!A0", deployments: [{ upstream: up, model: upstream-model }] }\n`;
     await start(`${models(12)}${formula}`);
     for (let i = 0; i < 12; i++) await use(`m${String(i).padStart(2, "0")}`);
@@ -472,7 +472,7 @@ describe("the report", () => {
     expect(wrong.headers.get("content-type")).toStartWith("application/json");
   });
 
-  test("the report has the cost by the price of the model, exactly, and in no exponent form", async () => {
+  test("reports exact cost at the model's price without exponents", async () => {
     await start(`models:
   - { id: cheap, price: { input: 0.15, output: 0.6 }, deployments: [{ upstream: up, model: upstream-model }] }
   - { id: dear, price: { input: 15, output: 75 }, deployments: [{ upstream: up, model: upstream-model }] }
@@ -492,7 +492,7 @@ describe("the report", () => {
     expect((await account()).quota.spend).toEqual({ limit: null, used: 0.023_147_4 });
   });
 
-  test("the report is the account's whole environment for any key with usage:read, and 403 without", async () => {
+  test("reports the account's whole environment for a key with usage:read, and 403 without", async () => {
     await start();
     await use();
     const reader = await mintKey(server.dataDir, { scopes: ["usage:read"], environment: "live" });
@@ -509,7 +509,7 @@ describe("GET /v1/account", () => {
   const tier =
     "tiers: [{ name: enterprise, requests_per_minute: 10, tokens_per_minute: 60000, monthly_tokens: 5000, monthly_spend: 1 }]\n";
 
-  test("GET /v1/account moves with every request, and back with time", async () => {
+  test("updates GET /v1/account with every request and over time", async () => {
     await start(tier);
     const before = await account();
     expect(before).toMatchObject({
@@ -552,7 +552,7 @@ describe("GET /v1/account", () => {
     expect(await use()).toBe(200);
   });
 
-  test("agrees with the headers of the last answer", async () => {
+  test("agrees with the last answer's headers in GET /v1/account", async () => {
     await start(tier);
     const { response } = await openaiClient(server)
       .chat.completions.create({ ...chat, max_tokens: 100 })
@@ -562,7 +562,7 @@ describe("GET /v1/account", () => {
     expect(String(rate.requests?.limit)).toBe(response.headers.get("x-ratelimit-limit-requests") ?? "");
   });
 
-  test("GET /v1/account gives back what a failure had set aside, and not the request", async () => {
+  test("refunds a failed request's tokens, but not the request, in GET /v1/account", async () => {
     await start(tier);
     upstream.script((_request, res) => json(res, 500, { error: { message: "broken" } }));
     await (await server.request("/v1/chat/completions", { body: { ...chat, max_tokens: 4000 } })).text();
@@ -572,7 +572,7 @@ describe("GET /v1/account", () => {
     });
   });
 
-  test("GET /v1/account goes on where it was after a restart", async () => {
+  test("continues GET /v1/account after a restart", async () => {
     await start(tier);
     await (await server.request("/v1/chat/completions", { body: chat })).text();
     const { dataDir, key } = server;
@@ -591,7 +591,7 @@ describe("GET /v1/account", () => {
   });
 });
 
-describe("a model server that reports nonsense", () => {
+describe("a model server that reports impossible usage", () => {
   const tier =
     "tiers: [{ name: enterprise, requests_per_minute: null, tokens_per_minute: 10000, monthly_tokens: 50000 }]\n";
   interface Recorded {
@@ -627,7 +627,7 @@ describe("a model server that reports nonsense", () => {
     ["embedding", { model: "upstream-model", input: "Hi" }, "/v1/embeddings"],
   ];
 
-  test.each(ways)("too large figures are brought down to what can be, and flagged: %s", async (name, body, path) => {
+  test.each(ways)("caps and flags too large reported usage: %s", async (name, body, path) => {
     await start(tier);
     for (const huge of [1e12, 9_007_199_254_740_991]) {
       upstream.script(answering({ prompt_tokens: huge, completion_tokens: huge, total_tokens: 2 * huge }));
@@ -659,25 +659,28 @@ describe("a model server that reports nonsense", () => {
     ["nothing", undefined],
   ];
 
-  test.each(nonsense)("%s instead of counts are estimated from the text", async (_name, reported) => {
-    await start(tier);
-    upstream.script(answering(reported));
-    for (const [, body, path] of ways) {
-      const response = await server.request(path, { body });
-      expect(response.status).toBe(200);
-      await response.text();
-    }
-    const rows = await recorded();
-    expect(rows).toHaveLength(ways.length);
-    for (const row of rows) {
-      expect(row).toMatchObject({ estimated: 1, capped: 0 });
-      expect(row.prompt_tokens).toBeWithin(1, 10);
-      expect(row.completion_tokens).toBeWithin(0, 10);
-    }
-    expect((await account()).quota.tokens.used).toBeWithin(5, 100);
-  });
+  test.each(nonsense)(
+    "estimates usage from the text if the server reports unusable counts: %s",
+    async (_name, reported) => {
+      await start(tier);
+      upstream.script(answering(reported));
+      for (const [, body, path] of ways) {
+        const response = await server.request(path, { body });
+        expect(response.status).toBe(200);
+        await response.text();
+      }
+      const rows = await recorded();
+      expect(rows).toHaveLength(ways.length);
+      for (const row of rows) {
+        expect(row).toMatchObject({ estimated: 1, capped: 0 });
+        expect(row.prompt_tokens).toBeWithin(1, 10);
+        expect(row.completion_tokens).toBeWithin(0, 10);
+      }
+      expect((await account()).quota.tokens.used).toBeWithin(5, 100);
+    },
+  );
 
-  test("a completion count of nonsense beside a sound prompt is not taken either, and a negative one gives nothing back", async () => {
+  test("rejects an impossible completion count beside a sound prompt, and a negative one refunds nothing", async () => {
     await start(tier);
     upstream.script(answering({ prompt_tokens: 5, completion_tokens: -9_999_999, total_tokens: -9_999_994 }));
     for (const [, body, path] of ways) await (await server.request(path, { body })).text();
@@ -687,7 +690,7 @@ describe("a model server that reports nonsense", () => {
     for (const { data } of [await usage()]) for (const row of data) expect(row.total_tokens).toBeGreaterThan(0);
   });
 
-  test("what the client is told of the usage is what was booked, or is marked as an estimate", async () => {
+  test("reports to the client the booked usage, or marks an estimate", async () => {
     await start(tier);
     upstream.script(answering({ prompt_tokens: -5, completion_tokens: 1.5, total_tokens: 1 }));
     const response = await server.request("/v1/chat/completions", { body: { ...chat, max_tokens: 20 } });
@@ -701,7 +704,7 @@ describe("a model server that reports nonsense", () => {
     });
   });
 
-  test("without max_tokens and context, a lie is bounded all the same and passes", async () => {
+  test("bounds and passes a false report without max_tokens and context", async () => {
     await start(tier);
     upstream.script(answering({ prompt_tokens: 1, completion_tokens: 1e12, total_tokens: 1e12 }));
     await (await server.request("/v1/chat/completions", { body: chat })).text();
@@ -712,7 +715,7 @@ describe("a model server that reports nonsense", () => {
     expect(rate.tokens?.reset_seconds).toBeLessThan(30 * 60);
   });
 
-  test("a model server that reports nonsense is not believed about money", async () => {
+  test("ignores impossible cost figures of a model server", async () => {
     const price = "price: { input: 1, output: 1 }";
     await start(
       `models: [{ id: priced, context: 8192, ${price}, deployments: [{ upstream: up, model: upstream-model }] }]\n`,

@@ -4,7 +4,7 @@ import { startHeadrace } from "../support/headrace.ts";
 import { manualClock } from "../support/manual-clock.ts";
 import { chatScript, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
 
-test("a quota that is taken away and given again knows what was used in between, as one that is new does", async () => {
+test("counts usage during a quota's removal once it is restored, like a new quota", async () => {
   await using upstream = await startUpstream(chatScript());
   await using server = await startHeadrace({ clock: manualClock(), yaml: upstreamYaml(upstream) });
   const call = async (method: string, path: string, body: object) => {

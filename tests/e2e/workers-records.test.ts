@@ -37,7 +37,7 @@ async function ask(
 
 const chat = { model: "upstream-model", messages: [{ role: "user", content: "x" }] };
 
-test("a month that is over is told whole or not at all: not while a worker cannot say that all is written", async () => {
+test("reports a past month whole or not at all while a worker has not confirmed its writes", async () => {
   const server = await start();
   for (let n = 0; n < 8; n++) expect((await ask(server, "/v1/chat/completions", chat))?.status).toBe(200);
   const today = new Date();
@@ -54,7 +54,7 @@ test("a month that is over is told whole or not at all: not while a worker canno
   await until(async () => (await statements()).every((status) => status === 200), "another one has taken its place");
 });
 
-test("what was answered a moment ago is in the next report, whichever worker had it", async () => {
+test("includes an answer a moment ago in the next report, whichever worker had it", async () => {
   const server = await start();
   for (let n = 1; n <= 20; n++) {
     expect((await ask(server, "/v1/chat/completions", chat))?.status).toBe(200);
@@ -65,7 +65,7 @@ test("what was answered a moment ago is in the next report, whichever worker had
   }
 });
 
-test("an upstream that never lists its models is up as long as workers have it serve them", async () => {
+test("shows an upstream without a model list as up while workers use it", async () => {
   const server = await start();
   const choice = { index: 0, message: { role: "assistant", content: "Up." }, finish_reason: "stop" };
   const answer = {
@@ -91,7 +91,7 @@ test("an upstream that never lists its models is up as long as workers have it s
   }, "it is up");
 });
 
-test("the figures of this moment that operators see are those of all workers", async () => {
+test("sums current figures for operators over all workers", async () => {
   const server = await start();
   const { upstream } = server;
   const going = Promise.withResolvers<void>();

@@ -89,7 +89,7 @@ function usage(server: TestServer): { requests: number; tokens: number } {
   return row as { requests: number; tokens: number };
 }
 
-test("a limit holds to the request over all workers, and so does a quota that is read while they serve", async () => {
+test("applies a limit and a quota read at runtime exactly over all workers", async () => {
   const { server } = await start();
   const limited = await makeKey(server, { rate_limit: 50, rate_limit_window: 3_600 });
   const statuses = await Promise.all(Array.from({ length: 120 }, () => chat(server, {}, limited.key)));
@@ -147,7 +147,7 @@ test("serves compressed bodies on every path, whichever process has the model", 
   }
 });
 
-test("a key has as many requests open as it may over all workers, and no more", async () => {
+test("limits a key's open requests over all workers exactly", async () => {
   const { upstream, server } = await start("limits: { open_requests_per_key: 7 }\n");
   const { key } = await makeKey(server, {});
   const going = Promise.withResolvers<void>();
@@ -165,7 +165,7 @@ test("a key has as many requests open as it may over all workers, and no more", 
   expect(counts(await Promise.all(Array.from({ length: 7 }, () => chat(server, {}, key))))).toEqual({ 200: 7 });
 });
 
-test("a key that is revoked is refused by all workers from the answer on", async () => {
+test("refuses a revoked key at all workers from the answer on", async () => {
   const { server } = await start();
   for (let round = 0; round < 10; round++) {
     const { id, key } = await makeKey(server, {});
@@ -175,7 +175,7 @@ test("a key that is revoked is refused by all workers from the answer on", async
   }
 });
 
-test("a worker that is killed is replaced; what it had is on the ledger once, its limits are given back, and others go on", async () => {
+test("replaces a killed worker, records its requests once, refunds its limits, and serves others", async () => {
   const { upstream, server } = await start();
   await flushed(server);
   const before = usage(server);
@@ -210,7 +210,7 @@ test("a worker that is killed is replaced; what it had is on the ledger once, it
   expect(counts(await Promise.all(Array.from({ length: 12 }, () => chat(server))))).toEqual({ 200: 12 });
 }, 60_000);
 
-test("a worker that is busy while a key is revoked refuses it once it goes on, and is not killed for being slow", async () => {
+test("refuses a revoked key at a busy worker once it resumes, without killing it for slowness", async () => {
   const { upstream, server } = await start();
   const { id, key } = await makeKey(server, {});
   // Each worker knows the key, and has a stream of another one.
@@ -244,7 +244,7 @@ test("a worker that is busy while a key is revoked refuses it once it goes on, a
   expect(server.workers?.pids).toContain(victim);
 });
 
-test("a worker that hangs is replaced, though nothing is asked of it", async () => {
+test("replaces a hanging idle worker", async () => {
   const { server } = await start();
   const [victim = 0] = server.workers?.pids ?? [];
   process.kill(victim, "SIGSTOP");
@@ -273,7 +273,7 @@ async function held(server: TestServer, key: string): Promise<number> {
 }
 
 // long-lived: worker.server
-test("when the primary process is killed its workers end at once, also those that are stopped, and the next start has the port and removes its sockets", async () => {
+test("ends all workers, stopped ones too, if the primary process is killed, and restarts on the same port without old sockets", async () => {
   const directory = mkdtempSync(join(tmpdir(), "headrace-test-"));
   const config = join(directory, "headrace.yaml");
   writeFileSync(config, "{}");
@@ -309,7 +309,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-test("what else the server has is there by each worker, and each request has one line in one log, and counts once in the metrics", async () => {
+test("serves all other routes by each worker, and logs and counts each request once", async () => {
   const { server } = await start();
   const before = await metric(server, /^headrace_http_requests_total\{.*chat.completions/);
   const ids = await Promise.all(
@@ -332,7 +332,7 @@ test("what else the server has is there by each worker, and each request has one
   expect(await metric(server, /^headrace_http_requests_total\{.*chat.completions/)).toBe(before + 20);
 });
 
-test("a changed configuration holds in all workers from the reload on", async () => {
+test("applies a changed configuration in all workers after the reload", async () => {
   const { server, upstream } = await start();
   const tiers = (requests: number) =>
     `tiers: [{ name: enterprise, requests_per_minute: ${requests}, tokens_per_minute: null }]\n`;
@@ -343,7 +343,7 @@ test("a changed configuration holds in all workers from the reload on", async ()
   expect(counts(await Promise.all(Array.from({ length: 30 }, () => chat(server))))).toEqual({ 200: 30 });
 });
 
-test("the primary process alone serves a model that has policies, or whose fallback has some", async () => {
+test("serves models with policies, or whose fallback has some, only in the primary process", async () => {
   const place = "deployments: [{ upstream: up, model: upstream-model }]";
   const plain = `models:\n  - { id: plain, ${place} }\n`;
   const governed = (policies: string) =>
@@ -380,7 +380,7 @@ test("the primary process alone serves a model that has policies, or whose fallb
   expect(await inWorkers()).toEqual(counted);
 });
 
-test("what a worker read of a request and hands over is given back to its key: any number of them are served, one after the other", async () => {
+test("releases request bytes that a worker hands over, so that any number are served in sequence", async () => {
   const place = "deployments: [{ upstream: up, model: upstream-model }]";
   const governed = `models:\n  - { id: governed, ${place}, policies: { continuation: true } }\n`;
   // A key may hold a third of it, and 1.6 million bytes of that in each worker.
@@ -391,7 +391,7 @@ test("what a worker read of a request and hands over is given back to its key: a
   expect(counts(statuses)).toEqual({ 200: 30 });
 });
 
-test("a key that has kept answers on gets them from the primary process, whichever worker it reaches", async () => {
+test("serves cached answers of a key from the primary process, whichever worker it reaches", async () => {
   const { upstream, server } = await start();
   const { key } = await makeKey(server, { response_cache: "on" });
   const before = upstream.requests.length;
@@ -402,7 +402,7 @@ test("a key that has kept answers on gets them from the primary process, whichev
   expect(await metric(server, /^headrace_cache_requests_total\{.*result="hit"/)).toBe(20);
 });
 
-test("a quota that is read while a worker is being replaced has what the one before it had settled", async () => {
+test("includes a previous worker's settled usage in a quota read during its replacement", async () => {
   const { server } = await start();
   const { id, key } = await makeKey(server, {});
   for (let round = 0; round < 5; round++) await Promise.all(Array.from({ length: 6 }, () => chat(server, {}, key)));
@@ -425,7 +425,7 @@ test("a quota that is read while a worker is being replaced has what the one bef
   expect(requests).toBe(30);
 });
 
-test("a worker that is started later has the configuration as it was changed, not as the server began with", async () => {
+test("starts a later worker with the current configuration, not the initial one", async () => {
   const { server, upstream } = await start();
   await server.reconfigure(
     upstreamYaml(upstream, "tiers: [{ name: enterprise, requests_per_minute: 5, tokens_per_minute: null }]\n"),
@@ -439,7 +439,7 @@ test("a worker that is started later has the configuration as it was changed, no
   expect(statuses[200] ?? 0).toBeLessThanOrEqual(6);
 });
 
-test("a key that workers alone are asked for comes under the secret that took the place of another", async () => {
+test("rotates the secret for a key that only workers use", async () => {
   const [older, newer] = ["aa".repeat(32), "bb".repeat(32)];
   const directory = mkdtempSync(join(tmpdir(), "headrace-test-"));
   const before = await start("", { dataDir: directory }, { HEADRACE_SECRET: older });
@@ -457,7 +457,7 @@ test("a key that workers alone are asked for comes under the secret that took th
   rmSync(directory, { recursive: true, force: true });
 });
 
-test("a worker that cannot start is started again, until it can", async () => {
+test("restarts a worker that cannot start until it can", async () => {
   const { server } = await start();
   const file = join(server.dataDir, "headrace.db");
   renameSync(file, `${file}.away`);
@@ -469,7 +469,7 @@ test("a worker that cannot start is started again, until it can", async () => {
   expect(counts(await Promise.all(Array.from({ length: 12 }, () => chat(server))))).toEqual({ 200: 12 });
 });
 
-test("a worker that starts while PostgreSQL is another installation's books nothing there", async () => {
+test("books nothing from a worker that starts on another installation's PostgreSQL", async () => {
   const url = await freshDatabase();
   await using db = new SQL(url, { max: 1 });
   const { server } = await start("", {}, { HEADRACE_DATABASE_URL: url, HEADRACE_SECRET: "ab".repeat(32) });
@@ -490,7 +490,7 @@ test("a worker that starts while PostgreSQL is another installation's books noth
   await until(async () => (await booked()) === before + 12, "all of them are booked");
 }, 60_000);
 
-test("a changed model and a changed configuration are no reason to end workers while the database is away", async () => {
+test("keeps workers running through changed models and configuration while the database is away", async () => {
   await using postgres = await startPostgres();
   const { server, upstream } = await start("", {}, await onPostgres(postgres));
   const pids = server.workers?.pids;
@@ -519,7 +519,7 @@ async function killAll(server: TestServer): Promise<void> {
   await served(server);
 }
 
-test("a second server is told that the port is in use, though workers share it", async () => {
+test("refuses a second server's port although workers share it", async () => {
   const { server } = await start();
   await expect(startHeadrace({ flags: { port: String(server.port), workers: "2" } })).rejects.toMatchObject({
     code: "EADDRINUSE",

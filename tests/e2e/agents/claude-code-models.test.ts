@@ -35,13 +35,13 @@ async function work(model: string): Promise<void> {
   await expectBooked(world);
 }
 
-test("Claude Code keeps the aliases that it found, and works with one of them", async () => {
+test("keeps the model aliases that Claude Code discovered, and works with one of them", async () => {
   await work("claude-agent");
   const found = JSON.parse(readFileSync(join(home.home, ".claude", "cache", "gateway-models.json"), "utf8"));
   expect(found.models).toEqual([{ id: "claude-agent", display_name: "claude-agent" }]);
 });
 
-test("the small model of Claude Code is whatever has its name, and its betas reach a server that speaks Messages", async () => {
+test("serves Claude Code's small model under an alias and passes its betas to a Messages server", async () => {
   await work("haiku");
   for (const { api, body, headers } of world.upstream.served) {
     expect([api, body["model"]]).toEqual(["messages", "scripted"]);

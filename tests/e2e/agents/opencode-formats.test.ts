@@ -20,12 +20,12 @@ import { long } from "../../support/long.ts";
 /** It takes seconds to start: only the long form has it work over every kind of model. */
 const kinds = (Object.keys(upstreamKinds) as UpstreamKind[]).slice(0, long ? undefined : 1);
 
-describe.each(kinds)("over a model that speaks %s", (kind) => {
+describe.each(kinds)("opencode with a model that speaks %s", (kind) => {
   test.each([
     ["@ai-sdk/openai", "/v1/responses"],
     ["@ai-sdk/anthropic", "/v1/messages"],
   ])(
-    "opencode edits a file by %s, and the ledger has what the model counted",
+    "lets opencode edit a file by %s, with the model's token counts in the ledger",
     async (npm, path) => {
       await using world = await startAgentWorld(kind);
       await using home = makeProgramHome();

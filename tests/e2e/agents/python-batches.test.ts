@@ -7,7 +7,7 @@ import { json, startUpstream, upstreamYaml } from "../../support/scripted-upstre
 
 const script = join(import.meta.dir, "..", "..", "programs", "batches.py");
 
-test("files are kept, listed, read and deleted, also in parts, and a batch of them is answered", async () => {
+test("lets the Python SDK upload, list, read and delete files, also in parts, and run a batch", async () => {
   await using upstream = await startUpstream(({ body }, res) => {
     const [asked] = body["messages"] as { content: string }[];
     json(res, 200, {

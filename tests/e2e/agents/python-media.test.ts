@@ -8,7 +8,7 @@ import { ownModel, sound, startMediaServer, wavOf } from "../../support/media-se
 
 const script = join(import.meta.dir, "..", "..", "programs", "media.py");
 
-test("speech, transcriptions, translations, images, edits and variations, whole, as bytes and as events", async () => {
+test("serves speech, transcriptions, translations, images, edits and variations to the Python SDK, whole, as bytes and as events", async () => {
   await using media = await startMediaServer();
   const models = `models: [{ id: media, deployments: [{ upstream: up, model: ${ownModel} }] }]`;
   await using server = await startHeadrace({ yaml: `upstreams: [{ name: up, url: "${media.url}" }]\n${models}\n` });

@@ -72,7 +72,7 @@ async function startTls(port: number) {
   };
 }
 
-test("the Node SDK's realtime client talks to a model through the gateway", async () => {
+test("connects the Node SDK's realtime client to a model", async () => {
   using front = await startTls(Number(new URL(server.url).port));
   const client = new OpenAI({ apiKey: server.key, baseURL: `https://localhost:${front.port}/v1` });
   const realtime = new OpenAIRealtimeWS({ model: "talker", options: { rejectUnauthorized: false } }, client);
@@ -91,7 +91,7 @@ test("the Node SDK's realtime client talks to a model through the gateway", asyn
   realtime.close();
 });
 
-test("the Python SDK's moderations and realtime connection work as they are", async () => {
+test("serves moderations and a realtime connection to the unmodified Python SDK", async () => {
   await using home = makeProgramHome();
   const script = join(import.meta.dir, "..", "..", "programs", "realtime.py");
   const run = (model: string) =>

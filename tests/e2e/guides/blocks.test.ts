@@ -110,7 +110,7 @@ const withCommands = documents.filter((file) => {
 });
 
 test.each(withCommands)(
-  "the commands of %s do what they are for",
+  "runs the commands of the guide %s with the promised results",
   async (file) => {
     const shell = shellFor(file);
     await prepare(shell, file);
@@ -193,7 +193,7 @@ function after({ file, text }: Block, { stdout }: Outcome): void {
 
 test.each(
   blocks.filter((block) => block.language === "yaml" && !isElsewhere(block)).map((block) => [block.name, block]),
-)("%s is a configuration that Headrace takes", async (_, block) => {
+)("accepts the configuration %s", async (_, block) => {
   const part = parse(block.text) as Record<string, unknown>;
   const path = join(folder, "headrace.yaml");
   writeFileSync(path, stringify(wholeConfiguration(part)));
@@ -229,7 +229,7 @@ function wholeConfiguration(part: Record<string, unknown>): Record<string, unkno
 
 test.each(
   blocks.filter((block) => block.language === "json" && !isElsewhere(block)).map((block) => [block.name, block]),
-)("%s is JSON, and an object of the API has no member that the API does not know", async (_, { text }) => {
+)("checks that %s is JSON and has only fields that the API knows", async (_, { text }) => {
   const value = JSON.parse(text.trim().startsWith("{") ? text : `{${text}}`) as Record<string, unknown>;
   const document = (await (await server.request("/openapi.json")).json()) as {
     components: { schemas: Record<string, Schema> };
@@ -248,7 +248,7 @@ interface Schema {
   properties?: Record<string, Schema>;
 }
 
-test("the first programs of the README stream an answer, with the SDKs as they are published", async () => {
+test("streams an answer with the README's first programs and the published SDKs", async () => {
   const env = { PATH: process.env["PATH"] ?? "", OPENAI_BASE_URL: `${server.url}/v1`, OPENAI_API_KEY: server.key };
   for (const [language, command] of [
     ["python", [join(pythonFolder, "bin/python"), "-c"]],
@@ -262,7 +262,7 @@ test("the first programs of the README stream an answer, with the SDKs as they a
   }
 });
 
-test("the receiver of notices in the guide verifies what was signed, and throws at what was not", async () => {
+test("verifies signed webhooks with the guide's receiver, which throws on others", async () => {
   const [block] = inDocument("docs/notices.md", "js");
   const secret = `whsec_${Buffer.from("a secret of thirty-two bytes ok.").toString("base64")}`;
   const at = new Date();
@@ -283,7 +283,7 @@ test("the receiver of notices in the guide verifies what was signed, and throws 
   }
 });
 
-test("an answer that is shown has a body of JSON, and its error a code of the reference", async () => {
+test("checks that example answers have JSON bodies and known error codes", async () => {
   const codes = await Bun.file(join(root, "docs/reference/errors.md")).text();
   const answers = blocks.filter(
     (block) => ["", "http"].includes(block.language) && /^(?:HTTP\/|POST \/\w+ HTTP|\{)/.test(block.text),
@@ -298,7 +298,7 @@ test("an answer that is shown has a body of JSON, and its error a code of the re
   }
 });
 
-test("the refusal that the README shows is that of the key's fourth request within a minute", async () => {
+test("refuses the fourth request of a key within a minute, as the README shows", async () => {
   const [, block] = blocks.filter(({ file, text }) => file === "README.md" && /^\$ npx headrace keys|^HTTP/.test(text));
   const body = { name: "ci", scopes: ["chat:write"], rate_limit: 3 };
   const { key } = (await (await server.request("/v1/keys", { body })).json()) as { key: string };
@@ -313,7 +313,7 @@ test("the refusal that the README shows is that of the key's fourth request with
   expect(faultsOfTranscript(`${block?.text}\n…`, [printed])).toEqual([]);
 });
 
-test("no block is left out without a reason, and none is listed that is there no more", () => {
+test("requires a reason for each skipped code block, and each skipped block to exist", () => {
   const gone = elsewhereNames.filter((start) => !blocks.some(({ name }) => name.startsWith(start)));
   expect(gone).toEqual([]);
   const seen = (block: Block) =>

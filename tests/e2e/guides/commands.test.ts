@@ -13,7 +13,7 @@ function wordsOf(cell: string, known: readonly string[]): string[] {
   return all.map((words) => (known.includes(`${parent} ${words}`) ? `${parent} ${words}` : words));
 }
 
-test("the guide of the command line lists each command and what is below it, and nothing else", async () => {
+test("lists exactly the program's commands and subcommands in the command line guide", async () => {
   const program = new Command();
   for (const load of commands.values()) register(program, createContext({}), await load());
   const known = program.commands.flatMap((command) => {

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { faultsOfTranscript, faultsOfValue } from "./shapes.ts";
 
-test("another word, column or member in a transcript is a fault; other values, and rows with other names, are none", () => {
+test("reports a changed word, column or field in a transcript, but not other values or row names", () => {
   const shown = '$ headrace usage\nKEY       COST  ERRORS\nci (1P8g)  $1       0\n\nKey "ci" ends in 30 days.';
   const fine = 'KEY       COST  ERRORS\nops (aaaa)  $2       7\n\nKey "ops" ends in 1 day.';
   expect(faultsOfTranscript(shown, [fine])).toEqual([]);

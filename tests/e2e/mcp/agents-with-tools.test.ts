@@ -28,7 +28,7 @@ async function statement({ model, owner }: PeopleWorld): Promise<Line[]> {
 }
 
 describe.each(Object.entries(agentsWithKey))("%s", (name, { client, useKey }) => {
-  test("its turns, by the person's key, and its calls, as whom it signed in, are on the ledger of one person", async () => {
+  test("books model turns by the person's key and tool calls by sign-in to the same person", async () => {
     await using world = await startPeopleWorld();
     await using ann = await world.join("ann", ["notes"]);
     await client.signIn(ann.place);
@@ -42,7 +42,7 @@ describe.each(Object.entries(agentsWithKey))("%s", (name, { client, useKey }) =>
     expect(lines).toHaveLength(2);
   });
 
-  test("one key of a person is enough for its model and for the person's tools", async () => {
+  test("uses one personal key for the model and the person's tools", async () => {
     await using world = await startPeopleWorld();
     await using ann = await world.join("ann", ["notes"]);
     await useKey(ann.place);

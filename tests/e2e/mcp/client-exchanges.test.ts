@@ -20,29 +20,32 @@ async function isCancelled({ model }: PeopleWorld, { handler }: ToolPerson, tool
   }, "the call is on the ledger as cancelled");
 }
 
-test.each([true, false])("AI SDK: servers of either kind ask for a form (2026-07-28: %p)", async (isModern) => {
-  await using world = await startPeopleWorld();
-  await using ann = await world.join("ann", ["new", "old"]);
-  const { url, model } = ann.place;
-  const client = await createMCPClient({
-    ...{ protocolVersionDiscovery: isModern, capabilities: { elicitation: {} } },
-    transport: { type: "http", url, headers: { Authorization: `Bearer ${model.server.key}` } },
-  });
-  const asked: unknown[] = [];
-  client.onElicitationRequest(ElicitationRequestSchema, ({ params }) => {
-    asked.push(params.message);
-    return { action: "accept", content: { response: "yes" } };
-  });
-  const tools = await client.tools();
-  for (const server of ["new", "old"]) {
-    const result = await tools[`${server}_test_elicitation`]?.execute?.({ message: `Sure, ${server}?` }, execution);
-    expect(result).toMatchObject({ content: [{ type: "text", text: answered }] });
-  }
-  expect(asked).toEqual(["Sure, new?", "Sure, old?"]);
-  await client.close();
-});
+test.each([true, false])(
+  "lets MCP servers of both eras elicit a form from the AI SDK (2026-07-28: %p)",
+  async (isModern) => {
+    await using world = await startPeopleWorld();
+    await using ann = await world.join("ann", ["new", "old"]);
+    const { url, model } = ann.place;
+    const client = await createMCPClient({
+      ...{ protocolVersionDiscovery: isModern, capabilities: { elicitation: {} } },
+      transport: { type: "http", url, headers: { Authorization: `Bearer ${model.server.key}` } },
+    });
+    const asked: unknown[] = [];
+    client.onElicitationRequest(ElicitationRequestSchema, ({ params }) => {
+      asked.push(params.message);
+      return { action: "accept", content: { response: "yes" } };
+    });
+    const tools = await client.tools();
+    for (const server of ["new", "old"]) {
+      const result = await tools[`${server}_test_elicitation`]?.execute?.({ message: `Sure, ${server}?` }, execution);
+      expect(result).toMatchObject({ content: [{ type: "text", text: answered }] });
+    }
+    expect(asked).toEqual(["Sure, new?", "Sure, old?"]);
+    await client.close();
+  },
+);
 
-test("AI SDK: a call that it leaves ends at the server, and is on the ledger as cancelled", async () => {
+test("cancels an AI SDK's call at its MCP server and books it as cancelled", async () => {
   await using world = await startPeopleWorld();
   await using ann = await world.join("ann", ["program"]);
   const { url, model } = ann.place;
@@ -58,7 +61,7 @@ test("AI SDK: a call that it leaves ends at the server, and is on the ledger as 
   await client.close();
 });
 
-test("MCP inspector, in a browser: it shows progress and forms of servers of either kind, and cancels", async () => {
+test("shows progress and forms of MCP servers of both eras in the inspector, and cancels", async () => {
   await using world = await startPeopleWorld();
   await using ann = await world.join("ann", ["new", "old", "program"]);
   const { page } = ann.visitor;

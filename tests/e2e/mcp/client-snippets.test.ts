@@ -26,7 +26,7 @@ function snippet(id: string): string {
 test.each([
   ["claude", "claude mcp list", /headrace: \S+ \(HTTP\) - ✔ Connected/],
   ["codex", "codex mcp list", /headrace +\S+ +- +enabled +OAuth/],
-])("%s is signed in by what is typed in a shell", async (id, list, signedIn) => {
+])("signs %s in with the documented shell commands", async (id, list, signedIn) => {
   await using ann = await world.join(id, ["new"]);
   await signInByTyping(ann.place, snippet(id));
   expect(await typed(ann.place, list)).toMatch(signedIn);
@@ -36,7 +36,7 @@ test.each([
   ["claude", "claude mcp list", /headrace: \S+ \(HTTP\) - ✔ Connected/],
   ["codex", "codex mcp list", /headrace +\S+ +HEADRACE_API_KEY +enabled +Bearer token/],
   ["opencode", "opencode mcp list", /✓ headrace/],
-])("%s is connected by headrace connect --tools, with a key", async (id, list, connected) => {
+])("connects %s with a key by headrace connect --tools", async (id, list, connected) => {
   await using ann = await world.join(`${id}-key`, ["new"]);
   const { home, model } = ann.place;
   const env = { HOME: home.home, HEADRACE_BASE_URL: model.server.baseUrl, HEADRACE_API_KEY: model.server.key };
@@ -46,7 +46,7 @@ test.each([
   expect(await typed(ann.place, list)).toMatch(connected);
 });
 
-test("opencode is signed in by what its file is given, and what is typed in a shell", async () => {
+test("signs opencode in with the documented file and shell commands", async () => {
   await using ann = await world.join("olga", ["new"]);
   const folder = join(ann.place.home.home, ".config", "opencode");
   mkdirSync(folder, { recursive: true });
@@ -55,12 +55,12 @@ test("opencode is signed in by what its file is given, and what is typed in a sh
   expect(await typed(ann.place, "opencode mcp list")).toContain("✓ headrace");
 });
 
-test("the inspector lists tools by what is typed in a shell", async () => {
+test("lists tools in the MCP inspector with the documented shell commands", async () => {
   await using ann = await world.join("ida", ["new"]);
   expect(await typed(ann.place, snippet("inspector"))).toContain("new_test_simple_text");
 });
 
-test("a program with the AI SDK has the tools", async () => {
+test("gives a program with the AI SDK its MCP tools", async () => {
   await using ann = await world.join("aida", ["new"]);
   const { home } = ann.place.home;
   symlinkSync(join(import.meta.dir, "..", "..", "..", "node_modules"), join(home, "node_modules"));

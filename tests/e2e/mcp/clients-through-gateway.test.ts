@@ -29,7 +29,7 @@ async function firstToolsOf(client: ToolClient, person: ToolPerson, known: strin
 
 describe.each(Object.entries(toolClients))("%s", (_, client) => {
   test(
-    "signs a person in, calls what is theirs, renews what has ended, and has nothing once they take it back",
+    "signs a person in, calls the person's tools, renews tokens, and loses access once it is revoked",
     async () => {
       await using world = await startPeopleWorld();
       await using ann = await world.join("ann", ["new/test_simple_text", "old", "program/test_*", "notes"]);
@@ -63,7 +63,7 @@ describe.each(Object.entries(toolClients))("%s", (_, client) => {
   );
 
   test(
-    "two people see different tools, and act with their own accounts",
+    "shows two people different tools and uses their own accounts",
     async () => {
       await using world = await startPeopleWorld();
       await using ann = await world.join("ann", ["notes", "old/test_simple_text"]);

@@ -8,23 +8,26 @@ import { toolClients } from "../../support/mcp/tool-clients.ts";
 
 afterAll(leaveBrowser);
 
-test.each(Object.entries(toolClients))("%s, without a gateway, acts as who signed in", async (_, client) => {
-  await using model = await startAgentWorld("each API natively");
-  await using there = startAskingServer();
-  await using home = makeProgramHome();
-  await using visitor = await openVisitor({ at: there.origin });
-  const [, ben] = accountsThere;
-  const place = {
-    ...{ home, model, url: there.url },
-    async visit(url: string) {
-      await visitor.page.goto(url);
-      await visitor.page.getByText(`Continue as ${ben}`).click();
-    },
-  };
-  await client.signIn(place);
-  const names = await client.tools(place, "whoami");
-  expect(names.map((name) => name.replace("_", "-"))).toEqual(["whoami", "write-note"]);
-  expect(await client.call(place, "whoami")).toContain(`whoami was asked by ${ben}.`);
-  expect(await client.call(place, "write-note")).toContain(`write-note was asked by ${ben}.`);
-  expect(new Set(there.calls.map(({ person }) => person))).toEqual(new Set([ben]));
-});
+test.each(Object.entries(toolClients))(
+  "calls tools as the signed-in person without a gateway: %s",
+  async (_, client) => {
+    await using model = await startAgentWorld("each API natively");
+    await using there = startAskingServer();
+    await using home = makeProgramHome();
+    await using visitor = await openVisitor({ at: there.origin });
+    const [, ben] = accountsThere;
+    const place = {
+      ...{ home, model, url: there.url },
+      async visit(url: string) {
+        await visitor.page.goto(url);
+        await visitor.page.getByText(`Continue as ${ben}`).click();
+      },
+    };
+    await client.signIn(place);
+    const names = await client.tools(place, "whoami");
+    expect(names.map((name) => name.replace("_", "-"))).toEqual(["whoami", "write-note"]);
+    expect(await client.call(place, "whoami")).toContain(`whoami was asked by ${ben}.`);
+    expect(await client.call(place, "write-note")).toContain(`write-note was asked by ${ben}.`);
+    expect(new Set(there.calls.map(({ person }) => person))).toEqual(new Set([ben]));
+  },
+);

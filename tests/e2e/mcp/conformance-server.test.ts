@@ -93,7 +93,7 @@ beforeAll(async () => {
   for (const one of ofTasks) begin(`tasks-${one}`, "tasks", ["--scenario", `tasks-${one}`]);
 }, 60_000);
 
-test.each(runs)("clients of $revision get what a server of the $behind era has $place", async (one) => {
+test.each(runs)("gives clients of $revision the features of a server of the $behind era $place", async (one) => {
   const { name, revision, but } = one;
   const { failed = [], checks = [] } = (await reports.get(name)) ?? {};
   const checkOf = (failure: string) => failure.replace(/ .*/s, "");
@@ -106,7 +106,7 @@ test.each(runs)("clients of $revision get what a server of the $behind era has $
   expect(checks.filter(({ status }) => status === "SUCCESS").length).toBeGreaterThan(50);
 });
 
-test.each(ofTasks)("tasks of the extension go through the gateway: %s", async (one) => {
+test.each(ofTasks)("passes tasks of the extension through the gateway: %s", async (one) => {
   const { failed, checks = [] } = (await reports.get(`tasks-${one}`)) ?? {};
   expect(failed).toEqual([]);
   expect(checks.map(({ status }) => status)).toContain("SUCCESS");

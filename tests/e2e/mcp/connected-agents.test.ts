@@ -43,19 +43,19 @@ async function connected(client: string): Promise<void> {
 const listed = (command: readonly string[], env: Record<string, string> = {}) =>
   home.run([...command, "mcp", "list"], home.home, { HEADRACE_API_KEY: key, ...env });
 
-test("Claude Code connects with the key of its environment, and not without it", async () => {
+test("connects Claude Code to MCP with its environment's key, and not without the key", async () => {
   await connected("claude");
   expect((await listed([claudeProgram()])).stdout).toMatch(/headrace: http:\S+\/mcp .*Connected/);
   expect((await listed([claudeProgram()], { HEADRACE_API_KEY: "none" })).stdout).not.toMatch(/headrace: .*✔ Connected/);
 });
 
-test("opencode connects with the key of its environment", async () => {
+test("connects opencode to MCP with its environment's key", async () => {
   await connected("opencode");
   const { stdout, stderr } = await listed([opencodeProgram()]);
   expect(stdout + stderr).toMatch(/headrace.*connected/);
 });
 
-test("Codex has the address and the variable with the key", async () => {
+test("configures Codex with the MCP address and the key's variable", async () => {
   await connected("codex");
   const { stdout } = await listed(["node", programPath(".bin", "codex")]);
   expect(stdout).toMatch(/headrace +http:\S+\/mcp +HEADRACE_API_KEY +.*enabled/);

@@ -8,7 +8,7 @@ import { makeEverythingServer } from "../../support/mcp/everything-server.ts";
 import { startMcpServer } from "../../support/mcp/mcp-server.ts";
 import { stdioServer } from "../../support/mcp/stdio-server.ts";
 
-describe("the server that does everything passes the official suite", () => {
+describe("the everything server passes the official suite", () => {
   test.each([
     { args: ["--requirements", "2025-11-25"] },
     { args: ["--requirements", "2026-07-28"] },
@@ -23,7 +23,7 @@ describe("the server that does everything passes the official suite", () => {
   });
 });
 
-test.each(["legacy", "auto"] as const)("as a process it is the same, in the revision that %p gives", async (mode) => {
+test.each(["legacy", "auto"] as const)("offers the same as a process in the revision given as %p", async (mode) => {
   const [command, ...args] = stdioServer;
   const client = new Client({ name: "test", version: "1.0.0" }, { versionNegotiation: { mode } });
   await client.connect(new StdioClientTransport({ command, args: [...args], env: { NAME: "value" } }));

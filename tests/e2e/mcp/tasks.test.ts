@@ -23,7 +23,7 @@ async function connect(url: string, key: string, mode: "legacy" | "auto" = "lega
   };
 }
 
-test("a task of an earlier revision is waited for and cancelled by who made it, and is one call on the ledger", async () => {
+test("lets a task's creator await and cancel it in an earlier revision, and books one call", async () => {
   await using behind = startMcpServer(new TaskServers().make, { eras: "legacy" });
   await using world = await startToolWorld([{ name: "jobs", url: behind.url }]);
   const [key, other] = [await world.key(), await world.key()];
@@ -50,7 +50,7 @@ test("a task of an earlier revision is waited for and cancelled by who made it, 
   expect(usage.data).toMatchObject([{ model: "jobs/slow_compute", requests: 2 }]);
 });
 
-test("who speaks another revision than the server is told of no tasks, and calls its tools as they are", async () => {
+test("hides tasks from clients of another revision and calls their tools directly", async () => {
   await using behind = startMcpServer(new TaskServers().make, { eras: "legacy" });
   await using world = await startToolWorld([{ name: "jobs", url: behind.url }]);
   await using own = await connect(world.at(), await world.key(), "auto");
@@ -60,7 +60,7 @@ test("who speaks another revision than the server is told of no tasks, and calls
 });
 
 test.each(["legacy", "auto"] as const)(
-  "a tool that an earlier server takes for a task alone is called, waited for and called off by %s clients that have none",
+  "runs a task-only tool of an earlier server, awaits and cancels it for %s clients without tasks",
   async (mode) => {
     const servers = new TaskServers();
     await using behind = startMcpServer(servers.make, { eras: "legacy" });
