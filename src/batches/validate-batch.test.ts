@@ -28,7 +28,7 @@ async function validated(batch: Pick<Batch, "form" | "endpoint">, bodies: readon
 
 const messages = [{ role: "user", content: "Hi" }];
 
-test("keeps the model of a wrong request in Anthropic's form, whose line has its own result", async () => {
+test("gives an invalid request in Anthropic's form a result of its own and keeps its model", async () => {
   const batch = { form: "anthropic", endpoint: "/v1/messages" } as const;
   const right = { model: "m-1", max_tokens: 5, messages };
   const { result, models } = await validated(batch, [right, { ...right, model: "m-2", max_tokens: -1 }, { messages }]);
@@ -36,7 +36,7 @@ test("keeps the model of a wrong request in Anthropic's form, whose line has its
   expect(result).toEqual({ models: ["m-1", "m-2", ""], total: 3 });
 });
 
-test("makes a fault of a wrong request in OpenAI's form", async () => {
+test("reports an invalid request in OpenAI's form as a fault of the batch", async () => {
   const batch = { form: "openai", endpoint: "/v1/chat/completions" } as const;
   const { result } = await validated(batch, [
     { model: "m-1", messages },

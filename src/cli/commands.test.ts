@@ -5,8 +5,8 @@ import { commands, commandsMeant, headings } from "./commands.ts";
 import { refuseUnknownCommand } from "./program.ts";
 import { createContext } from "./terminal/context.ts";
 
-describe("commands", () => {
-  test("each entry of the commands registers one command, of the name by which it is loaded", async () => {
+describe("loading of commands", () => {
+  test("registers one command for each entry, under the entry's name", async () => {
     for (const [name, load] of commands) {
       const program = new Command();
       register(program, createContext({}), await load());
@@ -20,19 +20,19 @@ describe("commands", () => {
     expect([...headings.keys()].filter((name) => !commands.has(name))).toEqual([]);
   });
 
-  test("a command that is named is loaded alone", () => {
+  test("loads only the named command", () => {
     expect(commandsMeant(["keys", "list"])).toEqual(["keys"]);
     expect(commandsMeant(["keys", "--help"])).toEqual(["keys"]);
     expect(commandsMeant(["serve", "--port", "0"])).toEqual(["serve"]);
   });
 
-  test("no command, or options alone, are those of serve", () => {
+  test("loads serve without a command or with options only", () => {
     expect(commandsMeant([])).toEqual(["serve"]);
     expect(commandsMeant(["--port", "0"])).toEqual(["serve"]);
     expect(commandsMeant(["--version"])).toEqual(["serve"]);
   });
 
-  test("what lists commands, or may name one later, has all of them", () => {
+  test("loads all commands for help and completion, and for options before a later command", () => {
     const all = [...commands.keys()];
     const asked = [["--help"], ["-h"], ["help"], ["help", "keys"], ["completion", "bash"], ["--port", "0", "--help"]];
     for (const args of [...asked, ["--", "keys"]]) expect(commandsMeant(args)).toEqual(all);

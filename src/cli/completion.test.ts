@@ -23,7 +23,7 @@ async function shell(
 
 const installed = (name: string) => test.skipIf(Bun.which(name) === null);
 
-describe("in bash", () => {
+describe("completion in bash", () => {
   installed("bash").each([
     [["ke"], ["keys"]],
     [
@@ -55,7 +55,7 @@ printf '%s\\n' "\${COMPREPLY[@]}"`;
   });
 });
 
-describe("the script is valid", () => {
+describe("validity of completion scripts", () => {
   installed("bash")("the script for bash is valid", async () => {
     expect(await shell(["bash", "-n"], await scriptFor("bash"))).toEqual({ code: 0, stdout: "", stderr: "" });
   });
@@ -69,7 +69,7 @@ describe("the script is valid", () => {
   });
 });
 
-test.each(["bash", "zsh", "fish"])("the script for %s knows every command and option", async (name) => {
+test.each(["bash", "zsh", "fish"])("completes every command and option in the script for %s", async (name) => {
   const script = await scriptFor(name);
   const options = name === "fish" ? ["-l overlap", "-l group-by", "-s y"] : ["--overlap", "--group-by", "-y"];
   for (const word of ["pull", "engine install", "keys rotate", "status", "usage", ...options]) {
@@ -77,7 +77,7 @@ test.each(["bash", "zsh", "fish"])("the script for %s knows every command and op
   }
 });
 
-test("another shell is a wrong call that names those there are", async () => {
+test("refuses another shell and names the supported ones", async () => {
   const { code, stderr } = await runCommand(["completion", "tcsh"]);
   expect(code).toBe(2);
   expect(stderr).toContain("bash, zsh, fish");

@@ -30,13 +30,13 @@ test.each([
   ],
   [mcpServer("url: http://h, oauth: {}, share: true"), "tools.servers[0].share: cannot be true with oauth"],
   [mcpServer("node: { node: gpu-1, server: A b }"), "tools.servers[0].node.server: must be the name of an MCP server"],
-] as const)("of an MCP server it is told what does not go together: %p", (text, expected) => {
+] as const)("reports conflicting settings of an MCP server: %p", (text, expected) => {
   const problems = problemsOf(text);
   expect(problems).toHaveLength(1);
   expect(problems[0]).toContain(expected);
 });
 
-describe("problems name line, column, key and fix", () => {
+describe("positions of problems", () => {
   test.each([
     ["port: 70000", "headrace.yaml:1:7  port: must be a whole number from 0 to 65535 (got 70000). Fix: "],
     ["\n\nport: '80'", 'headrace.yaml:3:7  port: must be a whole number from 0 to 65535 (got "80"). Fix: '],
@@ -125,7 +125,7 @@ describe("problems name line, column, key and fix", () => {
     ["- a", "headrace.yaml:1:1  must be a mapping of keys to values (got a list)"],
     ["a", 'headrace.yaml:1:1  must be a mapping of keys to values (got "a")'],
     ["__proto__: { port: 1 }", "headrace.yaml:1:1  __proto__: is not a known key"],
-  ])("a problem is told with line, column, key and fix: %p", (text, expected) => {
+  ])("reports a problem with line, column, key and fix: %p", (text, expected) => {
     const problems = problemsOf(text);
     expect(problems).toHaveLength(1);
     expect(problems[0]).toStartWith(expected);
@@ -252,13 +252,13 @@ describe("problems name line, column, key and fix", () => {
       "cache: { max_bytes: 1 }",
       "1:21  cache.max_bytes: must be a whole number of bytes from 1048576 to 68719476736 (got 1). Fix: ",
     ],
-  ])("a policy that cannot be is told with its place and remedy: %p", (text, expected) => {
+  ])("reports an invalid policy with its position and a fix: %p", (text, expected) => {
     const problems = problemsOf(text);
     expect(problems).toEqual([expect.stringContaining(`headrace.yaml:${expected}`)]);
     expect(problems.join()).not.toContain("canary");
   });
 
-  test("shares of a split that are 100 % in decimal are no more in binary", () => {
+  test("accepts shares of a split that exceed 100 % only in binary", () => {
     expect(
       problemsOf(
         wrong("split: [{ model: n, percent: 33.4 }, { model: o, percent: 33.3 }, { model: p, percent: 33.3 }]"),
@@ -266,7 +266,7 @@ describe("problems name line, column, key and fix", () => {
     ).toEqual([]);
   });
 
-  test("models and upstreams of policies that nobody names elsewhere are warned of", () => {
+  test("warns of models and upstreams in policies that the file does not name elsewhere", () => {
     const policies =
       "overflow: { to: [{ upstream: gpu }] }, cache: { semantic: { model: e, threshold: 0.9 } }, shadow: { model: n, percent: 1 }, split: [{ model: o, percent: 1 }]";
     const { problems, warnings } = check(`models: [{ id: m, policies: { ${policies} } }]`);
@@ -280,12 +280,12 @@ describe("problems name line, column, key and fix", () => {
     ]);
   });
 
-  test("problems are told all at once", () => {
+  test("reports all problems at once", () => {
     expect(problemsOf("port: x\nhots: 1\nlimits: { depth: 1 }")).toHaveLength(3);
   });
 });
 
-describe("syntax errors name their line", () => {
+describe("positions of syntax errors", () => {
   test.each([
     ["a: 1\nport: 1\nport: 2", "headrace.yaml:3:1  this key stands twice"],
     ["upstreams:\n\t- x", "headrace.yaml:2:1  a tab is used as indentation"],
@@ -296,17 +296,17 @@ describe("syntax errors name their line", () => {
     ["host: a\n---\nport: 1", "headrace.yaml:2:1  a second document begins here"],
     ["upstreams: [", "headrace.yaml:1:"],
     ["host: *here", "headrace.yaml:1:7  host: refers to an anchor that is not defined above it"],
-  ])("a syntax error names its line: %p", (text, expected) => {
+  ])("names the line of a syntax error: %p", (text, expected) => {
     const problems = problemsOf(text);
     expect(problems).toHaveLength(1);
     expect(problems[0]).toStartWith(expected);
   });
 
-  test("an unquoted variable between braces is told to take quotes", () => {
+  test("suggests quotes for an unquoted variable between braces", () => {
     expect(problemsOf("upstreams: [{ name: a, url: ${URL} }]")[0]).toContain('put "${NAME}" in quotes');
   });
 
-  test("anchors that would grow without bound are refused", () => {
+  test("refuses anchors that expand without bound", () => {
     const bomb = ["a: &a [x, x, x, x, x, x, x, x, x]"];
     for (const [before, name] of ["ab", "bc", "cd", "de", "ef"]) {
       bomb.push(`${name}: &${name} [${Array(9).fill(`*${before}`).join(", ")}]`);
@@ -315,7 +315,7 @@ describe("syntax errors name their line", () => {
   });
 });
 
-describe("entries must agree", () => {
+describe("consistency of entries", () => {
   test.each([
     [
       `${upstream}  - name: a\n    url: http://h/v1`,
@@ -341,21 +341,21 @@ describe("entries must agree", () => {
       `${upstream}models: [{ id: m, deployments: [{ upstream: a }, { upstream: a, model: m }] }]`,
       "headrace.yaml:4:50  models[0].deployments[1]: is the same upstream and model as an earlier deployment",
     ],
-  ])("entries that do not agree are refused: %p", (text, expected) => {
+  ])("refuses inconsistent entries: %p", (text, expected) => {
     const problems = problemsOf(text);
     expect(problems).toHaveLength(1);
     expect(problems[0]).toStartWith(expected);
   });
 });
 
-describe("environment variables", () => {
+describe("environment variables in the file", () => {
   const withKey = `${upstream}    api_key: \${KEY}\n`;
 
-  test("environment variables fill in values", () => {
+  test("fills in values from environment variables", () => {
     expect(check(withKey, { KEY: secretText }).data.upstreams[0]?.api_key).toBe(secretText);
   });
 
-  test("environment variables become numbers and switches where these are wanted, and stay text elsewhere", () => {
+  test("converts environment variables to numbers and switches where needed, and else keeps text", () => {
     const text = `port: \${N}\nengine: { demo: "\${B:-false}" }\n${withKey}`;
     const { data, problems } = check(text, { N: "8080", KEY: "12345" });
     expect(problems).toEqual([]);
@@ -363,7 +363,7 @@ describe("environment variables", () => {
   });
 
   test.each(["x\nport: 1", "x, port: 1", "[a]", "{ a: b }", "null", "&a", "*a", "# x"])(
-    "environment variables cannot add structure: %p stays one text",
+    "keeps an environment variable one text without structure: %p",
     (value) => {
       const { data, problems } = check("data_dir: ${DIR}", { DIR: value });
       expect(problems).toEqual([]);
@@ -372,7 +372,7 @@ describe("environment variables", () => {
     },
   );
 
-  test("environment variables that are missing are named with their line, once", () => {
+  test("names each missing environment variable once, with its line", () => {
     expect(problemsOf("\nport: ${NO_PORT}")).toEqual([
       expect.stringMatching(
         /^headrace\.yaml:2:7 {2}port: uses the environment variable NO_PORT, which is not set\. Fix: /,
@@ -380,12 +380,12 @@ describe("environment variables", () => {
     ]);
   });
 
-  test("environment variables in comments and keys are left alone", () => {
+  test("ignores environment variables in comments and keys", () => {
     expect(check("# ${NOPE}\nport: 1 # ${NOPE}").data.port).toBe(1);
     expect(problemsOf("${NOPE}: 1")[0]).toContain("is not a known key");
   });
 
-  test("environment variables are never shown, whatever they hold", () => {
+  test("never shows the value of an environment variable", () => {
     const text = "port: ${KEY}\nhost: ${KEY}!\nupstreams: [{ name: '${KEY}!', url: '${KEY}', api_key: '${KEY} x' }]";
     const problems = problemsOf(text, { KEY: secretText });
     expect(problems).toHaveLength(5);
@@ -406,14 +406,14 @@ test.each([
   `upstreams: [{ name: a, url: "http://h/v1?key=${secretText}" }]`,
   `public_url: https://${secretText}@h`,
   `mode: ${secretText.repeat(4)}`,
-])("a key written into the file is not echoed: %p", (text) => {
+])("does not repeat a key written into the file: %p", (text) => {
   const problems = problemsOf(text);
   expect(problems.length).toBeGreaterThan(0);
   expect(problems.join("\n")).not.toContain(secretText);
 });
 
-describe("warnings", () => {
-  test("a base URL without a path, and an upstream that serves nothing, are warned of", () => {
+describe("warnings of the file", () => {
+  test("warns of a base URL without a path, and of an upstream that serves nothing", () => {
     const text = "upstreams:\n  - name: a\n    url: http://h:1\n    discover: false\n";
     expect(check(text).warnings).toEqual([
       expect.stringMatching(/^headrace\.yaml:3:10 {2}upstreams\[0\]\.url: has no path/),
@@ -422,11 +422,11 @@ describe("warnings", () => {
   });
 });
 
-test("an empty file and one of comments alone are no configuration", () => {
+test("accepts an empty file and one with only comments", () => {
   for (const text of ["", "# nothing\n", "---\n"]) expect(check(text).problems).toEqual([]);
 });
 
-describe("fallbacks", () => {
+describe("fallbacks in the file", () => {
   test("accepts fallbacks that name each other, and models that an upstream lists", () => {
     const each = "models:\n  - { id: m, fallbacks: [n], deployments: [{ upstream: built-in }] }\n";
     const other = "  - { id: n, fallbacks: [m], deployments: [{ upstream: built-in }] }\n";
@@ -435,14 +435,14 @@ describe("fallbacks", () => {
     expect(check(upstream + each).warnings).toEqual([]);
   });
 
-  test("warns of fallbacks that no upstream can be known to have", () => {
+  test("warns of a fallback that no upstream may have", () => {
     expect(check(`${model}    fallbacks: [nobody]`).warnings).toEqual([
       "headrace.yaml:4:17  models[0].fallbacks[0]: is not a model of this file, and no upstream has discover: true",
     ]);
   });
 });
 
-test("an alias that is the id of another model is warned of, as that model gets the requests", () => {
+test("warns of an alias that is another model's id, which gets the requests", () => {
   const other = `${model}    aliases: [n, free]\n  - id: n\n    deployments: [{ upstream: built-in }]\n`;
   expect(problemsOf(other)).toEqual([]);
   expect(check(other).warnings).toEqual([

@@ -13,8 +13,8 @@ function check(command: string, more = "") {
 
 const plain = '{ name: a, models: [m], command: "serve --port ${PORT}" }';
 
-describe("a command of headrace.yaml", () => {
-  test("has a port of the server's own choosing, words, bytes, and variables that were passed on", () => {
+describe("a command in the file", () => {
+  test("reads a command with the port variable, words, sizes and passed variables", () => {
     const { data, problems } = check(
       '{ name: a, models: [m], command: "serve ${TOKEN} \'a b\' -p ${PORT}", directory: models, env: { T: "${TOKEN}" }, memory: { gpu: { 1: 2GB } } }',
     );
@@ -41,14 +41,14 @@ describe("a command of headrace.yaml", () => {
       "gives an engine the name llama-server-x, which an upstream or command has",
     ],
     [plain, "models: [{ id: x, deployments: [{ upstream: b }] }]", "deployments[0].upstream"],
-  ])("is refused with what is wrong: %p %p", (command, more, message) => {
+  ])("refuses an invalid command: %p %p", (command, more, message) => {
     const problems = check(command, more).problems.map(renderProblem);
     expect(problems).toHaveLength(1);
     expect(problems[0]).toContain(message);
     expect(problems[0]).not.toContain("sk-canary");
   });
 
-  test("is a place where a model runs", () => {
+  test("accepts a command as the upstream of a deployment", () => {
     expect(check(plain, "models: [{ id: x, deployments: [{ upstream: a, model: m }] }]").problems).toEqual([]);
   });
 });

@@ -60,8 +60,8 @@ async function refusal(promise: Promise<unknown>): Promise<ConfigError> {
   return error;
 }
 
-describe("where values come from", () => {
-  test("defaults hold without flags, variables and file", async () => {
+describe("precedence of settings", () => {
+  test("applies defaults without flags, variables and file", async () => {
     expect(await load()).toMatchObject({
       host: "127.0.0.1",
       port: 7545,
@@ -86,7 +86,7 @@ describe("where values come from", () => {
     });
   });
 
-  test("a flag comes before a variable, a variable before the file, the file before the default", async () => {
+  test("prefers a flag to a variable, a variable to the file, and the file to the default", async () => {
     const yaml = "port: 1\nlog_format: json\ndiscover_local: false\n";
     const env = { HEADRACE_PORT: "2", HEADRACE_DISCOVER_LOCAL: "true" };
     expect((await load({ yaml })).port).toBe(1);
@@ -95,17 +95,17 @@ describe("where values come from", () => {
     expect((await load({ env, flags: { discoverLocal: false } })).discoverLocal).toBe(false);
   });
 
-  test("a --no flag that was not given, which commander calls true, changes nothing", async () => {
+  test("ignores a --no flag that was not given", async () => {
     const yaml = "discover_local: false\nengine: { demo: false }\n";
     const config = await load({ yaml, flags: { discoverLocal: true, demo: true } });
     expect(config).toMatchObject({ discoverLocal: false, engine: { demo: false } });
   });
 
-  test("an empty variable counts as unset", async () => {
+  test("treats an empty variable as unset", async () => {
     expect(await load({ env: { HEADRACE_PORT: "", HEADRACE_TRUSTED_PROXIES: " " } })).toMatchObject({ port: 7545 });
   });
 
-  test("lists are separated by commas in variables; --model may be repeated", async () => {
+  test("separates lists in variables by commas, and accepts repeated --model", async () => {
     const cwd = await directoryWith();
     const env = { HEADRACE_TRUSTED_PROXIES: "10.0.0.0/8, ::1," };
     const config = await load({ cwd, env, flags: { model: ["a,b.gguf", "/m/c.gguf"] } });
@@ -113,7 +113,7 @@ describe("where values come from", () => {
     expect(config.engine.models).toEqual([join(cwd, "a,b.gguf"), "/m/c.gguf"]);
   });
 
-  test("relative paths of the file start at the file, others at the working directory", async () => {
+  test("resolves relative paths of the file from the file, and others from the working directory", async () => {
     const cwd = await directoryWith();
     const other = await directoryWith({ "x.yaml": "data_dir: data\nengine: { models: [m.gguf, ~/n.gguf] }\n" });
     const config = await load({ cwd, env: { HEADRACE_CONFIG: join(other, "x.yaml") } });
@@ -123,17 +123,17 @@ describe("where values come from", () => {
     expect((await load({ cwd, flags: { dataDir: "data" } })).dataDir).toBe(join(cwd, "data"));
   });
 
-  test("variables in the file become what the option wants", async () => {
+  test("converts variables in the file to the option's type", async () => {
     const yaml = "port: ${P}\ndiscover_local: ${D:-false}\nengine: { threads: '${T}' }\n";
     const config = await load({ yaml, env: { P: "0", T: "2" } });
     expect(config).toMatchObject({ port: 0, discoverLocal: false, engine: { threads: 2 } });
   });
 
-  test("port 0 stays 0, and brackets come off an IPv6 host", async () => {
+  test("keeps port 0, and removes brackets from an IPv6 host", async () => {
     expect(await load({ flags: { port: "0", host: "[::1]" } })).toMatchObject({ port: 0, host: "::1" });
   });
 
-  test("the flags of the command line are the ones that are read", async () => {
+  test("reads exactly the flags of the command line", async () => {
     const values: Record<string, string> = {
       mode: "production",
       publicUrl: "https://h",
@@ -153,7 +153,7 @@ describe("where values come from", () => {
   });
 });
 
-describe("what is refused", () => {
+describe("invalid settings", () => {
   test.each([
     [{ port: "70000" }, {}, "--port: must be a whole number from 0 to 65535 (got 70000). Fix: "],
     [{ port: "80a" }, {}, '--port: must be a whole number from 0 to 65535 (got "80a"). Fix: '],
@@ -189,19 +189,19 @@ describe("what is refused", () => {
     [{}, { HEADRACE_REDIS_URL: "http://h" }, "HEADRACE_REDIS_URL: must be a redis:// or rediss:// URL"],
     [{ advertiseUrl: "h:1" }, {}, "--advertise-url: must be an http:// or https:// URL"],
     [{ model: ["hf:a/b"] }, {}, "--model: must be "],
-  ])("what cannot be is refused with its name and a fix: %j %j", async (flags, env, expected) => {
+  ])("refuses an invalid setting with its name and a fix: %j %j", async (flags, env, expected) => {
     const { message, problems } = await refusal(load({ flags, env }));
     expect(problems).toHaveLength(1);
     expect(message).toStartWith(expected);
     expect(message).not.toContain("pw@");
   });
 
-  test("HEADRACE_PORT as Kubernetes sets it gets a fix of its own", async () => {
+  test("gives a fix of its own for HEADRACE_PORT as Kubernetes sets it", async () => {
     const { message } = await refusal(load({ env: { HEADRACE_PORT: "tcp://10.0.0.1:7545" } }));
     expect(message).toContain("enableServiceLinks: false");
   });
 
-  test("problems of flags, variables and file come together, those of the file by line", async () => {
+  test("reports problems of flags, variables and file together, those of the file by line", async () => {
     const yaml = "models:\n  - id: m\n    deployments: [{ upstream: x }]\nlimits: { depth: 1 }\nport: x\n";
     const { problems } = await refusal(load({ yaml, flags: { port: "y" }, env: { HEADRACE_MODE: "z" } }));
     expect(problems.map((problem) => [problem.path, problem.line])).toEqual([
@@ -212,18 +212,18 @@ describe("what is refused", () => {
     ]);
   });
 
-  test("a file that is no YAML is the only thing to put right", async () => {
+  test("reports only the YAML error of a file that is not YAML", async () => {
     const { problems } = await refusal(load({ yaml: "mode: [\n", flags: { mode: "production" } }));
     expect(problems.map((problem) => problem.file)).toEqual(["headrace.yaml"]);
   });
 
-  test("a file that cannot be read is refused", async () => {
+  test("refuses a file that cannot be read", async () => {
     const cwd = await directoryWith();
     await mkdir(join(cwd, "headrace.yaml"));
     expect((await refusal(load({ cwd }))).message).toContain("cannot be read (EISDIR)");
   });
 
-  test("a misspelt variable and a misnamed file are warned of", async () => {
+  test("warns of a misspelt variable and of a misnamed file", async () => {
     const cwd = await directoryWith({ "headrace.yml": "port: 1" });
     const env = { HEADRACE_PROT: "1", HEADRACE_SERVICE_HOST: "10.0.0.1", HEADRACE_PORT_7545_TCP: "x" };
     expect((await load({ cwd, env })).warnings).toEqual([
@@ -233,19 +233,22 @@ describe("what is refused", () => {
   });
 });
 
-describe("modes", () => {
-  test.each(["0.0.0.0", "::", "10.0.0.1", "ai.example.com"])("%s needs production mode", async (host) => {
-    const { message } = await refusal(load({ flags: { host } }));
-    expect(message).toStartWith(`--host: ${host} can be reached from other machines, which needs production mode`);
-    expect(message).toContain("--mode production");
-  });
+describe("modes of the server", () => {
+  test.each(["0.0.0.0", "::", "10.0.0.1", "ai.example.com"])(
+    "requires production mode for the host %s",
+    async (host) => {
+      const { message } = await refusal(load({ flags: { host } }));
+      expect(message).toStartWith(`--host: ${host} can be reached from other machines, which needs production mode`);
+      expect(message).toContain("--mode production");
+    },
+  );
 
-  test("a reachable host in the file is told with its line", async () => {
+  test("reports a reachable host in the file with its line", async () => {
     const { message } = await refusal(load({ yaml: "mode: development\nhost: 0.0.0.0\n" }));
     expect(message).toStartWith("headrace.yaml:2:7  host: 0.0.0.0 can be reached");
   });
 
-  test("production needs a public URL, on loopback as well", async () => {
+  test("requires a public URL in production, on loopback too", async () => {
     const { message } = await refusal(load({ flags: { mode: "production" } }));
     expect(message).toStartWith("public_url: is missing; production mode needs it. Fix: ");
     const publicUrl = "https://ai.example.com/";
@@ -257,7 +260,7 @@ describe("modes", () => {
     expect((await load({ flags: { mode: "production", publicUrl, host: "0.0.0.0" } })).host).toBe("0.0.0.0");
   });
 
-  test("an unencrypted public URL and a proxy range of everyone are warned of", async () => {
+  test("warns of an unencrypted public URL and of a proxy range that trusts every client", async () => {
     const flags = { mode: "production", publicUrl: "http://h", trustedProxies: "0.0.0.0/0" };
     expect((await load({ flags })).warnings).toEqual([
       expect.stringContaining("unencrypted"),
@@ -266,9 +269,9 @@ describe("modes", () => {
   });
 });
 
-describe("the secret", () => {
+describe("the secret and Redis", () => {
   const hex = "0a".repeat(32);
-  test("answers are kept in Redis only where there is one", async () => {
+  test("accepts a Redis cache only with a configured Redis", async () => {
     const yaml = "cache: { store: redis }\n";
     const { message } = await refusal(load({ yaml }));
     expect(message).toBe(
@@ -281,7 +284,7 @@ describe("the secret", () => {
     expect((await load({ yaml, env })).cache.store).toBe("redis");
   });
 
-  test("the secret is read as hex or base64, from the environment only", async () => {
+  test("reads the secret as hex or base64, from the environment only", async () => {
     const base64 = Buffer.from(hex, "hex").toString("base64");
     expect((await load({ env: { HEADRACE_SECRET: hex } })).secretsHex).toEqual([hex]);
     expect((await load({ env: { HEADRACE_SECRET: `${base64}\n` } })).secretsHex).toEqual([hex]);
@@ -289,7 +292,7 @@ describe("the secret", () => {
   });
 
   test.each(["canary-too-short", " ", `${hex}00`])(
-    "the secret is refused but not shown when it is no 32 bytes: %p",
+    "refuses a secret of other than 32 bytes without showing it: %p",
     async (secret) => {
       const { message } = await refusal(load({ env: { HEADRACE_SECRET: secret } }));
       expect(message).toStartWith("HEADRACE_SECRET: must be 32 bytes");
@@ -298,11 +301,11 @@ describe("the secret", () => {
   );
 });
 
-describe("the mail server", () => {
+describe("the mail server in the settings", () => {
   const url = "smtp://user:canary-pw@mail.example.com:587";
   const from = "headrace@example.com";
 
-  test("the mail server is named by variables or by the file, a variable first, and never by a flag", async () => {
+  test("reads the mail server from variables or the file, variables first, and never from a flag", async () => {
     const yaml = `mail: { url: "smtps://a:b@h", from: "H <h@example.com>" }\n`;
     expect((await load({ yaml })).mail).toEqual({ url: "smtps://a:b@h", from: "H <h@example.com>" });
     expect((await load({ yaml, env: { HEADRACE_SMTP_URL: url } })).mail).toEqual({ url, from: "H <h@example.com>" });
@@ -311,7 +314,7 @@ describe("the mail server", () => {
     expect((await load({ flags: { smtpUrl: url, mailFrom: from } })).mail).toBeUndefined();
   });
 
-  test("webhooks may post to this machine in development mode alone", async () => {
+  test("allows webhooks to this machine in development mode only", async () => {
     const yaml = "webhook_loopback: true\n";
     expect((await load()).webhookLoopback).toBe(false);
     expect((await load({ yaml })).webhookLoopback).toBe(true);
@@ -320,7 +323,7 @@ describe("the mail server", () => {
     expect(message).toContain("webhook_loopback: is for development mode alone. Fix: ");
   });
 
-  test("the mail server needs a sender", async () => {
+  test("requires a sender for the mail server", async () => {
     const { message } = await refusal(load({ env: { HEADRACE_SMTP_URL: url } }));
     expect(message).toStartWith("mail.from: is missing; the mail server is configured. Fix: ");
   });
@@ -333,25 +336,22 @@ describe("the mail server", () => {
     "smtp://user:canary%0d%0aX@mail.example.com",
     "smtp://user:canary@mail.example.com/path",
     "smtp:///canary",
-  ])("the mail server is refused but not shown: %s", async (wrong) => {
+  ])("refuses an invalid mail server without showing it: %s", async (wrong) => {
     const { message } = await refusal(load({ env: { HEADRACE_SMTP_URL: wrong, HEADRACE_MAIL_FROM: from } }));
     expect(message).toStartWith("HEADRACE_SMTP_URL: must be an smtp:// or smtps:// URL");
     expect(message).not.toContain("canary");
   });
 
-  test.each(["headrace", "a@b, c@d", "H <a@b>\r\nBcc: c@d", "<a@b"])(
-    "the mail server refuses the sender %p",
-    async (sender) => {
-      const { message } = await refusal(load({ env: { HEADRACE_SMTP_URL: url, HEADRACE_MAIL_FROM: sender } }));
-      expect(message).toStartWith("HEADRACE_MAIL_FROM: must be an e-mail address");
-    },
-  );
+  test.each(["headrace", "a@b, c@d", "H <a@b>\r\nBcc: c@d", "<a@b"])("refuses the mail sender %p", async (sender) => {
+    const { message } = await refusal(load({ env: { HEADRACE_SMTP_URL: url, HEADRACE_MAIL_FROM: sender } }));
+    expect(message).toStartWith("HEADRACE_MAIL_FROM: must be an e-mail address");
+  });
 });
 
-describe("single sign-on", () => {
+describe("single sign-on in the settings", () => {
   const least = "name: E, issuer: 'https://login.example.com', client_id: c";
 
-  test("single sign-on needs a name, an issuer and a client id; the rest has defaults", async () => {
+  test("requires a name, an issuer and a client id for single sign-on, with defaults for the rest", async () => {
     expect((await load({ yaml: `sso: { ${least} }\n` })).sso).toEqual({
       name: "E",
       issuer: "https://login.example.com",
@@ -366,7 +366,7 @@ describe("single sign-on", () => {
     expect(problems.map(({ path }) => path)).toEqual(["sso.name", "sso.issuer", "sso.client_id"]);
   });
 
-  test("plain http is for a provider on this machine alone", async () => {
+  test("allows plain HTTP for an identity provider on this machine only", async () => {
     const at = (issuer: string) => load({ yaml: `sso: { name: E, issuer: '${issuer}', client_id: c }\n` });
     expect((await at("http://127.0.0.1:9000")).sso?.issuer).toBe("http://127.0.0.1:9000");
     expect((await refusal(at("http://login.example.com"))).message).toStartWith(
@@ -380,14 +380,14 @@ describe("single sign-on", () => {
     ["allowed_domains: ['@example.com']", "sso.allowed_domains[0]: must be a domain in lower case, without @"],
     ["account: first", "sso.account: must be the id of an account"],
     ["client_secret: 'canary canary'", "sso.client_secret: must be 1 to 1024 printable ASCII characters"],
-  ])("single sign-on refuses %s", async (more, expected) => {
+  ])("refuses for single sign-on %s", async (more, expected) => {
     const { message } = await refusal(load({ yaml: `sso: { ${least}, ${more} }\n` }));
     expect(message).toContain(expected);
     expect(message).not.toContain("canary");
   });
 });
 
-describe("how an upstream is spoken to", () => {
+describe("the API settings of an upstream", () => {
   const yaml = (more: string) => `upstreams:\n  - name: a\n    url: http://h/v1\n${more}`;
 
   test.each([
@@ -398,19 +398,19 @@ describe("how an upstream is spoken to", () => {
     ["    query: { api-version: 1 }\n", "upstreams[0].query.api-version: must be a name of letters"],
     ["    query: { v: 'canary canary' }\n", "upstreams[0].query.v: must be a name of letters"],
     ["    api: messages\n    apis: [chat]\n", "headrace.yaml:5:11  upstreams[0].apis: must be messages alone"],
-  ])("how an upstream is spoken to refuses %j, and says where and why", async (more, expected) => {
+  ])("refuses the upstream settings %j with position and reason", async (more, expected) => {
     const { message } = await refusal(load({ yaml: yaml(more) }));
     expect(message).toContain(expected);
     expect(message).toContain("Fix: ");
     expect(message).not.toContain("canary canary");
   });
 
-  test("cuts blanks around the URL of an upstream", async () => {
+  test("trims the URL of an upstream", async () => {
     const config = await load({ yaml: 'upstreams: [{ name: a, url: " http://h/v1 " }]\n' });
     expect(config.upstreams[0]).toMatchObject({ url: "http://h/v1" });
   });
 
-  test("how an upstream is spoken to is taken over, with variables in the query filled in", async () => {
+  test("reads the API settings of an upstream, with variables in the query", async () => {
     const more =
       "    api: openai\n    apis: [responses]\n    key_header: api-key\n    query: { api-version: '${V}' }\n";
     const config = await load({ yaml: yaml(more), env: { V: "preview" } });
@@ -419,7 +419,7 @@ describe("how an upstream is spoken to", () => {
     });
   });
 
-  test("how an upstream is spoken to: a base URL of Anthropic without api: messages is worth a warning", async () => {
+  test("warns of Anthropic's base URL without api: messages", async () => {
     const warned = await load({ yaml: "upstreams: [{ name: a, url: https://api.anthropic.com/v1 }]\n" });
     expect(warned.warnings.join()).toContain("is Anthropic's own API");
     const right = await load({ yaml: "upstreams: [{ name: a, url: https://api.anthropic.com, api: messages }]\n" });
@@ -427,8 +427,8 @@ describe("how an upstream is spoken to", () => {
   });
 });
 
-describe("the result", () => {
-  test("the result carries the file in the names of the code", async () => {
+describe("the loaded configuration", () => {
+  test("maps the file's keys to the code's names", async () => {
     const config = await load({ yaml: exampleFile, env: { ...exampleVariables, CLOUD_TIMEOUT: "5" } });
     expect(config.upstreams[1]).toEqual({
       name: "cloud",
@@ -517,14 +517,14 @@ describe("the result", () => {
   });
 
   test.each(["{}", "{ continuation: false }", "{ guardrails: [], split: [] }"])(
-    "a model whose policies are all off has none: %p",
+    "gives a model no policies if all are off: %p",
     async (policies) => {
       const config = await load({ yaml: `models: [{ id: m, policies: ${policies} }]\n` });
       expect(config.models[0]?.policies).toBeUndefined();
     },
   );
 
-  test("a model without more is for live and dev, under its own id, and a base URL loses its last slash", async () => {
+  test("defaults a model to live and dev under its own id, and trims a base URL's last slash", async () => {
     const yaml =
       "upstreams: [{ name: a, url: http://h/v1/ }]\nmodels: [{ id: m, deployments: [{ upstream: a }, { upstream: built-in }] }]\n";
     const config = await load({ yaml });
@@ -538,7 +538,7 @@ describe("the result", () => {
     });
   });
 
-  test("the result is frozen through and through", async () => {
+  test("freezes the configuration deeply", async () => {
     const config = await load({ yaml: exampleFile, env: exampleVariables });
     const open: string[] = [];
     const visit = (value: unknown, path: string) => {
@@ -551,18 +551,18 @@ describe("the result", () => {
     expect(() => Object.assign(config.limits, { depth: 1 })).toThrow(TypeError);
   });
 
-  test("loading twice gives independent, equal results", async () => {
+  test("returns independent, equal results for two loads", async () => {
     const inputs = { yaml: exampleFile, env: exampleVariables };
     const cwd = await directoryWith({ "headrace.yaml": inputs.yaml });
     expect(await load({ cwd, env: inputs.env })).toEqual(await load({ cwd, env: inputs.env }));
   });
 });
 
-describe("tracing", () => {
+describe("tracing in the settings", () => {
   const endpoint = "http://127.0.0.1:4318";
   const off = { headers: {}, serviceName: "headrace", sample: 1, content: false };
 
-  test("tracing is off without an endpoint, and says so where the rest is set", async () => {
+  test("turns tracing off without an endpoint, and warns if other tracing settings are present", async () => {
     expect((await load()).tracing).toBeUndefined();
     const { tracing, warnings } = await load({ yaml: "tracing: { sample: 0.5 }\n" });
     expect([tracing, warnings]).toEqual([undefined, ["tracing: has no endpoint, so nothing is traced"]]);
@@ -577,11 +577,11 @@ describe("tracing", () => {
       { env: { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${endpoint}/x`, OTEL_EXPORTER_OTLP_ENDPOINT: "http://other" } },
       `${endpoint}/x`,
     ],
-  ])("tracing takes its endpoint from %s", async (_name, inputs, url) => {
+  ])("reads the tracing endpoint from %s", async (_name, inputs, url) => {
     expect((await load(inputs)).tracing).toEqual({ ...off, url });
   });
 
-  test("tracing takes headers from both, name and share from the file, and nothing at all where it is disabled", async () => {
+  test("merges tracing headers of both sources, and ignores them all if tracing is disabled", async () => {
     const yaml = `tracing: { endpoint: "${endpoint}", headers: { X-Tenant: "a", Authorization: "\${TOKEN}" }, service_name: s, sample: 0.25, content: true }\n`;
     const env = { TOKEN: "Bearer one", OTEL_EXPORTER_OTLP_HEADERS: "authorization=Bearer%20two, x-more=1" };
     const headers = { "x-tenant": "a", authorization: "Bearer two", "x-more": "1" };
@@ -592,7 +592,7 @@ describe("tracing", () => {
     expect((await load({ yaml, env: { ...env, OTEL_SDK_DISABLED: "true" } })).tracing).toBeUndefined();
   });
 
-  test("tracing is warned about a port that mostly speaks another protocol", async () => {
+  test("warns of a tracing port that mostly speaks another protocol", async () => {
     const { warnings } = await load({ env: { OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:4317" } });
     expect(warnings).toEqual([expect.stringContaining("port 4318")]);
   });
@@ -602,7 +602,7 @@ describe("tracing", () => {
     [{ OTEL_EXPORTER_OTLP_ENDPOINT: "http://a:canary@h" }, "OTEL_EXPORTER_OTLP_ENDPOINT: must be"],
     [{ OTEL_EXPORTER_OTLP_HEADERS: "canary" }, "OTEL_EXPORTER_OTLP_HEADERS: must be pairs such as name=value"],
     [{ OTEL_EXPORTER_OTLP_HEADERS: "a=canary%0d%0ax" }, "OTEL_EXPORTER_OTLP_HEADERS: must be"],
-  ])("the setting %j of tracing is refused but not shown", async (env, expected) => {
+  ])("refuses the tracing setting %j without showing it", async (env, expected) => {
     const { message } = await refusal(load({ env }));
     expect(message).toStartWith(expected);
     expect(message).not.toContain("canary");
@@ -612,14 +612,14 @@ describe("tracing", () => {
     ['headers: { a: "canary\\nb" }', "tracing.headers.a: must be a name of letters"],
     ["headers: { 'a b': canary }", "tracing.headers.a b: must be a name of letters"],
     ["sample: 1.5", "tracing.sample: must be a number from 0 to 1 (got 1.5)"],
-  ])("tracing in the file, %s is refused", async (line, expected) => {
+  ])("refuses tracing in the file with %s", async (line, expected) => {
     const { message } = await refusal(load({ yaml: `tracing: { endpoint: "${endpoint}", ${line} }\n` }));
     expect(message).toContain(expected);
     expect(message).not.toContain("canary");
   });
 });
 
-test("known secrets are those of every part, as they are sent; what is none is not among them", async () => {
+test("lists the secrets of every part as they are sent, and nothing else", async () => {
   const env = {
     HEADRACE_SECRET: "0".repeat(64),
     HEADRACE_DATABASE_URL: "postgres://u:p%40ss-word@h/d",
@@ -632,8 +632,8 @@ test("known secrets are those of every part, as they are sent; what is none is n
   expect([...configuredSecrets(config)].sort()).toEqual(["0".repeat(64), "gt", "p%40ss-word", "p@ss-word", "sk-up"]);
 });
 
-describe("what is logged", () => {
-  test("the log has everything from the level of info, unless the file or, before it, a variable says otherwise", async () => {
+describe("logging in the settings", () => {
+  test("logs from the level info unless the file or, before it, a variable says otherwise", async () => {
     expect(await load()).toMatchObject({
       logLevel: undefined,
       logs: { level: "info", sample: 1, slowMs: Number.POSITIVE_INFINITY },
@@ -646,8 +646,8 @@ describe("what is logged", () => {
   });
 });
 
-describe("reload", () => {
-  test("a reload takes over what it may and names the keys that need a restart", async () => {
+describe("a reload of the settings", () => {
+  test("applies reloadable changes and names keys that need a restart", async () => {
     const cwd = await directoryWith({
       "headrace.yaml": "port: 1\nengine: { threads: 1, demo: false }\nlimits: { depth: 9 }\n",
     });
@@ -664,14 +664,14 @@ describe("reload", () => {
     expect(Object.isFrozen(changed.limits)).toBe(true);
   });
 
-  test("a file without changes at start-up keys needs no restart", async () => {
+  test("needs no restart without changes of start-up keys", async () => {
     const cwd = await directoryWith({ "headrace.yaml": "port: 1\n" });
     const running = await load({ cwd });
     await Bun.write(running.file.path, "# moved\nport: 1\ncors: { origins: ['*'] }\n");
     expect(keysThatNeedRestart(running, await readConfigFile({ path: running.file.path, env: {}, cwd }))).toEqual([]);
   });
 
-  test("reload refuses a wrong and a vanished file", async () => {
+  test("refuses a wrong and a vanished file on reload", async () => {
     const cwd = await directoryWith({ "headrace.yaml": "limits: { depth: x }\n" });
     const path = join(cwd, "headrace.yaml");
     expect((await refusal(readConfigFile({ path, env: {}, cwd }))).message).toStartWith(
@@ -682,8 +682,8 @@ describe("reload", () => {
   });
 });
 
-describe("parts for other commands", () => {
-  test("the data directory needs no variable that only the server has", async () => {
+describe("settings of other commands", () => {
+  test("reads the data directory without variables that only the server has", async () => {
     const yaml = "data_dir: d\nupstreams: [{ name: a, url: http://h/v1, api_key: '${ONLY_ON_THE_SERVER}' }]\n";
     const cwd = await directoryWith({ "headrace.yaml": yaml });
     expect(await loadDataDir({ cwd, env: {} })).toBe(join(cwd, "d"));
@@ -693,14 +693,14 @@ describe("parts for other commands", () => {
   });
 
   test.each(["data_dir: [", "data_dir: 5", "data_dir: ${NOPE}"])(
-    "the data directory is never guessed: %p",
+    "refuses a file with an invalid data directory: %p",
     async (yaml) => {
       const cwd = await directoryWith({ "headrace.yaml": yaml });
       expect((await refusal(loadDataDir({ cwd, env: {} }))).message).toStartWith("headrace.yaml:1:");
     },
   );
 
-  test("pull reads the variables of Hugging Face and never shows the token", () => {
+  test("reads the variables of Hugging Face for pull and never shows the token", () => {
     expect(loadPullSource({})).toEqual({ endpoint: "https://huggingface.co", token: undefined });
     expect(loadPullSource({ HF_ENDPOINT: "https://mirror.example.com/hf/", HF_TOKEN: "t\n" })).toEqual({
       endpoint: "https://mirror.example.com/hf",

@@ -15,9 +15,9 @@ import {
   resolvePath,
 } from "./formats.ts";
 
-describe("hosts", () => {
+describe("hosts in the settings", () => {
   test.each(["127.0.0.1", "::1", "[::1]", "0.0.0.0", "localhost", "ai.example.com", "a-b"])(
-    "a host may be %s",
+    "accepts %s as a host",
     (host) => {
       expect(isHost(host)).toBe(true);
     },
@@ -37,30 +37,30 @@ describe("hosts", () => {
     "-a",
     "[a]",
     "a_b",
-  ])("%p is refused as a host", (host) => {
+  ])("rejects %p as a host", (host) => {
     expect(isHost(host)).toBe(false);
   });
   test.each(["127.0.0.1", "127.9.9.9", "::1", "[::1]", "localhost", "LOCALHOST", "::ffff:127.0.0.1"])(
-    "%s is loopback",
+    "recognizes %s as loopback",
     (host) => {
       expect(isLoopbackHost(host)).toBe(true);
     },
   );
   test.each(["0.0.0.0", "::", "10.0.0.1", "127.0.0.1.example.com", "localhost.example.com", "::ffff:10.0.0.1"])(
-    "%s is not loopback",
+    "does not recognize %s as loopback",
     (host) => {
       expect(isLoopbackHost(host)).toBe(false);
     },
   );
-  test("an IPv6 host loses its brackets", () => {
+  test("removes the brackets of an IPv6 host", () => {
     expect(bareHost("[::1]")).toBe("::1");
     expect(bareHost("a")).toBe("a");
   });
 });
 
-describe("proxy addresses", () => {
+describe("proxy addresses in the settings", () => {
   test.each(["10.0.0.1", "10.0.0.0/8", "0.0.0.0/0", "::1", "fd00::/8", "::/0", "2001:db8::/128", "::ffff:10.0.0.1"])(
-    "a proxy address may be %s",
+    "accepts %s as a proxy address",
     (text) => {
       expect(isAddressOrRange(text)).toBe(true);
     },
@@ -75,37 +75,37 @@ describe("proxy addresses", () => {
     "10.0.0.0/-1",
     "fe80::1%eth0",
     "proxy",
-  ])("%p is refused as the address of a proxy", (text) => {
+  ])("rejects %p as a proxy address", (text) => {
     expect(isAddressOrRange(text)).toBe(false);
   });
 });
 
-describe("URLs", () => {
-  test("an origin has no path but a slash", () => {
+describe("origins in the settings", () => {
+  test("accepts an origin URL with no path but a slash", () => {
     expect(isOriginUrl("https://h:8443/")).toBe(true);
     expect(isOriginUrl("https://h/v1")).toBe(false);
   });
   test.each(["https://h/", "https://H", "https://h:443", "h", "null", "https://h/x"])(
-    "%p is no exact origin",
+    "rejects %p as an exact origin",
     (text) => {
       expect(isExactOrigin(text)).toBe(false);
     },
   );
-  test("an exact origin is what browsers send", () => {
+  test("accepts an exact origin as browsers send it", () => {
     expect(isExactOrigin("https://h:8443")).toBe(true);
   });
 });
 
-describe("secrets", () => {
+describe("secrets in the settings", () => {
   const hex = "00ff".repeat(16);
   const bytes = Buffer.from(hex, "hex");
   test.each([hex, hex.toUpperCase(), bytes.toString("base64"), bytes.toString("base64url")])(
-    "%s is read as a secret",
+    "reads %s as a secret",
     (text) => {
       expect(decodeSecret(text)).toBe(hex);
     },
   );
-  test("several secrets are read, each once, with commas or line breaks between them", () => {
+  test("reads several secrets once each, separated by commas or line breaks", () => {
     const other = "ab".repeat(32);
     expect(decodeSecrets(hex)).toEqual([hex]);
     expect(decodeSecrets(`${other}, ${bytes.toString("base64")}`)).toEqual([other, hex]);
@@ -118,28 +118,28 @@ describe("secrets", () => {
     expect(decodeSecrets(many.slice(1).join(","))).toHaveLength(4);
   });
   test.each(["", "abc", hex.slice(1), `${hex}0`, bytes.subarray(1).toString("base64"), "x".repeat(42), " ".repeat(43)])(
-    "%p is refused as a secret, as it is not 32 bytes",
+    "rejects %p as a secret of other than 32 bytes",
     (text) => {
       expect(decodeSecret(text)).toBeUndefined();
     },
   );
 });
 
-describe("paths", () => {
-  test("the data directory follows XDG_DATA_HOME, else HOME, and ignores a relative XDG_DATA_HOME", () => {
+describe("paths in the settings", () => {
+  test("follows XDG_DATA_HOME for the data directory, else HOME, and ignores a relative XDG_DATA_HOME", () => {
     expect(defaultDataDir({ XDG_DATA_HOME: "/x", HOME: "/h" })).toBe("/x/headrace");
     expect(defaultDataDir({ HOME: "/h" })).toBe("/h/.local/share/headrace");
     expect(defaultDataDir({ XDG_DATA_HOME: "x", HOME: "/h" })).toBe("/h/.local/share/headrace");
   });
-  test("a path begins at a directory, at the root or at the home directory", () => {
+  test("resolves a path from a directory, the root or the home directory", () => {
     expect(resolvePath("a", "/c", {})).toBe("/c/a");
     expect(resolvePath("/a", "/c", {})).toBe("/a");
     expect(resolvePath("~/a", "/c", { HOME: "/h" })).toBe("/h/a");
   });
 });
 
-describe("words", () => {
-  test("decimal numbers alone are read as numbers", () => {
+describe("words in the settings", () => {
+  test("reads only decimal numbers as numbers", () => {
     expect(["1", " 1.5 ", "-2", "1e3", "0x10", "", "1_000", "Infinity", "1a"].map(readNumber)).toEqual([
       1,
       1.5,
@@ -152,7 +152,7 @@ describe("words", () => {
       undefined,
     ]);
   });
-  test("true, false, 1 and 0 alone are read as switches", () => {
+  test("reads only true, false, 1 and 0 as switches", () => {
     expect(["true", "FALSE", "1", "0", "yes", ""].map(readSwitch)).toEqual([
       true,
       false,

@@ -33,7 +33,7 @@ describe("the published JSON schema", () => {
   const schema = configJsonSchema();
   const validator = z.fromJSONSchema(schema);
 
-  test("the published JSON schema is draft 2020-12, refuses unknown keys and describes every key", () => {
+  test("publishes a JSON schema of draft 2020-12 that refuses unknown keys and describes every key", () => {
     expect(schema.$schema).toBe("https://json-schema.org/draft/2020-12/schema");
     expect(schema.additionalProperties).toBe(false);
     for (const property of Object.values(schema.properties ?? {})) {
@@ -41,7 +41,7 @@ describe("the published JSON schema", () => {
     }
   });
 
-  test("the published JSON schema carries the defaults", () => {
+  test("includes the defaults in the published JSON schema", () => {
     expect(schema.properties).toMatchObject({
       port: { default: 7545 },
       host: { default: "127.0.0.1" },
@@ -49,7 +49,7 @@ describe("the published JSON schema", () => {
     });
   });
 
-  test("the published JSON schema accepts the example as written, with its variables", () => {
+  test("accepts the example as written, with its variables, by the published JSON schema", () => {
     expect(validator.safeParse(exampleAsWritten()).error).toBeUndefined();
   });
 
@@ -61,12 +61,12 @@ describe("the published JSON schema", () => {
     { upstreams: [{ name: "a" }] },
     { models: [{ id: "m", deployments: [] }] },
     { tiers: [{ name: "t", requests_per_minute: "1", tokens_per_minute: null }] },
-  ])("the published JSON schema refuses %j", (data) => {
+  ])("refuses %j by the published JSON schema", (data) => {
     expect(validator.safeParse(data).success).toBe(false);
   });
 
   test.each([{ port: "${PORT}" }, { engine: { demo: "${DEMO:-true}" } }, { mode: "${MODE}" }])(
-    "the published JSON schema accepts %j",
+    "accepts %j by the published JSON schema",
     (data) => {
       expect(validator.safeParse(data).success).toBe(true);
     },
@@ -76,7 +76,7 @@ describe("the published JSON schema", () => {
 describe("the reference page", () => {
   const page = configReference();
 
-  test("the example of the reference page loads without a problem and uses every key there is", () => {
+  test("loads the example of the reference page without a problem, using every key", () => {
     const { data, problems } = checkFile(readYaml(exampleFile, "headrace.yaml", env));
     expect(problems).toEqual([]);
     expect(page).toContain(exampleFile.trimEnd());
@@ -84,7 +84,7 @@ describe("the reference page", () => {
     expect(data.upstreams[1]).toMatchObject({ timeout_seconds: 600 });
   });
 
-  test("the reference page lists every flag, variable and key of the options", () => {
+  test("lists every flag, variable and key of the options on the reference page", () => {
     for (const { flag, env: variable, file } of Object.values(options)) {
       for (const name of [flag, variable, file?.join(".")]) {
         if (name !== undefined) expect(page).toContain(`\`${name}\``);
@@ -92,7 +92,7 @@ describe("the reference page", () => {
     }
   });
 
-  test("the reference page says what every key must be, and whether it is required", () => {
+  test("describes every key on the reference page, and whether it is required", () => {
     expect(page).toContain("| `models[].deployments[].weight` | a whole number from 1 to 1000000 | `1` |");
     expect(page).toContain("| `models[].capabilities.chat` | true or false | none |");
     expect(page).toMatch(/\| `upstreams\[\]\.url` \| [^|]+ \| required \|/);
@@ -100,7 +100,7 @@ describe("the reference page", () => {
   });
 });
 
-test("every option with a key in the file is in the file's schema, and the secret is not", () => {
+test("keeps the file's schema and the options consistent, and the secret out of both", () => {
   for (const option of Object.values(options)) {
     if (option.file !== undefined) expect(schemaAt(fileSchema, option.file)).toBe(option.schema);
   }

@@ -5,12 +5,12 @@ import { prepareProcess } from "./server-process.ts";
 
 type Environment = Record<string, string | undefined>;
 
-test.each(["65535", "1024", "4096"])("a limit of %s outgoing requests is enough", (limit) => {
+test.each(["65535", "1024", "4096"])("accepts a limit of %s outgoing requests", (limit) => {
   prepareProcess({ BUN_CONFIG_MAX_HTTP_REQUESTS: limit } as Environment as never);
 });
 
 test.each([undefined, "", "0", "256", "1023", "65536", "100000", "-1", "1e9", "many", "4096.5"])(
-  "a limit of %p is refused: Bun would queue requests to model servers silently",
+  "refuses a limit of %p outgoing requests, at which Bun would queue silently",
   (limit) => {
     const environment: Environment = limit === undefined ? {} : { BUN_CONFIG_MAX_HTTP_REQUESTS: limit };
     let thrown: unknown;
@@ -27,7 +27,7 @@ test.each([undefined, "", "0", "256", "1023", "65536", "100000", "-1", "1e9", "m
   },
 );
 
-test("every spelling of the proxy variables is removed, and nothing else", () => {
+test("removes every spelling of the proxy variables and nothing else", () => {
   const environment: Environment = {
     BUN_CONFIG_MAX_HTTP_REQUESTS: "65535",
     HTTP_PROXY: "http://proxy",
@@ -42,7 +42,7 @@ test("every spelling of the proxy variables is removed, and nothing else", () =>
   expect(environment).toEqual({ BUN_CONFIG_MAX_HTTP_REQUESTS: "65535", PATH: "/bin" });
 });
 
-test("after the proxy variables are removed, Bun sends to model servers directly, and not to a proxy that its shell had set", async () => {
+test("sends to model servers directly after the proxy variables were removed", async () => {
   using proxy = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response("PROXY") });
   using target = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response("TARGET") });
   const script = `

@@ -5,7 +5,7 @@ import { substitute } from "./substitute.ts";
 
 const env = { KEY: "sk-1", EMPTY: "", NESTED: "${KEY}", _x9: "u" };
 
-describe("substitute", () => {
+describe("substitution of variables", () => {
   test.each([
     ["plain", "plain", []],
     ["${KEY}", "sk-1", ["KEY"]],
@@ -15,20 +15,20 @@ describe("substitute", () => {
     ["${MISSING:-}", "", ["MISSING"]],
     ["${MISSING:-http://h:1/v1}", "http://h:1/v1", ["MISSING"]],
     ["$${KEY} $KEY $$", "${KEY} $KEY $$", []],
-  ])("%p becomes %p", (text, expected, names) => {
+  ])("substitutes %p to %p", (text, expected, names) => {
     expect(substitute(text, env)).toEqual({ ok: true, text: expected, names });
   });
 
-  test("substitute looks only once: what a variable holds is not substituted again", () => {
+  test("does not substitute in a variable's value", () => {
     expect(substitute("${NESTED}", env)).toMatchObject({ ok: true, text: "${KEY}" });
   });
 
-  test("substitute names a variable that is not set", () => {
+  test("names a variable that is not set", () => {
     expect(substitute("x${MISSING}", env)).toMatchObject({ ok: false, message: expect.stringContaining("MISSING") });
   });
 
   test.each(["${", "${KEY", "${}", "${1A}", "${KEY-x}", "${KEY:x}", "${A B}"])(
-    "substitute refuses %p, which names no variable",
+    "refuses %p, which names no variable",
     (text) => {
       expect(substitute(text, env)).toMatchObject({ ok: false, fix: expect.stringContaining("$${") });
     },

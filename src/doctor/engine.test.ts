@@ -25,7 +25,7 @@ async function findings() {
     ?.run(new AbortController().signal);
 }
 
-test("a llama-server that is not on the PATH is a failure where a file is given to it, and one that is there is named", async () => {
+test("finds llama-server on the PATH, and fails without it if a file needs it", async () => {
   expect(await findings()).toMatchObject({ level: "failure", found: expect.stringContaining("is not on the PATH") });
   const program = join(folder, "llama-server");
   writeFileSync(program, "#!/bin/sh\n");

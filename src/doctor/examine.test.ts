@@ -7,7 +7,7 @@ import { withoutSecrets } from "./redaction.ts";
 const never = new AbortController().signal;
 const check = (name: string, run: Group["checks"][number]["run"]) => ({ name, run });
 
-test("a look that never ends is told as such at its deadline, and the others are not kept waiting", async () => {
+test("reports a check that never ends at its deadline, without delaying the others", async () => {
   const told: GroupReport[] = [];
   const groups: Group[] = [
     { title: "Slow", checks: [check("hangs", () => new Promise(() => {})), check("quick", () => ok("quick", "fine"))] },
@@ -22,7 +22,7 @@ test("a look that never ends is told as such at its deadline, and the others are
   expect(told).toEqual(reports);
 });
 
-test("a look is told when its time is over, so that it can let go of what it holds", async () => {
+test("aborts a check at its deadline, so that it can release its resources", async () => {
   let isAborted = false;
   const run = (signal: AbortSignal) =>
     new Promise<never>((_, reject) =>
@@ -35,7 +35,7 @@ test("a look is told when its time is over, so that it can let go of what it hol
   expect(isAborted).toBe(true);
 });
 
-test("a look that throws is a failure of its own, and groups in which nothing was found are left out", async () => {
+test("reports a check that throws as a failure, and omits groups without findings", async () => {
   const broken = check("broken", () => {
     throw new Error("of glass.");
   });
@@ -51,7 +51,7 @@ test("a look that throws is a failure of its own, and groups in which nothing wa
   expect(reports[0]?.findings[1]).toEqual(ok("whole", "fine"));
 });
 
-test("Ctrl-C ends all looks at once, with its reason", async () => {
+test("ends all checks at once with the reason of Ctrl-C", async () => {
   const controller = new AbortController();
   const hanging = examine([{ title: "Slow", checks: [check("hangs", () => new Promise(() => {}))] }], {
     signal: controller.signal,
@@ -60,14 +60,14 @@ test("Ctrl-C ends all looks at once, with its reason", async () => {
   await expect(hanging).rejects.toThrow("interrupted");
 });
 
-test("who waits is told what is still looked at, until nothing is", async () => {
+test("reports the pending checks until none is left", async () => {
   const waiting: string[][] = [];
   const checks = [check("first", () => ok("first", "")), check("second", () => Bun.sleep(10).then(() => []))];
   await examine([{ title: "A", checks }], { signal: never, onWaiting: (names) => waiting.push([...names]) });
   expect(waiting).toEqual([["second"], []]);
 });
 
-test("no secret is told, whichever text it came in, and of two the longer goes first", async () => {
+test("removes secrets from all texts, the longer of two first", async () => {
   const clean = withoutSecrets(["hunter", "hunter22"]);
   const run = () => failure("at hunter22", "user:hunter22@host and hunter", "not hunter22");
   const [report] = await examine([{ title: "A", checks: [check("x", run)] }], { signal: never, clean });

@@ -20,7 +20,7 @@ async function findings(answer: (request: Request) => Response, settings: string
 const list = () => Response.json({ data: [{ id: "m" }] });
 const missing = () => new Response("", { status: 404 });
 
-test("a server with OpenAI's API is asked with its header and query, and for the formats that it has", async () => {
+test("checks a server with OpenAI's API by its header and query, and for its formats", async () => {
   const found = await findings((request) => {
     const { pathname, searchParams } = new URL(request.url);
     if (request.headers.get("api-key") !== "k-123" || searchParams.get("v") !== "1") {
@@ -34,7 +34,7 @@ test("a server with OpenAI's API is asked with its header and query, and for the
   ]);
 });
 
-test("a server with Anthropic's API is asked as that wants it", async () => {
+test("checks a server with Anthropic's API in Anthropic's form", async () => {
   const found = await findings((request) => {
     const { headers, url } = request;
     const isRight = headers.get("x-api-key") === "k-123" && headers.get("anthropic-version") === "2023-06-01";
@@ -43,12 +43,12 @@ test("a server with Anthropic's API is asked as that wants it", async () => {
   expect(found).toMatchObject([{ level: "ok", found: expect.stringMatching(/^1 model in \d+ ms, messages: m$/) }]);
 });
 
-test("a server that has no such path is told of with what to correct", async () => {
+test("reports a missing path of a server with a correction", async () => {
   const found = await findings(missing, "api: openai");
   expect(found).toMatchObject([{ level: "failure", remedy: expect.stringContaining("api: messages") }]);
 });
 
-test("what a model is said to be able to, and its server has no path for, is told with the models and what to do", async () => {
+test("reports declared capabilities without a path at the server, with the models and a remedy", async () => {
   const asked: string[] = [];
   const found = await findings(
     (request) => {

@@ -4,14 +4,14 @@ import { displayParts, environments, generateApiKey, parseApiKey } from "./api-k
 
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-test.each([...environments])("a %s key has its prefix, the infix, and 36 base62 characters", (environment) => {
+test.each([...environments])("makes a %s key of its prefix, the infix and 36 base62 characters", (environment) => {
   const key = generateApiKey(environment);
   expect(key).toMatch(new RegExp(`^sk_${environment}_hr_[0-9A-Za-z]{36}$`));
   expect(parseApiKey(key)).toBe(environment);
 });
 
 describe("the checksum", () => {
-  test("the checksum refuses every change of any single character, wherever it stands", () => {
+  test("detects every change of a single character by the checksum", () => {
     for (const environment of environments) {
       const key = generateApiKey(environment);
       for (let i = 0; i < key.length; i++) {
@@ -23,7 +23,7 @@ describe("the checksum", () => {
     }
   });
 
-  test("the checksum refuses neighbours that changed places", () => {
+  test("detects swapped neighbours by the checksum", () => {
     const key = generateApiKey("live");
     for (let i = 11; i < key.length - 1; i++) {
       if (key[i] === key[i + 1]) continue;
@@ -31,12 +31,12 @@ describe("the checksum", () => {
     }
   });
 
-  test("binds the environment: a live key is no dev key", () => {
+  test("binds a key to its environment by the checksum", () => {
     const key = generateApiKey("live");
     for (const other of ["test", "dev"]) expect(parseApiKey(key.replace("live", other))).toBeUndefined();
   });
 
-  test("the checksum is the base62 CRC-32 of what precedes, so that a secret scanner can check it", () => {
+  test("computes the checksum as base62 CRC-32, which a secret scanner can verify", () => {
     const key = generateApiKey("test");
     const digits = [...key.slice(-6)].reduce((value, digit) => value * 62 + base62.indexOf(digit), 0);
     expect(digits).toBe(Bun.hash.crc32(key.slice(0, -6)));
@@ -55,11 +55,11 @@ test.each([
   generateApiKey("dev").slice(1),
   generateApiKey("dev").toUpperCase(),
   generateApiKey("dev").replace("sk_dev", "sk_prod"),
-])("%p is no key", (text) => {
+])("rejects %p as a key", (text) => {
   expect(parseApiKey(text)).toBeUndefined();
 });
 
-test("10,000 keys are all different, and every character is about as frequent as any other", () => {
+test("makes 10,000 distinct keys with evenly distributed characters", () => {
   const keys = Array.from({ length: 10_000 }, () => generateApiKey("live"));
   expect(new Set(keys).size).toBe(keys.length);
   const counts = new Map<string, number>();
@@ -75,7 +75,7 @@ test("10,000 keys are all different, and every character is about as frequent as
   expect(chiSquare).toBeLessThan(130);
 });
 
-test("the prefix and the last four characters of a key are all that may be shown of it", () => {
+test("shows only the prefix and the last four characters of a key", () => {
   const key = generateApiKey("dev");
   const { prefix, last4 } = displayParts(key);
   expect(prefix).toBe("sk_dev_hr_");

@@ -39,7 +39,7 @@ const texts: readonly [name: string, text: string, secret: string, shown: string
   ["several at once", `${key} and ${jwt}\n  at x`, "c2lnbmF0", "sk_live_hr_… and [redacted]\n  at x"],
 ];
 
-test.each(texts)("%s is taken out", (_name, text, secret, shown) => {
+test.each(texts)("redacts %s", (_name, text, secret, shown) => {
   expect(mayHoldCredentials(text)).toBe(true);
   const safe = redactCredentials(text);
   expect(safe).not.toContain(secret);
@@ -57,18 +57,18 @@ const harmless = [
   "at serve (/opt/headrace/src/server/serve.ts:98:12)",
 ];
 
-test.each(harmless)("%s stays", (text) => {
+test.each(harmless)("keeps %s", (text) => {
   expect(redactCredentials(text)).toBe(text);
 });
 
-test("a known secret is taken out wherever it stands, unless it is as short as a word", () => {
+test("redacts a known secret anywhere unless it is as short as a word", () => {
   expect(redactSecrets("a (hunter2-hunter2) and hunter2-hunter2", ["hunter2-hunter2", "and"])).toBe(
     "a ([redacted]) and [redacted]",
   );
   expect(redactSecrets("ollama answered", ["ollama", ""])).toBe("ollama answered");
 });
 
-test("a long text that nearly matches costs time that grows with its length alone", () => {
+test("redacts a long, nearly matching text in linear time", () => {
   const time = (length: number) => {
     const texts = [
       "://a".repeat(length),

@@ -36,28 +36,28 @@ const valid: [string, string][] = [
   ["2\r\n\r\n\r\n1\r\n0\r\n0\r\n\r\n", "\r\n0"],
 ];
 
-test.each(valid)("%j is %j, in pieces of any size", (text, body) => {
+test.each(valid)("decodes %j to %j in pieces of any size", (text, body) => {
   for (let step = 1; step <= text.length; step++) {
     expect(decode(text, step)).toEqual({ body, done: true, taken: text.length });
   }
 });
 
-test.each(valid)("what comes behind %j is left to others", (text, body) => {
+test.each(valid)("leaves bytes after %j unread", (text, body) => {
   expect(decode(`${text}GET / HTTP/1.1\r\n`)).toEqual({ body, done: true, taken: text.length });
 });
 
-test.each(valid)("no beginning of %j is taken for all of it", (text) => {
+test.each(valid)("takes no prefix of %j for a complete body", (text) => {
   for (let length = 0; length < text.length; length++) expect(decode(text.slice(0, length)).done).toBe(false);
 });
 
-test("the reader begins at the offset it is given, and tells where the body lies", () => {
+test("starts at the given offset and reports the position of the body", () => {
   const bytes = Buffer.from("head5\r\nhello\r\n0\r\n\r\n");
   const pieces: unknown[] = [];
   expect(new ChunkedDecoder().push(bytes, 4, { chunkData: (...piece) => pieces.push(piece) })).toBe(bytes.length);
   expect(pieces).toEqual([[bytes, 7, 12]]);
 });
 
-describe("is refused:", () => {
+describe("malformed chunked bodies", () => {
   test.each([
     "\r\n",
     "zz\r\n",
@@ -88,11 +88,11 @@ describe("is refused:", () => {
     "0\r\nX-A b\r\n\r\n",
     "0\r\n folded: x\r\n\r\n",
     "0\r\nX-A: a\0b\r\n\r\n",
-  ])("%j", (text) => {
+  ])("refuses the chunked body %j", (text) => {
     for (const step of [1, 2, text.length]) expect(() => decode(text, step)).toThrow(HeadError);
   });
 
-  test("an extension or trailers without end", () => {
+  test("refuses an endless extension or endless trailers", () => {
     expect(() => decode(`5;${"a".repeat(300)}`)).toThrow(HeadError);
     expect(() => decode(`0\r\n${"X: y\r\n".repeat(2_000)}`)).toThrow(HeadError);
     expect(() => decode(`0\r\nX: ${"y".repeat(9_000)}`)).toThrow(HeadError);

@@ -8,8 +8,8 @@ const request = (fields: string[], version = "1.1") =>
 const response = (status: number, fields: string[], version = "1.1") =>
   parseResponseHead([`HTTP/${version} ${status} X`, ...fields].join("\r\n"));
 
-describe("a request", () => {
-  test("a request has no body, one of a length, or chunks", () => {
+describe("framing of requests", () => {
+  test("reads a request without a body, with a length, or in chunks", () => {
     expect(requestFraming(request(["Host: h"]))).toEqual({ kind: "none" });
     expect(requestFraming(request(["Host: h", "Content-Length: 0"]))).toEqual({ kind: "none" });
     expect(requestFraming(request(["Host: h", "Content-Length: 00012"]))).toEqual({ kind: "length", length: 12 });
@@ -43,16 +43,16 @@ describe("a request", () => {
     [["Transfer-Encoding: chunked;a=b"]],
     [['Transfer-Encoding: "chunked"']],
     [["Transfer-Encoding: \x0bchunked".replace("\x0b", "\xa0")]],
-  ])("a request with %j is refused with 400", (fields) => {
+  ])("refuses a request with %j with 400", (fields) => {
     expect(() => requestFraming(request(["Host: h", ...fields]))).toThrow(HeadError);
     expect(() => responseFraming(response(200, fields), "POST")).toThrow(HeadError);
   });
 
-  test("a request in HTTP/1.0 has no chunks", () => {
+  test("refuses chunks in an HTTP/1.0 request", () => {
     expect(() => requestFraming(request(["Transfer-Encoding: chunked"], "1.0"))).toThrow(HeadError);
   });
 
-  test("a request is for exactly one host; HTTP/1.0 need not say it", () => {
+  test("requires exactly one host, except in HTTP/1.0", () => {
     for (const host of ["h", "h:80", "[::1]:80", "", "a.b-c_d"]) {
       expect(requestFraming(request([`Host: ${host}`]))).toEqual({ kind: "none" });
     }
@@ -64,8 +64,8 @@ describe("a request", () => {
   });
 });
 
-describe("a response", () => {
-  test("a response to HEAD, and of 204 and 304, has no body, whatever it announces", () => {
+describe("framing of responses", () => {
+  test("reads no body of a response to HEAD and of 204 and 304, whatever it announces", () => {
     for (const [status, method] of [
       [200, "HEAD"],
       [204, "POST"],
@@ -76,7 +76,7 @@ describe("a response", () => {
     }
   });
 
-  test("a response that announces nothing ends with its connection", () => {
+  test("ends a response without framing with its connection", () => {
     expect(responseFraming(response(200, []), "POST")).toEqual({ kind: "close" });
     expect(responseFraming(response(200, ["Content-Length: 0"]), "POST")).toEqual({ kind: "none" });
   });
@@ -94,7 +94,7 @@ test.each([
   ["1.0", ["Connection: Keep-Alive"], true],
   ["1.0", ["Connection: keep-alive, close"], false],
   ["1.0", ["Connection: x"], false],
-])("HTTP/%s with %j: the connection goes on: %p", (version, fields, expected) => {
+])("decides whether HTTP/%s with %j keeps the connection: %p", (version, fields, expected) => {
   expect(keepsAlive(response(200, fields, version))).toBe(expected);
   expect(keepsAlive(request(fields, version))).toBe(expected);
 });

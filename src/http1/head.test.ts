@@ -14,8 +14,8 @@ function refusal(parse: () => unknown): HeadError {
 
 const request = (...lines: string[]) => parseRequestHead(["GET / HTTP/1.1", ...lines].join("\r\n"));
 
-describe("a request", () => {
-  test("a request has method, target, version and fields, whose names are in lower case and whose values are trimmed", () => {
+describe("the head of a request", () => {
+  test("parses method, target, version and fields, with lower-case names and trimmed values", () => {
     const head = parseRequestHead(
       "POST /v1/x?a=%20b HTTP/1.1\r\nHost: h:1\r\nX-Empty:\r\nX-Tab:\t a b\t \r\nX-ÿ".slice(0, -5),
     );
@@ -29,19 +29,19 @@ describe("a request", () => {
     expect(head.headers.has("x")).toBe(false);
   });
 
-  test("a request may have no fields, be HTTP/1.0, or be for * with OPTIONS or for a whole URL", () => {
+  test("accepts a request without fields, in HTTP/1.0, for * with OPTIONS, or for a whole URL", () => {
     expect(parseRequestHead("GET / HTTP/1.0").version).toBe("1.0");
     expect(parseRequestHead("OPTIONS * HTTP/1.1").target).toBe("*");
     expect(parseRequestHead("GET http://h/x HTTP/1.1").target).toBe("http://h/x");
   });
 
-  test("a request has repeated fields joined in their order, whatever the case of their names", () => {
+  test("joins repeated fields in order, whatever the case of their names", () => {
     const { headers } = request("A: 1", "B: x", "a: 2", "A:3");
     expect(headers.get("a")).toBe("1, 2, 3");
     expect([...headers.keys()]).toEqual(["a", "b"]);
   });
 
-  test("a request may have every byte from 0x80 on, and tabs, in values", () => {
+  test("accepts bytes from 0x80 on and tabs in field values", () => {
     const bytes = String.fromCharCode(...Array.from({ length: 128 }, (_, index) => 128 + index));
     expect(request(`X: a\tb${bytes}c`).headers.get("x")).toBe(`a\tb${bytes}c`);
   });
@@ -73,7 +73,7 @@ describe("a request", () => {
     ["PRI * HTTP/2.0", 505],
     ["GET / HTTP/1.1\nHost: h", 400],
     ["GET / HTTP/1.1\rHost: h", 400],
-  ])("%j is refused with %d", (text, status) => {
+  ])("refuses the request head %j with %d", (text, status) => {
     expect(refusal(() => parseRequestHead(text)).status).toBe(status);
   });
 
@@ -97,17 +97,17 @@ describe("a request", () => {
     "X\0: a",
     "Ä: a",
     "X:a\r\n\r\nY: b",
-  ])("the field line %j is refused with 400", (line) => {
+  ])("refuses the field line %j with 400", (line) => {
     expect(refusal(() => request("Host: h", line)).status).toBe(400);
   });
 
-  test(`a request has at most ${maxFieldLines} fields`, () => {
+  test(`\`accepts at most ${maxFieldLines} fields in a request\``, () => {
     const lines = Array.from({ length: maxFieldLines }, (_, index) => `X-${index}: a`);
     expect([...request(...lines).headers.keys()]).toHaveLength(maxFieldLines);
     expect(refusal(() => request(...lines, "Y: b")).status).toBe(431);
   });
 
-  test("a request is told which field is wrong, and never its value", () => {
+  test("names a wrong field and never its value", () => {
     const { message } = refusal(() => request("X-Secret: se\0cret"));
     expect(message).toContain("X-Secret");
     expect(message).not.toContain("cret in");
@@ -115,8 +115,8 @@ describe("a request", () => {
   });
 });
 
-describe("a response", () => {
-  test("a response has status and fields; the phrase may be empty or missing", () => {
+describe("the head of a response", () => {
+  test("parses status and fields of a response with an empty or missing phrase", () => {
     expect(parseResponseHead("HTTP/1.1 404 Not Found\r\nA: b").status).toBe(404);
     expect(parseResponseHead("HTTP/1.1 200 ").status).toBe(200);
     expect(parseResponseHead("HTTP/1.0 599").version).toBe("1.0");
@@ -140,7 +140,7 @@ describe("a response", () => {
     "HTTP/1.1 200 OK\nA: b",
     "HTTP/1.1 200 OK\r\nA : b",
     "HTTP/1.1 200 OK\r\nA: b\r\n c",
-  ])("%j is refused", (text) => {
+  ])("refuses the response head %j", (text) => {
     expect(() => parseResponseHead(text)).toThrow(HeadError);
   });
 });

@@ -65,8 +65,8 @@ function run(args: string[], surroundings: CommandSurroundings = {}): Promise<Co
 
 const sent = (method: string) => api.seen.filter((request) => request.method === method);
 
-describe("list", () => {
-  test("the list is a table of all pages", async () => {
+describe("headrace apps list", () => {
+  test("lists apps of all pages as a table", async () => {
     apps = [fakeApp({ name: "Notes" }), fakeApp({ name: "Phone\x1b[2J", type: "public" }), fakeApp({ name: "c" })];
     expect(await run(["list"])).toEqual({
       code: 0,
@@ -82,14 +82,14 @@ describe("list", () => {
     expect(JSON.parse((await run(["list", "--json"])).stdout)).toEqual(apps);
   });
 
-  test("a list of no apps says how to register one", async () => {
+  test("tells how to register an app if there is none", async () => {
     const { code, stdout, stderr } = await run(["list"]);
     expect([code, stdout]).toEqual([0, ""]);
     expect(stderr).toContain("headrace apps create <name>");
   });
 });
 
-describe("the app that is meant", () => {
+describe("the app named by an argument", () => {
   beforeEach(() => {
     apps = [
       fakeApp({ name: "Notes" }),
@@ -104,18 +104,18 @@ describe("the app that is meant", () => {
     ["Notes", "app_Notes"],
     ["app_3", "app_3"],
     ["app_of_mine", "app_4"],
-  ])("the app that is meant by %p is %p", async (wanted, id) => {
+  ])("resolves the argument %p to the app %p", async (wanted, id) => {
     expect(JSON.parse((await run(["show", wanted, "--json"])).stdout).id).toBe(id);
   });
 
-  test("an app is asked for again where several have the name, with their ids", async () => {
+  test("lists the ids of several apps with the same name, and changes none", async () => {
     const { code, stderr } = await run(["delete", "Twin", "--yes"]);
     expect(code).toBe(1);
     for (const id of ["app_2", "app_3"]) expect(stderr).toContain(`${id}  confidential  Twin`);
     expect(sent("DELETE")).toEqual([]);
   });
 
-  test("an app that does not exist is said to be missing, with where to look", async () => {
+  test("reports a missing app and names headrace apps list", async () => {
     const { code, stderr } = await run(["show", "nobody"]);
     expect(code).toBe(1);
     expect(stderr).toContain("No app fits `nobody`");
@@ -123,7 +123,7 @@ describe("the app that is meant", () => {
   });
 
   test.each(["show", "create", "update", "rotate-secret", "delete", "usage"])(
-    "the app that is meant is never an API key as an argument of %s, which is not repeated",
+    "refuses an API key as an argument of apps %s without repeating it",
     async (command) => {
       const key = generateApiKey("live");
       const { code, stdout, stderr } = await run([command, key, ...(command === "update" ? ["--name", "x"] : [])]);
@@ -134,7 +134,7 @@ describe("the app that is meant", () => {
   );
 });
 
-test("show tells everything but the secret", async () => {
+test("shows everything about an app but the secret", async () => {
   apps = [
     fakeApp({
       name: "Notes",
@@ -166,8 +166,8 @@ test("show tells everything but the secret", async () => {
   );
 });
 
-describe("create", () => {
-  test("create prints the secret alone on standard output, and the client id beside", async () => {
+describe("headrace apps create", () => {
+  test("prints only the secret of a new app to standard output, and the client id to standard error", async () => {
     const { code, stdout, stderr } = await run(["create", "Notes", "--redirect-uri", "https://notes.example/callback"]);
     expect([code, stdout]).toEqual([0, `${secret}\n`]);
     expect(stderr).toContain('App "Notes" (app_Notes) is registered: confidential, live, chat:write, models:read.');
@@ -179,20 +179,20 @@ describe("create", () => {
     ]);
   });
 
-  test("create says nothing else with --quiet, and everything with --json", async () => {
+  test("prints no notes with --quiet, and everything with --json", async () => {
     expect(await run(["create", "Notes", "--quiet"])).toEqual({ code: 0, stdout: `${secret}\n`, stderr: "" });
     const { stdout, stderr } = await run(["create", "Notes", "--json"]);
     expect(JSON.parse(stdout)).toMatchObject({ client_id: "app_Notes", client_secret: secret });
     expect(stderr).toBe("");
   });
 
-  test("creating a public app prints its client id, as it has no secret", async () => {
+  test("prints the client id of a new public app, which has no secret", async () => {
     const { stdout } = await run(["create", "Phone", "--public"]);
     expect(stdout).toBe("app_Phone\n");
     expect(sent("POST")[0]?.body).toEqual({ name: "Phone", type: "public" });
   });
 
-  test("create sends every setting as the API names it", async () => {
+  test("sends every setting of a new app under the API's name", async () => {
     const uris = ["--redirect-uri", "https://a.example/", "--redirect-uri", "com.example.a:/cb"];
     const more = ["--homepage", "https://a.example/about", "--scopes", "chat:read, usage:read", "--require-pkce"];
     const tools = ["--tools", "crm,github/read_*"];
@@ -207,7 +207,7 @@ describe("create", () => {
     });
   });
 
-  test("create tells the API's own reason", async () => {
+  test("prints the API's reason if creating an app fails", async () => {
     api.answer = () => refusal(400, "invalid_request", "redirect_uris[0]: must have no fragment.");
     const { code, stdout, stderr } = await run(["create", "A", "--redirect-uri", "https://a.example/#"]);
     expect([code, stdout]).toEqual([1, ""]);
@@ -215,19 +215,19 @@ describe("create", () => {
   });
 });
 
-describe("update", () => {
+describe("headrace apps update", () => {
   beforeEach(() => {
     apps = [fakeApp({ name: "Notes", homepage_url: "https://notes.example/" })];
   });
 
-  test("an update changes what is named and nothing else", async () => {
+  test("sends only the named changes of an app", async () => {
     const { code, stdout } = await run(["update", "Notes", "--name", "Notes 2", "--no-require-pkce"]);
     expect(code).toBe(0);
     expect(sent("PATCH")).toMatchObject([{ path: "/apps/app_Notes", body: { name: "Notes 2", require_pkce: false } }]);
     expect(stdout).toStartWith("Notes 2  confidential\n");
   });
 
-  test("update replaces addresses whole, and clears with none", async () => {
+  test("replaces an app's addresses as a whole, and clears them with none", async () => {
     const uris = ["--redirect-uri", "https://b.example/1", "--redirect-uri", "https://b.example/2"];
     await run(["update", "Notes", ...uris]);
     await run(["update", "Notes", "--redirect-uri", "none", "--homepage", "none"]);
@@ -237,7 +237,7 @@ describe("update", () => {
     ]);
   });
 
-  test("an update of nothing is a wrong call", async () => {
+  test("refuses an update of an app without changes", async () => {
     const { code, stderr } = await run(["update", "Notes"]);
     expect(code).toBe(2);
     expect(stderr).toContain("Nothing to change");
@@ -245,26 +245,26 @@ describe("update", () => {
   });
 });
 
-describe("rotate-secret", () => {
+describe("headrace apps rotate-secret", () => {
   beforeEach(() => {
     apps = [fakeApp({ name: "Notes" })];
   });
 
-  test("rotate-secret prints the new secret alone and says how long the old one lives", async () => {
+  test("prints only the new secret, and how long the old one remains valid", async () => {
     const { stdout, stderr } = await run(["rotate-secret", "Notes", "--overlap", "12h"]);
     expect(stdout).toBe(`${secret}\n`);
     expect(stderr).toContain("The old secret works until 2026-11-21 06:30 (in 12 h).");
     expect(sent("POST")).toMatchObject([{ path: "/apps/app_Notes/rotate-secret", body: { overlap_seconds: 43_200 } }]);
   });
 
-  test("rotate-secret leaves the overlap to the server unless told", async () => {
+  test("sends no overlap by default when rotating a secret", async () => {
     const { stderr } = await run(["rotate-secret", "Notes"]);
     expect(sent("POST")[0]?.body).toEqual({});
     expect(stderr).toContain("works until 2026-11-21 18:30 (in 24 h)");
     expect(await run(["rotate-secret", "Notes", "-q"])).toEqual({ code: 0, stdout: `${secret}\n`, stderr: "" });
   });
 
-  test("a rotation without an overlap asks first", async () => {
+  test("asks before rotating a secret without an overlap", async () => {
     expect((await run(["rotate-secret", "Notes", "--overlap", "0"])).code).toBe(2);
     expect((await run(["rotate-secret", "Notes", "--overlap", "0"], { isTTY: true, answers: ["no"] })).code).toBe(1);
     expect(sent("POST")).toEqual([]);
@@ -274,12 +274,12 @@ describe("rotate-secret", () => {
   });
 });
 
-describe("delete", () => {
+describe("headrace apps delete", () => {
   beforeEach(() => {
     apps = [fakeApp({ name: "Notes" })];
   });
 
-  test("delete asks a person first, with the app's name and what comes of it", async () => {
+  test("asks before deleting an app, with its name and the consequences", async () => {
     const { code, stdout, stderr } = await run(["delete", "Notes"], { isTTY: true, answers: ["y"] });
     expect(code).toBe(0);
     expect(stderr).toContain('Delete app "Notes" (app_Notes)? It loses its access');
@@ -287,14 +287,14 @@ describe("delete", () => {
     expect(sent("DELETE").map(({ path }) => path)).toEqual(["/apps/app_Notes"]);
   });
 
-  test.each([["n"], [""], []])("delete does nothing without a clear yes (%p)", async (...answers) => {
+  test.each([["n"], [""], []])("deletes no app without a clear yes (%p)", async (...answers) => {
     const { code, stderr } = await run(["delete", "Notes"], { isTTY: true, answers });
     expect(code).toBe(1);
     expect(stderr).toContain("Nothing was changed.");
     expect(sent("DELETE")).toEqual([]);
   });
 
-  test("delete refuses where nobody can be asked, and does not ask with --yes", async () => {
+  test("refuses to delete an app without a terminal, and does not ask with --yes", async () => {
     expect((await run(["delete", "Notes"])).code).toBe(2);
     expect(sent("DELETE")).toEqual([]);
     const { code, stdout } = await run(["delete", "Notes", "--yes", "--json"]);
@@ -302,7 +302,7 @@ describe("delete", () => {
   });
 });
 
-test("usage asks for that of the app", async () => {
+test("requests the usage of one app with the given bucket and group", async () => {
   apps = [fakeApp({ name: "Notes" })];
   const { code, stderr } = await run(["usage", "Notes", "--bucket", "month", "--group-by", "model"]);
   expect([code, stderr]).toEqual([0, "Nothing was used in that time.\n"]);

@@ -20,18 +20,18 @@ function clear(...args: string[]) {
 
 const asked = () => api.seen.map(({ method, path }) => `${method} ${path}`);
 
-test("all of them are forgotten where nothing is named, and those of an account and a model where they are", async () => {
+test("clears the whole response cache by default, or that of a named account and model", async () => {
   const { stdout, code } = await clear();
   expect([code, stdout]).toEqual([0, "The answers are cleared. The next equal request runs on the model again.\n"]);
   await clear("--account", "acct_1", "--model", "a/b&c");
   expect(asked()).toEqual(["DELETE /admin/cache", "DELETE /admin/cache?account=acct_1&model=a%2Fb%26c"]);
 });
 
-test("with --json it is what the API says", async () => {
+test("prints the API's answer of a cleared cache with --json", async () => {
   expect(JSON.parse((await clear("--json")).stdout)).toEqual(cleared);
 });
 
-test("what the server says against it is told, and is no success", async () => {
+test("prints the server's error for a clearing that fails, with a failing exit code", async () => {
   const message = "The answers are kept in Redis, and that cannot be reached at the moment.";
   api.answer = () => Response.json({ error: { code: "service_unavailable", message } }, { status: 503 });
   const { code, stderr } = await clear();

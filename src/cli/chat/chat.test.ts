@@ -67,8 +67,8 @@ const talk = (lines: readonly (string | Typed)[], surroundings: CommandSurroundi
     ...surroundings,
   });
 
-describe("one answer", () => {
-  test("one answer is printed as it is, with tokens and speed on standard error", async () => {
+describe("headrace chat with one prompt", () => {
+  test("prints an answer unchanged, with tokens and speed on standard error", async () => {
     const { code, stdout, stderr } = await chat(["Name", "two rivers."]);
     expect([code, stdout]).toEqual([0, "The Rhône, the Elbe.\n"]);
     expect(stderr).toMatch(/^12 tokens in, 3 out; first token after \d\.\d\d s(; \d+\.\d tokens\/s)?\n$/);
@@ -82,7 +82,7 @@ describe("one answer", () => {
     ]);
   });
 
-  test("one answer has what the options say", async () => {
+  test("sends the options of the command with the prompt", async () => {
     const options = ["--model", "other", "--system", "Be brief.", "--temperature", "0", "--max-tokens", "9", "--store"];
     await chat([...options, "Hi"]);
     expect(sent()[0]).toMatchObject({
@@ -98,18 +98,18 @@ describe("one answer", () => {
     expect(api.seen.map(({ path }) => path)).toEqual(["/chat/completions"]);
   });
 
-  test("one answer takes the prompt from standard input where that is no terminal, or where - stands for it", async () => {
+  test("reads the prompt from standard input without a terminal or for -", async () => {
     await chat([], { stdin: "From a file.\n" });
     await chat(["Sum up:", "-"], { stdin: "long\ntext\n" });
     expect(sent().map(({ messages }) => messages[0].content)).toEqual(["From a file.", "Sum up:\n\nlong\ntext"]);
   });
 
-  test("one answer does not let the model command the terminal; ends of lines, tabs and joiners stay", async () => {
+  test("escapes terminal commands in an answer, and keeps line ends, tabs and joiners", async () => {
     answers = [says("a\x1b]0;own", "ed\x07b\r\n\tc\u202ed\u009b2J 👩\u200d🔬")];
     expect((await chat(["Hi"])).stdout).toBe("a]0;ownedb\n\tcd2J 👩\u200d🔬\n");
   });
 
-  test("one answer comes in one piece with --no-stream", async () => {
+  test("prints an answer in one piece with --no-stream", async () => {
     const message = { role: "assistant", content: "Whole." };
     answers = [() => Response.json({ choices: [{ message, finish_reason: "length" }], usage })];
     const { stdout, stderr } = await chat(["Hi", "--no-stream"]);
@@ -119,7 +119,7 @@ describe("one answer", () => {
     expect(sent()[0]).not.toHaveProperty("stream");
   });
 
-  test("one answer is the API's completion with --json", async () => {
+  test("prints the API's completion with --json", async () => {
     const completion = { id: "chatcmpl-1", choices: [{ message: { content: "\x1b[2J" } }], later: "kept" };
     answers = [() => Response.json(completion)];
     const { stdout, stderr } = await chat(["Hi", "--json"]);
@@ -128,7 +128,7 @@ describe("one answer", () => {
     expect(stderr).toBe("");
   });
 
-  test("one answer shows what the model thinks before it to a person only", async () => {
+  test("shows the model's thinking only on a terminal", async () => {
     answers = [() => stream([chunk({ reasoning_content: "Hm. " }), chunk({ content: "Yes." }, "stop")])];
     const person = await chat(["Hi"], { isTTY: true });
     expect([person.stdout, person.stderr.startsWith("Hm. \n")]).toEqual(["Yes.\n", true]);
@@ -142,14 +142,14 @@ describe("one answer", () => {
     [["--json"], { isTTY: true }],
     [["Hi", "--temperature", "3"], {}],
     [["Hi", "--max-tokens", "0"], {}],
-  ])("one answer is refused for %p before anything is sent", async (args, surroundings) => {
+  ])("refuses %p before sending anything", async (args, surroundings) => {
     expect((await chat(args, surroundings)).code).toBe(2);
     expect(api.seen).toEqual([]);
   });
 });
 
-describe("the model, where none is named,", () => {
-  test("the model, where none is named, is the first that can chat, the demo model last", async () => {
+describe("the default model of headrace chat", () => {
+  test("chooses the first model that can chat, the demo model last", async () => {
     models = [
       { id: "embedder", capabilities: { chat: false } },
       { id: "tiny-demo", capabilities: { chat: true } },
@@ -164,14 +164,14 @@ describe("the model, where none is named,", () => {
     expect(sent().map(({ model }) => model)).toEqual(["big", "unknown", "tiny-demo"]);
   });
 
-  test("the model, where none is named, must be named by a key that may not list models", async () => {
+  test("requires a model's name if the key may not list models", async () => {
     api.answer = () => refusal(403, "insufficient_scope", "API key lacks required scope: models:read");
     const { code, stderr } = await chat(["Hi"]);
     expect(code).toBe(2);
     expect(stderr).toContain("--model");
   });
 
-  test("the model, where none is named, may be missing altogether, and then how to get one is said", async () => {
+  test("tells how to get a model if none can chat", async () => {
     models = [{ id: "embedder", capabilities: { chat: false } }];
     const { code, stderr } = await chat(["Hi"]);
     expect(code).toBe(1);
@@ -180,11 +180,11 @@ describe("the model, where none is named,", () => {
   });
 });
 
-describe("a busy server", () => {
+describe("headrace chat with a busy server", () => {
   const busy = (status: number, headers: Record<string, string>) => () =>
     refusal(status, "busy", "Try later.", headers);
 
-  test("a busy server is asked again after the time that it names, with a note", async () => {
+  test("retries after the time that a busy server names, with a note", async () => {
     answers = [
       busy(429, { "retry-after-ms": "5", "retry-after": "60" }),
       busy(503, { "retry-after": "0" }),
@@ -196,7 +196,7 @@ describe("a busy server", () => {
     expect(sent()).toHaveLength(3);
   });
 
-  test("a busy server is asked three times at most", async () => {
+  test("retries a busy server at most three times", async () => {
     answers = [busy(429, { "retry-after-ms": "1" })];
     const { code, stderr } = await chat(["Hi"]);
     expect(code).toBe(1);
@@ -207,15 +207,15 @@ describe("a busy server", () => {
   test.each([
     ["says that it is no use", { "x-should-retry": "false", "retry-after-ms": "1" }],
     ["wants minutes", { "retry-after": "600" }],
-  ])("a busy server is not asked again where it %s", async (_, headers) => {
+  ])("does not retry a busy server that %s", async (_, headers) => {
     answers = [busy(429, headers)];
     expect((await chat(["Hi"])).code).toBe(1);
     expect(sent()).toHaveLength(1);
   });
 });
 
-describe("a stream that fails", () => {
-  test("a stream that fails with an error event shows what came, and the error, and ends with 1", async () => {
+describe("a failing stream in headrace chat", () => {
+  test("prints the text so far and the error of a stream, and exits with 1", async () => {
     const error = { error: { message: "The model \x1bfailed.", type: "api_error", code: "upstream_error" } };
     answers = [() => stream([chunk({ content: "The Rh" }), error], { done: false })];
     const { code, stdout, stderr } = await chat(["Hi"]);
@@ -223,21 +223,21 @@ describe("a stream that fails", () => {
     expect(stderr).toBe("error: The answer failed: The model failed.\n");
   });
 
-  test("a stream that fails by ending too early is not taken for whole", async () => {
+  test("does not treat a stream that ends too early as complete", async () => {
     answers = [() => stream([chunk({ content: "The Rh" })], { done: false })];
     const { code, stderr } = await chat(["Hi"]);
     expect(code).toBe(1);
     expect(stderr).toContain("The answer broke off: the connection was closed before its end.");
   });
 
-  test("a stream that fails with something that is no chunk says so", async () => {
+  test("reports an event that is not a chunk", async () => {
     answers = [() => stream([{ choices: "none" }])];
     expect((await chat(["Hi"])).stderr).toContain("an event that is no chunk");
   });
 });
 
-describe("a conversation", () => {
-  test("a conversation carries what was said before, and ends with Ctrl-D", async () => {
+describe("a conversation in headrace chat", () => {
+  test("sends the earlier messages of a conversation, and ends with Ctrl-D", async () => {
     answers = [says("One."), says("Two.")];
     const { code, stdout } = await talk(["first", "second"], {}, ["--system", "Be brief."]);
     expect([code, stdout]).toEqual([0, "One.\nTwo.\n"]);
@@ -249,7 +249,7 @@ describe("a conversation", () => {
     ]);
   });
 
-  test("a conversation takes texts of several lines", async () => {
+  test("reads messages of several lines", async () => {
     await talk(["one \\", "two", '"""three', "", ' four"""', '"""', "five", '"""', "pasted\nlines", " /not a command"]);
     expect(sent().map(({ messages }) => messages.at(-1).content)).toEqual([
       "one \ntwo",
@@ -260,7 +260,7 @@ describe("a conversation", () => {
     ]);
   });
 
-  test("a conversation keeps what was there of an answer that Ctrl-C stopped", async () => {
+  test("keeps the partial answer that Ctrl-C stopped in the conversation", async () => {
     answers = [() => stream([chunk({ content: "The Rh" })], { open: true, done: false }), says("Again.")];
     let interrupt = () => {};
     const outcome = await talk(["first", "second"], {
@@ -279,7 +279,7 @@ describe("a conversation", () => {
     ]);
   });
 
-  test("a conversation goes on after an error, without the question that got no answer", async () => {
+  test("continues after an error without the failed question", async () => {
     answers = [() => refusal(500, "internal_error", "The gateway failed."), says("Better.")];
     const { code, stdout, stderr } = await talk(["first", "second"]);
     expect([code, stdout]).toEqual([0, "Better.\n"]);
@@ -287,7 +287,7 @@ describe("a conversation", () => {
     expect(sent()[1].messages).toEqual([{ role: "user", content: "second" }]);
   });
 
-  test("/retry asks the last question again, in place of its answer", async () => {
+  test("repeats the last question for /retry and replaces its answer", async () => {
     answers = [says("One."), says("Other."), says("Last.")];
     await talk(["first", "/retry", "second"]);
     expect(sent()[1].messages).toEqual([{ role: "user", content: "first" }]);
@@ -298,7 +298,7 @@ describe("a conversation", () => {
     ]);
   });
 
-  test("/clear forgets what was said, /system replaces the instructions, /model the model", async () => {
+  test("clears the conversation for /clear, and sets instructions for /system and the model for /model", async () => {
     models = [{ id: "qwen", capabilities: { chat: true } }, { id: "other" }];
     const lines = ["first", "/clear", "/system In verse.", "/model other", "second", "/system none", "third"];
     const { stderr } = await talk([...lines, "/model"]);
@@ -313,7 +313,7 @@ describe("a conversation", () => {
     expect(stderr).toContain("  qwen\n* other\n");
   });
 
-  test("a conversation says what is wrong with a command and goes on", async () => {
+  test("reports an invalid command in a conversation and continues", async () => {
     const { code, stdout, stderr } = await talk(["/nope", "/model gone", "/retry", "/save", "/help", "hello"]);
     expect([code, stdout]).toEqual([0, "The Rhône, the Elbe.\n"]);
     for (const text of [
@@ -327,7 +327,7 @@ describe("a conversation", () => {
     }
   });
 
-  test("a conversation ends with /exit, and with the second of two Ctrl-C at an empty prompt", async () => {
+  test("ends with /exit, and with the second Ctrl-C at an empty prompt", async () => {
     const controlC: Typed = { kind: "interrupted", empty: true };
     const abandoned: Typed = { kind: "interrupted", empty: false };
     await talk(["/exit", "not asked"]);
@@ -336,14 +336,14 @@ describe("a conversation", () => {
   });
 });
 
-describe("/save", () => {
+describe("/save in headrace chat", () => {
   let directory: string;
   beforeEach(async () => {
     directory = await mkdtemp(join(tmpdir(), "headrace-cli-chat-"));
   });
   afterEach(() => rm(directory, { recursive: true, force: true }));
 
-  test("/save writes the conversation for its owner only, as Markdown or JSON", async () => {
+  test("saves the conversation for its owner only, as Markdown or JSON", async () => {
     const [markdown, json] = [join(directory, "talk.md"), join(directory, "talk.json")];
     answers = [says("The \x1b[2JRhône.")];
     const { stderr } = await talk(["Name a river.", `/save ${markdown}`, `/save ${json}`]);
@@ -361,7 +361,7 @@ describe("/save", () => {
     expect((await stat(json)).mode & 0o777).toBe(0o600);
   });
 
-  test("/save replaces no file", async () => {
+  test("does not overwrite a file with /save", async () => {
     const path = join(directory, "talk.md");
     await writeFile(path, "mine");
     const { stderr } = await talk(["Name a river.", `/save ${path}`, `/save ${directory}/no/where.md`]);

@@ -23,20 +23,20 @@ async function eventsOf(text: string, size: number): Promise<string[]> {
 const stream = ": keep-alive\n\ndata: one é\n\nevent: x\nid: 7\ndata:two\ndata: lines\n\n\ndata: [DONE]\n\n";
 
 test.each([1, 2, 3, 7, 1000])(
-  "events come out whole in pieces of %p bytes, comments and other fields dropped",
+  "reads whole events from pieces of %p bytes, without comments and other fields",
   async (size) => {
     expect(await eventsOf(stream, size)).toEqual(["one é", "two\nlines", "[DONE]"]);
   },
 );
 
-test.each(["\r\n", "\r"])("the lines of an event end with %j too", async (end) => {
+test.each(["\r\n", "\r"])("ends the lines of an event at %j too", async (end) => {
   for (const size of [1, 2, 5, 1000]) {
     // One more line: a CR at the very end could be half of a CRLF.
     expect(await eventsOf(`${stream.replaceAll("\n", end)}:${end}`, size)).toEqual(["one é", "two\nlines", "[DONE]"]);
   }
 });
 
-test("an event that never ends is refused", async () => {
+test("refuses an event that never ends", async () => {
   const endless = `data: ${"x".repeat(9 * 1024 * 1024)}`;
   await expect(eventsOf(endless, 1024 * 1024)).rejects.toThrow("an event is longer than");
 });

@@ -55,11 +55,11 @@ command = "x"
   ],
 ];
 
-describe.each(written)("%s in %j", (id, text) => {
+describe.each(written)("settings of %s in %j", (id, text) => {
   const { format: name, settings } = fileOf(id);
   const format = settingsFormats[name];
 
-  test("has all settings then, and every comment and line of its owner's but for those", () => {
+  test("adds all settings and keeps every other line and comment of the owner", () => {
     const changed = withSettings(format, text, settings(target));
     for (const { path, value } of settings(target)) {
       const found = path.reduce<unknown>(
@@ -76,20 +76,20 @@ describe.each(written)("%s in %j", (id, text) => {
     for (const comment of text.match(/(?:# |\/\/ |\/\* )[a-z].*/g) ?? []) expect(changed).toContain(comment.trim());
   });
 
-  test("has the line ends of its owner's everywhere", () => {
+  test("uses the owner's line ends everywhere", () => {
     const changed = withSettings(format, text, settings(target));
     const ends = (of: string) => new Set(of.match(/\r?\n/g));
     expect(ends(changed)).toEqual(text.includes("\n") ? ends(text) : new Set(["\n"]));
   });
 
-  test("is the same after a second time, and says another model after a third", () => {
+  test("changes nothing the second time, and replaces the model the third time", () => {
     const once = withSettings(format, text, settings(target));
     expect(withSettings(format, once, settings(target))).toBe(once);
     const third = withSettings(format, once, settings(other));
     expect(format.parse(third)).toEqual(format.parse(withSettings(format, text, settings(other))));
   });
 
-  test("says what it said before once it is undone, also after it was written twice", () => {
+  test("restores the owner's text when undone, also after two writes", () => {
     const file = "/file";
     const once = withSettings(format, text, settings(target));
     const first = rememberedOf(format, { text, after: once, file, settings: settings(target) }, undefined);
@@ -105,7 +105,7 @@ describe.each(written)("%s in %j", (id, text) => {
   });
 });
 
-test("what somebody has changed since stays when it is undone, and is named", () => {
+test("keeps settings that were changed meanwhile when undone, and names them", () => {
   const { format: name, settings } = fileOf("claude");
   const format = settingsFormats[name];
   const once = withSettings(format, "{}", settings(target));
@@ -117,7 +117,7 @@ test("what somebody has changed since stays when it is undone, and is named", ()
   expect(kept).toEqual(["env.ANTHROPIC_MODEL"]);
 });
 
-test("what was written into a file for two purposes is undone as a whole", () => {
+test("undoes settings that were written for two purposes as a whole", () => {
   const { format: name, settings } = fileOf("codex");
   const tools = clients.find(({ id }) => id === "codex")?.tools?.file.settings({ url: "http://a/mcp", sendsKey: true });
   const format = settingsFormats[name];
@@ -133,7 +133,7 @@ test("what was written into a file for two purposes is undone as a whole", () =>
   expect(left.text.trimStart()).toBe(`${text}# mine\n`);
 });
 
-test("what is remembered holds no key that was written", () => {
+test("remembers no written key", () => {
   const { format: name, settings } = fileOf("claude");
   const remembered = rememberedOf(
     settingsFormats[name],
@@ -143,7 +143,7 @@ test("what is remembered holds no key that was written", () => {
   expect(JSON.stringify(remembered)).not.toContain(target.key);
 });
 
-describe("a file that cannot be understood, or not be changed safely, is refused and told where", () => {
+describe("files that cannot be parsed or changed safely", () => {
   test.each<[string, string, RegExp]>([
     ["claude", '{\n  "env": {\n', /line 3: close brace expected/],
     ["claude", "[1]\n", /line 1: it is no JSON object/],
@@ -152,7 +152,7 @@ describe("a file that cannot be understood, or not be changed safely, is refused
     ["codex", 'model = """\nlong\n"""\n', /cannot be made safely/],
     ["codex", 'model_providers = { headrace = { name = "x" } }\n', /./],
     ["codex", 'model_providers.headrace.name = "x"\n', /./],
-  ])("%s: %j", (id, text, reason) => {
+  ])("refuses the file of %s: %j", (id, text, reason) => {
     const { format: name, settings } = fileOf(id);
     const work = () => withSettings(settingsFormats[name], text, settings(target));
     expect(work).toThrow(SettingsError);

@@ -29,7 +29,7 @@ function keys(args: string[], surroundings: CommandSurroundings = {}): Promise<C
 const sent = (method: string) => api.seen.filter((request) => request.method === method);
 const secretPattern = /sk_live_hr_[0-9A-Za-z]{36}/;
 
-describe("list", () => {
+describe("headrace keys list", () => {
   beforeEach(() => {
     api.keys = [
       fakeKey({ name: "ci", last4: "AbC1", last_used_at: now - 200, expires_at: now + 29 * 86_400 }),
@@ -38,7 +38,7 @@ describe("list", () => {
     ];
   });
 
-  test("the list is a table of all pages without the revoked keys, which are counted", async () => {
+  test("lists keys of all pages as a table, and counts the hidden revoked ones", async () => {
     expect(await keys(["list"])).toEqual({
       code: 0,
       stderr: "1 revoked key is not shown; see --all.\n",
@@ -51,13 +51,13 @@ describe("list", () => {
     });
   });
 
-  test("the list shows the revoked keys with --all", async () => {
+  test("lists revoked keys with --all", async () => {
     const { stdout, stderr } = await keys(["list", "--all"]);
     expect(stdout).toMatch(/old +sk_live_hr_…AbC2 +revoked +- +3 days ago/);
     expect(stderr).toBe("");
   });
 
-  test("the list leaves out ids, then scopes, where a terminal is too narrow for them", async () => {
+  test("omits ids, then scopes, on a terminal that is too narrow", async () => {
     const header = async (columns: number) =>
       (await keys(["list"], { isTTY: true, columns, env: { NO_COLOR: "1" } })).stdout.split("\n")[0];
     expect(await header(120)).toEndWith("SCOPES                  ID");
@@ -65,24 +65,24 @@ describe("list", () => {
     expect(await header(50)).toEndWith("ENDS");
   });
 
-  test("list with --json is everything as the API gives it", async () => {
+  test("prints all keys as the API returns them with --json", async () => {
     const { stdout } = await keys(["list", "--json"]);
     expect(JSON.parse(stdout)).toEqual(api.keys);
   });
 
-  test("list tells which scope is missing, in the API's words", async () => {
+  test("prints the API's words about a missing scope", async () => {
     api.answer = () => refusal(403, "insufficient_scope", "API key lacks required scope: keys:manage");
     const { code, stderr } = await keys(["list"]);
     expect([code, stderr]).toEqual([1, `error: ${api.baseUrl}: API key lacks required scope: keys:manage (403)\n`]);
   });
 
-  test("list tells who comes with an ordinary key where operators get theirs", async () => {
+  test("tells the holder of an ordinary key where to get an operator's key", async () => {
     api.answer = () => refusal(403, "insufficient_scope", "API key lacks required scope: admin:manage");
     expect((await keys(["list"])).stderr).toContain("(403). It takes an operator's key: on the server's machine, ");
   });
 });
 
-describe("the key that is meant", () => {
+describe("the key named by an argument", () => {
   beforeEach(() => {
     api.keys.push(
       fakeKey({ id: "key_1", name: "ci", last4: "AbC1" }),
@@ -101,18 +101,18 @@ describe("the key that is meant", () => {
     ["app", "key_5"],
     ["AbC4", "key_4"],
     ["key_of_mine", "key_6"],
-  ])("the key that is meant by %p is %p", async (wanted, id) => {
+  ])("resolves the argument %p to the key %p", async (wanted, id) => {
     expect(JSON.parse((await keys(["show", wanted, "--json"])).stdout).id).toBe(id);
   });
 
-  test("a key is asked for again where several fit, with their ids", async () => {
+  test("lists the ids of several matching keys", async () => {
     const { code, stdout, stderr } = await keys(["show", "web"]);
     expect([code, stdout]).toEqual([1, ""]);
     expect(stderr).toContain("key_2  sk_live_hr_…AbC2  active  web");
     expect(stderr).toContain("key_3  sk_live_hr_…AbC3  active  web");
   });
 
-  test("a key is not guessed where a name is another key's last four characters", async () => {
+  test("does not choose between a key's name and another key's last four characters", async () => {
     api.keys.push(fakeKey({ name: "AbC1" }));
     const { code, stderr } = await keys(["revoke", "AbC1", "--yes"]);
     expect(code).toBe(1);
@@ -120,14 +120,14 @@ describe("the key that is meant", () => {
     expect(sent("DELETE")).toEqual([]);
   });
 
-  test("a key that does not exist is said to be missing, with where to look", async () => {
+  test("reports a missing key and names headrace keys list", async () => {
     const { code, stderr } = await keys(["show", "nobody"]);
     expect(code).toBe(1);
     expect(stderr).toContain("No key matches `nobody`");
     expect(stderr).toContain("headrace keys list --all");
   });
 
-  test("the key that is meant comes from standard input for -, as a whole key too, which is not sent anywhere", async () => {
+  test("reads the key's name or the whole key from standard input for -, and sends no whole key", async () => {
     const secret = generateApiKey("live");
     api.keys.push(fakeKey({ name: "mine", last4: secret.slice(-4) }));
     const { stdout } = await keys(["show", "-", "--json"], { stdin: `${secret}\n` });
@@ -138,7 +138,7 @@ describe("the key that is meant", () => {
   });
 
   test.each(["show", "revoke", "rotate", "usage", "create"])(
-    "the key that is meant is never a whole key as an argument of %s, which is not repeated",
+    "refuses a whole key as an argument of keys %s without repeating it",
     async (command) => {
       const secret = generateApiKey("live");
       const { code, stdout, stderr } = await keys([command, secret]);
@@ -150,7 +150,7 @@ describe("the key that is meant", () => {
   );
 });
 
-test("show tells everything but the secret", async () => {
+test("shows everything about a key but the secret", async () => {
   api.keys.push(
     fakeKey({
       name: "ci",
@@ -194,8 +194,8 @@ test("show tells everything but the secret", async () => {
   );
 });
 
-describe("create", () => {
-  test("a new key stands alone on standard output, and what to do with it on standard error", async () => {
+describe("headrace keys create", () => {
+  test("prints only the new key to standard output, and instructions to standard error", async () => {
     const { code, stdout, stderr } = await keys(["create", "ci"]);
     expect(code).toBe(0);
     expect(stdout).toMatch(/^sk_live_hr_[0-9A-Za-z]{36}\n$/);
@@ -206,19 +206,19 @@ describe("create", () => {
     expect(sent("POST").map(({ body }) => body)).toEqual([{ name: "ci" }]);
   });
 
-  test("create says nothing else with --quiet", async () => {
+  test("prints no instructions for a new key with --quiet", async () => {
     const { stdout, stderr } = await keys(["create", "ci", "--quiet"]);
     expect(stdout).toMatch(/^sk_live_hr_[0-9A-Za-z]{36}\n$/);
     expect(stderr).toBe("");
   });
 
-  test("create gives the API's answer with --json", async () => {
+  test("prints the API's answer for a new key with --json", async () => {
     const { stdout, stderr } = await keys(["create", "ci", "--json"]);
     expect(JSON.parse(stdout)).toMatchObject({ name: "ci", key: expect.stringMatching(secretPattern) });
     expect(stderr).toBe("");
   });
 
-  test("create sends every setting as the API names it", async () => {
+  test("sends every setting of a new key under the API's name", async () => {
     const settings = ["--scopes", "chat:write, usage:read", "--expires", "30d", "--allowed-ips", "10.0.0.0/8,::1"];
     const limits = [
       "--rate-limit",
@@ -276,7 +276,7 @@ describe("create", () => {
     ["2026-12-31", { expires_at: Date.UTC(2027, 0, 1) / 1000 }],
     ["2026-12-31T18:00", { expires_at: Date.UTC(2026, 11, 31, 18) / 1000 }],
     ["never", {}],
-  ])("create takes %p as the end", async (when, expiry) => {
+  ])("accepts %p as the expiry of a new key", async (when, expiry) => {
     await keys(["create", "ci", "--expires", when]);
     expect(sent("POST")[0]?.body).toEqual({ name: "ci", ...expiry });
   });
@@ -295,14 +295,14 @@ describe("create", () => {
     ["--never-leaves", "maybe"],
     ["--priority", "urgent"],
     ["--response-cache", "maybe"],
-  ])("create refuses %s %s before anything is sent", async (flag, value) => {
+  ])("refuses %s %s for a new key before sending anything", async (flag, value) => {
     const { code, stderr } = await keys(["create", "ci", flag, value]);
     expect(code).toBe(2);
     expect(stderr).toContain(flag);
     expect(api.seen).toEqual([]);
   });
 
-  test("create tells the API's own reason", async () => {
+  test("prints the API's reason if creating a key fails", async () => {
     api.answer = () => refusal(403, "permission_denied", "scopes: admin:manage is not among your own.");
     const { code, stdout, stderr } = await keys(["create", "ci", "--scopes", "admin:manage"]);
     expect([code, stdout]).toEqual([1, ""]);
@@ -310,12 +310,12 @@ describe("create", () => {
   });
 });
 
-describe("update", () => {
+describe("headrace keys update", () => {
   beforeEach(() => {
     api.keys.push(fakeKey({ name: "ci", last4: "AbC1" }));
   });
 
-  test("an update changes what is named and nothing else", async () => {
+  test("sends only the named changes of a key", async () => {
     const { code, stdout } = await keys(["update", "ci", "--name", "build", "--rate-limit", "5", "--expires", "1h"]);
     expect(code).toBe(0);
     expect(sent("PATCH")).toMatchObject([
@@ -325,7 +325,7 @@ describe("update", () => {
     expect(stdout).toContain("5 requests");
   });
 
-  test("an update clears a setting with none", async () => {
+  test("clears a setting of a key with none", async () => {
     const none = ["--rate-limit", "--quotas", "--monthly-tokens", "--monthly-spend", "--allowed-ips"].flatMap(
       (flag) => [flag, "none"],
     );
@@ -347,19 +347,19 @@ describe("update", () => {
     });
   });
 
-  test("an update of nothing is a wrong call", async () => {
+  test("refuses an update of a key without changes", async () => {
     const { code, stderr } = await keys(["update", "ci"]);
     expect(code).toBe(2);
     expect(stderr).toContain("Nothing to change");
   });
 });
 
-describe("revoke", () => {
+describe("headrace keys revoke", () => {
   beforeEach(() => {
     api.keys.push(fakeKey({ name: "ci", last4: "AbC1" }));
   });
 
-  test("revoke asks a person first, with the key's name", async () => {
+  test("asks before revoking a key, with its name", async () => {
     const { code, stdout, stderr } = await keys(["revoke", "ci"], { isTTY: true, answers: ["y"] });
     expect(code).toBe(0);
     expect(stderr).toContain('Revoke key "ci" (sk_live_hr_…AbC1)?');
@@ -368,32 +368,32 @@ describe("revoke", () => {
     expect(sent("DELETE").map(({ path }) => path)).toEqual(["/keys/key_ci"]);
   });
 
-  test.each([["n"], [""], ["yeah, no"], []])("revoke does nothing without a clear yes (%p)", async (...answers) => {
+  test.each([["n"], [""], ["yeah, no"], []])("revokes no key without a clear yes (%p)", async (...answers) => {
     const { code, stderr } = await keys(["revoke", "ci"], { isTTY: true, answers });
     expect(code).toBe(1);
     expect(stderr).toContain("Nothing was changed.");
     expect(sent("DELETE")).toEqual([]);
   });
 
-  test("revoke refuses where nobody can be asked, and names --yes", async () => {
+  test("refuses to revoke a key without a terminal, and names --yes", async () => {
     const { code, stderr } = await keys(["revoke", "ci"]);
     expect(code).toBe(2);
     expect(stderr).toContain("add --yes");
     expect(sent("DELETE")).toEqual([]);
   });
 
-  test("revoke does not ask with --yes", async () => {
+  test("revokes a key without a question with --yes", async () => {
     const { code, stderr } = await keys(["revoke", "AbC1", "--yes"]);
     expect([code, stderr]).toEqual([0, ""]);
     expect(sent("DELETE")).toHaveLength(1);
   });
 
-  test("revoke warns of the key that the command itself uses", async () => {
+  test("warns before revoking the key that the command itself uses", async () => {
     const { stderr } = await keys(["revoke", "own"], { isTTY: true, answers: [] });
     expect(stderr).toContain("It is the key that this command itself uses.");
   });
 
-  test("revoking a revoked key says so and asks nothing", async () => {
+  test("reports an already revoked key without a question", async () => {
     await keys(["revoke", "ci", "--yes"]);
     const { code, stdout } = await keys(["revoke", "ci"]);
     expect([code, stdout]).toEqual([0, 'Key "ci" (sk_live_hr_…AbC1) was revoked already.\n']);
@@ -401,12 +401,12 @@ describe("revoke", () => {
   });
 });
 
-describe("rotate", () => {
+describe("headrace keys rotate", () => {
   beforeEach(() => {
     api.keys.push(fakeKey({ name: "ci", last4: "AbC1" }));
   });
 
-  test("rotate prints the new key alone and says how long the old one lives", async () => {
+  test("prints only the new key, and how long the old one remains valid", async () => {
     const { code, stdout, stderr } = await keys(["rotate", "ci", "--overlap", "12h"]);
     expect(code).toBe(0);
     expect(stdout).toMatch(/^sk_live_hr_[0-9A-Za-z]{36}\n$/);
@@ -414,13 +414,13 @@ describe("rotate", () => {
     expect(sent("POST")).toMatchObject([{ path: "/keys/key_ci/rotate", body: { overlap_seconds: 43_200 } }]);
   });
 
-  test("rotate leaves the overlap to the server unless told", async () => {
+  test("sends no overlap by default when rotating a key", async () => {
     const { stderr } = await keys(["rotate", "ci"]);
     expect(sent("POST")[0]?.body).toEqual({});
     expect(stderr).toContain("valid until 2026-11-21 18:30 (in 24 h)");
   });
 
-  test("a rotation without an overlap asks first", async () => {
+  test("asks before rotating a key without an overlap", async () => {
     expect((await keys(["rotate", "ci", "--overlap", "0"])).code).toBe(2);
     expect((await keys(["rotate", "ci", "--overlap", "0"], { isTTY: true, answers: ["no"] })).code).toBe(1);
     expect(sent("POST")).toEqual([]);
@@ -429,7 +429,7 @@ describe("rotate", () => {
     expect(stderr).toContain("is revoked.");
   });
 
-  test("rotating the key in credentials.json puts the new one there, readable by its owner only", async () => {
+  test("replaces a rotated key in credentials.json, readable by its owner only", async () => {
     const { stdout, stderr } = await keys(["rotate", "own"]);
     const path = join(dataDir, "credentials.json");
     expect(JSON.parse(await readFile(path, "utf8"))).toEqual({ base_url: api.baseUrl, api_key: stdout.trim() });
@@ -437,7 +437,7 @@ describe("rotate", () => {
     expect(stderr).toContain(`It was the key of ${path}, which has the new one now.`);
   });
 
-  test("rotating a key from the environment says where to put the new one", async () => {
+  test("tells where to put the new key if the rotated one came from the environment", async () => {
     const before = await readFile(join(dataDir, "credentials.json"), "utf8");
     const env = { HEADRACE_BASE_URL: api.baseUrl, HEADRACE_API_KEY: api.key };
     const { stderr } = await keys(["rotate", "own"], { env });
@@ -446,7 +446,7 @@ describe("rotate", () => {
   });
 });
 
-test("every command of keys has help with examples", async () => {
+test("shows help with examples for every command of keys", async () => {
   for (const command of ["list", "show", "create", "update", "rotate", "revoke", "usage"]) {
     const { code, stdout } = await keys([command, "--help"]);
     expect([command, code]).toEqual([command, 0]);

@@ -34,8 +34,8 @@ const stored = () => JSON.parse(readFileSync(join(folder, "login.json"), "utf8")
 const isStored = () => existsSync(join(folder, "login.json"));
 const polls = () => server.seen.filter((line) => line.includes("grant-type%3Adevice_code"));
 
-describe("login", () => {
-  test("login asks for all scopes of an account, shows page and code, and says who is signed in where", async () => {
+describe("headrace login", () => {
+  test("requests all scopes of an account, shows page and code, and names the signed-in user and server", async () => {
     const { code, stdout, stderr } = await login();
     expect([code, stdout]).toEqual([
       0,
@@ -51,7 +51,7 @@ describe("login", () => {
     expect(stdout + stderr).not.toMatch(/access-|refresh-|device-1/);
   });
 
-  test("login keeps the login for its owner alone, by the server's origin", async () => {
+  test("stores a login by the server's origin, for its owner alone", async () => {
     await login();
     expect(stored()).toEqual({
       [server.root]: {
@@ -68,7 +68,7 @@ describe("login", () => {
     expect(statSync(folder).mode & 0o777).toBe(0o700);
   });
 
-  test("login asks no faster than the server allows, and slower when told to", async () => {
+  test("polls no faster than the server allows, and slower on demand", async () => {
     server.device = { interval: 7 };
     server.outcomes = ["authorization_pending", "slow_down", "authorization_pending", "slow_down"];
     const pauses: number[] = [];
@@ -76,7 +76,7 @@ describe("login", () => {
     expect(pauses).toEqual([7_000, 7_000, 12_000, 12_000, 17_000]);
   });
 
-  test("login asks every 5 s where the server says nothing, and less often while it is away", async () => {
+  test("polls every 5 s by default, and less often while the server is unavailable", async () => {
     server.device = { interval: undefined };
     server.outcomes = ["authorization_pending", 503, 429];
     const pauses: number[] = [];
@@ -84,7 +84,7 @@ describe("login", () => {
     expect(pauses).toEqual([5_000, 5_000, 10_000, 20_000]);
   });
 
-  test("login ends when the code has expired, by its own clock too", async () => {
+  test("ends the login when the code expires by its own clock too", async () => {
     server.device = { expires_in: 12 };
     server.outcomes = Array<string>(10).fill("authorization_pending");
     const pauses: number[] = [];
@@ -98,7 +98,7 @@ describe("login", () => {
     ["expired_token", "The code has expired. For another one: headrace login"],
     ["access_denied", "The sign-in was denied in the browser."],
     ["invalid_client", "it is invalid_client (400)"],
-  ])("login ends when the server says %s", async (outcome, message) => {
+  ])("ends the login when the server answers %s", async (outcome, message) => {
     server.outcomes = ["authorization_pending", outcome];
     const { code, stderr } = await login();
     expect([code, isStored()]).toEqual([1, false]);
@@ -106,7 +106,7 @@ describe("login", () => {
     expect(polls()).toHaveLength(2);
   });
 
-  test("login is given up with Ctrl-C, with nothing kept", async () => {
+  test("cancels the login with Ctrl-C and stores nothing", async () => {
     server.outcomes = ["authorization_pending"];
     const onPause = () => void (polls().length === 1 && process.emit("SIGINT", "SIGINT"));
     const { code, stderr } = await login([], { onPause });
@@ -114,7 +114,7 @@ describe("login", () => {
     expect(stderr).toContain("Interrupted. You are not signed in.");
   });
 
-  test("login leaves no login behind at the server that nobody here has", async () => {
+  test("ends a login at the server if Ctrl-C prevents its storage", async () => {
     server.onRequest = (path) => {
       if (path === "/v1/session") process.emit("SIGINT", "SIGINT");
       return undefined;
@@ -123,14 +123,14 @@ describe("login", () => {
     expect([server.revoked, isStored()]).toEqual([["refresh-1"], false]);
   });
 
-  test("login ends the earlier login at the same server, which nobody has any more", async () => {
+  test("ends an earlier login at the same server", async () => {
     await login();
     expect((await login()).code).toBe(0);
     expect(server.revoked).toEqual(["refresh-1"]);
     expect(stored()[server.root].refresh_token).toBe("refresh-2");
   });
 
-  test("login is another's account only if that was chosen: otherwise it is ended", async () => {
+  test("ends a login for another account than the requested one", async () => {
     expect((await login(["--account", "Engines"])).code).toBe(0);
     expect((await login(["--account", "acct_1"])).code).toBe(0);
     const { code, stderr } = await login(["--account", "Looms"]);
@@ -141,7 +141,7 @@ describe("login", () => {
     expect(stored()[server.root].refresh_token).toBe("refresh-2");
   });
 
-  test("login opens a page only when asked to, the one with the code in it", async () => {
+  test("opens a browser only on request, at the page with the code", async () => {
     const pages: string[] = [];
     const onOpenPage = (url: string) => pages.push(url) > 0;
     await login([], { onOpenPage });
@@ -151,7 +151,7 @@ describe("login", () => {
     expect((await login(["--open"])).stderr).toContain("No browser could be started here");
   });
 
-  test("login draws only for whoever watches", async () => {
+  test("draws progress only on a terminal", async () => {
     const watched = await login([], { isTTY: true, env: { NO_COLOR: "1" } });
     expect(watched.stderr).toContain("⠋ Waiting; the code is good for 10 min 00 s");
     expect(watched.stderr).toContain("\r\x1b[2K");
@@ -160,7 +160,7 @@ describe("login", () => {
     expect(unwatched.stderr + unwatched.stdout).not.toContain("\r");
   });
 
-  test("login lets no text of the server command the terminal", async () => {
+  test("escapes terminal commands in the server's text", async () => {
     server.person.name = "Ada\x1b[2J";
     server.account.name = "En\x1b]0;gines\x07";
     server.device = { user_code: "BC\x1b[1A" };
@@ -168,26 +168,26 @@ describe("login", () => {
     expect((stdout + stderr).replaceAll("\n", "")).not.toMatch(/\p{Cc}/u);
   });
 
-  test("login says which variables come before it", async () => {
+  test("names variables that take precedence over the login", async () => {
     const { stderr } = await login([], { env: { HEADRACE_API_KEY: "sk_live_hr_x" } });
     expect(stderr).toContain("Commands look at HEADRACE_API_KEY first");
   });
 
-  test("login is at the server of the last login where none is named", async () => {
+  test("uses the server of the last login by default", async () => {
     await login();
     const { code, stdout } = await run(["login"]);
     expect([code, stdout]).toEqual([0, expect.stringContaining(`Signed in to ${server.root}/v1`)]);
   });
 });
 
-describe("a server gets no code of a person", () => {
+describe("servers that must not receive a login", () => {
   test.each([
     ["that is known by another name", { issuer: "https://bank.example" }, "known as https://bank.example"],
     ["whose tokens are made elsewhere", { token_endpoint: "https://evil.example/token" }, "token_endpoint"],
     ["that is told of elsewhere", { device_authorization_endpoint: "http://127.0.0.1:1/" }, "not its own"],
     ["that revokes elsewhere", { revocation_endpoint: "javascript:0" }, "revocation_endpoint"],
     ["that has no sign-in for devices", { device_authorization_endpoint: undefined }, "device_authorization_endpoint"],
-  ])("a server %s gets no code of a person", async (_what, metadata, message) => {
+  ])("refuses to log in at a server %s", async (_what, metadata, message) => {
     server.metadata = metadata;
     const { code, stderr } = await login();
     expect([code, isStored(), server.seen.length]).toEqual([1, false, 1]);
@@ -198,7 +198,7 @@ describe("a server gets no code of a person", () => {
     ["verification_uri", "https://evil.example/device"],
     ["verification_uri", "javascript:alert(1)"],
     ["verification_uri_complete", "file:///etc/passwd"],
-  ])("a server whose %s is %s gets no code of a person", async (name, page) => {
+  ])("refuses to log in at a server whose %s is %s", async (name, page) => {
     server.device = { [name]: page };
     const { code, stderr } = await login(["--open"]);
     expect([code, polls().length]).toEqual([1, 0]);
@@ -206,12 +206,12 @@ describe("a server gets no code of a person", () => {
     expect(stderr).not.toContain("BCDF");
   });
 
-  test("a server that is no Headrace with people gets no code of a person", async () => {
+  test("reports a server without a sign-in", async () => {
     server.onRequest = () => new Response("nothing here", { status: 404 });
     expect((await login()).stderr).toContain(`${server.root} offers no sign-in (404)`);
   });
 
-  test("a server that cannot be reached gets no code of a person", async () => {
+  test("reports a server that cannot be reached on login", async () => {
     await server.stop();
     expect(await login()).toMatchObject({
       code: 1,
@@ -220,8 +220,8 @@ describe("a server gets no code of a person", () => {
   });
 });
 
-describe("a file of logins", () => {
-  test("a file of logins that is damaged is told before anybody goes to a browser", async () => {
+describe("the file of logins", () => {
+  test("reports a damaged file of logins before the sign-in", async () => {
     await login();
     writeFileSync(join(folder, "login.json"), "{");
     server.seen.length = 0;
@@ -230,7 +230,7 @@ describe("a file of logins", () => {
     expect(stderr).toContain(`${join(folder, "login.json")} is damaged`);
   });
 
-  test("a file of logins that was open to others is closed", async () => {
+  test("closes a file of logins that was open to others", async () => {
     await login();
     chmodSync(join(folder, "login.json"), 0o644);
     chmodSync(folder, 0o755);
@@ -239,14 +239,14 @@ describe("a file of logins", () => {
     expect(statSync(folder).mode & 0o777).toBe(0o700);
   });
 
-  test("a file of logins cannot be kept where a file is in the way, and the login is ended", async () => {
+  test("ends the login if its folder cannot be created", async () => {
     writeFileSync(join(parent, "config"), "");
     const { code, stderr } = await login();
     expect([code, server.revoked]).toEqual([1, ["refresh-1"]]);
     expect(stderr).toContain(`Logins cannot be stored in ${folder}`);
   });
 
-  test("a file of logins is where the system keeps settings", () => {
+  test("stores logins in the system's folder for settings", () => {
     const of = (env: Record<string, string>, platform: NodeJS.Platform) =>
       configFolder({ HOME: "/h", ...env }, platform);
     expect(of({}, "linux")).toBe("/h/.config/headrace");
@@ -257,8 +257,8 @@ describe("a file of logins", () => {
   });
 });
 
-describe("logout", () => {
-  test("logout ends the login at the server and here", async () => {
+describe("headrace logout", () => {
+  test("ends the login at the server and locally", async () => {
     await login();
     const { code, stdout, stderr } = await run(["logout"]);
     expect([code, stderr]).toEqual([0, ""]);
@@ -269,7 +269,7 @@ describe("logout", () => {
     expect(stored()).toEqual({});
   });
 
-  test("logout forgets the login also when the server cannot be told, and says what stays", async () => {
+  test("deletes the login locally if the server is unreachable, and tells what remains", async () => {
     await login();
     await server.stop();
     const { code, stderr } = await run(["logout"]);
@@ -279,7 +279,7 @@ describe("logout", () => {
     expect(stored()).toEqual({});
   });
 
-  test("logout with --local tells the server nothing, and says so", async () => {
+  test("does not contact the server with --local, and says so", async () => {
     await login();
     server.seen.length = 0;
     const { code, stderr } = await run(["logout", "--local"]);
@@ -287,7 +287,7 @@ describe("logout", () => {
     expect(stderr).toContain("At the server the login stays valid");
   });
 
-  test("logout is of the server that is named, else of the last login, and names the next", async () => {
+  test("ends the login of the named or last server, and names the next one", async () => {
     const other = startSignInServer();
     try {
       await login();
@@ -303,7 +303,7 @@ describe("logout", () => {
     }
   });
 
-  test("logout of nobody is said and does nothing", async () => {
+  test("reports that there is no login to end", async () => {
     expect(await run(["logout"])).toEqual({ code: 0, stdout: "", stderr: "You are not signed in.\n" });
   });
 });

@@ -63,8 +63,8 @@ function members(args: string[], surroundings: CommandSurroundings = {}): Promis
 const changes = () =>
   api.seen.filter(({ method }) => method !== "GET").map(({ method, path, body }) => [method, path, body]);
 
-describe("list", () => {
-  test("list is a table of all pages, with those who are invited", async () => {
+describe("headrace members list", () => {
+  test("lists members of all pages as a table, with invitations", async () => {
     expect(await members(["list"])).toEqual({
       code: 0,
       stderr: "",
@@ -79,22 +79,22 @@ describe("list", () => {
     });
   });
 
-  test("list with --json is both lists as the API gives them", async () => {
+  test("prints members and invitations as the API returns them with --json", async () => {
     expect(JSON.parse((await members(["list", "--json"])).stdout)).toEqual({
       members: [ada, bob, cy],
       invitations: [dee],
     });
   });
 
-  test("list tells in the API's words that a key is not for this", async () => {
+  test("prints the API's words that a key cannot list members", async () => {
     api.answer = () => refusal(403, "permission_denied", "This is for people, not for keys and apps.");
     const { code, stderr } = await members(["list"]);
     expect([code, stderr]).toEqual([1, `error: ${api.baseUrl}: This is for people, not for keys and apps. (403)\n`]);
   });
 });
 
-describe("invite", () => {
-  test("invite prints the link alone, and tells the rest to the person", async () => {
+describe("headrace members invite", () => {
+  test("prints only the invitation link to standard output, and notes to standard error", async () => {
     const { code, stdout, stderr } = await members(["invite", "dee@example.com", "--role", "admin"]);
     expect([code, stdout]).toEqual([0, `${link}\n`]);
     expect(stderr).toStartWith("dee@example.com is invited as an admin. The link works once, until ");
@@ -102,7 +102,7 @@ describe("invite", () => {
     expect(changes()).toEqual([["POST", "/invitations", { email: "dee@example.com", role: "admin" }]]);
   });
 
-  test("invite that the server mails has no link to print", async () => {
+  test("prints no link of an invitation that the server mailed", async () => {
     const answer = api.answer;
     api.answer = (method, path, url) =>
       method === "POST" ? Response.json({ ...dee, link: null, mailed: true }) : answer(method, path, url);
@@ -115,7 +115,7 @@ describe("invite", () => {
     });
   });
 
-  test("invite is for a member unless said otherwise; --quiet prints nothing else, --json all of it", async () => {
+  test("invites as a member by default, only the link with --quiet, and everything with --json", async () => {
     expect(await members(["invite", "dee@example.com", "--quiet"])).toEqual({
       code: 0,
       stdout: `${link}\n`,
@@ -126,7 +126,7 @@ describe("invite", () => {
     expect(JSON.parse(stdout)).toMatchObject({ link, mailed: false });
   });
 
-  test("invite asks for a role that there is, and sends nothing that is a key", async () => {
+  test("refuses an unknown role and an API key as address before sending anything", async () => {
     const { code, stderr } = await members(["invite", "dee@example.com", "--role", "king"]);
     expect([code, stderr]).toEqual([2, expect.stringContaining("must be one of owner, admin, member")]);
     expect((await members(["invite", generateApiKey("live")])).code).toBe(2);
@@ -134,15 +134,15 @@ describe("invite", () => {
   });
 });
 
-describe("role", () => {
-  test("role changes the role of the one with that address or id", async () => {
+describe("headrace members role", () => {
+  test("changes the role of a member by address or id", async () => {
     for (const who of ["Bob@Example.com", "mbr_2"]) {
       expect((await members(["role", who, "admin"])).stdout).toBe("bob@example.com is an admin now.\n");
     }
     expect(changes()).toEqual(Array(2).fill(["PATCH", "/members/mbr_2", { role: "admin" }]));
   });
 
-  test("role of somebody who is only invited is told how to change", async () => {
+  test("tells how to change the role of an invited user", async () => {
     const { code, stderr } = await members(["role", "dee@example.com", "owner"]);
     expect([code, stderr]).toEqual([
       1,
@@ -151,14 +151,14 @@ describe("role", () => {
     expect(changes()).toEqual([]);
   });
 
-  test("role of nobody is an error", async () => {
+  test("reports a role change of an unknown member", async () => {
     const { code, stderr } = await members(["role", "eve@example.com", "owner"]);
     expect([code, stderr]).toEqual([1, expect.stringContaining("See headrace members list")]);
   });
 });
 
-describe("quotas and what is seen", () => {
-  test("quotas are given in words, shown as the server has them, and taken away with none", async () => {
+describe("headrace members quotas and sees", () => {
+  test("reads quotas in words, shows the server's, and removes them with none", async () => {
     const quotas = [{ unit: "usd", amount: 5, per: "day", window: "calendar" }];
     api.answer = (method, path, url) =>
       method === "GET"
@@ -173,7 +173,7 @@ describe("quotas and what is seen", () => {
     expect(changes().at(-1)).toEqual(["PATCH", "/members/mbr_2", { quotas: [] }]);
   });
 
-  test("sees says whose usage a member sees, and nothing else than own or all", async () => {
+  test("sets whose usage a member sees, and accepts only own or all", async () => {
     expect((await members(["sees", "bob@example.com", "all"])).stdout).toBe(
       "bob@example.com sees the usage of the whole account now.\n",
     );
@@ -183,7 +183,7 @@ describe("quotas and what is seen", () => {
     expect([code, stderr]).toEqual([2, expect.stringContaining("own or all")]);
   });
 
-  test("quotas and sees of somebody who is only invited change nothing", async () => {
+  test("changes neither quotas nor visible usage of an invited user", async () => {
     for (const args of [
       ["quotas", "dee@example.com", "5 usd per day"],
       ["sees", "dee@example.com", "all"],
@@ -195,8 +195,8 @@ describe("quotas and what is seen", () => {
   });
 });
 
-describe("remove", () => {
-  test("remove asks first, and says what ends", async () => {
+describe("headrace members remove", () => {
+  test("asks before removing a member, with the consequences", async () => {
     const no = await members(["remove", "bob@example.com"], { isTTY: true, answers: ["n"] });
     expect(no.stderr).toContain("Remove bob@example.com from the account? Keys that they made as a member");
     expect([no.code, changes()]).toEqual([1, []]);
@@ -206,13 +206,13 @@ describe("remove", () => {
     expect((await members(["remove", "cy@example.com"])).code).toBe(2);
   });
 
-  test("remove takes an invitation back", async () => {
+  test("withdraws an invitation", async () => {
     const { stdout } = await members(["remove", "dee@example.com", "--yes"]);
     expect(stdout).toBe("dee@example.com is no longer invited.\n");
     expect(changes()).toEqual([["DELETE", "/invitations/lnk_1", undefined]]);
   });
 
-  test("remove of oneself needs no list, which members do not see", async () => {
+  test("removes the own membership without listing members", async () => {
     const answer = api.answer;
     api.answer = (method, path, url) =>
       path === "/members" ? refusal(403, "permission_denied", "Not for members.") : answer(method, path, url);

@@ -49,14 +49,14 @@ function signedIn(secondsLeft: number, roots = [server.root]): void {
 const stored = () => JSON.parse(readFileSync(join(folder, "login.json"), "utf8")).logins[server.root];
 const renewals = () => server.seen.filter((line) => line.includes("grant_type=refresh_token"));
 
-describe("an access token", () => {
-  test("an access token is used as it is while it lasts", async () => {
+describe("the access token of a login", () => {
+  test("uses an access token unchanged while it is valid", async () => {
     signedIn(61);
     expect(await run(["models"])).toMatchObject({ code: 0, stdout: expect.stringContaining("tiny-demo") });
     expect(server.seen).toEqual(["GET /v1/models"]);
   });
 
-  test("an access token is renewed within a minute of its end, and the new one is kept for its owner alone", async () => {
+  test("renews an access token within a minute of its end, and stores it for its owner alone", async () => {
     signedIn(60);
     expect((await run(["models"])).code).toBe(0);
     expect(renewals()).toEqual([
@@ -71,14 +71,14 @@ describe("an access token", () => {
     expect(statSync(join(folder, "login.json")).mode & 0o777).toBe(0o600);
   });
 
-  test("an access token is renewed once by many commands at once, whose refresh token works once", async () => {
+  test("renews an access token once for many concurrent commands", async () => {
     signedIn(-5);
     const outcomes = await Promise.all(Array.from({ length: 8 }, () => run(["models"])));
     expect(outcomes.map(({ code }) => code)).toEqual(Array(8).fill(0));
     expect(renewals()).toHaveLength(1);
   });
 
-  test("an access token that is refused before its end is replaced, once", async () => {
+  test("replaces an access token that is refused before its end, once", async () => {
     signedIn(3000);
     server.accessToken = "of another address";
     expect((await run(["models"])).code).toBe(0);
@@ -91,7 +91,7 @@ describe("an access token", () => {
     expect(stderr).toContain(`refused your login at ${server.root}/v1 (401). Sign in again: headrace login --base-url`);
   });
 
-  test("an access token is asked for again where the answer was lost: the server has it for a moment", async () => {
+  test("repeats a renewal whose answer was lost", async () => {
     signedIn(0);
     server.onRequest = (path) => {
       return path === "/oauth/token" && renewals().length === 1 ? new Response('{"access_tok') : undefined;
@@ -100,7 +100,7 @@ describe("an access token", () => {
     expect(renewals()).toEqual(Array(2).fill(renewals()[0]));
   });
 
-  test("an access token that came is kept, also where Ctrl-C came first: the one before it works no more", async () => {
+  test("stores a renewed access token despite Ctrl-C, as the previous one is void", async () => {
     signedIn(0);
     server.onRequest = (path) => {
       if (path === "/oauth/token") process.emit("SIGINT", "SIGINT");
@@ -112,13 +112,13 @@ describe("an access token", () => {
   });
 });
 
-describe("a login that has ended", () => {
+describe("an ended login", () => {
   beforeEach(() => {
     signedIn(0);
     server.refreshTokens.clear();
   });
 
-  test("a login that has ended says to sign in again, and where; nothing else is used in its place", async () => {
+  test("asks to sign in again after a login has ended, and uses no other credential", async () => {
     mkdirSync(join(parent, "data"));
     const credentials = { base_url: `${server.root}/v1`, api_key: "access-0" };
     writeFileSync(join(parent, "data", "credentials.json"), JSON.stringify(credentials));
@@ -130,7 +130,7 @@ describe("a login that has ended", () => {
     expect(server.seen).not.toContain("GET /v1/models");
   });
 
-  test("a login that has ended is a refusal for headrace status too", async () => {
+  test("reports an ended login in headrace status", async () => {
     server.onRequest = (path) =>
       path === "/readyz" ? Response.json({ status: "ready", checks: { database: "ok" } }) : undefined;
     const { code, stdout, stderr } = await run(["status"]);
@@ -139,7 +139,7 @@ describe("a login that has ended", () => {
     expect(stderr).toContain("has ended");
   });
 
-  test("a login that has ended is told apart from a server that is away for a moment", async () => {
+  test("distinguishes an ended login from a temporarily unavailable server", async () => {
     server.onRequest = (path) => (path === "/oauth/token" ? new Response("", { status: 503 }) : undefined);
     const { stderr } = await run(["models"]);
     expect(stderr).toContain("(503)");
@@ -148,7 +148,7 @@ describe("a login that has ended", () => {
   });
 });
 
-describe("the credential that a command uses", () => {
+describe("the credential of a command", () => {
   let local: ApiServer;
   const usedBy = async (args: string[], surroundings?: CommandSurroundings) => {
     const seen = server.seen.length;
@@ -168,35 +168,35 @@ describe("the credential that a command uses", () => {
 
   afterEach(() => local.stop());
 
-  test("the credential that a command uses is the login, which is newer than credentials.json", async () => {
+  test("prefers a login newer than credentials.json", async () => {
     expect(await usedBy([])).toBe("login");
   });
 
-  test("the credential that a command uses is credentials.json once the person has signed out", async () => {
+  test("uses credentials.json after a logout", async () => {
     await run(["logout"]);
     expect(await usedBy([])).toBe("key");
   });
 
-  test("the credential that a command uses is that of the server that is named", async () => {
+  test("uses the credential of the named server", async () => {
     expect(await usedBy(["--base-url", local.baseUrl])).toBe("key");
     expect(await usedBy(["--base-url", `${server.root}/v1`])).toBe("login");
     expect(await usedBy([], { env: { HEADRACE_BASE_URL: local.baseUrl } })).toBe("key");
     expect(await usedBy(["--base-url", "http://127.0.0.1:9/v1"])).toBe("none");
   });
 
-  test("the credential that a command uses is the newest of several logins where no server is named", async () => {
+  test("uses the newest of several logins by default", async () => {
     signedIn(3600, ["http://127.0.0.1:9", server.root]);
     expect(await usedBy([])).toBe("login");
     signedIn(3600, [server.root, "http://127.0.0.1:9"]);
     expect(await usedBy([])).toBe("none");
   });
 
-  test("the credential that a command uses is that of the data directory that is named", async () => {
+  test("uses the credential of the named data directory", async () => {
     expect(await usedBy(["--data-dir", join(parent, "data")])).toBe("key");
     expect(await usedBy(["--data-dir", join(parent, "elsewhere")])).toBe("none");
   });
 
-  test("the credential that a command uses is a key that is given, and that one alone", async () => {
+  test("uses only an explicitly given key", async () => {
     const env = { HEADRACE_API_KEY: local.key };
     expect(await usedBy([], { env })).toBe("key");
     expect(await usedBy(["--api-key-stdin"], { stdin: local.key })).toBe("key");
@@ -206,8 +206,8 @@ describe("the credential that a command uses", () => {
   });
 });
 
-describe("whoami", () => {
-  test("whoami names person, account, role, scopes, server and end", async () => {
+describe("headrace whoami", () => {
+  test("prints user, account, role, scopes, server and expiry", async () => {
     signedIn(3600);
     const { code, stdout } = await run(["whoami"]);
     expect(code).toBe(0);
@@ -226,7 +226,7 @@ describe("whoami", () => {
     );
   });
 
-  test("whoami says that an operator is one only of what can operate, which a login cannot", async () => {
+  test("calls a user an operator only with a credential that may operate", async () => {
     signedIn(3600);
     expect(server.person.is_operator).toBe(true);
     expect((await run(["whoami"])).stdout).not.toContain("operator");
@@ -234,7 +234,7 @@ describe("whoami", () => {
     expect((await run(["whoami"])).stdout).toContain("  Person       Ada Lovelace <ada@example.com>, operator\n");
   });
 
-  test("whoami with --json is one object without a secret", async () => {
+  test("prints one object without a secret with --json", async () => {
     signedIn(3600);
     const { stdout } = await run(["whoami", "--json"]);
     expect(JSON.parse(stdout)).toEqual({
@@ -251,7 +251,7 @@ describe("whoami", () => {
     expect(stdout).not.toMatch(/access-|refresh-/);
   });
 
-  describe("of a key", () => {
+  describe("headrace whoami of a key", () => {
     let api: ApiServer;
     const forbidden = (scope: string) =>
       Response.json({ error: { message: `API key lacks required scope: ${scope}` } }, { status: 403 });
@@ -267,7 +267,7 @@ describe("whoami", () => {
     });
     afterEach(() => api.stop());
 
-    test("whoami of a key says which one it is", async () => {
+    test("prints which key it is", async () => {
       const { code, stdout } = await whoami();
       expect(code).toBe(0);
       expect(stdout).toContain(`  Key          sk_live_hr_…${api.key.slice(-4)} "own" (key_own)\n`);
@@ -276,7 +276,7 @@ describe("whoami", () => {
       expect(stdout).toContain("  Expires      never\n");
     });
 
-    test("whoami of a key says what it may not see of itself", async () => {
+    test("names what a key may not read about itself", async () => {
       api.answer = (_method, path) => forbidden(path);
       const { code, stdout } = await whoami();
       expect(code).toBe(0);
@@ -285,7 +285,7 @@ describe("whoami", () => {
       expect(JSON.parse((await whoami(["--json"])).stdout)).toMatchObject({ key: null, account: null, scopes: null });
     });
 
-    test("whoami of a key is refused where the key is", async () => {
+    test("fails for a refused key", async () => {
       api.answer = () => undefined;
       const env = { HEADRACE_BASE_URL: api.baseUrl, HEADRACE_API_KEY: "sk_live_hr_wrong" };
       const { code, stderr } = await run(["whoami"], { env });

@@ -57,8 +57,8 @@ function writeCredentials(content: unknown = { base_url: baseUrl(), api_key: key
   return writeFile(join(dataDir, "credentials.json"), text, { mode: 0o600 });
 }
 
-describe("the list", () => {
-  test("the list is a table for people", async () => {
+describe("headrace models", () => {
+  test("lists models as a table", async () => {
     await writeCredentials();
     expect(await models()).toEqual({
       code: 0,
@@ -73,12 +73,12 @@ describe("the list", () => {
     expect(paths).toEqual(["/v1/models"]);
   });
 
-  test("the list with --json is the API's own data, with fields that this version does not know", async () => {
+  test("prints the API's data with unknown fields with --json", async () => {
     await writeCredentials();
     expect(JSON.parse((await models(["--json"])).stdout)).toEqual(data);
   });
 
-  test("the list that is empty says how to get a model", async () => {
+  test("tells how to get a model if the list is empty", async () => {
     await writeCredentials();
     answer = () => Response.json({ object: "list", data: [] });
     const { code, stdout, stderr } = await models();
@@ -87,20 +87,20 @@ describe("the list", () => {
   });
 });
 
-describe("server and key", () => {
-  test("server and key come from the environment before the file", async () => {
+describe("server and key of a command", () => {
+  test("prefers server and key of the environment to the file", async () => {
     await writeCredentials({ base_url: "http://127.0.0.1:1/v1", api_key: "sk_dev_hr_other" });
     const env = { HEADRACE_BASE_URL: `${baseUrl()}/`, HEADRACE_API_KEY: key };
     expect((await models([], { env })).code).toBe(0);
   });
 
-  test("server and key come from flag and standard input before the environment", async () => {
+  test("prefers server and key of flag and standard input to the environment", async () => {
     const env = { HEADRACE_BASE_URL: "http://127.0.0.1:1/v1", HEADRACE_API_KEY: "sk_dev_hr_other" };
     const outcome = await models(["--base-url", baseUrl(), "--api-key-stdin"], { env, stdin: `${key}\n` });
     expect(outcome.code).toBe(0);
   });
 
-  test("the key of the file is never sent to another server", async () => {
+  test("never sends the file's key to another server", async () => {
     await writeCredentials({ base_url: "http://127.0.0.1:1/v1", api_key: key });
     const { code, stderr } = await models(["--base-url", baseUrl()]);
     expect(code).toBe(1);
@@ -108,7 +108,7 @@ describe("server and key", () => {
     expect(paths).toEqual([]);
   });
 
-  test("the key is never sent on to where a server redirects", async () => {
+  test("never sends the key to a redirect's target", async () => {
     await writeCredentials();
     answer = () => Response.redirect("http://127.0.0.1:1/v1/models", 307);
     const { code, stderr } = await models();
@@ -117,8 +117,8 @@ describe("server and key", () => {
   });
 });
 
-describe("an error says what to do", () => {
-  test("an error says what to do when nothing is configured", async () => {
+describe("remedies in errors of commands", () => {
+  test("tells what to do if nothing is configured", async () => {
     const { code, stderr } = await models();
     expect(code).toBe(1);
     expect(stderr).toBe(
@@ -126,7 +126,7 @@ describe("an error says what to do", () => {
     );
   });
 
-  test("an error says what to do when no server runs", async () => {
+  test("tells what to do if no server runs", async () => {
     await writeCredentials();
     const address = baseUrl();
     await server.stop(true);
@@ -135,7 +135,7 @@ describe("an error says what to do", () => {
     expect(stderr).toBe(`error: No server answers at ${address} (ECONNREFUSED). Start it with: headrace serve\n`);
   });
 
-  test("an error says what to do when the key is refused, naming where it came from and not the key", async () => {
+  test("tells what to do with a refused key by its source, without the key", async () => {
     await writeCredentials({ base_url: baseUrl(), api_key: "sk_dev_hr_wrong" });
     const { code, stderr } = await models();
     expect(code).toBe(1);
@@ -143,7 +143,7 @@ describe("an error says what to do", () => {
     expect(stderr).not.toContain("sk_dev_hr_wrong");
   });
 
-  test("an error says what to do when something else answers", async () => {
+  test("tells what to do if something else answers", async () => {
     await writeCredentials({ base_url: `http://127.0.0.1:${server.port}`, api_key: key });
     answer = () => new Response("<html>", { status: 404 });
     expect((await models()).stderr).toContain("The base URL of a Headrace ends in /v1.");
@@ -151,24 +151,24 @@ describe("an error says what to do", () => {
     expect((await models()).stderr).toContain("JSON that is no model list");
   });
 
-  test("an error says what to do when the API explains itself, in its words", async () => {
+  test("prints the API's own explanation", async () => {
     await writeCredentials();
     answer = () => Response.json({ error: { message: "API key lacks required scope: models:read" } }, { status: 403 });
     expect((await models()).stderr).toContain("API key lacks required scope: models:read (403)");
   });
 
-  test("an error says what to do when credentials.json is damaged", async () => {
+  test("tells what to do with a damaged credentials.json", async () => {
     await writeCredentials("{");
     expect((await models()).stderr).toContain("credentials.json is damaged");
   });
 
-  test("an error says what to do when the key holds what no header may, without showing it", async () => {
+  test("tells what to do with a key that no header may contain, without the key", async () => {
     const { stderr } = await models([], { env: { HEADRACE_API_KEY: "sk dev\nhr" } });
     expect(stderr).toContain("The API key from HEADRACE_API_KEY has blanks");
     expect(stderr).not.toContain("sk dev");
   });
 
-  test("an error says what to do when a flag is wrong, with exit code 2", async () => {
+  test("tells what to do with a wrong flag, with exit code 2", async () => {
     expect((await models(["--base-url", "localhost:7545"])).code).toBe(2);
     expect((await models(["--api-key-stdin"])).code).toBe(2);
     expect((await models(["--api-key", "x"])).code).toBe(2);

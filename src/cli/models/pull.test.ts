@@ -38,8 +38,8 @@ function pull(args: string[], surroundings: CommandSurroundings = {}): Promise<C
   return runCommand(["pull", ...args, "--data-dir", dataDir], { ...surroundings, env });
 }
 
-describe("the text", () => {
-  test("the text says what was chosen and why, that it was verified, and what to do next", async () => {
+describe("texts of headrace pull", () => {
+  test("tells what was chosen and why, that it was verified, and the next step", async () => {
     const { code, stdout, stderr } = await pull(["hf:acme/tiny-GGUF"]);
     expect(stderr).toContain("Tiny-Q8_0.gguf (4.64 MB), as model tiny-q8_0\n");
     expect(stderr).toMatch(/^It needs 105 MB of memory and more for its context; .+ are free\.$/m);
@@ -54,7 +54,7 @@ describe("the text", () => {
     expect(code).toBe(0);
   });
 
-  test("the text has no control codes away from a terminal, and draws one line on one", async () => {
+  test("prints no control codes without a terminal, and updates one line on a terminal", async () => {
     const plain = await pull(["hf:acme/tiny-GGUF:Q8_0"]);
     expect(plain.stdout + plain.stderr).not.toContain("\x1b");
     await rm(dataDir, { recursive: true });
@@ -63,21 +63,21 @@ describe("the text", () => {
     expect(drawn.stderr).toContain("━");
   });
 
-  test("the text tells of a lost connection, and goes on", async () => {
+  test("reports a lost connection and continues", async () => {
     server.faults = [{ cutAfterBytes: 1_000_000 }];
     const { code, stderr } = await pull(["hf:acme/tiny-GGUF"]);
     expect(code).toBe(0);
     expect(stderr).toContain(`The connection to ${server.storageHost} was lost (ECONNRESET); trying again in 1 s.\n`);
   });
 
-  test("the text of a second run says that nothing was fetched", async () => {
+  test("reports a second pull that downloaded nothing", async () => {
     await pull(["hf:acme/tiny-GGUF"]);
     const { stdout, stderr } = await pull(["hf:acme/tiny-GGUF"]);
     expect(stdout).toContain("Model tiny-q8_0 was here already");
     expect(stderr).not.toContain("%");
   });
 
-  test("the text does not let a file's name command the terminal", async () => {
+  test("escapes terminal commands in a file's name", async () => {
     server.put("acme/tiny-GGUF", [{ path: "a\x1b[2Jb.gguf", content: gguf }]);
     const { code, stderr } = await pull(["hf:acme/tiny-GGUF"]);
     expect([code, stderr.includes("\x1b")]).toEqual([0, false]);
@@ -85,7 +85,7 @@ describe("the text", () => {
   });
 });
 
-test("--json prints events, one a line, and nothing else on standard output", async () => {
+test("prints only events, one a line, to standard output with --json", async () => {
   const { code, stdout } = await pull(["hf:acme/tiny-GGUF", "--json"]);
   const events = stdout
     .trim()
@@ -108,22 +108,22 @@ test("--json prints events, one a line, and nothing else on standard output", as
   expect(events.at(-1)).toMatchObject({ id: "tiny-q8_0", context: 1024, tools: false, already_there: false });
 });
 
-test("--json tells a failure as an event too", async () => {
+test("prints a failure as an event with --json", async () => {
   const { code, stdout, stderr } = await pull(["hf:acme/none", "--json"]);
   expect(code).toBe(1);
   expect(JSON.parse(stdout)).toEqual({ event: "error", message: expect.stringContaining("no public repository") });
   expect(stderr).toStartWith("error: ");
 });
 
-describe("the exit code", () => {
-  test("the exit code is 2 for a source or an id that cannot be one", async () => {
+describe("exit codes of headrace pull", () => {
+  test("exits with 2 for an invalid source or id", async () => {
     expect((await pull(["qwen"])).code).toBe(2);
     expect((await pull(["hf:acme/tiny-GGUF", "--name", "A B"])).code).toBe(2);
     expect((await pull([])).code).toBe(2);
     expect(server.requests).toEqual([]);
   });
 
-  test("the exit code is 1 offline, where the text names the way without a network", async () => {
+  test("exits with 1 offline and names the way without a network", async () => {
     const gone = await HubServer.start();
     await gone.stop();
     const { code, stderr } = await pull(["hf:acme/tiny-GGUF"], { env: { HF_ENDPOINT: "http://127.0.0.1:1" } });
@@ -133,7 +133,7 @@ describe("the exit code", () => {
     );
   });
 
-  test("the exit code is 2 for a wrong HF_ENDPOINT, and no token is shown", async () => {
+  test("exits with 2 for an invalid HF_ENDPOINT and shows no token", async () => {
     const { code, stderr } = await pull(["hf:a/b"], { env: { HF_ENDPOINT: "ftp://x", HF_TOKEN: "hf_secret" } });
     expect(code).toBe(2);
     expect(stderr).toContain("HF_ENDPOINT");
@@ -141,7 +141,7 @@ describe("the exit code", () => {
   });
 });
 
-test("Ctrl-C keeps the part, exits with 130, and says the command that continues", async () => {
+test("keeps the partial file on Ctrl-C, exits with 130, and prints the command that continues", async () => {
   server.faults = [{ stallAfterBytes: 2_000_000 }];
   const child = Bun.spawn(
     [

@@ -47,14 +47,14 @@ onLinuxX64("the list tells which engine is in use, on which device, and what is 
   expect(stderr).toContain(`this Headrace needs ${libraryVersion}: headrace engine install cuda`);
 });
 
-test("removing says what a running server does", async () => {
+test("reports the removal of a back-end, and a second one as not installed", async () => {
   await pretendInstalled("vulkan", libraryVersion, []);
   expect((await engine("remove", "vulkan")).stdout).toContain("Back-end vulkan is removed.");
   const again = await engine("remove", "vulkan");
   expect([again.code, again.stderr]).toEqual([1, "error: Back-end vulkan is not installed.\n"]);
 });
 
-test("an unknown name of an engine is a wrong call", async () => {
+test("refuses an unknown back-end as a usage error", async () => {
   expect((await engine("install", "metal")).code).toBe(2);
   expect((await engine("remove", "metal")).code).toBe(2);
 });

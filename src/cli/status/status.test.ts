@@ -81,8 +81,8 @@ function run(args: string[], surroundings: CommandSurroundings = {}): Promise<Co
   return runCommand([...args, "--data-dir", "/nowhere"], { nowMs: now * 1000, ...surroundings, env });
 }
 
-describe("status", () => {
-  test("status shows server, key, account, limits and quota", async () => {
+describe("headrace status", () => {
+  test("shows server, key, account, limits and quota", async () => {
     expect(await run(["status"])).toEqual({
       code: 0,
       stderr: "",
@@ -108,7 +108,7 @@ describe("status", () => {
     });
   });
 
-  test("status shows for each model who waits by priority, and how long one that came now would wait", async () => {
+  test("shows each model's waiting requests by priority, and the expected wait", async () => {
     const busy = {
       waiting_by_priority: { low: 0, normal: 9, high: 2 },
       expected_wait_ms: { low: null, normal: 8_600, high: 400 },
@@ -123,7 +123,7 @@ describe("status", () => {
     expect(stdout).toContain("qwen at vllm: 11 (2 high, about 1 s; 9 normal, about 9 s)\n");
   });
 
-  test("status shows each quota per window that holds, what is used of it, of which models, and when it opens", async () => {
+  test("shows each quota window with its use, models and reset", async () => {
     const quota = { owner: "account", owner_id: "acct_1", unit: "requests", amount: 200, used: 50, models: null };
     const quotas = [
       { ...quota, per: "5h", window: "rolling", starts_at: now - 60, resets_at: now + 3_600 },
@@ -141,13 +141,13 @@ describe("status", () => {
     expect(stdout).toContain("  Member, 90 seconds  ░░░░░░░░░░░░░░░░░░░░ 0 %, 0 of 200 requests, 200 left\n");
   });
 
-  test("status asks without the key for what needs none", async () => {
+  test("sends no key where none is needed", async () => {
     await run(["status"]);
     const without = api.seen.filter(({ authorization }) => authorization === null).map(({ path }) => path);
     expect(without.toSorted()).toEqual(["/openapi.json", "/readyz"]);
   });
 
-  test("status with --json is one object with the API's own answers", async () => {
+  test("prints one object with the API's answers with --json", async () => {
     expect(JSON.parse((await run(["status", "--json"])).stdout)).toEqual({
       base_url: api.baseUrl,
       reachable: true,
@@ -164,7 +164,7 @@ describe("status", () => {
     });
   });
 
-  test("status shows the rest where a scope is missing, and says which", async () => {
+  test("shows the rest if a scope is missing, and names the scope", async () => {
     const missing = (scope: string) => () =>
       refusal(403, "insufficient_scope", `API key lacks required scope: ${scope}`);
     answers["/account"] = missing("usage:read");
@@ -177,7 +177,7 @@ describe("status", () => {
     expect(stdout).not.toContain("Tier");
   });
 
-  test("status shows a key that may use models alone what limits hold for it, without the account", async () => {
+  test("shows the limits of a key without usage:read, without the account", async () => {
     answers["/account"] = () => refusal(403, "insufficient_scope", "API key lacks required scope: usage:read");
     answers["/limits"] = () => Response.json(limits);
     const { stdout } = await run(["status"]);
@@ -189,7 +189,7 @@ describe("status", () => {
     expect(JSON.parse((await run(["status", "--json"])).stdout)).toMatchObject({ account: null, limits });
   });
 
-  test("status ends with 1 when the server is not ready, naming what is not", async () => {
+  test("exits with 1 if the server is not ready, and names the reason", async () => {
     const checks = { database: "ok", engines: "starting" };
     answers["/readyz"] = () => Response.json({ status: "not_ready", checks }, { status: 503 });
     const { code, stdout, stderr } = await run(["status"]);
@@ -198,7 +198,7 @@ describe("status", () => {
     expect(stderr).toContain("The server is not ready: engines is starting.");
   });
 
-  test("status ends with 1 when the key is refused, and still shows the server", async () => {
+  test("exits with 1 if the key is refused, and still shows the server", async () => {
     const { code, stdout, stderr } = await run(["status"], { env: { HEADRACE_API_KEY: "sk_live_hr_wrong" } });
     expect(code).toBe(1);
     expect(stdout).toContain("ready");
@@ -207,7 +207,7 @@ describe("status", () => {
     expect(stdout + stderr).not.toContain("sk_live_hr_wrong");
   });
 
-  test("status ends with 1 when no server answers, also for programs", async () => {
+  test("exits with 1 if no server answers, with --json too", async () => {
     await api.stop();
     const { code, stdout, stderr } = await run(["status", "--json"]);
     expect(code).toBe(1);
@@ -216,8 +216,8 @@ describe("status", () => {
   });
 });
 
-describe("tiers", () => {
-  test("tiers are a table with the account's own marked", async () => {
+describe("headrace tiers", () => {
+  test("lists tiers as a table with the account's own marked", async () => {
     expect((await run(["tiers"])).stdout).toBe(
       [
         "TIER           REQUESTS/MIN  TOKENS/MIN  TOKENS/MONTH  SPEND/MONTH  PRIORITY  LIMITS APPLY TO",
@@ -228,11 +228,11 @@ describe("tiers", () => {
     );
   });
 
-  test("tiers with --json are as the API gives them", async () => {
+  test("prints tiers as the API returns them with --json", async () => {
     expect(JSON.parse((await run(["tiers", "--json"])).stdout)).toEqual(tiers);
   });
 
-  test("tiers that something else answers are an error that says so", async () => {
+  test("reports an answer that is no list of tiers", async () => {
     answers["/tiers"] = () => Response.json({ object: "list", data: [{ name: 7 }] });
     const { code, stderr } = await run(["tiers"]);
     expect(code).toBe(1);
@@ -240,12 +240,12 @@ describe("tiers", () => {
   });
 });
 
-describe("limits", () => {
+describe("headrace limits", () => {
   beforeEach(() => {
     answers["/limits"] = () => Response.json(limits);
   });
 
-  test("limits are a table of what is used and left of each quota, and when it opens", async () => {
+  test("shows use, remainder and reset of each quota as a table", async () => {
     const { code, stdout } = await run(["limits"]);
     expect(code).toBe(0);
     expect(stdout.split("\n")).toEqual([
@@ -260,7 +260,7 @@ describe("limits", () => {
     ]);
   });
 
-  test("limits with --json are the API's own answer, and no quota is said in words", async () => {
+  test("prints the API's answer with --json, and tells if there is no quota", async () => {
     expect(JSON.parse((await run(["limits", "--json"])).stdout)).toEqual(limits);
     answers["/limits"] = () => Response.json({ ...limits, quotas: [] });
     expect((await run(["limits"])).stdout).toContain("No quota holds for this key.");

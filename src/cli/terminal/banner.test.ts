@@ -9,7 +9,7 @@ import { createTerminal } from "./terminal.ts";
 const { out: plain } = createTerminal({ write: () => {} }, { write: () => {} }, {});
 const url = "http://127.0.0.1:7545";
 
-test("the link to the first sign-in is shown where there is one, in a line of its own", () => {
+test("shows the link for the first sign-in on a line of its own, if there is one", () => {
   const dataDir = mkdtempSync(join(tmpdir(), "headrace-banner-"));
   try {
     const record = { prefix: "sk_dev_hr_", last4: "AbC1", environment: "dev" } as const;
@@ -23,7 +23,7 @@ test("the link to the first sign-in is shown where there is one, in a line of it
   }
 });
 
-test("a replica that did not make the first key says who has it", () => {
+test("tells on a replica that did not create the first key where to find the key", () => {
   const dataDir = mkdtempSync(join(tmpdir(), "headrace-banner-"));
   try {
     const record = { prefix: "sk_live_hr_", last4: "AbC1", environment: "live" } as const;
@@ -38,7 +38,7 @@ test("a replica that did not make the first key says who has it", () => {
   }
 });
 
-test("the dashboard and the docs are shown under the public URL, where actions in a browser are accepted", () => {
+test("shows dashboard and docs below the public URL", () => {
   const dataDir = mkdtempSync(join(tmpdir(), "headrace-banner-"));
   try {
     const record = { prefix: "sk_live_hr_", last4: "AbC1", environment: "live" } as const;

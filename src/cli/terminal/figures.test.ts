@@ -24,7 +24,7 @@ test.each([
   [1234567, "1,234,567"],
   [null, "-"],
   [undefined, "-"],
-])("the number %p is %p", (value, text) => {
+])("formats the number %p as %p", (value, text) => {
   expect(formatCount(value)).toBe(text);
 });
 
@@ -35,15 +35,15 @@ test.each([
   [0.00123, "$0.0012"],
   [0.000000001, "$0.000000001"],
   [null, "-"],
-])("%p USD are %p", (value, text) => {
+])("formats %p USD as %p", (value, text) => {
   expect(formatUsd(value)).toBe(text);
 });
 
-test("amounts of one column have the digits of the smallest", () => {
+test("formats the amounts of a column with the digits of the smallest", () => {
   expect(usdDigits([12, 0.0042, 0, null])).toBe(4);
 });
 
-test("a time is of this machine's zone, to the minute", () => {
+test("formats a time in the local zone, to the minute", () => {
   expect(formatTime(now)).toBe("2026-11-20 18:30");
   expect(formatTime(null)).toBe("-");
 });
@@ -61,16 +61,16 @@ test.each([
   [now + 54, "in 54 s"],
   [now - 599, "9 min ago"],
   [now - 90 * 86_400, "2026-08-22 18:30"],
-])("%p, seen from now, is %p", (seconds, text) => {
+])("formats %p relative to now as %p", (seconds, text) => {
   expect(formatRelative(seconds, now)).toBe(text);
 });
 
-test("a time that is far away is not said twice", () => {
+test("omits the relative form of a distant time", () => {
   expect(formatTimeAndRelative(now - 3 * 3600, now)).toBe("2026-11-20 15:30 (3 h ago)");
   expect(formatTimeAndRelative(now - 90 * 86_400, now)).toBe("2026-08-22 18:30");
 });
 
-test("a span is told in its largest whole unit", () => {
+test("formats a duration in its largest whole unit", () => {
   expect([59, 60, 3599, 3600, 47 * 3600, 48 * 3600].map(formatSpan)).toEqual([
     "59 s",
     "1 min",
@@ -81,7 +81,7 @@ test("a span is told in its largest whole unit", () => {
   ]);
 });
 
-describe("what people write", () => {
+describe("parsing of user input", () => {
   test.each([
     ["90s", 90],
     ["30m", 1800],
@@ -94,18 +94,18 @@ describe("what people write", () => {
     ["1.5h", undefined],
     ["1y", undefined],
     ["1toString", undefined],
-  ])("the span %p is %p seconds", (text, seconds) => {
+  ])("parses the duration %p as %p seconds", (text, seconds) => {
     expect(parseSpan(text)).toBe(seconds);
   });
 
-  test("a date must exist", () => {
+  test("rejects a date that does not exist", () => {
     expect(parseDate("2026-12-31")).toEqual({ year: 2026, month: 12, day: 31 });
     expect(parseDate("2026-02-30")).toBeUndefined();
     expect(parseDate("2026-13-01")).toBeUndefined();
     expect(parseDate("31.12.2026")).toBeUndefined();
   });
 
-  test("a time may name its zone", () => {
+  test("accepts a zone in a time", () => {
     expect(parseTime("2026-11-20T18:30Z")).toBe(now);
     expect(parseTime("2026-11-20 19:30:00+01:00")).toBe(now);
     expect(parseTime("2026-11-20T18:30")).toBe(now);
@@ -114,13 +114,13 @@ describe("what people write", () => {
   });
 });
 
-test("a rate is shown as it was set, without the digits that binary fractions add", () => {
+test("formats a rate as configured, without binary rounding digits", () => {
   expect([2.5000000000000004, 0.1 + 0.2, 0.003625, 15, 1e-9].map(formatRate)).toEqual([
     ...["$2.5", "$0.3", "$0.003625", "$15", "$1e-9"],
   ]);
 });
 
-test("a column of costs has the digits of the longest, two at least, and separators", () => {
+test("formats a column of costs with the digits of the longest, at least two, and separators", () => {
   const column = (...costs: string[]) => costs.map(formatUsdColumn(costs));
   expect(column("29.498531200", "1234567.500000000")).toEqual(["29.4985312", "1,234,567.5000000"]);
   expect(column("0.000000000", "12.500000000")).toEqual(["0.00", "12.50"]);

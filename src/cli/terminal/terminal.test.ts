@@ -37,11 +37,11 @@ function terminalOn(isTTY: boolean, env: Record<string, string> = { LANG: "C.UTF
   return { out, err, terminal: createTerminal(out, err, env) };
 }
 
-describe("colours", () => {
+describe("terminal colours", () => {
   const coloured = (isTTY: boolean, env: Record<string, string>) =>
     terminalOn(isTTY, env).terminal.err.red("x") !== "x";
 
-  test("colours are for a terminal only, and not with NO_COLOR or on a dumb terminal", () => {
+  test("colours only a terminal, and not with NO_COLOR or on a dumb terminal", () => {
     expect(coloured(true, {})).toBe(true);
     expect(coloured(false, {})).toBe(false);
     expect(coloured(true, { NO_COLOR: "1" })).toBe(false);
@@ -50,11 +50,11 @@ describe("colours", () => {
   });
 });
 
-test("text from elsewhere cannot command the terminal", () => {
+test("escapes terminal commands in foreign text", () => {
   expect(printable("a\x1b[2Jb\r\n\u202ec\u009b")).toBe("a[2Jbc");
 });
 
-test("a table aligns wide characters and leaves no blanks at the end", () => {
+test("aligns wide characters in a table and leaves no trailing blanks", () => {
   const { terminal } = terminalOn(false);
   expect(
     formatTable(
@@ -76,7 +76,7 @@ test.each([
   [999_600, "1.00 MB"],
   [639_000_000, "639 MB"],
   [1_830_000_000, "1.83 GB"],
-])("%p bytes are %p", (bytes, text) => {
+])("formats %p bytes as %p", (bytes, text) => {
   expect(formatBytes(bytes)).toBe(text);
 });
 
@@ -84,27 +84,27 @@ test.each([
   [8.4, "8 s"],
   [125, "2 min 05 s"],
   [3780, "1 h 03 min"],
-])("%p seconds are %p", (seconds, text) => {
+])("formats %p seconds as %p", (seconds, text) => {
   expect(formatDuration(seconds)).toBe(text);
 });
 
-describe("the exit code", () => {
+describe("exit codes of commands", () => {
   const report = (error: unknown) => {
     const { err, terminal } = terminalOn(false);
     return { code: reportError(error, terminal), text: err.text };
   };
 
-  test("the exit code is 1 for a failure, which is told without a stack", () => {
+  test("exits with 1 for a failure, without a stack", () => {
     expect(report(new CliError("no server"))).toEqual({ code: 1, text: "error: no server\n" });
     expect(report(new SetupError("no disk"))).toEqual({ code: 1, text: "error: no disk\n" });
   });
 
-  test("the exit code is 2 for a wrong call", () => {
+  test("exits with 2 for a usage error", () => {
     expect(report(new SetupError("bad name", { kind: "misuse" })).code).toBe(2);
     expect(report(new CliError("bad flag", exitCodes.usage)).code).toBe(2);
   });
 
-  test("the exit code is 2 for commander's complaints, which it has written itself, and 0 for its help", async () => {
+  test("exits with 2 for commander's own errors, and 0 for help", async () => {
     const program = new Command("x").exitOverride().configureOutput({ writeErr: () => {}, writeOut: () => {} });
     const unknown = await program.parseAsync(["--nope"], { from: "user" }).catch((error: unknown) => error);
     const help = await program.parseAsync(["--help"], { from: "user" }).catch((error: unknown) => error);
@@ -115,18 +115,18 @@ describe("the exit code", () => {
     ]);
   });
 
-  test("the exit code is 130 after Ctrl-C", () => {
+  test("exits with 130 after Ctrl-C", () => {
     expect(report(new Interrupted("SIGINT").with("Kept."))).toEqual({ code: 130, text: "Kept.\n" });
   });
 
-  test("the exit code of what nobody foresaw is 1, with the stack", () => {
+  test("exits with 1 for an unexpected error, with the stack", () => {
     const { code, text } = report(new TypeError("x is undefined"));
     expect(code).toBe(1);
     expect(text).toContain("terminal.test.ts");
   });
 });
 
-test("a signal aborts the work and lets it tidy up", async () => {
+test("aborts work on a signal and waits for its cleanup", async () => {
   const before = process.listenerCount("SIGTERM");
   let tidied = false;
   const work = interruptible(async (signal) => {
@@ -141,8 +141,8 @@ test("a signal aborts the work and lets it tidy up", async () => {
   expect(process.listenerCount("SIGTERM")).toBe(before);
 });
 
-describe("progress", () => {
-  test("progress on a terminal is one line that fits, with share, amount, speed and time left", () => {
+describe("progress of commands", () => {
+  test("draws progress as one fitting line with share, amount, speed and remaining time", () => {
     const { err, terminal } = terminalOn(true, { LANG: "C.UTF-8", NO_COLOR: "1" });
     let nowMs = 0;
     const progress = startProgress(terminal, { totalBytes: 400_000_000, now: () => nowMs });
@@ -155,7 +155,7 @@ describe("progress", () => {
     expect(line.length).toBeLessThanOrEqual(80);
   });
 
-  test("progress falls back to ASCII, and to the figures alone on a narrow terminal", () => {
+  test("draws progress in ASCII if needed, and only figures on a narrow terminal", () => {
     const { err, terminal } = terminalOn(true, { LANG: "C", NO_COLOR: "1" });
     err.columns = 30;
     const progress = startProgress(terminal, { totalBytes: 400 });
@@ -165,7 +165,7 @@ describe("progress", () => {
     expect(err.text).not.toContain("━");
   });
 
-  test("progress in a log is plain lines without control codes", () => {
+  test("logs progress in plain lines without control codes", () => {
     const { err, terminal } = terminalOn(false);
     const progress = startProgress(terminal, { totalBytes: 400 });
     progress.update(400);
@@ -174,7 +174,7 @@ describe("progress", () => {
     expect(err.text).toBe("100 %, 400 B of 400 B, 0 B/s, done\n");
   });
 
-  test("a speed counts neither what an earlier run fetched nor what was thrown away", () => {
+  test("computes the speed without earlier or discarded bytes", () => {
     const { terminal } = terminalOn(true);
     let nowMs = 0;
     const reports: number[] = [];
@@ -191,7 +191,7 @@ describe("progress", () => {
     expect(reports).toEqual([50]);
   });
 
-  test("a note does not mix with the line being drawn", () => {
+  test("prints a note apart from the progress line", () => {
     const { err, terminal } = terminalOn(true);
     const progress = startProgress(terminal, { totalBytes: 10 });
     progress.note("hello");

@@ -62,7 +62,7 @@ const queries = () =>
   api.seen.filter(({ path }) => path.includes("/requests?")).map(({ path }) => new URL(`http://x${path}`).searchParams);
 
 describe("headrace requests", () => {
-  test("headrace requests is one line for each request of all pages, where nobody looks at a terminal", async () => {
+  test("lists requests of all pages, one a line, without a terminal", async () => {
     const { stdout, stderr, code } = await run([]);
     expect([code, stderr]).toEqual([0, ""]);
     const lines = stdout.trimEnd().split("\n");
@@ -72,7 +72,7 @@ describe("headrace requests", () => {
     expect(lines[2]).toEndWith(`refused 429  llama       0      1 ms  ${idOf(2)}  key_9`);
   });
 
-  test("headrace requests marks answers from the response cache, also in headrace requests show", async () => {
+  test("marks answers from the response cache, also in show", async () => {
     rows = [row(1, { from_cache: true, upstream: null, attempts: 0 }), row(2, { from_cache: false })];
     const lines = (await run([])).stdout.split("\n");
     expect([lines[1], lines[2]].map((line) => line?.includes("completed, cached"))).toEqual([true, false]);
@@ -80,7 +80,7 @@ describe("headrace requests", () => {
     expect((await run(["show", idOf(2)])).stdout).toMatch(/Answered by +up/);
   });
 
-  test("headrace requests fits 80 columns with whole ids, whatever models and keys are called, and cuts names where they are alike", async () => {
+  test("fits 80 columns with whole ids, and shortens long names where they are alike", async () => {
     const model = "an-organization-with-a-long-name/a-model-with-a-longer-one-70b-instruct";
     rows = [row(1, { model, key: `mbr_${"k".repeat(60)}` }), row(2, { ...refused, model: null })];
     const { stdout } = await run([], { columns: 80, isTTY: true });
@@ -91,7 +91,7 @@ describe("headrace requests", () => {
     expect([lines[2], lines[4]].map((line) => line?.trim().split(" ")[0])).toEqual([idOf(1), idOf(2)]);
   });
 
-  test("headrace requests asks for what the filters say, and for no more than was wanted", async () => {
+  test("sends the filters and the limit of requests", async () => {
     await run(
       [
         "--model",
@@ -124,18 +124,18 @@ describe("headrace requests", () => {
     }
   });
 
-  test("headrace requests with --json is the requests of all pages as the API gives them", async () => {
+  test("prints requests of all pages as the API returns them with --json", async () => {
     expect(JSON.parse((await run(["--json"])).stdout)).toEqual(rows);
   });
 
-  test("headrace requests says so where there is none", async () => {
+  test("reports that no request matches", async () => {
     rows = [];
     expect(await run([])).toMatchObject({ code: 0, stdout: "", stderr: "No such request.\n" });
   });
 });
 
 describe("headrace requests show", () => {
-  test("headrace requests show has what was tried, in order, with what model servers said, which cannot command the terminal", async () => {
+  test("prints the attempts in order with escaped messages of model servers", async () => {
     api.answer = (_method, path) =>
       path.includes("/requests/") ? Response.json({ ...row(1), trail, chat: null }) : undefined;
     const { stdout, code } = await run(["show", idOf(1)]);
@@ -152,7 +152,7 @@ describe("headrace requests show", () => {
     );
   });
 
-  test("headrace requests show says where steps are left out of it", async () => {
+  test("reports omitted attempts", async () => {
     const short = trail.map((step, i) => ({ ...step, left_out: i === 1 ? 7 : 0 }));
     api.answer = (_method, path) =>
       path.includes("/requests/") ? Response.json({ ...row(1), trail: short, chat: null }) : undefined;
@@ -160,13 +160,13 @@ describe("headrace requests show", () => {
     expect(stdout).toContain("\n         7 steps are left out\n  1.0 s  model server 2");
   });
 
-  test("headrace requests show of a refused one says why, and has no figures", async () => {
+  test("prints the reason of a refused request without figures", async () => {
     const { stdout } = await run(["show", idOf(2)]);
     expect(stdout).toStartWith(`${idOf(2)}  refused 429\n\nrate_limit_exceeded: ${refused.error_message}\n`);
     expect(stdout).not.toContain("Tokens");
   });
 
-  test("headrace requests show has what its server told of its usage beside the tokens", async () => {
+  test("prints the server's own usage report beside the tokens", async () => {
     const details = {
       ...{
         cache_write_1h_tokens: 200,
@@ -191,7 +191,7 @@ describe("headrace requests show", () => {
     );
   });
 
-  test("headrace requests show with --json is what the API gives; what is not there is said with what it may be", async () => {
+  test("prints the API's answer with --json, and suggestions for a missing request", async () => {
     expect(JSON.parse((await run(["show", idOf(1), "--json"])).stdout)).toEqual({ ...rows[0], trail: [], chat: null });
     api.answer = () => Response.json({ error: { message: "x", type: "y", code: "not_found" } }, { status: 404 });
     const { code, stderr } = await run(["show", idOf(3)]);

@@ -36,7 +36,7 @@ function run(args: string[], surroundings: CommandSurroundings = {}): Promise<Co
 
 const asked = () => Object.fromEntries(new URL(`http://x${api.seen.at(-1)?.path}`).searchParams);
 
-test("usage is a table of all pages with a sum, days being those of UTC", async () => {
+test("prints usage of all pages as a table with a sum, by UTC days", async () => {
   expect(await run(["usage"])).toEqual({
     code: 0,
     stderr: "",
@@ -50,7 +50,7 @@ test("usage is a table of all pages with a sum, days being those of UTC", async 
   });
 });
 
-test("usage by tag has a request that has several in each row, and once in the total", async () => {
+test("counts a request with several tags in each row by tag, and once in the total", async () => {
   const [two, ten] = [row(0, 2, { tag: "team-a" }), row(0, 10, { tag: null })];
   const { answer } = api;
   api.answer = (method, path, url) => {
@@ -71,11 +71,11 @@ test("usage by tag has a request that has several in each row, and once in the t
   expect(asked()).toEqual({ tag: "team-a" });
 });
 
-test("usage with --json is the rows of all pages as the API gives them", async () => {
+test("prints usage rows of all pages as the API returns them with --json", async () => {
   expect(JSON.parse((await run(["usage", "--json"])).stdout)).toEqual(rows);
 });
 
-test("usage with --csv is the API's CSV, byte for byte", async () => {
+test("prints the API's CSV byte for byte with --csv", async () => {
   const csv = "start,end\r\n2026-11-20T00:00:00Z,2026-11-21T00:00:00Z\r\n";
   api.answer = () => new Response(csv);
   expect((await run(["usage", "--csv"])).stdout).toBe(csv);
@@ -83,7 +83,7 @@ test("usage with --csv is the API's CSV, byte for byte", async () => {
   expect((await run(["usage", "--csv", "--json"])).code).toBe(2);
 });
 
-test("usage by model says of one without a price that it has none, and names those that are no part of the cost", async () => {
+test("marks models without a price in usage by model, and names those missing from the cost", async () => {
   rows = [
     row(0, 2, { model: "tiny-demo", cost: 0 }),
     row(0, 10, { model: "gpt" }),
@@ -103,32 +103,32 @@ test("usage by model says of one without a price that it has none, and names tho
   expect((await run(["usage", "--group-by", "model"])).stdout).not.toContain("no price");
 });
 
-test("usage that is nothing is said", async () => {
+test("reports a time without usage", async () => {
   api.answer = () => Response.json({ object: "list", data: [], next: null });
   expect(await run(["usage"])).toEqual({ code: 0, stdout: "", stderr: "Nothing was used in that time.\n" });
 });
 
-describe("the time", () => {
-  test("the time is left to the API unless given", async () => {
+describe("the time of headrace usage", () => {
+  test("leaves the time to the API by default", async () => {
     rows = [row(0, 1)];
     await run(["usage"]);
     expect(asked()).toEqual({});
   });
 
-  test("the time of --days counts today", async () => {
+  test("includes today in --days", async () => {
     rows = [row(0, 1)];
     await run(["usage", "--days", "7"]);
     expect(asked()).toEqual({ start: String(day - 6 * 86_400) });
   });
 
-  test("the time of dates is whole days, the last one included", async () => {
+  test("reads dates as whole days, the last one included", async () => {
     rows = [row(0, 1)];
     await run(["usage", "--start", "2026-11-01", "--end", "2026-11-20", "--bucket", "month"]);
     const expected = { start: String(Date.UTC(2026, 10, 1) / 1000), end: String(day + 86_400), bucket: "month" };
     expect(asked()).toEqual(expected);
   });
 
-  test("the time may be to the minute", async () => {
+  test("accepts times to the minute", async () => {
     rows = [row(0, 1)];
     await run(["usage", "--start", "2026-11-20T16:00Z", "--end", "2026-11-20T18:00Z"]);
     expect(asked()).toEqual({ start: String(day + 16 * 3600), end: String(day + 18 * 3600) });
@@ -141,26 +141,26 @@ describe("the time", () => {
     [["--start", "2026-11-02", "--end", "2026-11-01"]],
     [["--bucket", "week"]],
     [["--group-by", "model,weather"]],
-  ])("the time and the rows %p are refused before anything is sent", async (args) => {
+  ])("refuses the time or rows %p before sending anything", async (args) => {
     expect((await run(["usage", ...args])).code).toBe(2);
     expect(api.seen).toEqual([]);
   });
 });
 
-describe("groups", () => {
+describe("groups of headrace usage", () => {
   beforeEach(() => {
     api.keys = [fakeKey({ name: "ci", last4: "AbC1" })];
     rows = [row(0, 3, { model: "qwen", key: "key_ci" }), row(0, 2, { model: "tiny", key: "key_gone", app: null })];
   });
 
-  test("groups have a column each; keys by name, where they are known", async () => {
+  test("prints a column for each group, with known keys by name", async () => {
     const { stdout } = await run(["usage", "--group-by", "model,key"]);
     expect(stdout).toMatch(/^2026-11-20 {2}qwen {3}ci \(AbC1\) +3 /m);
     expect(stdout).toMatch(/^2026-11-20 {2}tiny {3}key_gone +2 /m);
     expect(api.seen[0]?.path).toBe("/usage?group_by=model%2Ckey");
   });
 
-  test("groups have the ids of keys where this key may not list them", async () => {
+  test("prints ids of keys if the key may not list them", async () => {
     const usage = api.answer;
     api.answer = (method, path, url) =>
       path === "/keys" ? refusal(403, "insufficient_scope", "no") : usage(method, path, url);
@@ -170,7 +170,7 @@ describe("groups", () => {
   });
 });
 
-describe("names", () => {
+describe("names in headrace usage", () => {
   const member = "mbr_1_live";
   const listOf = (data: unknown[]) => Response.json({ object: "list", data, has_more: false });
   const app = (id: string, name: string) => ({
@@ -212,14 +212,14 @@ describe("names", () => {
     return lines.map((line) => /^2026-11-20 {2}(.+?) +\d+ +\d+,000 /.exec(line)?.[1] ?? line);
   }
 
-  test("names of apps stand beside their ids; the command line tool is called that", async () => {
+  test("prints names of apps beside their ids, and names the command-line tool", async () => {
     expect(await shown("app")).toEqual([
       ...["-", "-", "Notes (app_own)", "Maps (app_other)", "command line", "app_gone"],
     ]);
     expect(api.seen.map(({ path }) => path.replace(/\?.*/, ""))).toEqual(["/usage", "/apps", "/authorizations"]);
   });
 
-  test("names of members and of the apps of grants stand beside theirs, also where apps have no column", async () => {
+  test("prints names of members and grants beside their keys, without a column of apps too", async () => {
     const named = [
       ...[
         "ada@example.com (mbr_1_live)",
@@ -235,14 +235,14 @@ describe("names", () => {
     expect(both.map((line) => line.split(/ {2,}/)[0])).toEqual(named);
   });
 
-  test("names are left out where the credential may not see them", async () => {
+  test("omits names that the credential may not read", async () => {
     const usage = api.answer;
     api.answer = (method, path, url) =>
       lists[path] ? refusal(403, "permission_denied", "no") : usage(method, path, url);
     expect(await shown("key")).toEqual([member, "mbr_2_test", "grt_1", "grt_2", "command line (grt_3)", "grt_4"]);
   });
 
-  test("names are in tables alone: JSON and CSV are as the API gives them, and nothing more is asked", async () => {
+  test("prints names only in tables, and requests none for JSON and CSV", async () => {
     rows = [row(0, 1, { key: "grt_1", app: "app_own" })];
     expect(JSON.parse((await run(["usage", "--json", "--group-by", "key,app"])).stdout)).toEqual(rows);
     await run(["usage", "--csv", "--group-by", "key,app"]);
@@ -250,15 +250,15 @@ describe("names", () => {
   });
 });
 
-describe("bars", () => {
-  test("bars are drawn on a terminal that is wide enough", async () => {
+describe("bars of headrace usage", () => {
+  test("draws bars on a terminal that is wide enough", async () => {
     const { stdout } = await run(["usage"], { isTTY: true, columns: 100, env: { NO_COLOR: "1" } });
     const [, small = "", large = ""] = stdout.split("\n");
     expect(large).toEndWith(`  ${"█".repeat(30)}`);
     expect(small).toEndWith(`  ${"█".repeat(6)}`);
   });
 
-  test("a table too wide for 80 columns keeps every figure and date whole", async () => {
+  test("keeps every figure and date of a table wider than 80 columns", async () => {
     const { stdout } = await run(["usage", "--days", "7", "--group-by", "key,model"], { isTTY: true, columns: 60 });
     const words = stdout.split(/\s+/);
     const wide = (await run(["usage", "--days", "7", "--group-by", "key,model"])).stdout;
@@ -271,16 +271,16 @@ describe("bars", () => {
     ["narrow", { isTTY: true, columns: 70 }],
     ["ASCII", { isTTY: true, columns: 100, env: { LANG: "C" } }],
     ["no", { isTTY: false, columns: 100 }],
-  ])("bars are left out on %s terminal", async (_, surroundings) => {
+  ])("draws no bars on %s terminal", async (_, surroundings) => {
     expect((await run(["usage"], surroundings)).stdout).not.toContain("█");
   });
 
-  test("bars are exact to an eighth, and never nothing for something", () => {
+  test("draws bars exact to an eighth, at least one for a positive value", () => {
     expect([bar(0, 10), bar(0.0001, 10), bar(0.5, 3), bar(1, 3)]).toEqual(["", "▏", "█▌", "███"]);
   });
 });
 
-test("usage of one key is asked of that key", async () => {
+test("requests the usage of one key", async () => {
   api.keys.push(fakeKey({ id: "key_7", name: "ci", last4: "AbC1" }));
   const { code, stdout } = await run(["keys", "usage", "ci", "--days", "1"]);
   expect(code).toBe(0);

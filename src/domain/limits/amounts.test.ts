@@ -2,14 +2,14 @@
 import { expect, test } from "bun:test";
 import { amountLabel, amountSentence, amounts, amountText, byName, byWire } from "./amounts.ts";
 
-test("an amount has the same name in the code and on the wire, each in its own spelling, and no two share one", () => {
+test("names each amount alike in code and API, in their own spelling, and uniquely", () => {
   for (const { name, wire } of amounts) {
     expect(wire).toBe(name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`) as typeof wire);
   }
   expect(new Set(amounts.map(({ name }) => name)).size).toBe(amounts.length);
 });
 
-test("an example is within the bounds of its amount, and bounds are exact numbers", () => {
+test("keeps each amount's example within its exact bounds", () => {
   for (const { least, most, example } of amounts) {
     expect(least).toBeLessThanOrEqual(example);
     expect(example).toBeLessThanOrEqual(most);
@@ -17,12 +17,12 @@ test("an example is within the bounds of its amount, and bounds are exact number
   }
 });
 
-test("objects by name and by wire have a member for each amount that is given, in the order of the table", () => {
+test("builds objects with a member for each given amount, in order", () => {
   expect(byName([amounts[0], amounts[1]], ({ least }) => least)).toEqual({ requestsPerMinute: 1, tokensPerMinute: 1 });
   expect(Object.keys(byWire(amounts, () => null))).toEqual(amounts.map(({ wire }) => wire));
 });
 
-test("an amount is told by its unit and period", () => {
+test("describes an amount by its unit and period", () => {
   const [requests] = amounts;
   expect(amountText(requests)).toBe("requests per minute");
   expect(amountSentence(requests, "a")).toBe("Requests a minute");

@@ -16,14 +16,14 @@ const rule = (more: Partial<QuotaRule> = {}): QuotaRule => ({
   ...more,
 });
 
-describe("windows of the calendar", () => {
+describe("calendar windows", () => {
   for (const [per, start, end] of [
     ["hour", "2026-12-31T23:00:00Z", "2027-01-01T00:00:00Z"],
     ["day", "2026-12-31T00:00:00Z", "2027-01-01T00:00:00Z"],
     ["week", "2026-12-28T00:00:00Z", "2027-01-04T00:00:00Z"],
     ["month", "2026-12-01T00:00:00Z", "2027-01-01T00:00:00Z"],
   ] as const) {
-    test(`a calendar ${per} is that of UTC, a week from Monday on, from its first second to before the next one's`, () => {
+    test(`\`bounds a calendar ${per} by UTC, weeks from Monday, from its first second to before the next one\``, () => {
       const window = windowOf({ per, window: "calendar" });
       const period = { start: at(start), end: at(end) };
       expect(calendarPeriod(window, at("2026-12-31T23:59:59Z"))).toEqual(period);
@@ -34,15 +34,15 @@ describe("windows of the calendar", () => {
   }
 });
 
-describe("rules", () => {
-  test("where no window is said it is that of the calendar, and of spans that the calendar does not have one that rolls", () => {
+describe("rules of quotas", () => {
+  test("defaults to a calendar window, or a rolling one for periods that the calendar lacks", () => {
     expect(quotaRuleOf({ unit: "usd", amount: 1, per: "week" }).window).toBe("calendar");
     expect(quotaRuleOf({ unit: "usd", amount: 1, per: "5h" }).window).toBe("rolling");
     expect(quotaRuleOf({ unit: "usd", amount: 1, per: 90 }).window).toBe("rolling");
     expect(quotaRuleOf({ unit: "usd", amount: 1, per: 90, models: ["b", "a", "b"] }).models).toEqual(["a", "b"]);
   });
 
-  test("a window that the calendar does not have, a part of a token, and two quotas of one kind are told by place and field", () => {
+  test("reports an invalid window, a fractional amount and duplicate quotas by position and field", () => {
     expect(quotaFault([rule(), rule({ per: "5h" })])).toMatchObject({ at: 1, field: "window" });
     expect(quotaFault([rule({ amount: 0.5 })])).toMatchObject({ at: 0, field: "amount" });
     expect(quotaFault([rule({ unit: "usd", amount: 9_000_001 })])).toMatchObject({ at: 0, field: "amount" });
@@ -54,7 +54,7 @@ describe("rules", () => {
     expect(quotaFault([rule(), rule({ models: ["m"] }), rule({ unit: "usd", amount: 0.5 })])).toBeUndefined();
   });
 
-  test("a rule is within another of the same unit and window with no smaller amount, whose models are all among its own", () => {
+  test("compares rules of the same unit and window by amount and models", () => {
     expect(isWithinRule(rule(), rule())).toBe(true);
     expect(isWithinRule(rule({ amount: 101 }), rule())).toBe(false);
     expect(isWithinRule(rule({ unit: "requests" }), rule())).toBe(false);

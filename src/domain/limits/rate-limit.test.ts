@@ -25,8 +25,8 @@ function admitted(bucket: Bucket, tries: number, nowMs: number): number {
 const limits = [1, 2, 3, 7, 10, 60, 97, 100, 999, 1_000, 7_919, 65_537, 99_999, 100_000];
 const windows = [1, 7, 13, 60, 97, 3_600, 86_399, 2_592_000];
 
-describe("requests", () => {
-  test("at one instant a limit admits exactly itself, for any limit and window", () => {
+describe("limits of requests", () => {
+  test("admits exactly the limit at one instant, for any limit and window", () => {
     for (const limit of limits) {
       for (const windowSeconds of windows) {
         const bucket = new Bucket({ limit, windowSeconds });
@@ -36,7 +36,7 @@ describe("requests", () => {
     }
   });
 
-  test("the next one is admitted after the time that is told, and not a millisecond before", () => {
+  test("admits the next request after the reported wait, and not a millisecond before", () => {
     for (const limit of limits) {
       for (const windowSeconds of windows) {
         const bucket = new Bucket({ limit, windowSeconds });
@@ -49,7 +49,7 @@ describe("requests", () => {
     }
   });
 
-  test("after a window of silence a limit is whole, and no more than that after a year", () => {
+  test("refills a limit fully in one window, and no further in a year", () => {
     for (const silenceMs of [60_000, 365 * 86_400_000]) {
       const bucket = new Bucket({ limit: 97, windowSeconds: 60 });
       admitted(bucket, 97, 0.5);
@@ -58,7 +58,7 @@ describe("requests", () => {
     }
   });
 
-  test("a million admissions later nothing has drifted", () => {
+  test("does not drift after a million admissions", () => {
     const bucket = new Bucket({ limit: 7, windowSeconds: 13 });
     let count = 0;
     let nowMs = 0;
@@ -71,7 +71,7 @@ describe("requests", () => {
     expect(nowMs).toBe(Math.ceil(((1_000_000 - 7) * 13_000) / 7));
   });
 
-  test("in no interval are more admitted than limit + rate x time, at fractional times too", () => {
+  test("admits no more than limit + rate x time in any interval, at fractional times too", () => {
     for (let seed = 1; seed <= 40; seed++) {
       const random = randomFrom(seed);
       const limit = 1 + Math.floor(random() * 20);
@@ -94,13 +94,13 @@ describe("requests", () => {
     }
   });
 
-  test("has exactly what was not taken", () => {
+  test("reports exactly the remaining requests", () => {
     const bucket = new Bucket({ limit: 3, windowSeconds: 60 });
     bucket.take(2, 0);
     expect([1, 2].map((count) => bucket.has(count, 0))).toEqual([true, false]);
   });
 
-  test("a clock that stands still or goes back refills nothing and locks nobody out", () => {
+  test("neither refills nor blocks when the clock stops or goes back", () => {
     const bucket = new Bucket({ limit: 10, windowSeconds: 60 });
     admitted(bucket, 10, 100_000);
     expect(bucket.waitMs(1, 40_000)).toBe(66_000);
@@ -124,8 +124,8 @@ function backlogOf(parcels: readonly Parcel[], limit: number, nowMs: number): nu
   return Math.max(0, backlog - (nowMs - lastMs) * limit);
 }
 
-describe("tokens", () => {
-  test("a released hold leaves the bucket as if only the actual figure had ever been taken", () => {
+describe("limits of tokens", () => {
+  test("counts only the actual tokens after a reservation is released", () => {
     for (let seed = 1; seed <= 150; seed++) {
       const random = randomFrom(seed);
       const limit = 20 + Math.floor(random() * 2_000);
@@ -161,7 +161,7 @@ describe("tokens", () => {
     }
   });
 
-  test("long reservations that end together are not followed by a burst above the limit", () => {
+  test("allows no burst above the limit after long reservations end together", () => {
     const bucket = new Bucket({ limit: 1_000, windowSeconds: 60 });
     const holds = Array.from({ length: 10 }, (_, minute) => bucket.hold(1_000, minute * 60_000));
     const nowMs = 10 * 60_000;
@@ -170,7 +170,7 @@ describe("tokens", () => {
     expect(bucket.room(nowMs)).toBe(0);
   });
 
-  test("at one instant every order of release gives back everything", () => {
+  test("returns everything for any order of releases at one instant", () => {
     const bucket = new Bucket({ limit: 1_000, windowSeconds: 60 });
     const holds = Array.from({ length: 10 }, () => bucket.hold(100, 5));
     expect(bucket.room(5)).toBe(0);
@@ -183,7 +183,7 @@ describe("tokens", () => {
     expect(bucket.isIdle(5 + 6_000)).toBe(true);
   });
 
-  test("what a bucket of tokens cannot cover becomes debt that later requests wait out", () => {
+  test("turns uncovered tokens into debt that later requests wait out", () => {
     const bucket = new Bucket({ limit: 1_000, windowSeconds: 60 });
     bucket.take(3_000, 0);
     expect(bucket.state(0)).toEqual({ limit: 1_000, remaining: 0, resetMs: 180_000 });
@@ -191,13 +191,13 @@ describe("tokens", () => {
     expect(bucket.room(121_200)).toBe(20);
   });
 
-  test("more than the whole bucket never fits", () => {
+  test("never fits more than the whole bucket", () => {
     const bucket = new Bucket({ limit: 1_000, windowSeconds: 60 });
     expect(bucket.waitMs(1_000, 0)).toBe(0);
     expect(bucket.waitMs(1_001, 0)).toBe(Number.POSITIVE_INFINITY);
   });
 
-  test("taking all that there is goes no further than empty", () => {
+  test("takes all that is left without going below empty", () => {
     const bucket = new Bucket({ limit: 10, windowSeconds: 60 });
     bucket.takeUpTo(4, 0);
     expect(bucket.room(0)).toBe(6);
@@ -205,7 +205,7 @@ describe("tokens", () => {
     expect(bucket.waitMs(1, 0)).toBe(6_000);
   });
 
-  test("a bucket with an open hold is in use, even when it is full again", () => {
+  test("counts a bucket with an open reservation as in use, even when it is full", () => {
     const bucket = new Bucket({ limit: 10, windowSeconds: 1 });
     const hold = bucket.hold(5, 0);
     expect(bucket.isIdle(60_000)).toBe(false);
@@ -223,7 +223,7 @@ function reachable(hold: Hold): number {
   return seen.size;
 }
 
-test("an open hold keeps nothing of the thousands that came and went after it", () => {
+test("keeps no data of thousands of later reservations beside an open one", () => {
   for (const stepMs of [0, 1, 20]) {
     const bucket = new Bucket({ limit: 60_000, windowSeconds: 60 });
     const oldest = bucket.hold(1_000, 0);
@@ -241,8 +241,8 @@ test("an open hold keeps nothing of the thousands that came and went after it", 
   }
 });
 
-describe("a limit that is changed", () => {
-  test("a limit that is changed keeps the time until it is whole: nobody is locked out for longer", () => {
+describe("a changed limit", () => {
+  test("keeps the time until a changed limit is full", () => {
     const bucket = new Bucket({ limit: 100, windowSeconds: 60 });
     admitted(bucket, 100, 0);
     bucket.adopt({ limit: 10, windowSeconds: 60 }, 0);
@@ -250,7 +250,7 @@ describe("a limit that is changed", () => {
     expect(bucket.waitMs(1, 0)).toBe(6_000);
   });
 
-  test("gains nothing from changing to and fro", () => {
+  test("admits no extra requests by changing a limit to and fro", () => {
     const bucket = new Bucket({ limit: 20, windowSeconds: 60 });
     let count = 0;
     for (let i = 0; i < 100; i++) {
@@ -260,7 +260,7 @@ describe("a limit that is changed", () => {
     expect(count).toBeLessThanOrEqual(20);
   });
 
-  test("a limit that is changed with open holds never gives back more than there is missing", () => {
+  test("returns no more than is missing after a limit changed with open reservations", () => {
     const bucket = new Bucket({ limit: 1_000, windowSeconds: 60 });
     const holds = [bucket.hold(400, 0), bucket.hold(400, 10)];
     bucket.adopt({ limit: 10, windowSeconds: 60 }, 20);
@@ -268,7 +268,7 @@ describe("a limit that is changed", () => {
     expect(bucket.state(30)).toEqual({ limit: 10, remaining: 10, resetMs: 0 });
   });
 
-  test("a limit that is changed is whole no earlier than before, where its figures do not divide", () => {
+  test("fills a changed limit no earlier than before when its figures do not divide", () => {
     const bucket = new Bucket({ limit: 7, windowSeconds: 60 });
     bucket.take(1, 0);
     const { resetMs } = bucket.state(0);
@@ -276,7 +276,7 @@ describe("a limit that is changed", () => {
     expect([bucket.state(0).resetMs, resetMs]).toEqual([8_572, 8_572]);
   });
 
-  test("a limit that is changed is whole, and no more than that, once all that it holds is given back", () => {
+  test("fills a changed limit exactly once all reservations are released", () => {
     const bucket = new Bucket({ limit: 7, windowSeconds: 60 });
     const holds = Array.from({ length: 7 }, () => bucket.hold(1, 0));
     bucket.adopt({ limit: 2, windowSeconds: 60 }, 0);

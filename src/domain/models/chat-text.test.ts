@@ -25,12 +25,12 @@ const completion = JSON.stringify({
 
 const says = (text: string) => new ChatTextSearch(text).isIn(messages, completion);
 
-test("texts of messages, of their parts, of every answer and of refusals are found in whatever case", () => {
+test("finds text of messages, parts, answers and refusals in any case", () => {
   const said = ["be BRIEF", "fruit, said", "TREE.", "i cannot", '"äpfel"', "\n\tund", "\\ öl", "Was ist das?", " "];
   expect(said.filter((text) => !says(text))).toEqual([]);
 });
 
-test("names, roles, ids, addresses of images and the JSON itself are none of it", () => {
+test("does not find names, roles, ids, image addresses or JSON syntax", () => {
   const around = [
     "role",
     "system",
@@ -47,11 +47,11 @@ test("names, roles, ids, addresses of images and the JSON itself are none of it"
   expect(around.filter(says)).toEqual([]);
 });
 
-test("a text does not reach over the end of one message into the next", () => {
+test("does not find text across two messages", () => {
   expect(says("brief.was")).toBe(false);
 });
 
-test("what an engine or a client made up in place of messages says nothing", () => {
+test("finds no text in malformed messages", () => {
   for (const odd of [
     "{}",
     "null",

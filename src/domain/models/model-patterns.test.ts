@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { commonPatterns, coversPattern, matchesModel, modelPatternPattern } from "./model-patterns.ts";
 
-test("a pattern is a whole id, or with an asterisk the beginning of one", () => {
+test("matches a whole id, or the beginning of one before an asterisk", () => {
   expect(matchesModel(["gpt-*", "tiny"], "gpt-6")).toBe(true);
   expect(matchesModel(["gpt-*", "tiny"], "gpt-")).toBe(true);
   expect(matchesModel(["gpt-*", "tiny"], "tiny")).toBe(true);
@@ -11,13 +11,13 @@ test("a pattern is a whole id, or with an asterisk the beginning of one", () => 
   expect(matchesModel([], "anything")).toBe(false);
 });
 
-test("an asterisk stands at the end alone, behind something", () => {
+test("accepts an asterisk only at the end of a non-empty pattern", () => {
   const fine = ["a", "a*", "org/model:7b*"].filter((text) => modelPatternPattern.test(text));
   expect(fine).toEqual(["a", "a*", "org/model:7b*"]);
   expect(["", "*", "*a", "a*b", "a b", "a**"].filter((text) => modelPatternPattern.test(text))).toEqual([]);
 });
 
-test("the wider pattern covers the narrower one, and never the other way round", () => {
+test("covers a narrower pattern by a wider one, and never the reverse", () => {
   for (const [outer, inner] of [
     ["a*", "a"],
     ["a*", "ab*"],
@@ -30,7 +30,7 @@ test("the wider pattern covers the narrower one, and never the other way round",
   expect(coversPattern("ab*", "a")).toBe(false);
 });
 
-test("two lists have in common what a model of both lists is named by", () => {
+test("intersects two lists of patterns", () => {
   expect(commonPatterns(["gpt-*", "tiny"], ["gpt-6*", "tiny", "other"])).toEqual(["gpt-6*", "tiny"]);
   expect(commonPatterns(["gpt-6"], ["gpt-*", "gpt-6*"])).toEqual(["gpt-6"]);
   expect(commonPatterns(["a*"], ["b*"])).toEqual([]);

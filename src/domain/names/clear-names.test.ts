@@ -18,7 +18,7 @@ function fault(value: unknown): string | undefined {
   }
 }
 
-describe("refuses", () => {
+describe("names with faults", () => {
   test.each([
     ['{"Type":"a"}', "Type: some servers read it as `type`"],
     ['{"session":{"Model":"huge"}}', "session.Model: some servers read it as `session.model`"],
@@ -32,7 +32,7 @@ describe("refuses", () => {
     ['{"Parameters":{}}', "Parameters: some servers read it as `parameters`"],
     ['{"else":{"voice_x":1,"voiceX":2}}', "else.voiceX: some servers read it as `else.voice_x`"],
     ['{"session":{"__proto__":{"model":"huge"}}}', "session.__proto__: is no field"],
-  ])("%s", (text, message) => {
+  ])("refuses %s", (text, message) => {
     expect(fault(JSON.parse(text))).toStartWith(message);
   });
 });

@@ -17,7 +17,7 @@ const headersOf = (args: unknown) => parameterHeaders(mirrored ?? [], args);
 const faultOf = (args: unknown, headers: Record<string, string>) =>
   parameterFault(mirrored ?? [], args, new Headers(headers));
 
-test("marks are found at any depth of properties, and a schema without any has none", () => {
+test("finds header annotations at any depth of properties, and none in a schema without any", () => {
   expect(mirrored?.map(({ header, path }) => `${header} ${path.join(".")}`)).toEqual([
     "Mcp-Param-Region region",
     "Mcp-Param-Count deep.count",
@@ -40,7 +40,7 @@ test.each([
   ["with a line in its name", of({ a: { type: "string", "x-mcp-header": "A\r\nB" } })],
   ["with a name that is no text", of({ a: { type: "string", "x-mcp-header": 1 } })],
   ["twice, but for case", of({ a: region, b: { type: "string", "x-mcp-header": "REGION" } })],
-])("a mark %s is none that may be", (_, schema) => {
+])("rejects an annotation %s", (_, schema) => {
   expect(mirroredParameters(schema)).toBeUndefined();
 });
 
@@ -52,12 +52,12 @@ test.each([
   ["two\nlines", "=?base64?dHdvCmxpbmVz?="],
   ["", "=?base64??="],
   ["=?base64?SGVsbG8=?=", "=?base64?PT9iYXNlNjQ/U0dWc2JHOD0/PQ==?="],
-])("%j is written as %s, and read again", (text, written) => {
+])("writes %j as %s, and reads it back", (text, written) => {
   expect(headersOf({ region: text })).toEqual({ "Mcp-Param-Region": written });
   expect(faultOf({ region: text }, { "Mcp-Param-Region": written })).toBeUndefined();
 });
 
-test("numbers and truths are written plainly; what is null, absent, inherited or no such value is left out", () => {
+test("writes numbers and booleans plainly, and omits null, absent, inherited or invalid values", () => {
   expect(headersOf({ deep: { count: 42, sure: false } })).toEqual({
     "Mcp-Param-Count": "42",
     "Mcp-Param-Sure": "false",
@@ -67,23 +67,23 @@ test("numbers and truths are written plainly; what is null, absent, inherited or
   expect(headersOf("constructor")).toEqual({});
 });
 
-test("a schema that is too deep to be read is none that may be", () => {
+test("rejects a schema that is too deep to read", () => {
   let schema: object = of({ region });
   for (let depth = 0; depth < 100_000; depth++) schema = { not: schema };
   expect(mirroredParameters(schema)).toBeUndefined();
 });
 
-describe("a request is refused", () => {
+describe("requests whose headers contradict their parameters", () => {
   test.each([
     ["that leaves a header out", {}, "Mcp-Param-Region is missing"],
     ["whose header says something else", { "Mcp-Param-Region": "us-east1" }, "something else"],
     ["whose header is half a Base64", { "Mcp-Param-Region": "=?base64?dXM?=" }, "Base64"],
     ["whose header has bytes that are no text", { "Mcp-Param-Region": "=?base64?/w==?=" }, "Base64"],
-  ])("%s", (_, headers, fault) => {
+  ])("refuses a request %s", (_, headers, fault) => {
     expect(faultOf({ region: "us" }, headers)).toContain(fault);
   });
 
-  test("no fault is found in a number in other digits, nor in a header that nothing is expected in", () => {
+  test("accepts a number in other digits, and an unexpected header", () => {
     expect(faultOf({ deep: { count: 42 } }, { "Mcp-Param-Count": "42.0" })).toBeUndefined();
     expect(faultOf({ deep: { count: 42 } }, { "Mcp-Param-Count": "0x2a" })).toContain("something else");
     expect(faultOf({}, { "Mcp-Param-Region": "us" })).toBeUndefined();

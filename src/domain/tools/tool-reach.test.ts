@@ -10,7 +10,7 @@ import {
   toolEntryPattern,
 } from "./tool-access.ts";
 
-test("a tool is reached where each list names it or its server, and none by an empty list", () => {
+test("allows a tool that each list names directly or by its server, and none with an empty list", () => {
   const reach = {
     lists: [
       ["github", "crm/read_*"],
@@ -32,7 +32,7 @@ test("a tool is reached where each list names it or its server, and none by an e
   expect(reachesTool(undefined, "github", "search")).toBe(true);
 });
 
-test("an entry covers those alone of which both the server and the tool are within it", () => {
+test("covers an entry only if both its server and its tool are covered", () => {
   expect(coversTools("github", "github/search")).toBe(true);
   expect(coversTools("git*", "github")).toBe(true);
   expect(coversTools("github/*", "github")).toBe(true);
@@ -40,13 +40,13 @@ test("an entry covers those alone of which both the server and the tool are with
   expect(coversTools("github/s*", "git*/search")).toBe(false);
 });
 
-test("what two lists have in common is within both, also where neither entry is within the other", () => {
+test("intersects two lists of tools, also where entries overlap partly", () => {
   expect(commonTools(["git*/read"], ["github/re*"])).toEqual(["github/read"]);
   expect(commonTools(["github", "crm"], ["*"])).toEqual(["github", "crm"]);
   expect(commonTools(["github"], ["crm"])).toEqual([]);
 });
 
-test("what either of two lists names is all where one of them is all, and else what no other entry names already", () => {
+test("unites two lists of tools, to all if one allows all, without redundant entries", () => {
   expect(eitherTools([["github"], null])).toBeNull();
   expect(eitherTools([])).toBeNull();
   expect(
@@ -58,7 +58,7 @@ test("what either of two lists names is all where one of them is all, and else w
   expect(eitherTools([[], []])).toEqual([]);
 });
 
-test("entries are a server, or a server and a tool, with an asterisk at the end of either alone", () => {
+test("accepts a server, or a server and a tool, each with an asterisk only at its end", () => {
   const fine = ["*", "github", "git*", "github/search", "*/read_*", "github/*", "github/a/b"];
   expect(fine.filter((text) => !toolEntryPattern.test(text))).toEqual([]);
   const wrong = ["", "/", "github/", "/search", "g*b", "github/a*b", "Git Hub", "**"];

@@ -68,7 +68,7 @@ test("keeps a whole schema as the same object, whatever is in it", () => {
   expect(toolSchema(whole)).toBe(whole);
 });
 
-test("leaves alone what is nested beyond every use", () => {
+test("leaves schemas alone that are nested too deeply", () => {
   let deep: Record<string, unknown> = { type: "array" };
   for (let i = 0; i < 50_000; i++) deep = { type: "object", properties: { deep } };
   expect(() => toolSchema(deep)).not.toThrow();

@@ -5,7 +5,7 @@ import { bucketEnd, bucketStart } from "./usage-bucket.ts";
 
 const at = (iso: string) => Date.parse(iso) / 1000;
 
-test("a time lies in the hour, day and month that UTC puts it in", () => {
+test("assigns a time to its hour, day and month in UTC", () => {
   const time = at("2024-02-29T23:59:59Z");
   expect(usageBuckets.map((bucket) => [bucketStart(bucket, time), bucketEnd(bucket, time)])).toEqual([
     [at("2024-02-29T23:00:00Z"), at("2024-03-01T00:00:00Z")],
@@ -14,7 +14,7 @@ test("a time lies in the hour, day and month that UTC puts it in", () => {
   ]);
 });
 
-test("a bucket holds its start and not its end, and the year follows December", () => {
+test("includes a bucket's start but not its end, also across years", () => {
   for (const bucket of usageBuckets) {
     const start = at("2025-01-01T00:00:00Z");
     expect(bucketStart(bucket, start)).toBe(start);

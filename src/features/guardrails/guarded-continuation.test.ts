@@ -94,7 +94,7 @@ describe.each(Object.keys(formats))("a client of %s", (format) => {
     ["patterns, and a service that is asked", [masking, asking(async () => ({ action: "pass" }))]],
     ["a service that takes a while", [masking, asking(async () => Bun.sleep(1).then(() => ({ action: "pass" })))]],
   ] as const)(
-    "wherever its server breaks off gets the masked whole, and nothing of a secret: %s",
+    "delivers the whole masked text and no secret, wherever the server breaks off: %s",
     async (_which, rails) => {
       let continued = 0;
       for (const [index, atByte] of (await placesOf(format)).entries()) {
@@ -120,7 +120,7 @@ describe.each(Object.keys(formats))("a client of %s", (format) => {
   );
 });
 
-test("the server that goes on gets what the first one said, not what was passed on of it", async () => {
+test("continues with the first server's original text, not with the masked one", async () => {
   const { world, said } = await answered("chat", [masking], { breaks: [{ atByte: 1_800, how: "reset" }] });
   expect(said).toBe(masked);
   const given = world.served[1]?.body["messages"] as { content: string }[];
@@ -128,7 +128,7 @@ test("the server that goes on gets what the first one said, not what was passed 
   expect(world.served[1]?.promptTokens).toBeGreaterThan(basePrompt + 5);
 });
 
-test("while somebody is asked nothing of the next server passes by", async () => {
+test("lets nothing of the next server pass while a guardrail service is pending", async () => {
   const long = Array.from({ length: 120 }, (_, at) => ` word${at}.`);
   let calls = 0;
   const slow = asking(async (texts) => {
@@ -146,14 +146,14 @@ test("while somebody is asked nothing of the next server passes by", async () =>
   }
 });
 
-test("what is blocked behind the break ends it there, as without one", async () => {
+test("ends a continued answer at blocked text like an uninterrupted one", async () => {
   const blocking: Rail = { ...masking, settings: { ...masking.settings, action: "block" } };
   const { world, said } = await answered("chat", [blocking], { breaks: [{ atByte: 700, how: "reset" }] });
   expect([said, world.served.length]).toEqual(["The key is ", 2]);
   expect(world.ends[0]).toMatchObject({ outcome: "completed", errorCode: "content_blocked" });
 });
 
-test("at the limit of its client what is held is asked about, and delivered", async () => {
+test("checks and delivers held text at the client's token limit", async () => {
   const pass = asking(async () => ({ action: "pass" }));
   for (const rails of [[masking], [masking, pass]]) {
     const world = new ContinuingWorld({

@@ -98,7 +98,7 @@ function textWith(examples: readonly string[]): string {
   return [...parts, pick(words)].join(" ");
 }
 
-test("however a text is cut, the same of it is masked and passed on, and of no example a piece stays: 8,000 texts", () => {
+test("masks 8,000 texts the same however they are cut, with no piece of a secret left", () => {
   for (let count = 0; count < 8_000; count++) {
     const examples = Array.from({ length: below(3) }, () => exampleOf(pick(secretRules)));
     const text = textWith(examples);
@@ -113,7 +113,7 @@ test("however a text is cut, the same of it is masked and passed on, and of no e
   }
 });
 
-test("JSON stays JSON however it is cut, its strings as they are masked by themselves and the rest as it was: 3,000 objects", () => {
+test("keeps 3,000 JSON objects valid however they are cut, and masks their strings alone", () => {
   const maskedOf = (text: string) => {
     const whole = new PatternText(stage("mask"));
     return whole.feed(text) + whole.end();
@@ -132,28 +132,25 @@ test("JSON stays JSON however it is cut, its strings as they are masked by thems
   }
 });
 
-test.each(secretRules.map((rule) => [rule.name, rule] as const))(
-  "%s is found by the rule of this name",
-  (name, rule) => {
-    for (let count = 0; count < 5; count++) {
-      const scan = new PatternScan(new PatternSet([rule]));
-      const found = [...scan.feed(`so ${exampleOf(rule)} it`), ...scan.end()].filter((one) => one.found);
-      expect(found.map((one) => one.found?.name)).toEqual([name]);
-    }
-  },
-);
+test.each(secretRules.map((rule) => [rule.name, rule] as const))("finds %s by the rule of that name", (name, rule) => {
+  for (let count = 0; count < 5; count++) {
+    const scan = new PatternScan(new PatternSet([rule]));
+    const found = [...scan.feed(`so ${exampleOf(rule)} it`), ...scan.end()].filter((one) => one.found);
+    expect(found.map((one) => one.found?.name)).toEqual([name]);
+  }
+});
 
 test.each([
   "Version 1.2.3 of 2026-07-28, at 12:30:45, costs 1,234.56.",
   "4111 1111 1111 1112 is no card, DE88 3704 0044 0532 0130 00 no IBAN, 127.0.0.1 and 0.0.0.0 nobody's address.",
   "git b58d3f102cf3a2c84cb7f923d05c25c9b1aed84b, uuid 01a21fdb-7c2c-75ee-9055-5b55c8adf5ad, std::vector, @user, a@b",
   "sk-short, AKIA, ghp_abc, eyJhbGciOi, 300.1.2.3, 555-0142, 1 000 000 000 000",
-])("nothing is found in %p", (text) => {
+])("finds nothing in %p", (text) => {
   const guarded = new PatternText(stage("mask"));
   expect(guarded.feed(text) + guarded.end()).toBe(text);
 });
 
-test("a text in which nothing may begin is passed on at once, and of another no more is held than may become a match", () => {
+test("passes text without a possible match at once, and holds only a possible beginning", () => {
   const scan = new PatternScan(set);
   const passed = scan.feed("Hello, world. ");
   expect(passed.map(({ text }) => text).join("")).toBe("Hello, world. ");
@@ -171,7 +168,7 @@ test.each([
   ["beginnings of addresses", "a.b@".repeat(250_000)],
   ["colons", "a1:".repeat(333_333)],
   ["wrong IBANs", "DE89 3704 0044 0532 0130 01 ".repeat(36_000)],
-])("a megabyte of %s takes no more than a few seconds", (_, text) => {
+])("scans a megabyte of %s within a few seconds", (_, text) => {
   const scan = new PatternScan(set);
   const from = performance.now();
   scan.feed(text);

@@ -118,7 +118,7 @@ async function side(work: (round: number) => Promise<void>, width: number): Prom
   );
 }
 
-test("valid answers are read alike, however they are cut", async () => {
+test("reads valid answers alike, however they are cut", async () => {
   await side(async (round) => {
     const random = randomOf(seed + round);
     const body = randomBody(random);
@@ -129,7 +129,7 @@ test("valid answers are read alike, however they are cut", async () => {
   }, 8);
 });
 
-test("answers with an error in them end, and what ends well has the length that was announced", async () => {
+test("ends on invalid answers, and delivers the announced length of valid ones", async () => {
   await side(async (round) => {
     const random = randomOf(seed - 1 - round);
     const bytes = mutated(framed(randomBody(random), random), random);
@@ -143,7 +143,7 @@ test("answers with an error in them end, and what ends well has the length that 
   }, 16);
 });
 
-test("after all of that the client answers as before, and no connection is left busy", async () => {
+test("works as before after random answers, with no busy connection left", async () => {
   script.set("9999", ({ socket }) => socket.write(ok("fine")));
   // A POST on a connection that is being ended cannot be sent again.
   await until(() => [...ending].every(({ closed }) => closed), "the upstream has ended what it ends");

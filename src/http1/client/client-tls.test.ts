@@ -65,7 +65,7 @@ async function refusal(from: Http1Client): Promise<ClientError> {
 }
 
 test.each(["localhost", "127.0.0.1"])(
-  "a trusted certificate for %s: requests go, on one connection",
+  "sends requests on one connection with a trusted certificate for %s",
   async (serverName) => {
     const from = connectTo(right, { serverName, ca: right.cert });
     const length = await ask(from);
@@ -75,7 +75,7 @@ test.each(["localhost", "127.0.0.1"])(
   },
 );
 
-test("a self-signed certificate that nobody trusts is refused before a byte is sent", async () => {
+test("refuses an untrusted self-signed certificate before sending a byte", async () => {
   const error = await refusal(connectTo(right, { serverName: "localhost" }));
   expect(error.fault).toBe("connect");
   expect(error.message).toContain("DEPTH_ZERO_SELF_SIGNED_CERT");
@@ -85,7 +85,7 @@ test("a self-signed certificate that nobody trusts is refused before a byte is s
   expect(client?.counts.connections).toBe(0);
 });
 
-test("a trusted certificate for another host is refused before a byte is sent", async () => {
+test("refuses a trusted certificate of another host before sending a byte", async () => {
   const error = await refusal(connectTo(other, { serverName: "localhost", ca: other.cert }));
   expect(error.fault).toBe("connect");
   expect(error.message).toContain("ERR_TLS_CERT_ALTNAME_INVALID");
@@ -93,7 +93,7 @@ test("a trusted certificate for another host is refused before a byte is sent", 
   expect((upstream?.connections ?? []).every(({ received }) => received === "")).toBe(true);
 });
 
-test("a server that speaks no TLS is refused", async () => {
+test("refuses a server that does not speak TLS", async () => {
   upstream = rawUpstream(() => {});
   client = new Http1Client({ hostname: "127.0.0.1", port: upstream.port, tls: { serverName: "localhost" } });
   const answer = refusal(client);

@@ -88,7 +88,7 @@ const answerOk = ({ socket }: RawConnection, request: string) => {
 };
 
 describe("requests and connections", () => {
-  test("what is sent is exactly the request, in HTTP/1.1, with host and length", async () => {
+  test("sends exactly the request in HTTP/1.1, with host and length", async () => {
     const { upstream, client } = setup(answerOk);
     await ask(client, { method: "POST", path: "/a/b?c=d", headers: { "x-a": "b", accept: "*/*" }, body: '"ä€😀"' });
     expect(upstream.requests).toEqual([
@@ -102,7 +102,7 @@ describe("requests and connections", () => {
     expect(upstream.requests[3]).not.toContain("content-length");
   });
 
-  test("an answer is told, and its body given, in the call in which it came", async () => {
+  test("delivers an answer and its body synchronously as they arrive", async () => {
     const { client } = setup(answerOk);
     const told: string[] = [];
     await new Promise<void>((resolve, reject) => {
@@ -127,13 +127,13 @@ describe("requests and connections", () => {
     expect(told).toEqual(["200", "hello", "end", "later"]);
   });
 
-  test("one connection serves one request after the other", async () => {
+  test("sends one request after the other on one connection", async () => {
     const { upstream, client } = setup(answerOk);
     for (let index = 0; index < 20; index++) expect(await ask(client, { ...post, body: `${index}` })).toBe(`${index}`);
     expect(upstream.connections).toHaveLength(1);
   });
 
-  test("requests at the same time have a connection each, and the one used last is used next", async () => {
+  test("opens a connection for each concurrent request, and reuses the last used one first", async () => {
     const { upstream, client } = setup(answerOk);
     await Promise.all(Array.from({ length: 5 }, () => ask(client)));
     expect(upstream.connections).toHaveLength(5);
@@ -144,7 +144,7 @@ describe("requests and connections", () => {
   });
 
   // long-lived: upstreamConnection.total
-  test("beyond the limit of connections, requests wait in their order, and beyond that they are refused", async () => {
+  test("queues requests in order beyond the connection limit, and refuses them beyond the queue", async () => {
     const held: (() => void)[] = [];
     const { upstream, client } = setup((connection, request) => held.push(() => answerOk(connection, request)), {
       maxConnections: 2,
@@ -161,7 +161,7 @@ describe("requests and connections", () => {
     expect(upstream.requests.map((request) => request.at(-1)).slice(2)).toEqual(["2", "3", "4"]);
   });
 
-  test("one that waits can be cancelled, and is over when its time is; neither is sent", async () => {
+  test("cancels or times out a queued request without sending it", async () => {
     const { upstream, client } = setup(() => {}, { maxConnections: 1 });
     const first = send(client, post, { firstByteTimeoutMs: 400 });
     const cancellation = new Cancellation();
@@ -175,7 +175,7 @@ describe("requests and connections", () => {
     expect(client.counts).toEqual({ connections: 0, free: 0, waiting: 0 });
   });
 
-  test("a connection that fails makes room for one that waits", async () => {
+  test("frees the place of a failed connection for a queued request", async () => {
     const { client } = setup(
       (connection, request) => (connection.index === 0 ? connection.socket.terminate() : answerOk(connection, request)),
       { maxConnections: 1 },
@@ -185,7 +185,7 @@ describe("requests and connections", () => {
     expect(await second).toBe("{}");
   });
 
-  test("a body larger than what the kernel takes at once arrives whole, however slowly it is read", async () => {
+  test("sends a body larger than the socket buffer completely, however slowly it is read", async () => {
     const body = Buffer.alloc(20_000_000, "0123456789abcde");
     const received: Buffer[] = [];
     let left = Number.NaN;
@@ -211,7 +211,7 @@ describe("requests and connections", () => {
     expect(client.counts).toEqual({ connections: 1, free: 1, waiting: 0 });
   });
 
-  test("requests go over a Unix socket", async () => {
+  test("sends requests over a Unix socket", async () => {
     const directory = mkdtempSync(join(tmpdir(), "headrace-client-"));
     opened.push({ [Symbol.dispose]: () => rmSync(directory, { recursive: true }) });
     const { client } = setup(answerOk, { unix: join(directory, "s") });
@@ -219,7 +219,7 @@ describe("requests and connections", () => {
     expect(await ask(client)).toBe("{}");
   });
 
-  test.each(["a b", "a\r\nx: y", "a\0", "ä"])("a path or field with %j is a fault of the caller", async (value) => {
+  test.each(["a b", "a\r\nx: y", "a\0", "ä"])("throws a caller's fault for a path or field with %j", async (value) => {
     const { upstream, client } = setup(answerOk);
     expect(() => client.send({ ...post, path: `/${value}` }, {} as AnswerTimeouts, new Cancellation())).toThrow();
     expect(() => send(client, { ...post, path: `/${value}` })).toThrow(TypeError);
@@ -244,28 +244,25 @@ describe("answers", () => {
     ],
     ["204", "HTTP/1.1 204 No Content\r\n\r\n", ""],
     ["304 with a length", "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n", ""],
-  ])(
-    "answers with %s are read whole, in one piece or byte by byte, and the connection is used again",
-    async (_, bytes, body) => {
-      const { upstream, client } = setup(({ socket, requests }) => {
-        if (requests.length === 1) {
-          socket.write(bytes);
-          return;
-        }
-        let sent = 0;
-        const next = () => {
-          socket.write(bytes[sent++] as string);
-          if (sent < bytes.length) setImmediate(next);
-        };
-        next();
-      });
-      expect(await ask(client)).toBe(body);
-      expect(await ask(client)).toBe(body);
-      expect(upstream.connections).toHaveLength(1);
-    },
-  );
+  ])("reads answers with %s whole, in any pieces, and reuses the connection", async (_, bytes, body) => {
+    const { upstream, client } = setup(({ socket, requests }) => {
+      if (requests.length === 1) {
+        socket.write(bytes);
+        return;
+      }
+      let sent = 0;
+      const next = () => {
+        socket.write(bytes[sent++] as string);
+        if (sent < bytes.length) setImmediate(next);
+      };
+      next();
+    });
+    expect(await ask(client)).toBe(body);
+    expect(await ask(client)).toBe(body);
+    expect(upstream.connections).toHaveLength(1);
+  });
 
-  test("answers to HEAD have no body, whatever length they announce", async () => {
+  test("reads no body of an answer to HEAD, whatever its length says", async () => {
     const { upstream, client } = setup(({ socket }) => socket.write("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"));
     const head = { method: "HEAD", path: "/", headers: {} };
     expect(await ask(client, head)).toBe("");
@@ -278,18 +275,15 @@ describe("answers", () => {
     ["chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nGr\r\n5\r\nüße\r\n0\r\n\r\n", ""],
     ["a length, and something behind it", "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nGrüße", "surplus"],
     ["a length, in two reads", "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nGr", "üßesurplus"],
-  ])(
-    "answers with %s give exactly their body, whatever stands around it where it was received",
-    async (name, bytes, more) => {
-      const { client } = setup(({ socket }) => {
-        socket.write(name.endsWith("reads") ? bytes : bytes + more);
-        if (name.endsWith("reads")) setTimeout(() => socket.write(more), 20);
-      });
-      expect([await ask(client), await ask(client)]).toEqual(["Grüße", "Grüße"]);
-    },
-  );
+  ])("delivers exactly the body of answers with %s, whatever surrounds it", async (name, bytes, more) => {
+    const { client } = setup(({ socket }) => {
+      socket.write(name.endsWith("reads") ? bytes : bytes + more);
+      if (name.endsWith("reads")) setTimeout(() => socket.write(more), 20);
+    });
+    expect([await ask(client), await ask(client)]).toEqual(["Grüße", "Grüße"]);
+  });
 
-  test("answers without a length end with their connection, and are cut off where it breaks", async () => {
+  test("ends an answer without a length with its connection, and fails it if the connection breaks", async () => {
     const { client } = setup(({ socket, index }) => {
       socket.write("HTTP/1.1 200 OK\r\n\r\nhello");
       if (index === 0) socket.end();
@@ -302,7 +296,7 @@ describe("answers", () => {
   test.each([
     ["an early end of a length", "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhello"],
     ["an early end of chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n"],
-  ])("answers with %s are told as broken, after what came", async (_, bytes) => {
+  ])("reports answers with %s as broken, after the received part", async (_, bytes) => {
     const { client } = setup(({ socket }) => {
       socket.write(bytes);
       socket.end();
@@ -334,7 +328,7 @@ describe("answers", () => {
     ["a head without end", `HTTP/1.1 200 OK\r\nA: ${"b".repeat(70_000)}`],
     ["a long head", `HTTP/1.1 200 OK\r\nA: ${"b".repeat(70_000)}\r\n\r\n`],
     ["interim answers without end", "HTTP/1.1 100 Continue\r\nA: b\r\n\r\n".repeat(3_000)],
-  ])("answers that are %s are refused, and their connection is closed", async (_, bytes) => {
+  ])("refuses answers with %s and closes their connection", async (_, bytes) => {
     const { upstream, client } = setup(({ socket }) => socket.write(bytes));
     const error = await refusal(send(client));
     expect(error).toMatchObject({ fault: "malformed", answerBegan: false });
@@ -342,7 +336,7 @@ describe("answers", () => {
     expect(client.counts.connections).toBe(0);
   });
 
-  test("answers that are paused are held by whom they are for, as far as that may hold more: then their taker gets the refusal", async () => {
+  test("charges bytes of a paused answer to its receiver, and fails the answer beyond its share", async () => {
     const long = ok("x".repeat(8_000_000));
     const { client } = setup(({ socket }) => void socket.write(long));
     const ledger = new BufferedBytes(2 * 1024 * 1024);
@@ -378,7 +372,7 @@ describe("answers", () => {
   });
 
   test.each([["each", undefined], ...[1, 2, 3, 4, 5, 6, 7].map((nth) => [`the ${nth}.`, nth] as const)])(
-    "answers that are paused without room, and go on in the same turn, come to their end: at %s piece",
+    "completes a paused answer that resumes in the same turn without room: at %s piece",
     async (_, nth) => {
       const length = 1_000_000;
       const { client } = setup(({ socket }) => void socket.write(ok("x".repeat(length))));
@@ -400,7 +394,7 @@ describe("answers", () => {
     },
   );
 
-  test("answers give a taker of pieces all chunks of one read at once, and what came before a fault", async () => {
+  test("delivers all chunks of one read at once, and data before a fault", async () => {
     const { client, upstream } = setup(({ socket }) =>
       socket.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n"),
     );
@@ -419,7 +413,7 @@ describe("answers", () => {
     expect(texts).toEqual(["a", "\xc3\xa9bc"]);
   });
 
-  test("answers that are wrong in the middle of their chunks fail there", async () => {
+  test("fails an answer with a fault in the middle of its chunks", async () => {
     const { client } = setup(({ socket }) =>
       socket.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhelloX\r\n"),
     );
@@ -427,14 +421,14 @@ describe("answers", () => {
   });
 });
 
-describe("a connection is not used again", () => {
+describe("connections that are not reused", () => {
   test.each([
     ["after connection: close", ok("x", "Connection: close")],
     ["after HTTP/1.0", ok("x").replace("HTTP/1.1", "HTTP/1.0")],
     ["with bytes behind the answer", `${ok("x")}y`],
     ["with a second answer behind the first", ok("x") + ok("y")],
     ["that the server keeps for a second only", ok("x", "Keep-Alive: timeout=1")],
-  ])("%s", async (_, bytes) => {
+  ])("does not reuse a connection %s", async (_, bytes) => {
     const { upstream, client } = setup(({ socket }) => socket.write(bytes));
     expect(await ask(client)).toBe("x");
     expect(await ask(client)).toBe("x");
@@ -442,7 +436,7 @@ describe("a connection is not used again", () => {
     await until(() => upstream.connections[0]?.closed === true, "the first is closed");
   });
 
-  test("a connection is not used again when bytes come on it that nobody asked for: they would be the answer to the next request", async () => {
+  test("does not reuse a connection with unexpected bytes, which would answer the next request", async () => {
     const { upstream, client } = setup(answerOk);
     await ask(client);
     upstream.connections[0]?.socket.write(ok("poison"));
@@ -450,7 +444,7 @@ describe("a connection is not used again", () => {
     expect(await ask(client)).toBe("{}");
   });
 
-  test("a connection is not used again when the server has closed it", async () => {
+  test("does not reuse a connection that the server has closed", async () => {
     const { upstream, client } = setup(answerOk);
     await ask(client);
     upstream.connections[0]?.socket.end();
@@ -460,7 +454,7 @@ describe("a connection is not used again", () => {
   });
 
   // long-lived: upstreamConnection.idle
-  test("a connection is not used again when it was unused for too long", async () => {
+  test("does not reuse a connection that was idle for too long", async () => {
     const { upstream, client } = setup(answerOk, { unusedTimeoutMs: 100 });
     await ask(client);
     expect(client.counts.free).toBe(1);
@@ -468,7 +462,7 @@ describe("a connection is not used again", () => {
     expect(client.counts).toEqual({ connections: 0, free: 0, waiting: 0 });
   });
 
-  test("a connection is not used again when it was unused for too long while the process was busy, and no timer could run", async () => {
+  test("does not reuse a connection that was idle for too long while the process was too busy for timers", async () => {
     const { upstream, client } = setup(answerOk, { unusedTimeoutMs: 50 });
     await ask(client);
     expect(client.counts.free).toBe(1);
@@ -478,7 +472,7 @@ describe("a connection is not used again", () => {
     await until(() => upstream.connections[0]?.closed === true, "it is closed");
   });
 
-  test("a connection is not used again when its answer ended while it was paused", async () => {
+  test("does not reuse a connection whose answer ended while it was paused", async () => {
     const { upstream, client } = setup(({ socket }) => {
       socket.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\na");
       setTimeout(() => socket.write("b"), 20);
@@ -500,7 +494,7 @@ describe("a connection is not used again", () => {
     expect(upstream.connections).toHaveLength(2);
   });
 
-  test("a connection is not used again when the answer came before all of the request was sent", async () => {
+  test("does not reuse a connection whose answer came before the whole request was sent", async () => {
     const upstream = Bun.listen({
       hostname: "127.0.0.1",
       port: 0,
@@ -518,8 +512,8 @@ describe("a connection is not used again", () => {
   });
 });
 
-describe("a connection that the server closes while a request is on its way", () => {
-  test("a connection that the server closes is the end of a POST on its way: it may have been worked on", async () => {
+describe("a connection that closes during a request", () => {
+  test("fails a POST whose connection closes, as it may have been processed", async () => {
     const { upstream, client } = setup((connection, request) => {
       if (connection.requests.length === 1) answerOk(connection, request);
       else connection.socket.end();
@@ -529,7 +523,7 @@ describe("a connection that the server closes while a request is on its way", ()
     expect(upstream.requests).toHaveLength(2);
   });
 
-  test("a connection that closes while a GET is on its way lets it be sent once more, on another connection", async () => {
+  test("repeats a GET once on another connection if its connection closes", async () => {
     const { upstream, client } = setup((connection, request) => {
       if (connection.index === 0 && connection.requests.length > 1) connection.socket.end();
       else answerOk(connection, request);
@@ -539,7 +533,7 @@ describe("a connection that the server closes while a request is on its way", ()
     expect(upstream.connections.map(({ requests }) => requests.length)).toEqual([2, 1]);
   });
 
-  test("a connection that closes and was new, or had begun to answer, lets nothing be sent again", async () => {
+  test("does not repeat a request on a new connection or after an answer began", async () => {
     const { upstream, client } = setup(({ socket, requests }) => {
       if (requests.length === 1 && upstream.connections.length > 1) {
         socket.write(ok(""));
@@ -554,7 +548,7 @@ describe("a connection that the server closes while a request is on its way", ()
     expect(upstream.requests).toHaveLength(3);
   });
 
-  test("a connection that closes lets a request go again, at most once", async () => {
+  test("repeats a request at most once", async () => {
     const { upstream, client } = setup((connection, request) => {
       if (upstream.requests.length <= 2) answerOk(connection, request);
       else connection.socket.end();
@@ -565,7 +559,7 @@ describe("a connection that the server closes while a request is on its way", ()
   });
 });
 
-describe("time limits", () => {
+describe("time limits of the client", () => {
   /** Milliseconds that the work took. */
   async function timed(work: () => Promise<unknown>): Promise<number> {
     const startedMs = performance.now();
@@ -573,7 +567,7 @@ describe("time limits", () => {
     return performance.now() - startedMs;
   }
 
-  test("time limits for the head hold, whatever comes before it is complete", async () => {
+  test("limits the time for the response head, whatever arrives before it is complete", async () => {
     const { upstream, client } = setup(({ socket }) => {
       const timer = setInterval(() => socket.write("HTTP/1.1 100 Continue\r\n\r\n"), 30);
       setTimeout(() => clearInterval(timer), 4_000);
@@ -586,7 +580,7 @@ describe("time limits", () => {
     await until(() => upstream.connections[0]?.closed === true, "the connection is closed");
   });
 
-  test("time limits for silence hold in the middle of a body only, and begin anew with every piece", async () => {
+  test("limits silence only within a body, anew after every piece", async () => {
     const { client } = setup(({ socket }) => {
       socket.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
       // Far less apart than the limit, so that a busy machine that is late with one is not silent for as long.
@@ -599,7 +593,7 @@ describe("time limits", () => {
     expect(took).toBeLessThan(withinMs(2_500));
   });
 
-  test("time limits for silence do not count what the taker of the body takes to go on", async () => {
+  test("does not count the time for which the body's receiver is paused as silence", async () => {
     const { client } = setup(({ socket }) => {
       socket.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\na");
       setTimeout(() => socket.write("b"), 250);
@@ -621,7 +615,7 @@ describe("time limits", () => {
     expect(came).toBe("ab");
   });
 
-  test("time limits for a connection hold until it is secured, and free its socket", async () => {
+  test("limits the time to connect until TLS is established, and frees the socket", async () => {
     let closed = false;
     const silent = Bun.listen({
       hostname: "127.0.0.1",
@@ -642,7 +636,7 @@ describe("time limits", () => {
     await until(() => closed, "the socket is closed");
   });
 
-  test("time limits for the head hold while the connection is opened", async () => {
+  test("limits the time for the response head while connecting", async () => {
     const silent = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
     const client = new Http1Client({ hostname: "127.0.0.1", port: silent.port, tls: { serverName: "localhost" } });
     opened.push({ [Symbol.dispose]: () => silent.stop(true) }, { [Symbol.dispose]: () => client.close() });
@@ -650,8 +644,8 @@ describe("time limits", () => {
   });
 });
 
-describe("a body", () => {
-  test("a body that came before anybody took it is given at once, in its order", async () => {
+describe("the body of an answer", () => {
+  test("delivers a body that arrived early at once, in order", async () => {
     const { promise: taken, resolve: isTaken } = Promise.withResolvers<void>();
     const { client } = setup(({ socket }) => {
       socket.write("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nab");
@@ -677,7 +671,7 @@ describe("a body", () => {
     expect(came).toBe("abcdef");
   });
 
-  test("a body that nobody takes, or that is paused, stays with its sender", async () => {
+  test("leaves an unread or paused body with the sender", async () => {
     const megabyte = Buffer.alloc(1_000_000, "x");
     let sent = 0;
     const more = (socket: RawConnection["socket"]) => {
@@ -719,7 +713,7 @@ describe("a body", () => {
     body.cancel();
   });
 
-  test("a body that is cancelled ends its connection, and nothing is given after that", async () => {
+  test("closes the connection of a cancelled body and delivers nothing afterwards", async () => {
     const { upstream, client } = setup(({ socket }) => {
       socket.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n");
     });
@@ -746,7 +740,7 @@ describe("a body", () => {
     expect(upstream.requests).toHaveLength(2);
   });
 
-  test("a body whose request was cancelled before the answer began is never heard of, and its connection is closed", async () => {
+  test("closes the connection of a request that is cancelled before its answer", async () => {
     const { upstream, client } = setup(() => {});
     const cancellation = new Cancellation();
     const answer = send(client, post, { cancellation });
@@ -758,7 +752,7 @@ describe("a body", () => {
     expect(upstream.requests).toHaveLength(1);
   });
 
-  test("a body outlives the cancellation of its request: from the head on it is cancelled itself", async () => {
+  test("keeps a body after the cancellation of its request once the head has arrived", async () => {
     const { client } = setup(({ socket }) => {
       socket.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\na");
       setTimeout(() => socket.write("b"), 30);
@@ -769,7 +763,7 @@ describe("a body", () => {
     expect(await text(response)).toBe("ab");
   });
 
-  test("a connection that was being opened when its request was cancelled serves the next one", async () => {
+  test("uses a connection that was being opened for a cancelled request for the next one", async () => {
     const { upstream, client } = setup(answerOk);
     const cancellation = new Cancellation();
     const answer = send(client, post, { cancellation });
@@ -781,8 +775,8 @@ describe("a body", () => {
   });
 });
 
-describe("failures of the connection", () => {
-  test("a port where nobody listens, and a socket that does not exist, are told with their cause", async () => {
+describe("connection failures", () => {
+  test("reports a closed port and a missing socket with the cause", async () => {
     const free = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
     free.stop(true);
     const refused = await refusal(send(new Http1Client({ hostname: "127.0.0.1", port: free.port })));
@@ -793,7 +787,7 @@ describe("failures of the connection", () => {
     expect(missing.counts.connections).toBe(0);
   });
 
-  test("looks a name up again when its known address refuses connections", async () => {
+  test("resolves a name again if its known address refuses connections", async () => {
     // Bun resolves the name to 127.0.0.1, where nobody listens; the server has moved to 127.0.0.2.
     using moved = Bun.listen({
       hostname: "127.0.0.2",
@@ -810,7 +804,7 @@ describe("failures of the connection", () => {
     expect(refused.message).toContain("ECONNREFUSED");
   });
 
-  test("a want of file descriptors is told as what it is", async () => {
+  test("reports a lack of file descriptors as such", async () => {
     const { upstream } = setup(() => {});
     const script = `
       import { Http1Client } from ${JSON.stringify(join(import.meta.dir, "client.ts"))};
@@ -830,7 +824,7 @@ describe("failures of the connection", () => {
   });
 
   // long-lived: upstreamConnection.server
-  test("a closed client ends what is under way and takes nothing more", async () => {
+  test("ends running requests when the client closes, and accepts no more", async () => {
     const { upstream, client } = setup(({ socket, index }) => {
       if (index === 0) socket.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\na");
     });
@@ -845,7 +839,7 @@ describe("failures of the connection", () => {
     await until(() => upstream.connections.every(({ closed }) => closed), "all connections are closed");
   });
 
-  test("a request that is sent because another one came to nothing keeps the process alive as well", async () => {
+  test("keeps the process alive for a request that is sent after another one failed", async () => {
     const { upstream } = setup(({ socket }, request) => {
       if (request.endsWith("quick")) socket.write(ok("quick"));
       if (request.endsWith("slow")) setTimeout(() => socket.write(ok("slow")), 300);
@@ -866,7 +860,7 @@ describe("failures of the connection", () => {
     expect(upstream.connections).toHaveLength(2);
   });
 
-  test("a request whose turn comes because another one came to nothing keeps the process alive as well", async () => {
+  test("keeps the process alive for a queued request whose turn comes after a failure", async () => {
     const { upstream } = setup(({ socket }, request) => {
       if (request.endsWith("slow")) setTimeout(() => socket.write(ok("slow")), 300);
     });
@@ -886,7 +880,7 @@ describe("failures of the connection", () => {
     expect(upstream.connections).toHaveLength(2);
   });
 
-  test("an unused connection does not keep the process alive; a request under way does", async () => {
+  test("lets the process end with an idle connection, but not during a request", async () => {
     const { upstream } = setup(({ socket }) => {
       setTimeout(() => socket.write(ok("late")), 150);
     });

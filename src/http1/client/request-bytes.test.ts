@@ -47,7 +47,7 @@ async function send(request: ClientRequest): Promise<Seen | undefined> {
   return seen.pop();
 }
 
-test("every request has its own id, length and body behind the fields it shares with others", async () => {
+test("writes each request's own id, length and body after its shared fields", async () => {
   const shared = [
     { accept: "application/json", authorization: "Bearer one" },
     { accept: "text/event-stream", authorization: "Bearer another" },
@@ -78,7 +78,7 @@ test("every request has its own id, length and body behind the fields it shares 
   }
 });
 
-test("a body of any size arrives as it is, on both sides of what fits into one buffer", async () => {
+test("sends a body of any size unchanged, on both sides of the buffer size", async () => {
   const whole = Buffer.from(Array.from({ length: 256 * 1024 }, (_, at) => 0x61 + ((at * 7 + (at >> 8)) % 26)));
   for (const size of [65_000, 65_200, 65_300, 65_400, 65_536, 65_537, 131_072, 256 * 1024 - 300]) {
     const body = new ByteSpan(whole, 300, 300 + size);
@@ -91,7 +91,7 @@ test("a body of any size arrives as it is, on both sides of what fits into one b
   ).toBe(true);
 });
 
-test("one object of headers with another path or method is another head", async () => {
+test("writes another head for the same headers with another path or method", async () => {
   const headers = { accept: "*/*" };
   for (const [method, path] of [
     ["POST", "/a"],
@@ -103,7 +103,7 @@ test("one object of headers with another path or method is another head", async 
   }
 });
 
-test("a request id that would begin another field, or cannot be sent, is refused", () => {
+test("refuses a request id that would begin another field or cannot be sent", () => {
   for (const requestId of ["a\r\nx: y", "a b", "é", "\0", ""]) {
     const request = { method: "POST", path: "/", headers: {}, requestId, body: "" };
     const timeouts = { firstByteTimeoutMs: 5_000, idleTimeoutMs: 5_000 };
@@ -112,7 +112,7 @@ test("a request id that would begin another field, or cannot be sent, is refused
   }
 });
 
-test("a request without a body is none of the next one's fields", async () => {
+test("writes no fields of a request without a body into the next one", async () => {
   const request = { method: "DELETE", path: "/", headers: { accept: "*/*" }, requestId: "req_1" };
   for (const body of ["a", undefined, "b", undefined, "cc"]) {
     const got = await send({ ...request, ...(body === undefined ? {} : { body }) });
@@ -121,7 +121,7 @@ test("a request without a body is none of the next one's fields", async () => {
   }
 });
 
-test("a long body that a server does not read is kept once, however many requests have it, patched or not", async () => {
+test("keeps one copy of a long unread body for many requests, patched or not", async () => {
   const sockets = new Set<{ destroy(): void }>();
   const silent = createTcpServer((socket) => {
     sockets.add(socket);

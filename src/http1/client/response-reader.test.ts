@@ -33,7 +33,7 @@ function readingOf(pieces: readonly string[]): Reading {
   return reading;
 }
 
-test("all chunks of one read are one piece", () => {
+test("delivers all chunks of one read as one piece", () => {
   const first = "1\r\na\r\n3;x=y\r\nbcd\r\n0A\r\nefghijklmn\r\n2\r\no";
   expect(readingOf([head + first, "p\r\n1\r\nq\r\n0\r\n\r\n"])).toEqual({
     given: ["abcdefghijklmno", "pq"],
@@ -42,7 +42,7 @@ test("all chunks of one read are one piece", () => {
   });
 });
 
-test("chunks that come one a read are given one a read, and what is none of them is found as ever", () => {
+test("delivers chunks that arrive singly one by one, and still finds malformed ones", () => {
   const reading = readingOf([head, "1\r\na\r\n", "00A\r\nbcdefghijk\r\n", "3\r\nl", "mn\r\n", "1\r\no\r\n0\r\n\r\n"]);
   expect(reading).toEqual({ given: ["a", "bcdefghijk", "l", "mn", "o"], complete: true, fault: undefined });
   const wrong = ["2\r\nabc\r\n", "1\r\na\rX", "-1\r\na\r\n", "1 \r\na\r\n"];
@@ -52,7 +52,7 @@ test("chunks that come one a read are given one a read, and what is none of them
   }
 });
 
-test("what looks like a chunk is none in the middle of a size, nor in the middle of another", () => {
+test("does not mistake data for a chunk within a size or another chunk", () => {
   const like = "8\r\n12345678\r\n";
   expect(readingOf([head, "1", like, `${"x".repeat(14)}\r\n`, "0\r\n\r\n"])).toEqual({
     given: ["12345678\r\n", "x".repeat(14)],
@@ -66,7 +66,7 @@ test("what looks like a chunk is none in the middle of a size, nor in the middle
   });
 });
 
-test("an answer in chunks is no part of the next one", () => {
+test("separates a chunked answer from the next one", () => {
   const reader = new ResponseReader();
   const given: string[] = [];
   const taker = {
@@ -103,7 +103,7 @@ const broken = fc.constantFrom(
   "2\rXabcdefgh",
 );
 
-test("a body gives the same, and ends or fails alike, for each way in which its bytes are cut", () => {
+test("reads a body alike for every split of its bytes, including its end or fault", () => {
   const body = fc.tuple(fc.array(chunk, { maxLength: 6 }), fc.oneof(fc.constant("0\r\n\r\n"), broken));
   fc.assert(
     fc.property(body, fc.array(fc.nat(300), { maxLength: 4 }), ([chunks, last], cuts) => {
@@ -128,12 +128,12 @@ test.each([
   ["HTTP/2", "must begin"],
   ["\n", "must begin"],
   ["\x15\x03\x01\0\x02\x02\x16", "must begin"],
-])("an answer that begins with %j is refused at once, and not waited for: however it is cut", (bytes, reason) => {
+])("refuses an answer that begins with %j at once, however it is cut", (bytes, reason) => {
   expect(readingOf([bytes]).fault).toContain(reason);
   expect(readingOf([...bytes]).fault).toContain(reason);
 });
 
-test("the head of an answer may be cut between CR and LF", () => {
+test("reads a response head that is cut between CR and LF", () => {
   const bytes = "HTTP/1.1 103 Early Hints\r\nA: b\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx";
   expect(readingOf([...bytes])).toEqual({ given: ["x"], complete: true, fault: undefined });
 });

@@ -93,7 +93,7 @@ async function ask(
 
 const lengthOf = (text: string) => String(text.length - text.indexOf("\r\n\r\n") - 4);
 
-test("it is sent behind a head with its length, and the connection is used again", async () => {
+test("sends streamed content with its length, and reuses the connection", async () => {
   const { upstream, client } = setup(({ socket }, all) => void socket.write(ok(lengthOf(all))));
   const small = new Pieces(Buffer.from("abc"), 2);
   expect(await ask(client, small)).toBe("6");
@@ -105,7 +105,7 @@ test("it is sent behind a head with its length, and the connection is used again
   expect(upstream.connections).toHaveLength(1);
 });
 
-test("its sender waits while the server takes nothing, and the wait for an answer begins once that has taken more", async () => {
+test("pauses the content's source while the server reads nothing, and times the answer after that", async () => {
   let [taken, head] = [0, 0];
   let socket: Socket | undefined;
   const content = new Pieces(Buffer.alloc(256 * 1024, "x"), 160);
@@ -139,7 +139,7 @@ test("its sender waits while the server takes nothing, and the wait for an answe
   expect(await answer).toBe("all of it");
 });
 
-test("what breaks off at its source ends the request, and its connection", async () => {
+test("ends the request and its connection if the content's source fails", async () => {
   const { upstream, client } = setup(() => {});
   const content = new Pieces(Buffer.alloc(1_000, "x"), 10);
   const breaking = { length: content.length, open: () => content.open(3_000) };
@@ -148,7 +148,7 @@ test("what breaks off at its source ends the request, and its connection", async
   expect(upstream.requests).toEqual([]);
 });
 
-test("an answer in the middle of it is given, and the rest is not sent", async () => {
+test("delivers an answer that comes before all content was sent, and sends no more", async () => {
   const { upstream, client } = setup(() => {});
   const content = new Pieces(Buffer.alloc(64 * 1024, "x"), 2_000);
   const answer = ask(client, content);
@@ -159,7 +159,7 @@ test("an answer in the middle of it is given, and the rest is not sent", async (
   expect(content.given).toBeLessThan(content.length);
 });
 
-test("who gives up in the middle has it cancelled, and a request that a server cut off is not sent twice", async () => {
+test("cancels the content's source with its request, and does not repeat a broken request", async () => {
   const { upstream, client } = setup(() => {});
   const cancellation = new Cancellation();
   const content = new Pieces(Buffer.alloc(64 * 1024, "x"), 2_000);

@@ -28,8 +28,8 @@ function reading(maxBytes: number, faults: RequestBodyError[] = []) {
   };
 }
 
-describe("a body", () => {
-  test("a body that came with its head is given at once, and once", async () => {
+describe("the body of a request", () => {
+  test("delivers a body that arrived with its head synchronously, and only once", async () => {
     let body: ByteSpan | Promise<ByteSpan> | undefined;
     await using it = startTestServer((request, reply) => {
       expect([request.hasBody, request.bodyRead]).toEqual([true, false]);
@@ -47,7 +47,7 @@ describe("a body", () => {
     connection.socket.destroy();
   });
 
-  test("a body in chunks that came with its head is given at once", async () => {
+  test("delivers a chunked body that arrived with its head synchronously", async () => {
     const bodies: unknown[] = [];
     await using it = startTestServer((request, reply) => {
       bodies.push(request.readBody(100));
@@ -64,7 +64,7 @@ describe("a body", () => {
   test.each([
     ["with its length", upload(300_000) + "x".repeat(300_000)],
     ["in chunks", `${chunkedHead + chunk("x".repeat(100_000)).repeat(3)}0\r\n\r\n`],
-  ])("%s is put together from many pieces, and the connection goes on", async (_name, bytes) => {
+  ])("joins a body %s from many pieces, and keeps the connection", async (_name, bytes) => {
     await using it = startTestServer(reading(300_000));
     const connection = await it.open();
     for (let at = 0; at < bytes.length; at += 7_001) {
@@ -77,7 +77,7 @@ describe("a body", () => {
     connection.socket.destroy();
   });
 
-  test("a body keeps its bytes, in order", async () => {
+  test("keeps the bytes of a body in order", async () => {
     await using it = startTestServer(echo);
     const text = Array.from({ length: 5_000 }, (_, n) => `${n};`).join("");
     const connection = await it.open();
@@ -89,7 +89,7 @@ describe("a body", () => {
     connection.socket.destroy();
   });
 
-  test("a body of no bytes counts as none where its length is 0", async () => {
+  test("treats a body of length 0 as none", async () => {
     await using it = startTestServer(echo);
     const connection = await it.open();
     await connection.write(upload(0) + get("/next"));
@@ -102,14 +102,14 @@ describe("a body", () => {
   });
 });
 
-describe("a body beyond the limit is too large as soon as that is known", () => {
+describe("a body above the limit", () => {
   test.each([
     ["declared, all here", upload(101) + "x".repeat(101)],
     ["declared, not here", upload(101)],
     ["declared beyond reason", upload(9_007_199_254_740_991)],
     ["in chunks, all here", `${chunkedHead + chunk("x".repeat(101))}0\r\n\r\n`],
     ["in chunks, not at their end", chunkedHead + chunk("x".repeat(60)) + chunk("x".repeat(41))],
-  ])("%s", async (_name, bytes) => {
+  ])("refuses a body above the limit as soon as that is known: %s", async (_name, bytes) => {
     await using it = startTestServer(reading(100));
     const connection = await it.open();
     await connection.write(bytes);
@@ -120,7 +120,7 @@ describe("a body beyond the limit is too large as soon as that is known", () => 
     expect(closed).toBe(true);
   });
 
-  test("a body beyond the limit is too large as soon as that is known, while it is read", async () => {
+  test("refuses a body above the limit while it is read", async () => {
     await using it = startTestServer(reading(100_000));
     const connection = await it.open();
     await connection.write(chunkedHead);
@@ -129,7 +129,7 @@ describe("a body beyond the limit is too large as soon as that is known", () => 
     expect((await connection.ended()).answers[0]?.body).toBe("too_large");
   });
 
-  test("the limit itself is allowed", async () => {
+  test("accepts a body of exactly the limit", async () => {
     await using it = startTestServer(reading(100));
     const connection = await it.open();
     await connection.write(upload(100) + "x".repeat(100) + chunkedHead);
@@ -139,7 +139,7 @@ describe("a body beyond the limit is too large as soon as that is known", () => 
   });
 });
 
-describe("an upload that nobody asked for", () => {
+describe("an unread upload", () => {
   const refused = async (request: IncomingRequest) => {
     try {
       await request.readBody(1_000);
@@ -151,7 +151,7 @@ describe("an upload that nobody asked for", () => {
     ["with its length", upload(10_000_000_000), "x".repeat(65_536), () => {}],
     ["in chunks", chunkedHead, chunk("x".repeat(65_536)), () => {}],
     ["found too large, but not answered yet,", chunkedHead, chunk("x".repeat(65_536)), refused],
-  ])("%s is not read beyond a window", async (_name, head, piece, onRequest) => {
+  ])("does not read an upload %s beyond a window", async (_name, head, piece, onRequest) => {
     await using it = startTestServer(onRequest);
     const connection = await it.open();
     await connection.write(head);
@@ -172,7 +172,7 @@ describe("an upload that nobody asked for", () => {
     connection.socket.destroy();
   });
 
-  test("an upload that nobody asked for is read to its end once somebody asks", async () => {
+  test("reads an upload to its end once the handler asks for it", async () => {
     let ask = () => {};
     await using it = startTestServer((request, reply) => {
       ask = () => void reading(8_000_000)(request, reply);
@@ -189,7 +189,7 @@ describe("an upload that nobody asked for", () => {
   test.each([
     ["one write after the other", false],
     ["all of it before it reads", true],
-  ])("an upload that nobody asked for is answered, not reset, when the client sends %s", async (_name, late) => {
+  ])("answers an unread upload without a reset if the client sends %s", async (_name, late) => {
     await using it = startTestServer((_request, reply) => reply.send(401, {}, "who are you?"));
     const connection = await it.open();
     let failed: string | undefined;
@@ -205,7 +205,7 @@ describe("an upload that nobody asked for", () => {
     connection.socket.destroy();
   });
 
-  test("an upload that nobody asked for is cut off in the end", async () => {
+  test("cuts off an unread upload in the end", async () => {
     await using it = startTestServer((_request, reply) => reply.send(401, {}, ""), { lingerBytes: 1_000_000 });
     const connection = await it.open();
     connection.socket.pause();
@@ -215,7 +215,7 @@ describe("an upload that nobody asked for", () => {
     expect(sent).toBeLessThan(50_000_000);
   });
 
-  test("an upload that nobody asked for holds no request behind it", async () => {
+  test("handles no request that is hidden behind an unread upload", async () => {
     await using it = startTestServer((_request, reply) => reply.send(401, {}, ""));
     const connection = await it.open();
     await connection.write(upload(3) + get("/hidden"));
@@ -226,7 +226,7 @@ describe("an upload that nobody asked for", () => {
 });
 
 describe("Expect: 100-continue", () => {
-  test("Expect: 100-continue is granted when the body is asked for, never before", async () => {
+  test("sends 100-continue only when the handler asks for the body", async () => {
     let ask = () => {};
     await using it = startTestServer((request, reply) => {
       ask = () => void reading(100)(request, reply);
@@ -247,7 +247,7 @@ describe("Expect: 100-continue", () => {
     ["the body begins already", `${upload(5, ["Expect: 100-continue"])}123`, 200],
     ["the body is too large", upload(500, ["Expect: 100-continue"]), 400],
     ["the client speaks HTTP/1.0", upload(5, ["Expect: 100-continue"]).replace("1.1", "1.0"), 200],
-  ])("100-continue is not granted where %s", async (_name, bytes, status) => {
+  ])("does not send 100-continue if %s", async (_name, bytes, status) => {
     await using it = startTestServer(reading(100));
     const connection = await it.open();
     await connection.write(bytes);
@@ -261,9 +261,9 @@ describe("Expect: 100-continue", () => {
   });
 });
 
-describe("a body that does not come", () => {
+describe("an incomplete body", () => {
   test.each(["end", "destroy", "resetAndDestroy"] as const)(
-    "a body that does not come is incomplete when the client leaves (%s)",
+    "reports a body as incomplete if the client leaves (%s)",
     async (how) => {
       const faults: RequestBodyError[] = [];
       await using it = startTestServer(reading(1_000, faults));
@@ -279,7 +279,7 @@ describe("a body that does not come", () => {
     },
   );
 
-  test("a body that does not come is incomplete for somebody who asks after the client left", async () => {
+  test("reports a body as incomplete to a handler that asks after the client left", async () => {
     await using it = startTestServer(() => {});
     const connection = await it.open();
     await connection.write(`${upload(100)}half`);

@@ -21,13 +21,13 @@ const written = {
   split: [{ model: "next", percent: 10 }],
 };
 
-test("what was written comes back in the same words", () => {
+test("writes policies as they were read", () => {
   const policies = policiesFromWire(written);
   expect(policies && policiesToWire(policies)).toEqual(written);
   expect(policies?.overflow).toMatchObject({ mostNanoUsdPerRequest: 1, spend: { nanoUsd: 100_000_000, per: "week" } });
 });
 
-test("what is left out of a policy is open, and of the cache as usual", () => {
+test("fills in open values for omitted policy members, and the cache's defaults", () => {
   const policies = policiesFromWire({ overflow: { to: [{ upstream: "cloud" }] }, cache: {} });
   expect(policies && policiesToWire(policies)).toEqual({
     overflow: {
@@ -38,7 +38,7 @@ test("what is left out of a policy is open, and of the cache as usual", () => {
   });
 });
 
-test("policies that are off are none", () => {
+test("treats switched-off policies as none", () => {
   const off = { continuation: false, overflow: null, cache: null, guardrails: [], shadow: null, split: [] };
   expect([policiesFromWire({}), policiesFromWire(off)]).toEqual([undefined, undefined]);
 });
