@@ -45,7 +45,7 @@ const arrived = async ({ page }: Visitor) => {
   return Object.fromEntries(callback.seen.at(-1)?.searchParams ?? []);
 };
 
-test("a program on the person's own machine is asked for each time, as another could take its place", async () => {
+test("asks for consent each time for a program on the person's own machine, since another could take its place", async () => {
   const program = await testApp(server, { redirect_uris: [callback.loopbackUri], name: "Terminal", type: "public" });
   await using visitor = await ada();
   for (const state of ["s-1", "s-2"]) {
@@ -59,7 +59,7 @@ test("a program on the person's own machine is asked for each time, as another c
   expect(visitor.trouble).toEqual([]);
 });
 
-test("denied: the app is told so, with its state and who says it", async () => {
+test("returns a denial to the app with its state and issuer", async () => {
   await using visitor = await ada();
   await visitor.go(notes.authorize());
   expect(await visitor.heading()).toBe("Allow Notes to act on your behalf?");
@@ -69,7 +69,7 @@ test("denied: the app is told so, with its state and who says it", async () => {
   expect(visitor.trouble).toEqual([]);
 });
 
-test("signing in in the middle leads back to the request; allowed: the code arrives; the next time nobody is asked", async () => {
+test("returns to an authorization after sign-in, delivers the code, and skips consent the next time", async () => {
   await using visitor = await openVisitor({ at, size: phone, others: callback.hosts });
   await visitor.go(notes.authorize({ state: "s 2&x=y" }));
   expect(visitor.path()).toStartWith("/sign-in?next=");
@@ -90,7 +90,7 @@ test("signing in in the middle leads back to the request; allowed: the code arri
   expect(visitor.trouble).toEqual([]);
 });
 
-test("with several accounts the person chooses, and long names of all kinds stay in their places", async () => {
+test("lets a person choose among several accounts, and keeps long names within the layout", async () => {
   const body = { name: `Departement ${"voor ".repeat(10)}zaken`, tier: "pro" };
   const { id: account } = await handler.ask("/v1/admin/accounts", { method: "POST", body });
   const { pathname } = await invitation(handler, { email: operator.email, account: String(account) });
@@ -111,7 +111,7 @@ test("with several accounts the person chooses, and long names of all kinds stay
   expect(visitor.trouble).toEqual([]);
 });
 
-test("for a wrong redirect URI or an unknown app there is an error page here, and nobody is sent anywhere", async () => {
+test("shows an error page without a redirect for a wrong redirect URI or an unknown app", async () => {
   await using visitor = await ada();
   await visitor.go(notes.authorize({ redirect_uri: `${callback.redirectUri}/` }));
   await look(visitor, "error-redirect-uri", { status: 400 });
@@ -121,7 +121,7 @@ test("for a wrong redirect URI or an unknown app there is an error page here, an
   expect(callback.seen).toEqual([]);
 });
 
-test("an error page says what to do: a form out of date, a page that is not there, a link that is dead", async () => {
+test("says what to do on error pages for an expired form, a missing page and a dead link", async () => {
   await using visitor = await ada();
   await visitor.go("/settings");
   await visitor.page

@@ -64,7 +64,7 @@ async function register(visitor: Visitor, name: string): Promise<{ id: string; s
   return { id, secret: await copied(page) };
 }
 
-test("an app is registered; its secret is shown once, and the snippets sign somebody in with it", async () => {
+test("registers an app, shows its secret once, and signs a person in with the snippets", async () => {
   await using ada = await arrive("/apps");
   const { page } = ada;
   const { id, secret } = await register(ada, "Notes of Ada");
@@ -98,7 +98,7 @@ test("an app is registered; its secret is shown once, and the snippets sign some
   expect(ada.trouble).toEqual([]);
 });
 
-test("a redirect URI that cannot be is refused beside its field, by name", async () => {
+test("refuses an invalid redirect URI beside its field by name", async () => {
   await using ada = await arrive("/apps?create=1", operator.email, phone);
   const { page } = ada;
   await ada.press("Register app");
@@ -113,7 +113,7 @@ test("a redirect URI that cannot be is refused beside its field, by name", async
   expect(ada.trouble.every((one) => one.includes("400"))).toBe(true);
 });
 
-test("a public app has no secret, always uses PKCE, and may do without redirect URIs", async () => {
+test("registers a public app without a secret, with PKCE and optional redirect URIs", async () => {
   await using ada = await arrive("/apps?create=1");
   const { page } = ada;
   await field(page, "Name").fill("Television");
@@ -132,7 +132,7 @@ test("a public app has no secret, always uses PKCE, and may do without redirect 
   expect(ada.trouble).toEqual([]);
 });
 
-test("an app is changed, its secret rotated with an overlap, and it is deleted by its name", async () => {
+test("changes an app, rotates its secret with an overlap, and deletes it after its name is typed", async () => {
   await using ada = await arrive("/apps");
   const { page } = ada;
   const { id, secret } = await register(ada, "Short-lived");
@@ -176,7 +176,7 @@ test("an app is changed, its secret rotated with an overlap, and it is deleted b
   expect(ada.trouble).toEqual([]);
 });
 
-test("the list leads to an app with its usage", async () => {
+test("leads from the list to an app with its usage", async () => {
   await using ada = await arrive("/apps", operator.email, phone);
   await look(ada, "apps");
   await ada.page.getByRole("link", { name: "Meeting Notes" }).click();
@@ -184,7 +184,7 @@ test("the list leads to an app with its usage", async () => {
   await look(ada, "apps-one");
 });
 
-test("what was allowed is told in words, on a tab that has its own address, and taken back with one question", async () => {
+test("describes allowed apps in words on a tab with its own address, and withdraws one after one question", async () => {
   await using ada = await arrive("/apps");
   const { page } = ada;
   await page.getByRole("tab", { name: "Apps I allowed" }).click();
@@ -205,7 +205,7 @@ test("what was allowed is told in words, on a tab that has its own address, and 
   expect(ada.trouble).toEqual([]);
 });
 
-test("who has no app and allowed none learns what they are for", async () => {
+test("explains apps to a person who has neither created nor allowed one", async () => {
   await using katherine = await arrive("/apps", colleagues.member.email, phone);
   await told(katherine, "Register the first app");
   await look(katherine, "apps-none");

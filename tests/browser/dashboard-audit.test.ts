@@ -31,7 +31,7 @@ async function arrive(path: string, email?: string, size = desktop): Promise<Vis
 const rows = (page: Page) => page.locator("tbody tr:has(button)");
 const sentences = (page: Page) => rows(page).locator("button").allTextContents();
 
-test("an admin reads who did what to what, in words, and all of the words are of what the filter says", async () => {
+test("shows an admin actor, action and target in words, and filters all of them", async () => {
   await using visitor = await arrive("/settings/audit-log", colleagues.admin.email);
   const { page } = visitor;
   await rows(page).first().waitFor();
@@ -60,7 +60,7 @@ test("an admin reads who did what to what, in words, and all of the words are of
   expect(visitor.trouble).toEqual([]);
 });
 
-test("an event is opened by keyboard, shown as the API has it, and leads to all that happened to the same", async () => {
+test("opens an audit event by keyboard, shows the API's JSON, and links to the target's other events", async () => {
   await using visitor = await arrive("/settings/audit-log?action=key.created");
   const { page } = visitor;
   // The newest is the server's own first key.
@@ -91,7 +91,7 @@ test("an event is opened by keyboard, shown as the API has it, and leads to all 
   expect(visitor.trouble).toEqual([]);
 });
 
-test("thousands of events are scrolled through to the first, with a few dozen drawn at any time", async () => {
+test("scrolls thousands of audit events to the first, with a few dozen drawn at a time", async () => {
   await using visitor = await arrive("/settings/audit-log");
   const { page } = visitor;
   await rows(page).first().waitFor();
@@ -113,7 +113,7 @@ test("thousands of events are scrolled through to the first, with a few dozen dr
   expect(visitor.trouble).toEqual([]);
 });
 
-test("a search goes on through pages that are empty, and asks whether to, where it finds nothing for long", async () => {
+test("continues an audit search through empty pages, and asks before searching on for long", async () => {
   await using visitor = await arrive("/settings/audit-log");
   const { page } = visitor;
   await rows(page).first().waitFor();
@@ -140,7 +140,7 @@ test("a search goes on through pages that are empty, and asks whether to, where 
   expect(visitor.trouble).toEqual([]);
 });
 
-test("an operator sees all accounts, and one of them alone", async () => {
+test("shows an operator the audit log of all accounts, and of one alone", async () => {
   await using visitor = await arrive("/admin/audit-log");
   const { page } = visitor;
   await rows(page).first().waitFor();
@@ -158,7 +158,7 @@ test("an operator sees all accounts, and one of them alone", async () => {
   expect(visitor.trouble).toEqual([]);
 });
 
-test("a member is told whose page it is, and the server is not asked", async () => {
+test("tells a member that the audit page is for admins, without a request to the server", async () => {
   await using visitor = await arrive("/settings/audit-log", colleagues.member.email, phone);
   await visitor.page.getByRole("heading", { name: "Only for owners and admins of the account" }).waitFor();
   await look(visitor, "audit-member");

@@ -34,7 +34,7 @@ async function begin(world: DashboardWorld, text: string): Promise<string> {
   return (await client.batches.create(asked)).id;
 }
 
-test("batches are listed with how far they are, and one is read and cancelled beside the list", async () => {
+test("lists batches with progress, and shows and cancels one beside the list", async () => {
   {
     await using visitor = await arrive(world, "/batches");
     await visitor.page.getByText("No batches yet").waitFor();
@@ -63,7 +63,7 @@ test("batches are listed with how far they are, and one is read and cancelled be
   await drawer.getByText("Completed").waitFor();
 });
 
-test("a batch that is under way can be cancelled, on a phone as well", async () => {
+test("cancels a running batch, on a phone too", async () => {
   await using world = await openDashboardWorld({ wordMs: 60_000 });
   const body = { model: "ember-code", messages: [{ role: "user", content: "Hi" }] };
   const id = await begin(world, JSON.stringify({ custom_id: "a", method: "POST", url: "/v1/chat/completions", body }));

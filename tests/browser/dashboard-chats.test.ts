@@ -46,7 +46,7 @@ async function isStored(id: string): Promise<boolean> {
   return (await fetch(`${url}/v1/chat/completions/${id}`, { headers })).ok;
 }
 
-test("chats are searched by what was said, by model and by labels, and the address says so", async () => {
+test("searches chats by text, model and metadata, and keeps the search in the address", async () => {
   await using visitor = await arrive("/chats");
   const { page } = visitor;
   await rows(page).first().waitFor();
@@ -72,7 +72,7 @@ test("chats are searched by what was said, by model and by labels, and the addre
   expect(visitor.trouble).toEqual([]);
 });
 
-test("a search goes on where it was typed, also after the list has followed it", async () => {
+test("keeps the focus in a chat search after the list has followed it", async () => {
   await using visitor = await arrive("/chats");
   const { page } = visitor;
   await page.getByLabel("Search").focus();
@@ -83,7 +83,7 @@ test("a search goes on where it was typed, also after the list has followed it",
   expect(visitor.trouble).toEqual([]);
 });
 
-test("whatever a chat holds is text: nothing of it runs, and nothing is loaded from elsewhere", async () => {
+test("renders any stored chat as text without running or loading anything", async () => {
   const id = await store({
     temperature: 0.3,
     metadata: { "<b>bold</b>": "<script>alert(1)</script>" },
@@ -130,7 +130,7 @@ test("whatever a chat holds is text: nothing of it runs, and nothing is loaded f
   expect(visitor.trouble).toEqual([]);
 });
 
-test("labels are changed, checked at their field, and found by", async () => {
+test("edits metadata, validates it at the field, and finds chats by it", async () => {
   const id = await store({ messages: [{ role: "user", content: "Label me." }], metadata: { old: "1" } });
   await using visitor = await arrive(`/chats/${id}`, phone);
   const { page } = visitor;
@@ -152,7 +152,7 @@ test("labels are changed, checked at their field, and found by", async () => {
   expect(visitor.trouble).toEqual([]);
 });
 
-test("one is deleted where it is read, several from the list, and only those", async () => {
+test("deletes one chat from its page and several from the list, and no others", async () => {
   const [one, kept, ...two] = await Promise.all(
     ["One", "Kept", "Two", "Three"].map((content) =>
       store({ messages: [{ role: "user", content }], metadata: { batch: "deleting" } }),
@@ -185,7 +185,7 @@ test("one is deleted where it is read, several from the list, and only those", a
   expect(visitor.trouble).toEqual([]);
 });
 
-test("a long deletion shows how far it is, and can be stopped", async () => {
+test("shows the progress of a long deletion, and stops it", async () => {
   await using visitor = await arrive("/chats");
   const { page } = visitor;
   let asked = 0;
@@ -207,7 +207,7 @@ test("a long deletion shows how far it is, and can be stopped", async () => {
   expect(visitor.trouble).toEqual([]);
 });
 
-test("where nothing is stored, the page shows how to store something", async () => {
+test("explains how to store chats if none are stored", async () => {
   await using visitor = await arrive("/chats", phone);
   const { page } = visitor;
   await rows(page).first().waitFor();

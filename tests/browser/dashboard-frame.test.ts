@@ -25,7 +25,7 @@ async function arrive(path: string, email?: string, size = desktop): Promise<Vis
   return visitor;
 }
 
-test("the first page takes less than 250 kB of compressed script, none of it inline or from elsewhere", async () => {
+test("loads the first page with less than 250 kB of compressed script, none inline or from elsewhere", async () => {
   const visitor = await openVisitor({ at: world.server.url });
   await using _ = visitor;
   await world.signIn(visitor.context);
@@ -64,13 +64,13 @@ test("the first page takes less than 250 kB of compressed script, none of it inl
   expect(visitor.trouble).toEqual([]);
 });
 
-test("who is not signed in is asked to, and comes back to the page and its filters", async () => {
+test("asks an unauthenticated visitor to sign in, and returns to the page with its filters", async () => {
   await using visitor = await openVisitor({ at: world.server.url });
   await visitor.go("/settings/api-keys?status=active");
   expect(visitor.path()).toBe(`/sign-in?next=${encodeURIComponent("/settings/api-keys?status=active")}`);
 });
 
-test("a session that ended elsewhere leads to the sign-in, and back", async () => {
+test("leads to sign-in and back after the session ended elsewhere", async () => {
   await using visitor = await arrive("/catalog");
   await visitor.page.getByRole("heading", { level: 1, name: "Models" }).waitFor();
   // What the page asks for by itself would find out first, and lead back to it: it has no answer any more.
@@ -85,7 +85,7 @@ test("a session that ended elsewhere leads to the sign-in, and back", async () =
   expect(new URL(visitor.page.url()).searchParams.get("next")).toStartWith("/usage");
 });
 
-test("the keyboard alone gets past the menu, through it, and to the account's menu", async () => {
+test("reaches past the menu, through it, and the account's menu by keyboard alone", async () => {
   await using visitor = await arrive("/catalog");
   const { page } = visitor;
   await page.getByRole("heading", { level: 1, name: "Models" }).waitFor();
@@ -104,7 +104,7 @@ test("the keyboard alone gets past the menu, through it, and to the account's me
   expect(visitor.trouble).toEqual([]);
 });
 
-test("on a phone the menu opens and closes, and leaves the page to itself", async () => {
+test("opens and closes the menu on a phone, and leaves the width to the page", async () => {
   await using visitor = await arrive("/catalog", undefined, phone);
   const { page } = visitor;
   const usage = page.getByRole("link", { name: "Usage", exact: true });
@@ -119,7 +119,7 @@ test("on a phone the menu opens and closes, and leaves the page to itself", asyn
   expect(visitor.trouble).toEqual([]);
 });
 
-test("colours follow the device until somebody chooses, and the choice stays", async () => {
+test("follows the device's colour scheme until the person chooses, and keeps the choice", async () => {
   await using visitor = await arrive("/catalog");
   const { page } = visitor;
   const becomes = (scheme: string) => page.locator(`html[data-mantine-color-scheme=${scheme}]`).waitFor();
@@ -134,7 +134,7 @@ test("colours follow the device until somebody chooses, and the choice stays", a
   await becomes("light");
 });
 
-test("each environment is a world of its own, and the choice of one stays", async () => {
+test("separates environments, and keeps the choice of one", async () => {
   await using visitor = await arrive("/settings/api-keys");
   const { page } = visitor;
   const firstKey = page.getByRole("link", { name: "First key", exact: true });
@@ -152,7 +152,7 @@ test("each environment is a world of its own, and the choice of one stays", asyn
   expect(visitor.trouble).toEqual([]);
 });
 
-test("a member's menu has neither the account's audit log nor the operators' pages", async () => {
+test("hides the audit log and operator pages from a member's menu", async () => {
   await using visitor = await arrive("/catalog", colleagues.member.email);
   await visitor.page.getByRole("heading", { level: 1, name: "Models" }).waitFor();
   expect(await visitor.page.getByRole("link", { name: "API Keys" }).count()).toBe(1);
@@ -161,13 +161,13 @@ test("a member's menu has neither the account's audit log nor the operators' pag
   }
 });
 
-test("an address without a page says so, and shows the way", async () => {
+test("shows the way from an address without a page", async () => {
   await using visitor = await arrive("/settings/nothing-here");
   await visitor.page.getByRole("link", { name: "Go to Overview" }).waitFor();
   await look(visitor, "dashboard-no-page");
 });
 
-test("each tab speaks for the account that it shows, whatever another one chose since", async () => {
+test("keeps each tab's account, whatever account another tab chose since", async () => {
   const { browser } = world;
   const made = await browser.ask("/v1/admin/accounts", {
     method: "POST",
@@ -209,7 +209,7 @@ test("each tab speaks for the account that it shows, whatever another one chose 
   await other.getByRole("alert").getByText("The account was not switched").waitFor();
 });
 
-test("while the server does not answer a live page says that it is old, and goes on once it does", async () => {
+test("marks a live page as outdated while the server does not respond, and resumes afterwards", async () => {
   await using visitor = await arrive("/settings/limits");
   const { page } = visitor;
   await page.getByRole("heading", { name: "Rate limits" }).waitFor();
@@ -222,7 +222,7 @@ test("while the server does not answer a live page says that it is old, and goes
   await notice.waitFor({ state: "detached" });
 });
 
-test("a page whose script an older build had, and this one has not, offers to be loaded again", async () => {
+test("offers to reload if a page's script belongs to an older build", async () => {
   await using visitor = await arrive("/catalog");
   const { page } = visitor;
   await page.getByRole("heading", { level: 1, name: "Models" }).waitFor();
@@ -234,7 +234,7 @@ test("a page whose script an older build had, and this one has not, offers to be
   await page.getByRole("heading", { level: 1, name: "Members" }).waitFor();
 });
 
-test("a page that was opened is told to who listens, and has the keyboard where it would be nowhere", async () => {
+test("announces an opened page to screen readers and moves the focus to it", async () => {
   await using visitor = await arrive("/settings/api-keys");
   const { page } = visitor;
   await page.getByRole("link", { name: "First key", exact: true }).press("Enter");
@@ -244,7 +244,7 @@ test("a page that was opened is told to who listens, and has the keyboard where 
   expect(visitor.trouble).toEqual([]);
 });
 
-test("a hint comes to who points at a thing or is at it by keyboard, as its description, and goes by Escape or with the thing", async () => {
+test("shows a hint on hover and focus as a description, and hides it on Escape or with its element", async () => {
   await using visitor = await arrive("/catalog");
   const { page } = visitor;
   const hint = page.getByRole("tooltip");
@@ -276,7 +276,7 @@ test("a hint comes to who points at a thing or is at it by keyboard, as its desc
   expect(visitor.trouble).toEqual([]);
 });
 
-test("times are those of the server, where the reader's clock is hours behind it", async () => {
+test("shows the server's time if the reader's clock is hours behind", async () => {
   await using visitor = await openVisitor({ at: world.server.url });
   await world.signIn(visitor.context);
   const { page } = visitor;

@@ -49,7 +49,7 @@ async function make(visitor: Visitor, name: string): Promise<string> {
   return key;
 }
 
-test("a new key has what was chosen, is shown this once, and its snippet makes a first successful call", async () => {
+test("creates a key with the chosen settings, shows it once, and makes a first call with its snippet", async () => {
   await using visitor = await arrive(place);
   const { page } = visitor;
   await visitor.press("Create API key");
@@ -85,7 +85,7 @@ test("a new key has what was chosen, is shown this once, and its snippet makes a
   expect(visitor.trouble).toEqual([]);
 });
 
-test("a new key and its page say what each client is to be told, with the key only where it is shown anyway", async () => {
+test("shows the setup of each client for a new key, with the secret only where it is already shown", async () => {
   await using visitor = await arrive(place);
   const { page } = visitor;
   await visitor.press("Create API key");
@@ -125,7 +125,7 @@ test("a new key and its page say what each client is to be told, with the key on
   expect(visitor.trouble).toEqual([]);
 });
 
-test("Back leads to where the list was scrolled to, without asking for it anew; a link leads to its top", async () => {
+test("restores the scroll position on Back without a request, and starts at the top from a link", async () => {
   await using visitor = await arrive(`${place}?status=active`);
   const { page } = visitor;
   const list = page.getByRole("region", { name: "API keys" });
@@ -179,7 +179,7 @@ test("Back leads to where the list was scrolled to, without asking for it anew; 
   expect(visitor.trouble).toEqual([]);
 });
 
-test("what is wrong with a field is said there, and the keyboard goes to it", async () => {
+test("shows an error at its field and moves the focus there", async () => {
   await using visitor = await arrive(`${place}?create=1`);
   const { page } = visitor;
   await unfold(page, "Network");
@@ -197,7 +197,7 @@ test("what is wrong with a field is said there, and the keyboard goes to it", as
   expect(visitor.trouble).toEqual([expect.stringContaining("400 for"), expect.stringContaining("400")]);
 });
 
-test("an environment without keys says what to do; a key can be made for another one from there", async () => {
+test("explains an environment without keys, and creates a key for another one from there", async () => {
   await using visitor = await arrive(place);
   const { page } = visitor;
   await page.evaluate(() => localStorage.setItem("headrace-environment", "test"));
@@ -214,7 +214,7 @@ test("an environment without keys says what to do; a key can be made for another
   expect(visitor.trouble).toEqual([]);
 });
 
-test("among ten thousand keys one is found by its name and state, by an address that can be passed on", async () => {
+test("finds one of ten thousand keys by name and status, with a shareable address", async () => {
   await using visitor = await arrive(place);
   const { page } = visitor;
   await page.getByRole("searchbox", { name: "Search keys" }).fill("worker 0123");
@@ -236,7 +236,7 @@ test("among ten thousand keys one is found by its name and state, by an address 
   expect(visitor.trouble).toEqual([]);
 });
 
-test("however far one scrolls, only the rows in view are drawn, and the use of all keys is asked for once", async () => {
+test("draws only visible rows and requests the usage of all keys once, however far one scrolls", async () => {
   // From a page that asks for no usage, and can be late with none.
   await using visitor = await arrive("/settings/security");
   const { page } = visitor;
@@ -259,7 +259,7 @@ test("however far one scrolls, only the rows in view are drawn, and the use of a
   expect(visitor.trouble).toEqual([]);
 });
 
-test("a key is changed, and only what was changed is sent", async () => {
+test("changes a key and sends only the changed fields", async () => {
   await using visitor = await arrive(place);
   const { page } = visitor;
   await make(visitor, "Before");
@@ -278,7 +278,7 @@ test("a key is changed, and only what was changed is sent", async () => {
   expect(visitor.trouble).toEqual([]);
 });
 
-test("a new key is given its models, its tags and a note, and that its requests stay", async () => {
+test("creates a key with models, tags, a note and the setting that its requests stay local", async () => {
   await using visitor = await arrive(`${place}?create=1`);
   const { page } = visitor;
   await field(page, "Name").fill("Batch");
@@ -301,7 +301,7 @@ test("a new key is given its models, its tags and a note, and that its requests 
   expect(visitor.trouble).toEqual([]);
 });
 
-test("models, tags and a note of a key, and that its requests stay, are shown, changed and taken away", async () => {
+test("shows, changes and clears a key's models, tags, note and local setting", async () => {
   const what = {
     models: ["qwen*"],
     never_leaves: true,
@@ -331,7 +331,7 @@ test("models, tags and a note of a key, and that its requests stay, are shown, c
   expect(visitor.trouble).toEqual([]);
 });
 
-test("the new-key dialog shows its buttons without scrolling on a phone, a tablet and a desktop", async () => {
+test("shows the new-key dialog's buttons without scrolling on phone, tablet and desktop", async () => {
   await using visitor = await arrive(`${place}?create=1`);
   const { page } = visitor;
   await field(page, "Name").waitFor();
@@ -356,7 +356,7 @@ test("the new-key dialog shows its buttons without scrolling on a phone, a table
   expect(visitor.trouble).toEqual([]);
 });
 
-test("a half-filled key form is discarded only after a question, and an empty one closes at once", async () => {
+test("confirms before discarding a half-filled key form, and closes an empty one at once", async () => {
   await using visitor = await arrive(place);
   const { page } = visitor;
   const form = page.getByRole("dialog", { name: "Create API key" });
@@ -404,7 +404,7 @@ test("a half-filled key form is discarded only after a question, and an empty on
   expect(visitor.trouble).toEqual([]);
 });
 
-test("every setting of a new key reaches the API, and a folded section with a mistake opens at its field", async () => {
+test("sends every setting of a new key, and opens a folded section at a field with an error", async () => {
   await using visitor = await arrive(`${place}?create=1`);
   const { page } = visitor;
   const typed = (name: string) => dialog(page).getByRole("combobox", { name, exact: true });
@@ -459,7 +459,7 @@ test("every setting of a new key reaches the API, and a folded section with a mi
   expect(visitor.trouble).toEqual([]);
 });
 
-test("a rotated key goes on for as long as was said, and the new one is shown once", async () => {
+test("keeps a rotated key for the chosen overlap, and shows the new one once", async () => {
   await using visitor = await arrive(place);
   const { page } = visitor;
   const old = await make(visitor, "Turning");
@@ -485,7 +485,7 @@ test("a rotated key goes on for as long as was said, and the new one is shown on
   expect(visitor.trouble).toEqual([]);
 });
 
-test("revoking says what ends, also the keys made with it, and ends it at once; by keyboard alone", async () => {
+test("names the keys that end with a revocation, and revokes at once by keyboard alone", async () => {
   await using visitor = await arrive(place, undefined, phone);
   const { page } = visitor;
   await visitor.press("Create API key");
@@ -517,7 +517,7 @@ test("revoking says what ends, also the keys made with it, and ends it at once; 
   await look(visitor, "keys-revoked");
 });
 
-test("a member makes and sees their own keys alone, and is not offered what they may not give", async () => {
+test("lets a member create and see only own keys, and offers no forbidden settings", async () => {
   await using visitor = await arrive(place, colleagues.member.email);
   const { page } = visitor;
   await page.getByRole("heading", { name: "Create the first API key" }).waitFor();
@@ -536,7 +536,7 @@ test("a member makes and sees their own keys alone, and is not offered what they
   expect(visitor.trouble).toEqual([]);
 });
 
-test("nobody leaves while a key is made, and none of it stays behind the dialog, nor what is pasted in the address", async () => {
+test("blocks leaving while a key is created, and keeps the secret out of page and address", async () => {
   await using visitor = await arrive(place);
   const { page } = visitor;
   const answer = Promise.withResolvers<void>();
@@ -578,7 +578,7 @@ test("nobody leaves while a key is made, and none of it stays behind the dialog,
   expect(await page.getByRole("searchbox", { name: "Search keys" }).inputValue()).toBe("");
 });
 
-test("copying works where the browser gives a page no clipboard, as over plain http; at worst the text is selected", async () => {
+test("copies without the clipboard API, as over plain HTTP, or selects the text", async () => {
   await using visitor = await arrive(place);
   const { page } = visitor;
   await page.addInitScript(() => void Reflect.deleteProperty(Navigator.prototype, "clipboard"));

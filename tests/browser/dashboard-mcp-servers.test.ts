@@ -96,7 +96,7 @@ async function saysNow(level: string) {
   }, "a client has listed what it says now");
 }
 
-test("what a server says differently stands beside what was approved, and is called once it is approved", async () => {
+test("shows a changed tool definition beside the approved one, and allows calls once approved", async () => {
   expect((await asClient("rivers")).called).toContain("2.5 metres");
   said.level = honest
     .replace("in metres", "in feet")
@@ -135,7 +135,7 @@ test("what a server says differently stands beside what was approved, and is cal
   expect(visitor.trouble).toEqual([]);
 });
 
-test("what a server said meanwhile is not approved with what was looked at, and is shown then", async () => {
+test("shows a definition that changed meanwhile instead of approving it", async () => {
   await asClient("rivers");
   await saysNow(`${honest} Or two.`);
   await using visitor = await arrive("/admin/tool-servers?server=rivers");
@@ -153,7 +153,7 @@ test("what a server said meanwhile is not approved with what was looked at, and 
   expect(visitor.trouble).toEqual([]);
 });
 
-test("a tool that is refused is called no more, until it is approved again", async () => {
+test("blocks calls of a refused tool until it is approved again", async () => {
   await asClient("rivers");
   await using visitor = await arrive("/admin/tool-servers?server=rivers");
   const { page } = visitor;
@@ -174,7 +174,7 @@ test("a tool that is refused is called no more, until it is approved again", asy
   expect(visitor.trouble).toEqual([]);
 });
 
-test("of thousands only what is in view is drawn, each is found by a word of what it says, and is approved there", async () => {
+test("draws only visible ones of thousands of tools, finds each by a word, and approves it there", async () => {
   const count = 3_000;
   const unlike = 2_345;
   await using many = startHostileServer(({ id, method }) => {
@@ -226,7 +226,7 @@ test("of thousands only what is in view is drawn, each is found by a word of wha
   expect(visitor.trouble).toEqual([]);
 });
 
-test("a server is tested before it is added, changed, switched off, and removed with what was approved of it", async () => {
+test("tests, adds, changes, disables and removes an MCP server with its approvals", async () => {
   await using visitor = await arrive("/admin/tool-servers");
   const { page } = visitor;
   await visitor.press("Add a server");
@@ -299,7 +299,7 @@ test("a server is tested before it is added, changed, switched off, and removed 
   expect(visitor.trouble).toEqual([]);
 });
 
-test("what the server refuses of a form is said at its field, and headers that are stored go to no other host", async () => {
+test("shows a server's refusal at the form's field, and sends stored headers to no other host", async () => {
   const body = { name: "secretive", url: gauges.url, headers: { "x-token": "kept-sealed-0123456789" } };
   await world.browser.ask("/v1/admin/tool-servers", { method: "POST", body });
   await using visitor = await arrive("/admin/tool-servers?server=secretive");
@@ -324,7 +324,7 @@ test("what the server refuses of a form is said at its field, and headers that a
   expect(visitor.trouble).toEqual([]);
 });
 
-test("a server that a node offers is chosen by the node and its name there", async () => {
+test("selects a node's MCP server by node and name", async () => {
   const gateway = await operate(world.server);
   const own = toolsYaml([{ name: "own", share: true, url: gauges.url }]);
   await using node = await joinNode(gateway, { demo: true, models: ["*"], yaml: own });
@@ -346,7 +346,7 @@ test("a server that a node offers is chosen by the node and its name there", asy
   expect(visitor.trouble).toEqual([]);
 });
 
-test("operators see who connected an account at a server that acts for each person", async () => {
+test("shows operators the people who connected accounts at an MCP server", async () => {
   const body = { name: "tracker", title: "Tracker", url: tracker.url, oauth: {} };
   await world.browser.ask("/v1/admin/tool-servers", { method: "POST", body });
   await using visitor = await arrive("/admin/tool-servers?server=tracker");

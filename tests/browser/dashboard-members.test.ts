@@ -50,7 +50,7 @@ const enabledRoles = async (visitor: Visitor) => {
   return enabled.filter(Boolean);
 };
 
-test("an owner gives another role, which holds at once; the own one says why it stays", async () => {
+test("lets an owner change a role at once, and explains why the own role stays", async () => {
   const alan = await somebody("Alan Turing");
   await using ada = await arrive();
   await manage(ada, operator);
@@ -72,7 +72,7 @@ test("an owner gives another role, which holds at once; the own one says why it 
   expect([...ada.trouble, ...visitor.trouble]).toEqual([]);
 });
 
-test("an owner lets a member see the usage of the account, and the member's pages then show it", async () => {
+test("lets an owner show account usage to a member, whose pages then show it", async () => {
   const rosa = await somebody("Rosa Peter");
   const asked = { model: "no-such-model", messages: [{ role: "user", content: "Hello" }] };
   expect((await world.server.request("/v1/chat/completions", { body: asked })).status).toBe(404);
@@ -95,7 +95,7 @@ test("an owner lets a member see the usage of the account, and the member's page
   expect([...ada.trouble, ...visitor.trouble]).toEqual([]);
 });
 
-test("an admin manages members alone, and is told who may do the rest", async () => {
+test("lets an admin manage only members, and names those who may do the rest", async () => {
   const ruth = await somebody("Ruth Teitelbaum");
   await using visitor = await arrive(grace);
   await manage(visitor, operator);
@@ -113,7 +113,7 @@ test("an admin manages members alone, and is told who may do the rest", async ()
   expect(visitor.trouble).toEqual([]);
 });
 
-test("who is removed loses their keys; the dialog names what ends", async () => {
+test("removes a member's keys with the member, and lists them in the dialog", async () => {
   const jean = await somebody("Jean Bartik");
   const browser = new Browser(world.server.url);
   await browser.open("/sign-in");
@@ -134,7 +134,7 @@ test("who is removed loses their keys; the dialog names what ends", async () => 
   expect(ada.trouble).toEqual([]);
 });
 
-test("an invitation's link is shown once and works; one that is taken back does not", async () => {
+test("shows an invitation's link once, and disables it when withdrawn", async () => {
   await using ada = await arrive(operator, place, phone);
   const link = async (email: string, wanted = "Member") => {
     await ada.press("Invite");
@@ -163,7 +163,7 @@ test("an invitation's link is shown once and works; one that is taken back does 
   expect(ada.trouble).toEqual([]);
 });
 
-test("a wrong address is refused beside its field", async () => {
+test("refuses an invalid address beside its field", async () => {
   await using ada = await arrive(operator, `${place}?invite=1`);
   const dialog = ada.page.getByRole("dialog");
   await dialog.getByLabel("E-mail address").fill("ada@");
@@ -172,7 +172,7 @@ test("a wrong address is refused beside its field", async () => {
   expect(await dialog.getByRole("alert").count()).toBe(0);
 });
 
-test("a member sees their own role and a hint, asks the server nothing that it refuses, and can leave", async () => {
+test("shows a member the own role without refused requests, and lets the member leave", async () => {
   const kay = await somebody("Kay McNulty");
   await using visitor = await arrive(kay, place, phone);
   await told(visitor, "Your role: Member");

@@ -49,7 +49,7 @@ async function pulled(id: string, write: (file: string) => void): Promise<void> 
   });
 }
 
-test("an operator sees what files are, what they take of disk and memory and whether they fit, and deletes one", async () => {
+test("shows an operator model files with format, disk, memory and fit, and deletes one", async () => {
   await pulled("small", (file) => copyFileSync(demoModelFile, file));
   // So much context that no machine has the memory.
   const endless = { ...llama8b, "llama.block_count": 200_000 };
@@ -74,7 +74,7 @@ test("an operator sees what files are, what they take of disk and memory and whe
   expect(visitor.trouble).toEqual([]);
 });
 
-test("a model is looked up with its size, pulled with its progress, stopped, and served once it is here", async () => {
+test("looks up a model with its size, pulls it with progress, stops, and serves it when done", async () => {
   hub.faults = [{ stallAfterBytes: 2_000_000 }];
   await using visitor = await ada();
   const { page } = visitor;
@@ -99,7 +99,7 @@ test("a model is looked up with its size, pulled with its progress, stopped, and
   expect(visitor.trouble).toEqual([]);
 });
 
-test("that the files cannot be listed is said, and not taken for none", async () => {
+test("reports that model files cannot be listed instead of showing none", async () => {
   await using visitor = await openVisitor({ at: pagesOf(world.server) });
   await world.signIn(visitor.context);
   await visitor.page.route("**/v1/admin/pulled-models", (route) =>

@@ -60,7 +60,7 @@ function parts({ page }: Visitor) {
   };
 }
 
-test("every policy is switched on, refused beside its field, saved, read as a sentence and switched off again", async () => {
+test("enables, validates, saves, describes and disables every model policy", async () => {
   await declare("governed");
   await using visitor = await ada("/catalog?model=governed");
   const { page } = visitor;
@@ -147,7 +147,7 @@ test("every policy is switched on, refused beside its field, saved, read as a se
   expect(visitor.trouble).toEqual([]);
 }, 60_000);
 
-test("a change of one policy sends that one alone, and what the form does not show of another stays", async () => {
+test("sends only the changed policy, and keeps fields of another that the form does not show", async () => {
   const overflow = {
     to: [{ upstream: "south", cost: { input: 1, output: 2, reasoning: 3 }, cost_of: "openai/gpt-5" }],
   };

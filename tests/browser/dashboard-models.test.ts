@@ -30,7 +30,7 @@ async function ada(path = "/catalog"): Promise<Visitor> {
 const row = ({ page }: Visitor, id: string) => page.locator(".model-row").filter({ hasText: id });
 const chosen = ({ page }: Visitor) => page.locator(".model-row h2").allTextContents();
 
-test("each model says what it can do and costs, where it runs and how it does there", async () => {
+test("shows each model's capabilities, price, deployments and their state", async () => {
   await using visitor = await ada();
   const mini = row(visitor, "aurora-mini");
   await mini.waitFor();
@@ -41,7 +41,7 @@ test("each model says what it can do and costs, where it runs and how it does th
   await look(visitor, "models");
 });
 
-test("what runs and how fast answers come is shown anew every few seconds", async () => {
+test("refreshes running requests and speed every few seconds", async () => {
   const { promise, resolve } = Promise.withResolvers<void>();
   world.models.south.script(async (_request, res) => {
     res.writeHead(200, { "content-type": "text/event-stream" });
@@ -66,7 +66,7 @@ test("what runs and how fast answers come is shown anew every few seconds", asyn
   expect(visitor.trouble).toEqual([]);
 });
 
-test("filters choose models and stay in the address; none that fits leads back to all", async () => {
+test("filters models with the filter in the address, and leads back from an empty result", async () => {
   await using visitor = await ada();
   await visitor.fill({ Search: "aurora north" });
   await until(async () => (await chosen(visitor)).length === 2, "two models are left");
@@ -82,7 +82,7 @@ test("filters choose models and stay in the address; none that fits leads back t
   expect(visitor.trouble).toEqual([]);
 });
 
-test("by keyboard a filter is chosen from where it is, though its options are drawn only once one comes to it", async () => {
+test("opens a filter by keyboard at its current value although options are drawn late", async () => {
   await using visitor = await ada("/catalog?use=completion");
   const { page } = visitor;
   const use = page.getByRole("combobox", { name: "Can do" });
@@ -99,7 +99,7 @@ test("by keyboard a filter is chosen from where it is, though its options are dr
   expect(visitor.trouble).toEqual([]);
 });
 
-test("a list of hundreds of models is all there, the last as the first", async () => {
+test("lists hundreds of models from first to last", async () => {
   await using visitor = await ada();
   const { page } = visitor;
   await page.route("**/v1/model-status", async (route) => {
@@ -120,7 +120,7 @@ test("a list of hundreds of models is all there, the last as the first", async (
   expect(visitor.trouble).toEqual([]);
 });
 
-test("a model is tried in the playground", async () => {
+test("opens a model in the playground", async () => {
   await using visitor = await ada();
   await visitor.page.getByRole("link", { name: "Try ember-code" }).click();
   await visitor.page.getByRole("heading", { name: "Ask ember-code a question" }).waitFor();
@@ -128,7 +128,7 @@ test("a model is tried in the playground", async () => {
   expect(visitor.trouble).toEqual([]);
 });
 
-test("a place that is drained, or out of reach, says so in words", async () => {
+test("describes a drained or unreachable deployment in words", async () => {
   await world.browser.ask("/v1/admin/upstreams/south", { method: "PATCH", body: { draining: true } });
   await using visitor = await ada();
   await row(visitor, "aurora-mini").getByText("Draining").waitFor();
@@ -140,7 +140,7 @@ test("a place that is drained, or out of reach, says so in words", async () => {
   await world.browser.ask("/v1/admin/upstreams/south", { method: "PATCH", body: { draining: false } });
 });
 
-test("a typed fallback adds the entry of exactly that name, and opens its closed section where it is refused", async () => {
+test("adds a typed fallback by its exact name, and opens its closed section on an error", async () => {
   await using visitor = await ada();
   const { page } = visitor;
   await page.route("**/v1/admin/models", async (route) => {
@@ -169,7 +169,7 @@ test("a typed fallback adds the entry of exactly that name, and opens its closed
   await dialog.getByText('"aurora-larg" was not added: it is not in the list').waitFor();
 });
 
-test("an operator declares a model, gives it a price and a fallback, changes and removes it; what the file declares says so", async () => {
+test("declares, prices, changes and removes a model as an operator, and marks models of the file", async () => {
   await world.browser.ask("/v1/admin/tiers/bounded", {
     ...{ method: "PUT", body: { requests_per_minute: null, tokens_per_minute: null, monthly_spend: 5 } },
   });
@@ -240,7 +240,7 @@ test("an operator declares a model, gives it a price and a fallback, changes and
   expect(visitor.trouble).toEqual([]);
 }, 60_000);
 
-test("a declared model whose upstream was removed is shown as running nowhere, with what to do about it", async () => {
+test("shows that a declared model without its upstream runs nowhere, and what to do", async () => {
   await world.browser.ask("/v1/admin/upstreams", {
     ...{ method: "POST", body: { name: "brief", url: world.models.north.url, discover: false } },
   });
@@ -257,7 +257,7 @@ test("a declared model whose upstream was removed is shown as running nowhere, w
   expect(visitor.trouble).toEqual([]);
 });
 
-test("while something is removed its question cannot be taken back, and what was opened meanwhile stays open", async () => {
+test("blocks cancelling during a removal, and keeps what was opened meanwhile", async () => {
   const add = (id: string) =>
     world.browser.ask("/v1/admin/models", { method: "POST", body: { id, deployments: [{ upstream: "north" }] } });
   await add("leaving");
@@ -295,7 +295,7 @@ test("while something is removed its question cannot be taken back, and what was
   expect(visitor.trouble).toEqual([]);
 });
 
-test("a form in a drawer is not thrown away by a click beside it, sends only what was changed there, and keeps open what was wrong in it", async () => {
+test("keeps a drawer's form on an outside click, sends only changes, and stays open on an error", async () => {
   const body = { id: "edited", price: { input: 1, output: 2 }, owned_by: "us", deployments: [{ upstream: "north" }] };
   await world.browser.ask("/v1/admin/models", { method: "POST", body });
   await using visitor = await ada("/catalog?model=edited");
@@ -352,7 +352,7 @@ async function visitorAs(browser: Browser, server: TestServer): Promise<Visitor>
   return visitor;
 }
 
-test("where there is no model an operator is led to the upstreams, and a member told whom to ask", async () => {
+test("leads an operator without models to the upstreams, and tells a member whom to ask", async () => {
   await using server = await startHeadrace();
   const handler = await setUp(server, { person: operator });
   await using visitor = await visitorAs(handler, server);
@@ -370,7 +370,7 @@ test("where there is no model an operator is led to the upstreams, and a member 
   expect([...visitor.trouble, ...member.trouble]).toEqual([]);
 });
 
-test("an operator sees what is loaded of the commands that serve models, loads and pins one, and reads what it writes", async () => {
+test("shows an operator loaded model commands, loads and pins one, and shows its output", async () => {
   const program = join(import.meta.dir, "..", "support", "model-server.ts");
   const command = `${process.execPath} ${program} --port \${PORT} --model small`;
   const commands = `- { name: small, command: "${command}", models: [small], memory: { ram: 4GB } }`;
@@ -392,7 +392,7 @@ test("an operator sees what is loaded of the commands that serve models, loads a
   expect(visitor.trouble).toEqual([]);
 });
 
-test("an operator sees a model beside its shadow, with what both did", async () => {
+test("compares a model with its shadow for an operator", async () => {
   await using upstream = await startUpstream(({ body }, res) =>
     json(res, 200, {
       ...{ id: "c", object: "chat.completion", created: 1, model: body["model"] },

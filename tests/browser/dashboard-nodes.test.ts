@@ -45,7 +45,7 @@ const offers = async (model: string) =>
 const machine = async (name: string, announced: readonly string[], body: object = {}) =>
   await joinNode({ url: world.server.url, token: (await newToken(body)).token, name, models: announced });
 
-test("a machine joins by the command of the dialog, which waits for it; it serves what is approved, and no more", async () => {
+test("joins a machine by the dialog's command, waits for it, and serves only approved models", async () => {
   await using visitor = await arrive("/admin/nodes");
   const { page } = visitor;
   await page.getByText("No nodes yet").waitFor();
@@ -81,7 +81,7 @@ test("a machine joins by the command of the dialog, which waits for it; it serve
   expect(visitor.trouble).toEqual([]);
 }, 60_000);
 
-test("who waits for approval stands at the top; all now and later includes what is announced tomorrow", async () => {
+test("lists nodes awaiting approval first, and approves future models with the choice for all now and later", async () => {
   await using waiting = await machine("workstation", ["ws-mini"]);
   await using visitor = await arrive("/admin/nodes");
   const { page } = visitor;
@@ -106,7 +106,7 @@ test("who waits for approval stands at the top; all now and later includes what 
   expect(visitor.trouble).toEqual([]);
 });
 
-test("a node is changed, drained and removed; its machine is let in no more, and the page says what ends", async () => {
+test("changes, drains and removes a node, names the consequences, and lets it join no more", async () => {
   await using old = await machine("old", ["old-mini"], { approved_models: ["*"] });
   await using visitor = await arrive(`/admin/nodes?node=old`);
   const { page } = visitor;
@@ -150,7 +150,7 @@ test("a node is changed, drained and removed; its machine is let in no more, and
   expect(visitor.trouble).toEqual([]);
 });
 
-test("a token that nobody has used is withdrawn, and a dialog that waits for it says so", async () => {
+test("withdraws an unused token, and says so in a dialog that waits for it", async () => {
   await using visitor = await arrive("/admin/nodes?new");
   const { page } = visitor;
   await press(page, "Create command");
@@ -167,7 +167,7 @@ test("a token that nobody has used is withdrawn, and a dialog that waits for it 
   expect(visitor.trouble).toEqual([]);
 });
 
-test("a node that is away says since when; among the upstreams it leads to its page", async () => {
+test("shows since when a node is away, and links to it from the upstreams", async () => {
   const gone = await machine("barn", ["barn-mini"], { approved_models: ["barn-mini"] });
   await using visitor = await arrive("/admin/upstreams?upstream=barn");
   const { page } = visitor;
@@ -180,7 +180,7 @@ test("a node that is away says since when; among the upstreams it leads to its p
   expect(visitor.trouble).toEqual([]);
 });
 
-test("where there are several replicas it is said which of them holds a connection, else not", async () => {
+test("names the replica that holds a node's connection only if there are several", async () => {
   await using shed = await machine("shed", ["shed-mini"], { approved_models: ["*"] });
   const { replica_id: id } = await node(shed.id);
   const system = await world.browser.ask("/v1/admin/system");
@@ -202,7 +202,7 @@ test("where there are several replicas it is said which of them holds a connecti
   expect(visitor.trouble).toEqual([]);
 });
 
-test("the audit log of all accounts tells of nodes by their names", async () => {
+test("shows node names in the audit log of all accounts", async () => {
   await using there = await machine("loft", ["loft-mini"], { approved_models: ["loft-mini"] });
   await world.browser.ask(`/v1/admin/nodes/${there.id}`, { method: "PATCH", body: { max_concurrency: 2 } });
   // What anybody can cause is written in the background.

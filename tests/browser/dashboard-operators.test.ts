@@ -49,7 +49,7 @@ async function accountOf(name: string): Promise<Record<string, unknown>> {
   return account;
 }
 
-test("a new account gets its owner by a link that is shown once, and its first key works", async () => {
+test("creates an account whose owner gets a link shown once, and whose first key works", async () => {
   await using visitor = await arrive("/admin/accounts");
   const { page } = visitor;
   await page.getByRole("link", { name: "Blue Harbour Ltd" }).waitFor();
@@ -91,7 +91,7 @@ test("a new account gets its owner by a link that is shown once, and its first k
   expect(visitor.trouble).toEqual([]);
 });
 
-test("what is set for one account holds in place of the tier's, and a suspended one is refused until it is resumed", async () => {
+test("applies an account's own limits over its tier's, and refuses a suspended one until resumed", async () => {
   const account = await accountOf("Blue Harbour Ltd");
   const path = `/v1/admin/accounts/${account["id"]}`;
   const created = await world.browser.ask(`${path}/keys`, {
@@ -132,7 +132,7 @@ test("what is set for one account holds in place of the tier's, and a suspended 
   expect(visitor.trouble).toEqual([]);
 });
 
-test("an account that is not there says so, and nobody is offered to suspend their own", async () => {
+test("reports an unknown account, and offers nobody to suspend the own account", async () => {
   await using visitor = await arrive("/admin/accounts/acct_none");
   const { page } = visitor;
   await told(page, "There is no account acct_none");
@@ -144,7 +144,7 @@ test("an account that is not there says so, and nobody is offered to suspend the
   expect(visitor.trouble).toEqual([]);
 });
 
-test("a person is found, made an operator and none again, given a way back in, and deleted after their address is typed", async () => {
+test("finds a person, grants and withdraws the operator role, sends a recovery link, and deletes after typing the address", async () => {
   await using visitor = await arrive("/admin/people");
   const { page } = visitor;
   await page.getByRole("button", { name: "Grace Hopper" }).waitFor();
@@ -183,7 +183,7 @@ test("a person is found, made an operator and none again, given a way back in, a
   expect(visitor.trouble).toEqual([]);
 });
 
-test("a tier is made, changed and deleted; one of the file is only shown, and one that is built in gets its figures back", async () => {
+test("creates, changes and deletes a tier, shows those of the file, and resets built-in ones", async () => {
   await using visitor = await arrive("/admin/tiers");
   const { page } = visitor;
   const tiers = async () => (await world.browser.ask("/v1/admin/tiers"))["data"] as Record<string, unknown>[];
@@ -232,7 +232,7 @@ test("a tier is made, changed and deleted; one of the file is only shown, and on
   expect(visitor.trouble).toEqual([]);
 });
 
-test("before the signing key is replaced it is said that no token ends; the next key is shown, and not replaced again", async () => {
+test("says before a signing key rotation that no token ends, and offers no second rotation", async () => {
   await using visitor = await arrive("/admin/signing-keys");
   const { page } = visitor;
   await visitor.press("Rotate");
@@ -245,7 +245,7 @@ test("before the signing key is replaced it is said that no token ends; the next
   await look(visitor, "signing-keys");
 });
 
-test("whoever is no operator finds a page that says whom it is for, and no answer of the server's is an error", async () => {
+test("shows non-operators who may use an operator page, without failed requests", async () => {
   await using visitor = await arrive("/admin/accounts", colleagues.admin.email);
   const { page } = visitor;
   for (const place of ["accounts", "people", "tiers", "signing-keys", "upstreams", "nodes", "system"]) {

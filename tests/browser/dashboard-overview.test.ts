@@ -29,7 +29,7 @@ const tile = ({ page }: Visitor, name: string) => page.getByRole("region", { nam
 const chart = ({ page }: Visitor, title: string) => page.getByRole("slider", { name: new RegExp(`^${title}:`) });
 const reading = (visitor: Visitor, title: string) => chart(visitor, title).getAttribute("aria-valuetext");
 
-test("an account without requests sees three steps; a call that fails is told of, and the first that works is noticed", async () => {
+test("shows three steps to an account without requests, reports a failed call, and notices the first success", async () => {
   await using visitor = await arrive("/");
   const { page } = visitor;
   await page.getByText("Waiting for the first call…").waitFor();
@@ -49,7 +49,7 @@ test("an account without requests sees three steps; a call that fails is told of
   await tile(visitor, "Requests").getByText("2", { exact: true }).waitFor();
 });
 
-test("the figures of a day are there with their change, and grow while somebody looks", async () => {
+test("shows a day's figures with their change, and updates them live", async () => {
   await world.fill({ keys: 12, requests: 2_000, chats: 0, events: 0 });
   await using visitor = await arrive("/");
   const { page } = visitor;
@@ -71,7 +71,7 @@ test("the figures of a day are there with their change, and grow while somebody 
   await look(visitor, "overview");
 });
 
-test("arrow keys read a chart, all charts of the page at the same time, and Escape ends it", async () => {
+test("reads all charts of a page at the same time by arrow keys, and stops on Escape", async () => {
   await using visitor = await arrive("/");
   const { page } = visitor;
   await chart(visitor, "Requests").focus();
@@ -88,7 +88,7 @@ test("arrow keys read a chart, all charts of the page at the same time, and Esca
   expect(await reading(visitor, "Requests")).toBe("No value selected");
 });
 
-test("what arrow keys read before the charts are drawn is still read once they are", async () => {
+test("keeps the time selected by arrow keys before the charts are drawn", async () => {
   await using visitor = await openVisitor({ at: world.server.url, size: desktop });
   const { page } = visitor;
   await world.signIn(visitor.context);
@@ -107,7 +107,7 @@ test("what arrow keys read before the charts are drawn is still read once they a
   expect(await reading(visitor, "Requests")).toBe(first);
 });
 
-test("what arrow keys read is still read once charts are drawn anew, wherever the pointer rests", async () => {
+test("keeps the time selected by arrow keys after charts are redrawn, wherever the pointer is", async () => {
   await using visitor = await arrive("/");
   const { page } = visitor;
   await page.locator("main canvas").nth(3).waitFor();
@@ -126,7 +126,7 @@ test("what arrow keys read is still read once charts are drawn anew, wherever th
   expect(await readout("Tokens").count()).toBe(0);
 });
 
-test("a series that is switched off is no part of what is read, nor of its total", async () => {
+test("excludes a hidden series from the readout and its total", async () => {
   await using visitor = await arrive("/");
   const { page } = visitor;
   await chart(visitor, "Requests").focus();
@@ -153,7 +153,7 @@ test("a series that is switched off is no part of what is read, nor of its total
   expect(rest).toContain(`total ${total - own}`);
 });
 
-test("range, grouping and whether it is live are in the address; keys and apps have their names", async () => {
+test("keeps range, grouping and live mode in the address, and names keys and apps", async () => {
   await using visitor = await arrive("/?range=30d&by=key", undefined, phone);
   const { page } = visitor;
   await page.getByRole("button", { name: "Production website" }).first().waitFor();
@@ -169,7 +169,7 @@ test("range, grouping and whether it is live are in the address; keys and apps h
   await look(visitor, "overview-table");
 });
 
-test("an overview that nobody uses asks one resource every few seconds, is told that it is the same, and draws no chart anew", async () => {
+test("polls one resource every few seconds in an idle overview, gets 304, and redraws no chart", async () => {
   await using visitor = await arrive("/");
   const { page } = visitor;
   await chart(visitor, "Requests").waitFor();
@@ -198,7 +198,7 @@ test("an overview that nobody uses asks one resource every few seconds, is told 
   }
 });
 
-test("each chart has the groups with the most of what it shows, so that what costs most is not among the others", async () => {
+test("shows in each chart its own largest groups, so that the costliest is never among the others", async () => {
   await using visitor = await arrive("/?by=key");
   await chart(visitor, "Spend").waitFor();
   const overview = await world.browser.ask("/v1/overview?group_by=key");
@@ -211,7 +211,7 @@ test("each chart has the groups with the most of what it shows, so that what cos
   expect(sums).toEqual(sums.toSorted((one, other) => other - one));
 });
 
-test("a member who used nothing yet is shown how to, and sees the figures of the account once an owner lets them", async () => {
+test("shows a member without usage how to begin, and account figures once an owner allows it", async () => {
   await using visitor = await arrive("/", colleagues.member.email);
   await visitor.page.getByText("Waiting for the first call…").waitFor();
   const { people } = world.server.people;

@@ -72,7 +72,7 @@ function stepped(...pieces: string[]) {
 
 const end = [chunk({}, "stop"), chunk({}, null, { choices: [], usage }), "data: [DONE]\n\n"].join("");
 
-test("an answer comes with what it took and where it is in the log, and the next question knows of it", async () => {
+test("shows an answer's figures and log link, and includes it in the next question", async () => {
   await using visitor = await ada();
   await ask(visitor, "What turns\nthe wheel?");
   await conversation(visitor).getByText("Water turns the wheel.").waitFor();
@@ -93,7 +93,7 @@ test("an answer comes with what it took and where it is in the log, and the next
   expect(visitor.trouble).toEqual([]);
 });
 
-test("what nobody touched is not sent, and what was set is", async () => {
+test("sends only settings that were changed", async () => {
   await using visitor = await ada();
   await ask(visitor, "One");
   await conversation(visitor).getByText("Finished").waitFor();
@@ -116,7 +116,7 @@ test("what nobody touched is not sent, and what was set is", async () => {
   expect(visitor.trouble).toEqual([]);
 });
 
-test("an answer that was asked to be kept is among the chats", async () => {
+test("shows an answer requested with store among the chats", async () => {
   await using visitor = await ada();
   await visitor.page.getByLabel("Save to Chats").check({ force: true });
   await ask(visitor, "Keep this one");
@@ -128,7 +128,7 @@ test("an answer that was asked to be kept is among the chats", async () => {
   expect(kept).toBe(true);
 });
 
-test("an answer is text, whatever it looks like; code stands apart; who listens hears it once it is whole", async () => {
+test("renders an answer as text with separate code, and announces it once it is whole", async () => {
   const html = '<img src="x" onerror="alert(1)"> & <b>bold</b>';
   const { script, next } = stepped(
     chunk({ content: `${html}\n\n\`\`\`ts\nconst a = 1;` }),
@@ -150,7 +150,7 @@ test("an answer is text, whatever it looks like; code stands apart; who listens 
   expect(visitor.trouble).toEqual([]);
 });
 
-test("an answer can be stopped: what came stays, and the model server stops", async () => {
+test("stops an answer, keeps the received part, and stops the model server", async () => {
   const { script, next } = stepped(chunk({ content: "So far" }), chunk({ content: " never" }));
   answers(script);
   await using visitor = await ada();
@@ -165,7 +165,7 @@ test("an answer can be stopped: what came stays, and the model server stops", as
   expect(visitor.trouble).toEqual([]);
 });
 
-test("a question is asked again as it was or written anew, and what came after it is gone", async () => {
+test("repeats or edits a question, and drops what followed it", async () => {
   await using visitor = await ada();
   await ask(visitor, "First");
   await conversation(visitor).getByText("Finished").waitFor();
@@ -185,7 +185,7 @@ test("a question is asked again as it was or written anew, and what came after i
   expect(visitor.trouble).toEqual([]);
 });
 
-test("a stream that breaks off says why, keeps what came, and can be asked again", async () => {
+test("explains a broken stream, keeps the received part, and offers a retry", async () => {
   const { script, next } = stepped(
     chunk({ content: "Half of it" }),
     'data: {"error":{"message":"Out of memory."}}\n\n',
@@ -206,7 +206,7 @@ test("a stream that breaks off says why, keeps what came, and can be asked again
   expect(visitor.trouble).toEqual([]);
 });
 
-test("where nobody is free it says for how long, counts down, and asks again when told to", async () => {
+test("shows the wait for a busy model, counts down, and retries on request", async () => {
   answers((_request, res) => json(res, 429, { error: { message: "Slow down." } }, { "retry-after": "30" }));
   await using visitor = await ada();
   await visitor.page.clock.install();
@@ -227,7 +227,7 @@ test("where nobody is free it says for how long, counts down, and asks again whe
   expect(visitor.trouble.join()).toMatch(/^(429|503) for \S+\/v1\/chat\/completions,console error: [^,]*$/);
 });
 
-test("a look at another page leaves the conversation as it is, and its model", async () => {
+test("keeps the conversation and model while another page is visited", async () => {
   await using visitor = await ada("/playground");
   await visitor.page.getByRole("combobox", { name: "Model" }).click();
   await visitor.page.getByRole("option", { name: "ember-code" }).click();
@@ -249,7 +249,7 @@ test("a look at another page leaves the conversation as it is, and its model", a
   expect(visitor.trouble).toEqual([]);
 });
 
-test("what is typed takes the place of the chosen model, and finds another", async () => {
+test("replaces the chosen model with typed text that finds another", async () => {
   await using visitor = await ada("/playground");
   const picker = visitor.page.getByRole("combobox", { name: "Model" });
   await picker.click();
@@ -260,7 +260,7 @@ test("what is typed takes the place of the chosen model, and finds another", asy
   expect(visitor.trouble).toEqual([]);
 });
 
-test("a reload of the tab keeps the conversation, its marks are shown as they were meant, and Clear begins anew", async () => {
+test("keeps the conversation after a reload, renders its formatting, and clears it", async () => {
   answers(chatScript(["**Water** turns it:\n\n- day\n- night\n\n| a | b |\n|---|---|\n| 1 | 2 |"]));
   await using visitor = await ada();
   await ask(visitor, "What turns the wheel?");
@@ -276,7 +276,7 @@ test("a reload of the tab keeps the conversation, its marks are shown as they we
   expect(visitor.trouble).toEqual([]);
 });
 
-test("a long answer is followed only while somebody looks at its end", async () => {
+test("follows a long answer only while its end is in view", async () => {
   const line = `${"A line of a long answer. ".repeat(20)}\n\n`;
   const { script, next } = stepped(
     ...[
@@ -306,7 +306,7 @@ test("a long answer is followed only while somebody looks at its end", async () 
   expect(visitor.trouble).toEqual([]);
 });
 
-test("a model that makes embeddings is tried by how alike texts are to it", async () => {
+test("tries an embeddings model by the similarity of texts", async () => {
   const vectors: Record<string, number[]> = { river: [1, 0], stream: [0.8, 0.6], invoice: [0, 1] };
   answers(({ body }, res) => {
     const input = body["input"] as string[];
@@ -321,7 +321,7 @@ test("a model that makes embeddings is tried by how alike texts are to it", asyn
   await look(visitor, "playground-embeddings");
 });
 
-test("a model that does not chat goes on from a text, and from that alone", async () => {
+test("continues a text with a model that does not chat, without other context", async () => {
   const piece = (text: string, finish_reason: string | null) => {
     return `data: ${JSON.stringify({ object: "text_completion", choices: [{ index: 0, text, finish_reason }] })}\n\n`;
   };
@@ -341,14 +341,14 @@ test("a model that does not chat goes on from a text, and from that alone", asyn
   expect(visitor.trouble).toEqual([]);
 });
 
-test("a model that is not there any more is told apart from none", async () => {
+test("distinguishes a removed model from no model", async () => {
   await using visitor = await ada("/playground?model=gone-7b");
   await visitor.page.getByRole("heading", { name: "Model gone-7b not found" }).waitFor();
   expect(await visitor.page.getByRole("combobox", { name: "Model" }).inputValue()).toBe("");
   await look(visitor, "playground-gone");
 });
 
-test("the playground can be seen, read and used by everybody", async () => {
+test("keeps the playground accessible for sight, screen reader and keyboard", async () => {
   await using visitor = await ada();
   await visitor.page.getByRole("heading", { name: "Ask aurora-large a question" }).waitFor();
   await look(visitor, "playground-empty");
@@ -374,7 +374,7 @@ test("the playground can be seen, read and used by everybody", async () => {
   await look(visitor, "playground-settings");
 });
 
-test("a session that ended in the middle takes neither the conversation nor the message, and the next sign-in goes on", async () => {
+test("keeps conversation and message when the session ends, and continues after sign-in", async () => {
   await using visitor = await ada();
   const { page, context } = visitor;
   await ask(visitor, "What is a headrace?");

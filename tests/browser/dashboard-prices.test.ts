@@ -34,7 +34,7 @@ const own = (page: Page) => page.getByRole("region", { name: "Prices of this ser
 const listed = (page: Page) => page.getByRole("region", { name: "The price list" });
 const model = () => world.browser.ask("/v1/admin/models/assistant");
 
-test("models of this server come first, those without a price before the others; the list says its day and package", async () => {
+test("lists this server's models first, unpriced ones before others, with the price list's date and package", async () => {
   await using visitor = await arrive("/prices");
   const { page } = visitor;
   const { date, source, prices } = priceList();
@@ -51,7 +51,7 @@ test("models of this server come first, those without a price before the others;
   expect(visitor.trouble).toEqual([]);
 });
 
-test("a price is found by parts of its name and by its vendor, in an address that can be passed on, and shown with all its rates", async () => {
+test("finds a price by parts of name and vendor, with a shareable address and all rates", async () => {
   await using visitor = await arrive("/prices");
   const { page } = visitor;
   await page.getByLabel("Search", { exact: true }).fill("haiku-5-5");
@@ -76,7 +76,7 @@ test("a price is found by parts of its name and by its vendor, in an address tha
   expect(visitor.trouble).toEqual([]);
 });
 
-test("an operator gives a model a price of the list, which it has by that name, and then rates of its own in its place", async () => {
+test("gives a model a listed price by name, and then its own rates", async () => {
   await using visitor = await arrive("/prices?price=openai%2Fgpt-6.1-sol");
   const { page } = visitor;
   const drawer = page.getByRole("dialog").last();
@@ -119,7 +119,7 @@ test("an operator gives a model a price of the list, which it has by that name, 
   expect(visitor.trouble).toEqual([]);
 }, 60_000);
 
-test("a member looks prices up and is offered to change none", async () => {
+test("lets a member look up prices without offering a change", async () => {
   await using visitor = await arrive("/prices?price=openai%2Fgpt-6.1-sol", colleagues.member.email, phone);
   const { page } = visitor;
   await page.getByRole("dialog").getByRole("heading", { name: "openai/gpt-6.1-sol" }).waitFor();

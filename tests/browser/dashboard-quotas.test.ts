@@ -82,7 +82,7 @@ async function chat(key: string, model = "aurora-mini"): Promise<number> {
   return (await fetch(`${url}/v1/chat/completions`, { method: "POST", headers, body })).status;
 }
 
-test("a tier gets quotas of each kind of span, what is wrong is said at its field, and one that is saved without a change stays as it is", async () => {
+test("gives a tier quotas for each kind of window, shows errors at fields, and keeps unchanged ones", async () => {
   await using visitor = await arrive("/admin/tiers");
   const { page } = visitor;
   const drawer = page.getByRole("dialog");
@@ -142,7 +142,7 @@ test("a tier gets quotas of each kind of span, what is wrong is said at its fiel
   expect(visitor.trouble).toEqual([]);
 }, 60_000);
 
-test("an account has its tier's quotas or a list of its own, and what is used of each is told by environment", async () => {
+test("shows an account's tier quotas or its own list, with usage by environment", async () => {
   const path = `/v1/admin/accounts/${world.accountId}`;
   await ask(path, "PATCH", { tier: "campus" });
   expect(await chat(world.server.key, "aurora-large")).toBe(200);
@@ -174,7 +174,7 @@ test("an account has its tier's quotas or a list of its own, and what is used of
   expect(visitor.trouble).toEqual([]);
 }, 60_000);
 
-test("a key is made with quotas, its page says what is used, left and when it opens, and they are changed and taken away", async () => {
+test("creates a key with quotas, shows usage, remainder and reset, and changes and removes them", async () => {
   await using visitor = await arrive("/settings/api-keys");
   const { page } = visitor;
   await visitor.press("Create API key");
@@ -215,7 +215,7 @@ test("a key is made with quotas, its page says what is used, left and when it op
   expect(visitor.trouble).toEqual([]);
 }, 60_000);
 
-test("an owner says how much a member may use; the member sees what is left of it and cannot change it", async () => {
+test("lets an owner limit a member, who sees the remainder without changing it", async () => {
   const { email, name } = colleagues.member;
   await using ada = await arrive("/settings/members");
   const manage = () => ada.page.getByRole("button", { name: `Manage ${name}, ${email}` }).click();
@@ -246,7 +246,7 @@ test("an owner says how much a member may use; the member sees what is left of i
   expect([...ada.trouble, ...katherine.trouble, ...grace.trouble]).toEqual([]);
 }, 60_000);
 
-test("a person says how much an app may use in their name, and what it used is told beside what it may", async () => {
+test("lets a person limit an app's use in their name, and shows usage beside the limit", async () => {
   await using visitor = await arrive("/apps?tab=allowed");
   const { page } = visitor;
   await visitor.press("Limit Desk Assistant for First account");

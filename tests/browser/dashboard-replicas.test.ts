@@ -12,7 +12,7 @@ import { startReplicas } from "../support/replicas.ts";
 
 afterAll(leaveBrowser);
 
-test("the system page lists the replicas, and says what is done without Redis", async () => {
+test("lists replicas on the system page, and warns of the lack of Redis", async () => {
   ensureDashboard();
   await using redis = await startRedis();
   await using all = await startReplicas({

@@ -48,7 +48,7 @@ async function request(body: Record<string, unknown> = {}, key = world.server.ke
   return answer.headers.get("x-request-id") ?? "";
 }
 
-test("what is filtered is in the address, and there again after a reload", async () => {
+test("keeps request filters in the address after a reload", async () => {
   await using visitor = await arrive("/requests");
   const { page } = visitor;
   await rows(page).first().waitFor();
@@ -75,7 +75,7 @@ test("what is filtered is in the address, and there again after a reload", async
   expect(visitor.trouble).toEqual([]);
 });
 
-test("a time from one moment to another is asked for in the reader's zone; where nothing is, all are shown again", async () => {
+test("filters requests by time in the reader's zone, and shows all again from an empty range", async () => {
   await using visitor = await arrive("/requests?start=1000000000&end=1000003600", phone);
   const { page } = visitor;
   await page.getByRole("heading", { name: "No matching request" }).waitFor();
@@ -87,7 +87,7 @@ test("a time from one moment to another is asked for in the reader's zone; where
   expect(visitor.path()).toBe("/requests");
 });
 
-test("ten thousand requests are scrolled through to the end, with a few dozen rows drawn at any time", async () => {
+test("scrolls ten thousand requests to the end, with a few dozen rows drawn at a time", async () => {
   await using visitor = await arrive("/requests");
   const { page } = visitor;
   await rows(page).first().waitFor();
@@ -121,7 +121,7 @@ test("ten thousand requests are scrolled through to the end, with a few dozen ro
   expect(visitor.trouble).toEqual([]);
 }, 90_000);
 
-test("a request that ends appears by itself; who reads further down is told, and not moved", async () => {
+test("adds a finished request by itself, and notifies a reader further down without moving the list", async () => {
   await using visitor = await arrive("/requests?model=ember-code");
   const { page } = visitor;
   await rows(page).first().waitFor();
@@ -152,7 +152,7 @@ test("a request that ends appears by itself; who reads further down is told, and
   expect(visitor.trouble).toEqual([]);
 });
 
-test("one request is opened by keyboard, has its times in words, and leads back to where one was", async () => {
+test("opens a request by keyboard, describes its times, and returns to the same row", async () => {
   await using visitor = await arrive("/requests?outcome=completed&stream=true");
   const { page } = visitor;
   const link = rows(page).nth(3).locator("a");
@@ -182,7 +182,7 @@ test("one request is opened by keyboard, has its times in words, and leads back 
   expect(visitor.trouble).toEqual([]);
 });
 
-test("a request that got a kept answer says so in words, and one that was answered by its model does not", async () => {
+test("marks a cached answer in words, and no other", async () => {
   const made = await world.server.request("/v1/keys", { body: { name: "kept", response_cache: "on" } });
   const { key } = (await made.json()) as { key: string };
   const ids = [await request({ temperature: 0 }, key), await request({ temperature: 0 }, key)];
@@ -195,7 +195,7 @@ test("a request that got a kept answer says so in words, and one that was answer
   expect(await drawer(page).textContent()).not.toContain("response cache");
 });
 
-test("a request that was stored leads to its chat, one that failed says what to do, one that is not here why", async () => {
+test("links a stored request to its chat, explains a failed one and a missing one", async () => {
   const stored = await request({ store: true });
   const failed = await request({ model: "gale-preview" });
   await using visitor = await arrive(`/requests/${stored}`, phone);
@@ -214,7 +214,7 @@ test("a request that was stored leads to its chat, one that failed says what to 
   await rows(page).first().waitFor();
 });
 
-test("a pasted id opens its request, which says in words what was tried, or why it was refused and what to do", async () => {
+test("opens a pasted request id with attempts or the refusal in words and a remedy", async () => {
   const failed = await request({ model: "gale-preview" });
   const refused = await request({ model: "no-such-model" });
   const wrong = await request({ temperature: 9 });
@@ -258,7 +258,7 @@ test("a pasted id opens its request, which says in words what was tried, or why 
   expect(visitor.trouble).toEqual([]);
 });
 
-test("a search that finds nothing for long says how far it is, stops, and goes on when told", async () => {
+test("reports progress of a long search without results, stops, and resumes on request", async () => {
   await using visitor = await openVisitor({ at: url });
   const { page } = visitor;
   await world.signIn(visitor.context);
@@ -284,7 +284,7 @@ test("a search that finds nothing for long says how far it is, stops, and goes o
   expect(visitor.trouble).toEqual([]);
 });
 
-test("a call of a tool is told by its server and tool, with its bytes and, where they are kept, what it was called with and gave", async () => {
+test("shows a tool call by server and tool, with its bytes and any stored arguments and result", async () => {
   const { server } = world;
   const principal = await principalOf(server, server.key);
   const use = toolUseFor(principal, { name: "search_issues" });

@@ -48,7 +48,7 @@ function forget(visitor: Visitor, status: number): void {
   visitor.trouble.length = 0;
 }
 
-test("a name is changed and shown at once, and cannot be emptied", async () => {
+test("changes a name and shows it at once, and refuses an empty one", async () => {
   await using ada = await signedIn(await somebody());
   const save = section(ada, "Profile").getByRole("button", { name: "Save name" });
   expect(await save.isDisabled()).toBe(true);
@@ -62,7 +62,7 @@ test("a name is changed and shown at once, and cannot be emptied", async () => {
   expect(ada.trouble).toEqual([]);
 });
 
-test("a password's rules are said beforehand and beside the field; a new one signs out every other browser", async () => {
+test("shows password rules beforehand and at the field, and signs out all other browsers", async () => {
   const person = await somebody();
   await using here = await signedIn(person, phone);
   await using there = await signedIn(person);
@@ -96,7 +96,7 @@ test("a password's rules are said beforehand and beside the field; a new one sig
   expect([...here.trouble, ...anew.trouble]).toEqual([]);
 });
 
-test("whoever has no password is not asked for it, until one is set, in whatever browser", async () => {
+test("does not ask a person without a password for the current one until one is set", async () => {
   const { email } = await somebody();
   const { people } = world.server.people;
   const found = await people.findByEmail(email);
@@ -138,7 +138,7 @@ test("whoever has no password is not asked for it, until one is set, in whatever
   forget(there, 400);
 });
 
-test("a passkey is added, renamed, signs in, and is removed; one device has no second", async () => {
+test("adds, renames, uses and removes a passkey, one per device", async () => {
   await using ada = await signedIn(await somebody());
   const devTools = await ada.context.newCDPSession(ada.page);
   await devTools.send("WebAuthn.enable");
@@ -181,7 +181,7 @@ test("a passkey is added, renamed, signs in, and is removed; one device has no s
   expect(ada.trouble).toEqual([]);
 });
 
-test("at an IP address, where browsers have no passkeys, the page says so and leads to the name", async () => {
+test("explains at an IP address that passkeys need a name, and links to it", async () => {
   await using visitor = await openVisitor({ at: world.server.url, size: phone });
   await world.signIn(visitor.context);
   await visitor.go(place);
@@ -193,7 +193,7 @@ test("at an IP address, where browsers have no passkeys, the page says so and le
   await look(visitor, "security-no-passkeys");
 });
 
-test("without a secure connection the page says that passkeys need https", async () => {
+test("explains that passkeys need HTTPS on an insecure connection", async () => {
   await using visitor = await openVisitor({ at });
   await world.signIn(visitor.context);
   // The page believes that it is at `http://` and a name that is not of this machine.
@@ -205,7 +205,7 @@ test("without a secure connection the page says that passkeys need https", async
   expect(visitor.trouble).toEqual([]);
 });
 
-test("this browser comes first and is marked; another one is signed out alone, or all others at once", async () => {
+test("marks and lists the current browser first, and signs out one other or all others", async () => {
   const person = await somebody();
   await using here = await signedIn(person);
   await using there = await signedIn(person, phone);

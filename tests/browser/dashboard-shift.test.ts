@@ -54,7 +54,7 @@ const paths = [
 const tall = { ...desktop, height: 2_000 };
 
 test.each(paths)(
-  "nothing of %s moves, in whichever order what it asks for is answered",
+  "keeps the layout of %s stable in whatever order its requests are answered",
   async (path) => {
     const lastFirst = movedAt(tallTab, path, (held) => held.pop());
     const firstFirst = movedAt(phoneTab, path, (held) => held.shift());
@@ -63,7 +63,7 @@ test.each(paths)(
   60_000,
 );
 
-test("where a scroll bar takes room, nothing moves as it comes, nor as a dialog covers the page", async () => {
+test("keeps the layout stable when a scroll bar appears or a dialog covers the page", async () => {
   await using browser = await openBrowserWithScrollBars();
   const context = await browser.newContext({ viewport: desktop, reducedMotion: "reduce" });
   await world.signIn(context);

@@ -35,7 +35,7 @@ const further = [
 const maxBlockingMs = long ? 500 : 5_000;
 
 test.each(long ? [...fullest, ...further] : fullest)(
-  "nothing of %s moves as it comes, and the browser is not held up for long",
+  "loads %s without layout shift or long blocking",
   async (path) => {
     const browser = await openBrowser();
     const context = await browser.newContext({ viewport: desktop });

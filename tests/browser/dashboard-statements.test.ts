@@ -39,7 +39,7 @@ async function costs(visitor: Visitor): Promise<{ lines: bigint[]; total: bigint
   return { lines: all.slice(0, -1), total: all.at(-1) ?? -1n };
 }
 
-test("a statement by key, by person and by model adds up to the same total, to the last decimal", async () => {
+test("shows statements by key, person and model with the same total to the last decimal", async () => {
   await using visitor = await arrive("/statements");
   const { page } = visitor;
   await lines(visitor).getByText("Total", { exact: true }).waitFor();
@@ -67,7 +67,7 @@ test("a statement by key, by person and by model adds up to the same total, to t
   expect(visitor.trouble).toEqual([]);
 }, 60_000);
 
-test("a statement is kept as CSV with all lines and the total, and by tag it says that lines overlap", async () => {
+test("exports a statement as CSV with all lines and total, and warns of overlapping tag lines", async () => {
   await using visitor = await arrive("/statements?by=tag");
   const { page } = visitor;
   await page.getByText("A request with several tags appears in several lines").waitFor();
@@ -81,7 +81,7 @@ test("a statement is kept as CSV with all lines and the total, and by tag it say
   expect(nano(rows.at(-1)?.split(",").at(-2) ?? "")).toBe(total);
 });
 
-test("on paper there is the statement and nothing else, in dark on white, whatever the screen", async () => {
+test("prints only the statement, dark on white, whatever the screen's theme", async () => {
   await using visitor = await arrive("/statements?by=key,model");
   const { page } = visitor;
   await lines(visitor).getByText("Total", { exact: true }).waitFor();
@@ -110,7 +110,7 @@ test("on paper there is the statement and nothing else, in dark on white, whatev
   expect(visitor.trouble).toEqual([]);
 });
 
-test("an operator has the statement of any account and of all; a member their own", async () => {
+test("shows an operator any account's statement and all, and a member the own", async () => {
   await using visitor = await arrive("/statements");
   const { page } = visitor;
   await page.getByRole("combobox", { name: "Account" }).click();

@@ -87,7 +87,7 @@ async function arrive(path: string, email?: string): Promise<Visitor> {
 
 const drawer = (page: Page) => page.getByRole("dialog").last();
 
-test("what one may use stands by its server, and is found by words; also for members", async () => {
+test("lists usable tools by server, with search, also for members", async () => {
   await using visitor = await arrive("/tools", colleagues.member.email);
   const { page } = visitor;
   const shown = page.getByRole("region", { name: "gauges" });
@@ -103,7 +103,7 @@ test("what one may use stands by its server, and is found by words; also for mem
   expect(visitor.trouble).toEqual([]);
 });
 
-test("a tool is called with what a form of its schema asks for, and its result is shown as it is", async () => {
+test("calls a tool by a form of its schema, and shows the raw result", async () => {
   await using visitor = await arrive("/tools?tool=gauges_level");
   const { page } = visitor;
   await drawer(page).getByText("<b>Not</b> a forecast.").waitFor();
@@ -126,7 +126,7 @@ test("a tool is called with what a form of its schema asks for, and its result i
   expect(visitor.trouble).toEqual([]);
 });
 
-test("lists are typed as JSON, an empty result is said, and so is a tool that says it failed", async () => {
+test("enters lists as JSON, and marks an empty result and a failed tool", async () => {
   await using visitor = await arrive("/tools?tool=mail_report");
   const { page } = visitor;
   const to = drawer(page).getByRole("textbox", { name: "to" });
@@ -147,7 +147,7 @@ test("lists are typed as JSON, an empty result is said, and so is a tool that sa
   expect(visitor.trouble).toEqual([]);
 });
 
-test("an answer that breaks off is said, with where to look, and what was typed stays", async () => {
+test("reports a broken tool answer with where to look, and keeps the input", async () => {
   await using visitor = await arrive("/tools?tool=gauges_level");
   const { page } = visitor;
   await drawer(page).getByRole("textbox", { name: "station" }).fill("Passau");
@@ -162,7 +162,7 @@ test("an answer that breaks off is said, with where to look, and what was typed 
   expect(visitor.trouble).toEqual([]);
 });
 
-test("a client is told the address of all servers, or of one", async () => {
+test("shows the MCP address of all servers or of one", async () => {
   await using visitor = await arrive("/tools");
   const { page } = visitor;
   await visitor.press("Connect a client");
@@ -178,7 +178,7 @@ test("a client is told the address of all servers, or of one", async () => {
   expect(visitor.trouble).toEqual([]);
 });
 
-test("a call in the logs is one of a tool, without tokens, with what was said where that is kept", async () => {
+test("logs a tool call as such, without tokens, with stored content if kept", async () => {
   const principal = await principalOf(world.server, world.server.key);
   const server = mcpServerFor({ name: "gauges", nanoUsdPerCall: 2_000_000 });
   const use = toolUseFor(principal, { server, name: "level", content: () => '{"station":"Passau"}' });

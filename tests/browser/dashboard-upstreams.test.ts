@@ -38,7 +38,7 @@ const upstream = async (name: string) => await world.browser.ask(`/v1/admin/upst
 const models = async () =>
   ((await world.browser.ask("/v1/models"))["data"] as Record<string, unknown>[]).map(({ id }) => id);
 
-test("a model server is tested before it is added, and its models can then be called", async () => {
+test("tests a model server before adding it, and then serves its models", async () => {
   await using visitor = await arrive("/admin/upstreams");
   const { page } = visitor;
   await page.getByRole("button", { name: "north" }).waitFor();
@@ -82,7 +82,7 @@ test("a model server is tested before it is added, and its models can then be ca
   expect(visitor.trouble).toEqual([]);
 });
 
-test("it is said what draining means; a drained server gets nothing until it is sent requests again", async () => {
+test("explains draining, and sends a drained server nothing until it is resumed", async () => {
   await using visitor = await arrive("/admin/upstreams?upstream=south");
   const { page } = visitor;
   await dialog(page).getByText("You can only drain it here").waitFor();
@@ -101,7 +101,7 @@ test("it is said what draining means; a drained server gets nothing until it is 
   expect(visitor.trouble).toEqual([]);
 });
 
-test("one that was added here is changed and removed; where it is unreachable the page says why", async () => {
+test("changes and removes an added upstream, and explains an unreachable one", async () => {
   await world.browser.ask("/v1/admin/upstreams", {
     ...{ method: "POST", body: { name: "old", url: lab.url, api_key: "sk-old-0123456789" } },
   });
@@ -126,7 +126,7 @@ test("one that was added here is changed and removed; where it is unreachable th
   expect(visitor.trouble).toEqual([]);
 });
 
-test("the state of the server is calm while all is well, and says what is not", async () => {
+test("shows a calm server state while healthy, and names problems", async () => {
   await using visitor = await arrive("/admin/system");
   const { page } = visitor;
   // A busy machine answers late, which the page rightly says.

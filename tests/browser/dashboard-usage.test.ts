@@ -42,7 +42,7 @@ async function save(visitor: Visitor, kind: string): Promise<{ name: string; tex
   return { name: file.suggestedFilename(), text: readFileSync(await file.path(), "utf8") };
 }
 
-test("a month is grouped by model, sorted by any column, and narrowed by a click on a name", async () => {
+test("groups a month by model, sorts by any column, and filters by a click on a name", async () => {
   await using visitor = await arrive("/usage");
   const { page } = visitor;
   await table(visitor).getByText("aurora-mini").waitFor();
@@ -68,7 +68,7 @@ test("a month is grouped by model, sorted by any column, and narrowed by a click
   await until(async () => (await column(visitor, 1)).join() === "ember-code", "the address shows the same");
 });
 
-test("usage is grouped by tag with those that have none apart, no sum counts a request twice, and one tag is shown alone, on the page of its requests as well", async () => {
+test("groups usage by tag with untagged apart, counts no request twice, and filters by one tag", async () => {
   await using visitor = await arrive("/usage?range=90d&group=none");
   const { page } = visitor;
   await page.getByRole("region", { name: "Requests", exact: true }).waitFor();
@@ -100,7 +100,7 @@ test("usage is grouped by tag with those that have none apart, no sum counts a r
   await look(visitor, "request-tags");
 });
 
-test("several groups, steps and dates are chosen by hand, and the sums stay those of the whole", async () => {
+test("combines groups, steps and dates without changing the totals", async () => {
   await using visitor = await arrive("/usage?range=7d");
   const { page } = visitor;
   await table(visitor).getByText("aurora-mini").waitFor();
@@ -121,7 +121,7 @@ test("several groups, steps and dates are chosen by hand, and the sums stay thos
   await look(visitor, "usage-dates");
 });
 
-test("one key among many is found by typing, and by its name the chart and table say whose usage it is", async () => {
+test("finds one of many keys by typing, and names it in chart and table", async () => {
   await using visitor = await arrive("/usage?group=key");
   const { page } = visitor;
   await table(visitor).getByText("Nightly batch").waitFor();
@@ -131,7 +131,7 @@ test("one key among many is found by typing, and by its name the chart and table
   expect(visitor.path()).toMatch(/^\/usage\?group=key&key=key_/);
 });
 
-test("what is shown is exported as CSV and JSON with the same sums, in files whose names say what they are", async () => {
+test("exports the shown usage as CSV and JSON with the same totals and descriptive file names", async () => {
   await using visitor = await arrive("/usage?range=90d&group=model,key,environment");
   await table(visitor).getByText("Production website").first().waitFor();
   const shown = figure((await total(visitor, "Requests"))?.match(/Requests([\d,]+?)(?=\d* an? |[\d,]+ an? |$)/)?.[1]);
@@ -153,7 +153,7 @@ test("what is shown is exported as CSV and JSON with the same sums, in files who
     .waitFor();
 });
 
-test("a result that is too large to show says so, and its sums are still whole", async () => {
+test("reports a result too large to show, with complete totals", async () => {
   await using visitor = await arrive("/");
   await visitor.page.route("**/v1/usage?*group_by*", (route) => {
     const { searchParams } = new URL(route.request().url());
@@ -175,7 +175,7 @@ test("a result that is too large to show says so, and its sums are still whole",
   expect(await table(visitor).locator("tbody tr").count()).toBeLessThan(80);
 });
 
-test("limits show tier, rate and quota, and what was refused in words with what to do", async () => {
+test("shows tier, rate and quota, and refusals in words with what to do", async () => {
   await using visitor = await arrive("/settings/limits");
   const { page } = visitor;
   await page.getByRole("region", { name: "Request rate of a key" }).getByText("A key sent more requests").waitFor();
@@ -184,7 +184,7 @@ test("limits show tier, rate and quota, and what was refused in words with what 
   await look(visitor, "limits");
 });
 
-test("a rate that is used up and a quota that is near its end are shown as bars and words", async () => {
+test("shows an exhausted rate and a nearly spent quota as bars and words", async () => {
   await using visitor = await arrive("/settings/limits", colleagues.member.email, phone);
   await visitor.page.route("**/v1/account", async (route) => {
     const account = (await (await route.fetch()).json()) as object;

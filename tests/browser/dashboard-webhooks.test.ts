@@ -35,7 +35,7 @@ test.each([
   ["/settings/webhooks", "50, 80, 90 or 100 % of a quota are used"],
   ["/admin/webhooks", "An upstream does not answer"],
 ])(
-  "at %s a webhook is made, shows its secret once, is tested, disabled and removed",
+  "creates, tests, disables and removes a webhook at %s, showing its secret once",
   async (path, event) => {
     await using visitor = await arrive(path);
     const { page } = visitor;
@@ -71,7 +71,7 @@ test.each([
   60_000,
 );
 
-test("whoever is signed in turns the mails off and on again", async () => {
+test("lets a signed-in person turn mails off and on", async () => {
   await using visitor = await arrive("/settings/security");
   const { page } = visitor;
   const choice = page.getByRole("switch", { name: "Notify me by mail" });

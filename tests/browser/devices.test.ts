@@ -25,7 +25,7 @@ async function signIn(visitor: Visitor): Promise<void> {
   await visitor.press("Sign in");
 }
 
-test("a code that is typed in, by whoever has to sign in first: connected, and the device gets its tokens", async () => {
+test("connects a device by a typed code after sign-in, and issues its tokens", async () => {
   const device = await startDevice(server);
   await using ada = await openVisitor({ at, size: phone });
   await ada.go("/device");
@@ -44,7 +44,7 @@ test("a code that is typed in, by whoever has to sign in first: connected, and t
   expect(await deviceAnswer(server, device)).toMatchObject({ token_type: "Bearer" });
 });
 
-test("an address with the code in it still asks first; denied, the device is told so", async () => {
+test("asks for consent even with the code in the address, and returns a denial to the device", async () => {
   const app = await testApp(server, {
     redirect_uris: ["https://tv.example/callback"],
     name: "Television",

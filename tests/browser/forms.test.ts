@@ -95,7 +95,7 @@ async function throughForms(server: TestServer, visitor: Visitor, referrerPolicy
   await visitor.page.getByRole("heading", { name: "Now ask for your link" }).waitFor();
 }
 
-test("without scripts every form works, and nothing is offered that needs them", async () => {
+test("submits every form without scripts, and offers nothing that needs them", async () => {
   await using server = await startHeadrace();
   await setUp(server, { person: operator });
   const at = pagesOf(server);
@@ -109,7 +109,7 @@ test("without scripts every form works, and nothing is offered that needs them",
   expect(visitor.trouble).toEqual([]);
 });
 
-test("by https, behind a proxy, pages send no referrer at all, forms and passkeys work, and cookies are for this host alone", async () => {
+test("sends no referrer over HTTPS behind a proxy, and keeps forms, passkeys and host-only cookies working", async () => {
   await using site = await startBehindProxy("https://localhost");
   const { server, at } = site;
   await using visitor = await openVisitor({ at, others: callback.hosts });
@@ -149,7 +149,7 @@ test("by https, behind a proxy, pages send no referrer at all, forms and passkey
   });
 });
 
-test("by plain http at a name, where browsers say least of where a form comes from, the forms work all the same", async () => {
+test("submits forms over plain HTTP at a host name, where browsers hide a form's origin", async () => {
   await using site = await startBehindProxy("http://headrace.test");
   const { server, at } = site;
   await using visitor = await openVisitor({ at, others: callback.hosts });

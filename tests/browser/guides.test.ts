@@ -30,7 +30,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-test("a page of each kind can be read by everybody, in light and dark, on a phone and a desk; the policy refuses nothing", async () => {
+test("keeps guide pages readable in light and dark, on phone and desktop, without policy violations", async () => {
   await using visitor = await openVisitor({ at: server.url });
   for (const path of ["", "operating", "no-such-page"]) {
     await visitor.go(`/docs/${path}`);
@@ -49,7 +49,7 @@ test("a page of each kind can be read by everybody, in light and dark, on a phon
   expect(visitor.trouble).toEqual([]);
 });
 
-test("what an option means stands beside its name on a desk: the widest table need not be moved", async () => {
+test("shows an option's meaning beside its name on a desktop without scrolling the widest table", async () => {
   await using visitor = await openVisitor({ at: server.url });
   await visitor.go("/docs/reference/configuration");
   const sizes = await visitor.page
@@ -59,7 +59,7 @@ test("what an option means stands beside its name on a desk: the widest table ne
   expect(sizes[0]).toBe(sizes[1]);
 });
 
-test("a command is copied by its button, and the keyboard alone leads to the text and into the search", async () => {
+test("copies a command by its button, and reaches text and search by keyboard alone", async () => {
   await using visitor = await openVisitor({ at: server.url });
   const { page, context } = visitor;
   await context.grantPermissions(["clipboard-read", "clipboard-write"]);
@@ -82,7 +82,7 @@ test("a command is copied by its button, and the keyboard alone leads to the tex
   expect(visitor.trouble).toEqual([]);
 });
 
-test("the search finds a heading without asking any other host, and its result is a link that works", async () => {
+test("finds a heading by search without requests to other hosts, and links to it", async () => {
   await using visitor = await openVisitor({ at: server.url });
   await visitor.go("/docs/");
   await visitor.page.getByRole("button", { name: /^Search/ }).click();
@@ -92,7 +92,7 @@ test("the search finds a heading without asking any other host, and its result i
   expect(visitor.trouble).toEqual([]);
 });
 
-test("an old address of an endpoint in the reference leads to it, and a page that is not there says so", async () => {
+test("redirects an endpoint's old address in the reference, and reports a missing page", async () => {
   await using visitor = await openVisitor({ at: server.url });
   await visitor.go("/docs#rotateKey");
   await visitor.page.waitForURL("**/docs/api#rotateKey");
@@ -141,7 +141,7 @@ async function build(path: string): Promise<Build> {
   return { out, status, stderr };
 }
 
-test("a build with a version of before has both, each at its address, and the chooser leads from one to the other", async () => {
+test("builds an earlier version beside the current one, with a chooser between them", async () => {
   const { out, status, stderr } = await builtWithFormer;
   expect([status, stderr]).toEqual([0, expect.anything()]);
   const table = new RouteTable(guideRoutes({ guidesDirectory: out }));
@@ -167,12 +167,12 @@ test("a build with a version of before has both, each at its address, and the ch
   expect(visitor.trouble).toEqual([]);
 });
 
-test("a link to a page that is not there fails the build, by name", async () => {
+test("fails the build for a link to a missing page, by name", async () => {
   const { status, stderr } = await build(repository({ keys: "# Keys\n\n[There](nothing.md)\n" }));
   expect([status, stderr]).toEqual([1, expect.stringContaining("docs/keys.md: the link to nothing.md leads nowhere")]);
 });
 
-test("a link to a heading that is not there fails the build, and so does a style in a page", () => {
+test("fails the build for a link to a missing heading and for a style in a page", () => {
   const made = mkdtempSync(join(folder, "made-"));
   const page = (body: string) => writeFileSync(join(made, "keys.html"), `<html><body>${body}</body></html>`);
   page('<h2 id="scopes"></h2><a href="#scopes"></a><a href="/docs/keys#scope"></a>');

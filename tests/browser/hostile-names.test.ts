@@ -92,7 +92,7 @@ const pages = [
 ];
 
 // hardening: K12
-test("no page of the dashboard runs, loads or shows as elements what names, models, texts and errors hold", async () => {
+test("renders names, models, texts and errors as text on every dashboard page", async () => {
   await using visitor = await openVisitor({ at: world.server.url });
   await world.signIn(visitor.context);
   let shown = 0;
@@ -107,7 +107,7 @@ test("no page of the dashboard runs, loads or shows as elements what names, mode
 }, 120_000);
 
 // hardening: K12
-test("the question whether an app is allowed has its name as text", async () => {
+test("renders an app's name as text on the consent page", async () => {
   await using visitor = await openVisitor({ at: world.server.url });
   await world.signIn(visitor.context);
   const query = new URLSearchParams({
@@ -125,7 +125,7 @@ test.each([
   `/nothing/${encodeURIComponent(hostile)}`,
   `/oauth/authorize?client_id=${encodeURIComponent(hostile)}`,
   `/device?user_code=${encodeURIComponent(hostile)}`,
-])("what stands in an address is text on the page: %s", async (path) => {
+])("renders an address's content as text: %s", async (path) => {
   await using visitor = await openVisitor({ at: world.server.url });
   await visitor.go(path);
   await expectText(visitor, path);

@@ -80,7 +80,7 @@ async function expectText({ page, trouble }: Visitor): Promise<void> {
   expect(trouble).toEqual([]);
 }
 
-test("what one may use of it is text that fits, also of a tool with arguments of any name", async () => {
+test("renders a hostile tool as fitting text, whatever its argument names", async () => {
   await using visitor = await arrive("/tools");
   const { page } = visitor;
   const offered = page.getByRole("region", { name: "open" });
@@ -106,7 +106,7 @@ test("what one may use of it is text that fits, also of a tool with arguments of
   await expectText(visitor);
 });
 
-test("what is unseen in a name or a host is named where an operator decides, who is told what is a prompt and what goes to every model", async () => {
+test("names invisible characters in tool names and hosts to operators, and marks texts that reach models", async () => {
   await using visitor = await arrive("/admin/tool-servers?server=each");
   const { page } = visitor;
   await drawer(page)

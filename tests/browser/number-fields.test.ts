@@ -40,7 +40,7 @@ async function type(into: Locator, ...keys: readonly string[]): Promise<void> {
   for (const key of keys) await into.press(key);
 }
 
-test("the decimal point of a price stays while its last digit is corrected", async () => {
+test("keeps the decimal point of a price while its last digit is corrected", async () => {
   await using visitor = await arrive("/catalog?model=team%2Fcorrected");
   const model = () => world.browser.ask("/v1/admin/models/team%2Fcorrected");
   await press(visitor, "Edit");
@@ -53,7 +53,7 @@ test("the decimal point of a price stays while its last digit is corrected", asy
   expect(visitor.trouble).toEqual([]);
 });
 
-test("a price that is no number yet is refused where it stands, and nothing is sent", async () => {
+test("refuses an incomplete price at its field without a request", async () => {
   await using visitor = await arrive("/catalog?model=team%2Fcorrected");
   const { page } = visitor;
   const sent: string[] = [];
@@ -68,7 +68,7 @@ test("a price that is no number yet is refused where it stands, and nothing is s
   expect(visitor.trouble).toEqual([]);
 });
 
-test("a tier's limits keep their decimal point and their zeros while they are corrected, and a lone point is no limit to be taken away", async () => {
+test("keeps decimal points and zeros of a tier's limits while typing, and does not take a lone point as no limit", async () => {
   await using visitor = await arrive("/admin/tiers");
   const { page } = visitor;
   const tier = async () => {
@@ -91,7 +91,7 @@ test("a tier's limits keep their decimal point and their zeros while they are co
   expect(visitor.trouble).toEqual([]);
 });
 
-test("an account's limit keeps its decimal point while it is corrected", async () => {
+test("keeps the decimal point of an account's limit while typing", async () => {
   const accounts = (await world.browser.ask("/v1/admin/accounts?limit=100"))["data"] as Record<string, unknown>[];
   const path = `/v1/admin/accounts/${accounts[0]?.["id"]}`;
   await world.browser.ask(path, { method: "PATCH", body: { monthly_spend: 1.5 } });
@@ -110,7 +110,7 @@ test("an account's limit keeps its decimal point while it is corrected", async (
   expect(visitor.trouble).toEqual([]);
 });
 
-test("a new key whose spend is a lone point is not made, as it would be one without a limit", async () => {
+test("refuses a new key whose spend limit is a lone point instead of creating one without a limit", async () => {
   await using visitor = await arrive("/settings/api-keys");
   await visitor.press("Create API key");
   await field(visitor, "Name").fill("Unfinished");
@@ -121,7 +121,7 @@ test("a new key whose spend is a lone point is not made, as it would be one with
   expect(visitor.trouble).toEqual([]);
 });
 
-test("a temperature is typed key by key in the playground, and asked for as it stands there", async () => {
+test("types a temperature key by key in the playground, and sends it as shown", async () => {
   await using visitor = await arrive("/playground?model=ember-code");
   const { page } = visitor;
   const temperature = page.getByLabel("Temperature", { exact: true });

@@ -42,7 +42,7 @@ function request(client_id: string, path: string): string {
   return `/oauth/authorize?${new URLSearchParams({ ...parameters, ...rest })}`;
 }
 
-test("a client with a document is shown with its host, and goes on to a program on this computer", async () => {
+test("shows a metadata document client with its host, and continues to a program on this computer", async () => {
   const url = host.document("/oauth/cli-client-metadata.json", {
     ...{ client_name: "Command line of tests", client_uri: "https://client.example/about" },
     redirect_uris: [callback.loopbackUri],
@@ -63,7 +63,7 @@ test("a client with a document is shown with its host, and goes on to a program 
   expect(visitor.trouble).toEqual([]);
 });
 
-test("a client that registered itself is shown as one that nobody has verified, on a small screen as well", async () => {
+test("marks a self-registered client as unverified, on a small screen too", async () => {
   const body = JSON.stringify({ client_name: "Head\u0433ace", redirect_uris: [callback.loopbackUri] });
   const headers = { "content-type": "application/json" };
   const registered = await fetch(`${server.url}/oauth/register`, { method: "POST", headers, body });

@@ -49,7 +49,7 @@ async function signIn(visitor: Visitor, { email, password } = operator): Promise
   await visitor.go("/settings");
 }
 
-test("a wrong password is said beside the form, the right one leads in, and its cookie is out of reach of scripts", async () => {
+test("shows a wrong password beside the form, signs in with the right one, and hides the cookie from scripts", async () => {
   await using ada = await openVisitor({ at, size: phone });
   await ada.go("/settings");
   expect(ada.path()).toBe("/sign-in?next=%2Fsettings");
@@ -68,7 +68,7 @@ test("a wrong password is said beside the form, the right one leads in, and its 
   expect(ada.trouble).toEqual([]);
 });
 
-test("the keyboard alone is enough to sign in and out, and where it is can be seen", async () => {
+test("signs in and out by keyboard alone with visible focus", async () => {
   await using ada = await openVisitor({ at });
   const { keyboard } = ada.page;
   await ada.go("/sign-in");
@@ -93,7 +93,7 @@ test("the keyboard alone is enough to sign in and out, and where it is can be se
   expect(ada.trouble).toEqual([]);
 });
 
-test("after signing out, going back shows nothing of what was private", async () => {
+test("shows nothing private after signing out and going back", async () => {
   await using ada = await openVisitor({ at });
   await signIn(ada);
   await ada.press("Sign out");
@@ -107,7 +107,7 @@ test("after signing out, going back shows nothing of what was private", async ()
   expect(ada.trouble).toEqual([]);
 });
 
-test("a forgotten password: asked for, given by an operator as a link, set anew", async () => {
+test("resets a forgotten password by an operator's link", async () => {
   await using guest = await openVisitor({ at, size: phone });
   await guest.go("/sign-in");
   await guest.page.getByRole("link", { name: "Forgot your password?" }).click();
@@ -134,7 +134,7 @@ test("a forgotten password: asked for, given by an operator as a link, set anew"
   expect(guest.trouble).toEqual([]);
 });
 
-test("an invitation: somebody who signs in already joins with one press, another person is told whose it is", async () => {
+test("joins an invitation with one press if signed in, and tells another person whose it is", async () => {
   const body = { name: "Analytical Engines", tier: "pro" };
   const { id: account } = await handler.ask("/v1/admin/accounts", { method: "POST", body });
   const { pathname } = await invitation(handler, { email: operator.email, role: "owner", account: String(account) });

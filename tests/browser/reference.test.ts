@@ -13,7 +13,7 @@ afterAll(async () => {
   await server[Symbol.asyncDispose]();
 });
 
-test("endpoints are found by what they are for, and all are there again when nothing is asked for", async () => {
+test("finds endpoints by purpose, and shows all for an empty search", async () => {
   await using visitor = await openVisitor({ at: server.url, size: desktop });
   await visitor.go("/docs/api");
   const { page } = visitor;
@@ -33,7 +33,7 @@ test("endpoints are found by what they are for, and all are there again when not
   expect(visitor.trouble).toEqual([]);
 });
 
-test("nothing of the reference moves as it comes bit by bit, as over a slow line", async () => {
+test("keeps the reference's layout stable while it loads over a slow line", async () => {
   const answer = await server.request("/docs/api");
   const policy = answer.headers.get("content-security-policy") ?? "";
   const html = await answer.text();
@@ -63,7 +63,7 @@ async function bitByBit(html: string, body: ReadableStreamDefaultController): Pr
   body.close();
 }
 
-test("each part of the reference that scrolls is within reach of the keyboard and has a name", async () => {
+test("reaches each scrolling part of the reference by keyboard, with a name", async () => {
   await using visitor = await openVisitor({ at: server.url, size: phone });
   await visitor.go("/docs/api");
   const unreachable = await visitor.page.evaluate(() =>
@@ -77,7 +77,7 @@ test("each part of the reference that scrolls is within reach of the keyboard an
   expect(unreachable).toEqual([]);
 });
 
-test("on a phone the reference begins with its heading, and the list of endpoints is opened by who wants it", async () => {
+test("starts the reference with its heading on a phone, with a closed list of endpoints", async () => {
   await using visitor = await openVisitor({ at: server.url, size: phone });
   await visitor.go("/docs/api");
   const { page } = visitor;

@@ -64,7 +64,7 @@ const isSeen = (page: Page, name: string) =>
     name,
   );
 
-test("a session that ends before a form is sent costs a sign-in in another tab, and what was written is sent then", async () => {
+test("keeps a form through a sign-in in another tab after the session ended, and then sends it", async () => {
   await using visitor = await writing();
   const { page } = visitor;
   expect(await isSeen(page, "weather")).toBe(true);
@@ -89,7 +89,7 @@ test("a session that ends before a form is sent costs a sign-in in another tab, 
   await world.browser.ask("/v1/admin/tool-servers/weather", { method: "DELETE" });
 });
 
-test("who comes back to the tab is found to be signed in, and a form that was not sent yet is as it was", async () => {
+test("recognizes a sign-in on return to the tab, and keeps the unsent form", async () => {
   await using visitor = await writing();
   const { page } = visitor;
   await page.clock.install({ time: Date.now() + 10_000 });
@@ -116,7 +116,7 @@ test.each([
   ["/settings/webhooks", "Add a webhook", "Address"],
   ["/admin/tiers", "Create tier", "Name"],
   ["/admin/upstreams", "Add upstream", "API key"],
-])("a form of %s is as it was after the session has ended", async (path, opener, field) => {
+])("keeps a form of %s after the session ended", async (path, opener, field) => {
   await using visitor = await openVisitor({ at: world.server.url });
   const { page, context } = visitor;
   await world.signIn(context);
@@ -134,7 +134,7 @@ test.each([
   expect(await written.inputValue()).toBe("precious");
 });
 
-test("another person who signs in then has a page of their own, without anything of what was written", async () => {
+test("shows another person who signs in a fresh page without the earlier input", async () => {
   await using visitor = await writing();
   const { page } = visitor;
   await page.getByRole("button", { name: "Add server", exact: true }).click();
@@ -150,7 +150,7 @@ test("another person who signs in then has a page of their own, without anything
   expect(data).toEqual([]);
 });
 
-test("who signs out in one tab leaves no form behind in another", async () => {
+test("leaves no form in other tabs after signing out", async () => {
   await using visitor = await openVisitor({ at: world.server.url });
   const { page, context } = visitor;
   await world.signIn(context);

@@ -48,7 +48,7 @@ async function signedIn({ email, password }: Person, options: Partial<VisitorOpt
 /** The section of the settings page under a heading. */
 const section = ({ page }: Visitor, heading: string) => page.getByRole("region", { name: heading });
 
-test("a name of any length is taken, shown in full and cut off nowhere; an empty one is refused beside its field", async () => {
+test("shows a long name in full, and refuses an empty one beside its field", async () => {
   await using ada = await signedIn(await somebody());
   await ada.fill({ "Your name": longName.slice(0, 100) });
   await ada.press("Save name");
@@ -62,7 +62,7 @@ test("a name of any length is taken, shown in full and cut off nowhere; an empty
   await ada.page.waitForURL("**/settings?done=name");
 });
 
-test("a browser that is signed out from another one is at the sign-in page with its next click", async () => {
+test("leads a remotely signed-out browser to sign-in at the next click", async () => {
   const person = await somebody();
   await using here = await signedIn(person);
   await here.go("/settings");
@@ -83,7 +83,7 @@ test("a browser that is signed out from another one is at the sign-in page with 
   expect([...here.trouble, ...there.trouble]).toEqual([]);
 });
 
-test("many browsers are listed one below the other, and all others signed out with one press", async () => {
+test("lists many browsers in a column, and signs out all others with one press", async () => {
   const person = await somebody();
   await using here = await signedIn(person);
   await here.press("Sign out everywhere else");
@@ -107,7 +107,7 @@ test("many browsers are listed one below the other, and all others signed out wi
   expect(await browsers.getByRole("listitem").count()).toBe(1);
 });
 
-test("a passkey is added, signs in without a password, and is removed again", async () => {
+test("adds a passkey, signs in without a password, and removes it", async () => {
   await using ada = await signedIn(await somebody(), { size: phone });
   const devTools = await ada.context.newCDPSession(ada.page);
   await devTools.send("WebAuthn.enable");
@@ -143,7 +143,7 @@ test("a passkey is added, signs in without a password, and is removed again", as
   expect(ada.trouble).toEqual([]);
 });
 
-test("an app that was allowed is listed with what it may do; without its access its token is refused at once", async () => {
+test("lists an allowed app with its rights, and refuses its token once access is removed", async () => {
   const name = `The ${"extraordinarily ".repeat(5)}long app`;
   const registered = await testApp(server, { redirect_uris: [app.redirectUri], name });
   await using ada = await signedIn(await somebody(), { others: app.hosts });
@@ -164,7 +164,7 @@ test("an app that was allowed is listed with what it may do; without its access 
   expect(ada.trouble).toEqual([]);
 });
 
-test("a new password needs the old one, and signs out every other browser", async () => {
+test("requires the old password for a new one, and signs out every other browser", async () => {
   const person = await somebody();
   await using here = await signedIn(person, { size: phone });
   await using there = await signedIn(person);

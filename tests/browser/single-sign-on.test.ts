@@ -8,7 +8,7 @@ import { look } from "../support/page-look.ts";
 
 afterAll(leaveBrowser);
 
-test("somebody whom the provider knows is signed in, and joins; one whose address is not of the company is told so", async () => {
+test("signs in and admits a person of the identity provider, and refuses an address outside the company", async () => {
   await using provider = await startLyingProvider();
   provider.lies.answers = { "/authorize": async ({ url }) => Response.redirect((await provider.visit(url)).href, 303) };
   const yaml = JSON.stringify({

@@ -66,7 +66,7 @@ async function writeListIn(part: Locator, ...entries: string[]): Promise<void> {
   }
 }
 
-test("a person connects their own account, sees it, is told why it broke, connects it again and ends it", async () => {
+test("connects a person's own account, shows it, explains a failure, reconnects and disconnects it", async () => {
   await using katherine = await arrive("/tools?account=notes", colleagues.member.email, phone);
   const { page } = katherine;
   await told(katherine, "A program asks for your account at Notebook");
@@ -114,7 +114,7 @@ test("a person connects their own account, sees it, is told why it broke, connec
   await account(katherine).getByText("Not connected").waitFor();
 });
 
-test("a person chooses the servers for an app, sees what was chosen, and changes it", async () => {
+test("lets a person choose the servers for an app, see the choice, and change it", async () => {
   await using katherine = await arrive(app.authorize({ scope: "chat:write tools:use" }), colleagues.member.email);
   const { page } = katherine;
   const boxes = page.getByRole("checkbox");
@@ -143,7 +143,7 @@ test("a person chooses the servers for an app, sees what was chosen, and changes
   expect(katherine.trouble).toEqual([]);
 });
 
-test("the list of a key is written in its form, which says what is no entry", async () => {
+test("edits a key's tool list in its form, which marks invalid entries", async () => {
   await using ada = await arrive("/settings/api-keys");
   const { page } = ada;
   await ada.press("Create API key");
@@ -165,7 +165,7 @@ test("the list of a key is written in its form, which says what is no entry", as
   expect(ada.trouble).toEqual([]);
 });
 
-test("the list of a member is written by an owner, that of an account by an operator, that of an app by its developer", async () => {
+test("lets an owner edit a member's tool list, an operator an account's, and a developer an app's", async () => {
   await using ada = await arrive("/settings/members");
   const { page } = ada;
   await page.getByRole("button", { name: `Manage Katherine Johnson, ${colleagues.member.email}` }).click();

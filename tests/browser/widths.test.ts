@@ -17,7 +17,7 @@ afterAll(async () => {
   await world[Symbol.asyncDispose]();
 });
 
-test("every page keeps each text at least four characters wide, and scrolls sideways at no width", async () => {
+test("keeps each text at least four characters wide on every page, without sideways scrolling at any width", async () => {
   await using visitor = await openVisitor({ at: world.server.url });
   const { page } = visitor;
   await world.signIn(visitor.context);
@@ -39,7 +39,7 @@ test("every page keeps each text at least four characters wide, and scrolls side
   expect(faults).toEqual([]);
 }, 480_000);
 
-test("Prices shows every figure without scrolling sideways on a phone", async () => {
+test("shows every figure of Prices on a phone without sideways scrolling", async () => {
   await using visitor = await openVisitor({ at: world.server.url, size: { width: 360, height: 780 } });
   const { page } = visitor;
   await world.signIn(visitor.context);

@@ -93,7 +93,7 @@ function ledgerOf(dataDir: string): Ledger {
 }
 
 // hardening: O1
-test(`${howMany} under load: restored, each has all that was settled before it began, nothing twice, nothing else`, async () => {
+test(`restores each of ${howMany} backups made under load with exactly the usage settled before it`, async () => {
   const upstream = startCountingUpstream();
   const config = join(directory, "headrace.yaml");
   writeFileSync(config, `upstreams: [{ name: counting, url: "${upstream.url}" }]\n`);
@@ -176,7 +176,7 @@ test(`${howMany} under load: restored, each has all that was settled before it b
 const kills = long ? 60 : 4;
 
 // hardening: O4
-test(`an upgrade that is killed ${kills} times, at any moment, is done by the next start, with nothing lost and one backup whole`, async () => {
+test(`completes an upgrade killed ${kills} times at any moment on the next start, with one whole backup and nothing lost`, async () => {
   const old = join(directory, "old");
   mkdirSync(old);
   await makeOldDatabase(join(old, "headrace.db"), 1);

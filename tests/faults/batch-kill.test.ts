@@ -110,7 +110,7 @@ const hasBegun = async (client: OpenAI, id: string) =>
   ((await client.batches.retrieve(id)).request_counts?.completed ?? 0) > 0;
 
 test(
-  "a server that is killed again and again ends its batch with each line answered and charged once",
+  "answers and charges each batch line once although the server is killed repeatedly",
   async () => {
     const dataDir = join(directory, "one");
     let id: string | undefined;
@@ -142,7 +142,7 @@ test(
 
 // long-lived: batch.server
 test(
-  "of two replicas both take lines, and what a killed one had is done by the other, once",
+  "continues a killed replica's batch lines at the other replica, once",
   async () => {
     const databaseUrl = await freshDatabase();
     const env = { HEADRACE_DATABASE_URL: databaseUrl, HEADRACE_SECRET: "ab".repeat(32) };

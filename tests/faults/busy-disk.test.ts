@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { countCalls, tracing } from "../support/traced-disk.ts";
 
 // hardening: F24
-test("deleting 20,000 old records has the thread that serves requests wait for the disk at most ten times", async () => {
+test("blocks the request thread at most ten times for the disk while 20,000 old records are deleted", async () => {
   const directory = mkdtempSync(join(tmpdir(), "headrace-busy-disk-"));
   try {
     const prefix = join(directory, "trace");

@@ -104,7 +104,7 @@ const tokenOf = async (server: TestServer, key: string) =>
   (await made<{ access_token: string }>(server.request("/v1/auth/token", { body: { api_key: key } }))).access_token;
 
 // hardening: L5
-test("through all jumps a key works, a token that is made works, and every endpoint answers without negative numbers", async () => {
+test("serves keys, new tokens and every endpoint without negative numbers through clock jumps", async () => {
   const { clock, server } = await start({
     requests_per_minute: 100_000,
     tokens_per_minute: 10_000_000,
@@ -151,7 +151,7 @@ test("through all jumps a key works, a token that is made works, and every endpo
   );
 });
 
-test("a revoked key stays revoked whichever way the clock jumps", async () => {
+test("keeps a revoked key revoked whichever way the clock jumps", async () => {
   const { clock, server } = await start();
   const key = await makeKey(server);
   const token = await tokenOf(server, key.key);
@@ -166,7 +166,7 @@ test("a revoked key stays revoked whichever way the clock jumps", async () => {
 });
 
 test.each([-hour, -day, -40 * day])(
-  "a key that was revoked before the clock was set right by %d s stays revoked after a restart",
+  "keeps a key revoked after a restart if the clock is corrected by %d s after its revocation",
   async (jump) => {
     const { clock, server, restart } = await start();
     const key = await makeKey(server);
@@ -177,7 +177,7 @@ test.each([-hour, -day, -40 * day])(
   },
 );
 
-test("a revoked key is shown as revoked after the clock was set back", async () => {
+test("shows a revoked key as revoked after the clock was set back", async () => {
   const { clock, server } = await start();
   const key = await makeKey(server);
   expect(await status(server.request(`/v1/keys/${key.id}`, { method: "DELETE" }))).toBe(200);
@@ -186,7 +186,7 @@ test("a revoked key is shown as revoked after the clock was set back", async () 
   expect(shown.status).toBe("revoked");
 });
 
-test("expiry follows the clock: not before its time, and not after it", async () => {
+test("expires keys by the clock, neither early nor late", async () => {
   const { clock, server } = await start();
   const key = await makeKey(server, { expires_in: 2 * day });
   const token = await tokenOf(server, key.key);
@@ -205,7 +205,7 @@ test("expiry follows the clock: not before its time, and not after it", async ()
   });
 });
 
-test("a rotated key's overlap is not made longer by a jump ahead and back", async () => {
+test("does not extend a rotated key's overlap if the clock jumps ahead and back", async () => {
   const { clock, server } = await start();
   const old = await makeKey(server);
   await made(server.request(`/v1/keys/${old.id}/rotate`, { body: { overlap_seconds: 600 } }));
@@ -216,7 +216,7 @@ test("a rotated key's overlap is not made longer by a jump ahead and back", asyn
   expect(await status(chat(server, old.key))).toBe(401);
 });
 
-test("a key that was rotated without overlap stays ended after the clock was set back, restarted or not", async () => {
+test("keeps a key rotated without overlap revoked after the clock was set back, with or without a restart", async () => {
   const { clock, server, restart } = await start();
   const old = await makeKey(server);
   await made(server.request(`/v1/keys/${old.id}/rotate`, { body: { overlap_seconds: 0 } }));
@@ -233,7 +233,7 @@ interface Quota {
 const usedNow = async (server: TestServer) => (await made<Quota>(server.request("/v1/account"))).quota;
 
 // hardening: L5
-test("each month has its own quota, found again after a jump, with nothing counted twice", async () => {
+test("keeps each month's quota usage through a clock jump, with nothing counted twice", async () => {
   const { clock, server } = await start({ monthly_tokens: 10 * tokensEach });
   const expected = new Map<number, number>();
   for (const jump of [0, ...jumps, 0]) {
@@ -250,7 +250,7 @@ test("each month has its own quota, found again after a jump, with nothing count
   expect(expected.size).toBeGreaterThan(1);
 });
 
-test("after a restart, usage that was booked in a month to come does not count in this one", async () => {
+test("ignores usage booked in a future month after a restart", async () => {
   const { clock, server, restart } = await start({ monthly_tokens: 10 * tokensEach });
   expect(await status(chat(server))).toBe(200);
   clock.jump(40 * day);
@@ -264,7 +264,7 @@ test("after a restart, usage that was booked in a month to come does not count i
 });
 
 test.each([-hour, -day, -40 * day])(
-  "after a restart with the clock set back by %d s nobody waits longer than a window",
+  "limits waits to one window after a restart with the clock set back by %d s",
   async (jump) => {
     const { clock, server, restart } = await start({ requests_per_minute: 60, tokens_per_minute: 10 * tokensEach });
     for (let minute = 0; minute < 20; minute++) {
@@ -278,7 +278,7 @@ test.each([-hour, -day, -40 * day])(
   },
 );
 
-test("a restart with the clock set ahead grants no limit twice over within a process, and locks nobody out", async () => {
+test("grants no limit twice in a process after a restart with the clock set ahead, and locks out no key", async () => {
   const { clock, server, restart } = await start({ requests_per_minute: 10 });
   for (let i = 0; i < 10; i++) expect(await status(chat(server))).toBe(200);
   expect(await status(chat(server))).toBe(429);
@@ -290,7 +290,7 @@ test("a restart with the clock set ahead grants no limit twice over within a pro
   expect(await status(chat(again))).toBe(200);
 });
 
-test("stored chats come and go by the clock, never by its direction", async () => {
+test("expires stored chats by the clock's time, not by the direction of its jumps", async () => {
   const { clock, server } = await start();
   const { id } = await made<{ id: string }>(chat(server, server.key, { store: true, metadata: { a: "b" } }));
   const path = `/v1/chat/completions/${id}`;
@@ -317,7 +317,7 @@ test("stored chats come and go by the clock, never by its direction", async () =
   expect(await listed()).toBe(0);
 });
 
-test("requests that run while the clock jumps are booked once, with a duration that is none of the jump's", async () => {
+test("books requests once during clock jumps, with durations unaffected by the jump", async () => {
   const { clock, server, upstream } = await start({ tokens_per_minute: 1_000_000, monthly_tokens: 1_000_000 });
   let release = Promise.withResolvers<void>();
   upstream.script(async (_request, res) => {

@@ -92,7 +92,7 @@ const percentile = (values: readonly number[], part: number) =>
   values.toSorted((a, b) => a - b)[Math.floor(values.length * part)] ?? 0;
 
 // hardening: F19
-test(`locked by another program for ${lockMs} ms under load: warm keys are served as before, usage arrives exactly once, management says 503`, async () => {
+test(`serves warm keys, keeps usage exact, and answers management with 503 while the database is locked for ${lockMs} ms`, async () => {
   const { server } = await start();
   const target = await makeKey(server);
   const stored = (await (await chat(server, server.key, { store: true })).json()) as { id: string };
@@ -174,7 +174,7 @@ async function busyWriter(server: { dataDir: string }, holdMs: number, pauseMs: 
 }
 
 // hardening: F19
-test("beside another process that writes all the time, for some milliseconds each: management waits its turn, and no request notices", async () => {
+test("delays management, but no request, while another process writes briefly and constantly", async () => {
   const { server } = await start();
   const steady = load(server, 4);
   const codes: Record<number, number> = {};
@@ -222,7 +222,7 @@ function bringBack(server: { dataDir: string }): void {
 }
 
 // hardening: F18
-test("away: warm keys and tokens for five minutes and no longer, expiry enforced, never one that was revoked meanwhile beyond that", async () => {
+test("serves warm credentials for five minutes without the database, and no expired or long revoked ones", async () => {
   const clock = manualClock();
   const { server } = await start({ clock });
   const expiring = await makeKey(server, { expires_in: 100 });
@@ -296,7 +296,7 @@ test("away: warm keys and tokens for five minutes and no longer, expiry enforced
 
 // hardening: F20
 test.skipIf(!canMount)(
-  "disk full: 503 for what cannot be accounted for, nothing unauthorised, all as before once there is space",
+  "answers 503 for unaccountable requests on a full disk, authorizes none wrongly, and recovers",
   async () => {
     const disk = smallDisk(8);
     stack.push(disk);

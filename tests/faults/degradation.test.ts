@@ -142,7 +142,7 @@ for (const [fault, begin, end] of [
   ["frozen", () => postgres.pause(), () => postgres.resume()],
 ] as const) {
   // hardening: F18
-  test(`${fault} under load: degraded and still ready, all of its usage afterwards, and ready again by itself`, async () => {
+  test(`stays ready but degraded with PostgreSQL ${fault} under load, books all usage later, and recovers`, async () => {
     const url = await postgres.freshDatabase();
     const server = await start(url);
     const cold = await makeKey(server);
@@ -177,7 +177,7 @@ for (const [fault, begin, end] of [
 }
 
 // hardening: F18
-test("away for more than five minutes: nobody is believed any more, and it is not ready", async () => {
+test("trusts no credential and is not ready after five minutes without PostgreSQL", async () => {
   const clock = shiftedClock();
   const server = await start(await postgres.freshDatabase(), { clock });
   expect(await status(chat(server))).toBe(200);
@@ -195,7 +195,7 @@ test("away for more than five minutes: nobody is believed any more, and it is no
 }, 60_000);
 
 // hardening: F18, F32
-test("a replica that reaches Redis alone refuses what another one revoked and goes on for whom else it knows; knowing nobody, it is not ready", async () => {
+test("refuses keys revoked elsewhere at a replica that reaches Redis alone, serves other known ones, and is not ready without any", async () => {
   const url = await postgres.freshDatabase();
   const [redis, link] = await Promise.all([startRedis(), startCutLink(Number(new URL(url).port))]);
   stack.push(redis, link);

@@ -15,7 +15,7 @@ const streams = long ? 1_000 : 100;
 const words = 10;
 
 // hardening: F29
-test(`${streams} open streams: none is truncated, none is taken any more, and the server is not ready at once`, async () => {
+test(`truncates none of ${streams} open streams while draining, accepts no new one, and is not ready at once`, async () => {
   const directory = mkdtempSync(join(tmpdir(), "headrace-drain-"));
   /** One for each stream: gives its next word, and the end behind the last. */
   const speak: (() => void)[] = [];

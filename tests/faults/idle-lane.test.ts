@@ -18,7 +18,7 @@ const maxTimes = 1.1;
 const maxQueueMs = long ? 10 : 150;
 
 test(
-  "live requests wait for no line of a batch that fills the idle places",
+  "lets live requests pass batch lines that fill the idle slots",
   async () => {
     await using upstream = await startUpstream(async ({ body }, res) => {
       const isLine = JSON.stringify(body).includes("of a batch");

@@ -36,7 +36,7 @@ async function makeKey(baseUrl: string, by: string): Promise<string> {
   return ((await answer.json()) as { key: string }).key;
 }
 
-test(`${cycles} times kill -9 while ${keyCount} keys are used: every answer has its record, and every roll-up is the sum of its records`, async () => {
+test(`records every answer of ${keyCount} keys over ${cycles} kills, with roll-ups that equal their records`, async () => {
   using upstream = Bun.serve({
     port: 0,
     hostname: "127.0.0.1",

@@ -164,7 +164,7 @@ async function startServer(config: string, dataDir: string): Promise<Running> {
 }
 
 // hardening: F1
-test(`${cycles} times kill -9 under mixed load: every request that a model server saw has exactly one row, and enough in it`, async () => {
+test(`keeps exactly one sufficient row per request that a model server saw over ${cycles} kills under mixed load`, async () => {
   const upstream = await startCountingUpstream();
   const dataDir = join(directory, "data");
   const config = join(directory, "headrace.yaml");
@@ -265,7 +265,7 @@ function compare(generated: ReadonlyMap<string, Generated>, received: readonly R
   );
 }
 
-test("what a model server had told of cached, written and reasoning tokens stands in the row of a stream that kill -9 cut", async () => {
+test("records reported cached, written and reasoning tokens of a stream that kill -9 cut", async () => {
   await using upstream = await startUpstream((_, res) => {
     res.writeHead(200, { "content-type": "text/event-stream" });
     const told = {

@@ -120,7 +120,7 @@ test.each([
   { what: "20,000 tokens a minute", tier: { requests_per_minute: null, tokens_per_minute: 20_000 } },
   { what: "both, close to each other", tier: { requests_per_minute: 300, tokens_per_minute: 20_000 } },
 ])(
-  "$what: what is admitted is within burst + rate x time, and what is left is what the ledger says",
+  "admits within burst + rate x time and agrees with the ledger under load: $what",
   async ({ tier }) => {
     await using upstream = await startUpstream(mixedScript);
     await using server = await startHeadrace({
@@ -187,7 +187,7 @@ test.each([
 );
 
 // hardening: L1, F1
-test("reservations of requests that fail, in whichever way, come back whole", async () => {
+test("returns reservations of failed requests in full", async () => {
   let failing: Script = (_request, res) => json(res, 500, { error: { message: "broken" } });
   await using upstream = await startUpstream((request, res) => failing(request, res));
   await using server = await startHeadrace({

@@ -32,7 +32,7 @@ function slope(values: readonly number[]): number {
 }
 
 test(
-  `six loads of ${requests} requests leave no more than ${maxSlope} bytes a request behind`,
+  `leaves at most ${maxSlope} bytes per request behind after six loads of ${requests} requests`,
   async () => {
     await using upstream = await startUpstream();
     upstream.script(async (request, response) => {

@@ -52,7 +52,7 @@ async function chat(): Promise<number> {
 }
 
 // hardening: O11
-test("without Redis a server is degraded, and no more once it is back", async () => {
+test("is degraded without Redis, and recovers when Redis is back", async () => {
   expect(await checks()).toEqual([1, 1, 0, 1]);
   await redis.stop();
   await until(async () => String(await checks()) === "1,0,1,1", "it is told");
@@ -61,7 +61,7 @@ test("without Redis a server is degraded, and no more once it is back", async ()
 });
 
 // hardening: O11
-test("with a database that hangs the metrics come at once, and say what waits for it", async () => {
+test("answers metrics at once while the database hangs, and shows the waiting work", async () => {
   expect(await chat()).toBe(200);
   await postgres.pause();
   await until(async () => String(await checks()) === "0,1,1,1", "it is told");

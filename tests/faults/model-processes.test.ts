@@ -69,9 +69,9 @@ function expectOrder(models: readonly Model[], maxGigabytes: number): void {
 const seconds = long ? 600 : 10;
 const clients = 8;
 
-describe("commands that serve models", () => {
+describe("model commands", () => {
   test(
-    `20 models in memory for three, ${seconds} s of random traffic: the budget is kept, every request is answered, no model ends that works or runs twice`,
+    `keeps the memory budget for 20 model commands with memory for three over ${seconds} s, and answers every request`,
     async () => {
       const random = seeded(7);
       const models = Array.from({ length: 20 }, (_, index): Model => {
@@ -105,7 +105,7 @@ describe("commands that serve models", () => {
   );
 
   // long-lived: modelProcess.server
-  test("kill -9 of the gateway leaves no process of theirs, nor of what they started", async () => {
+  test("leaves no model command or descendant after kill -9 of the gateway", async () => {
     const args = `--brood${long ? " --stubborn" : ""}`;
     const models = ["a", "b"].map((name) => ({ name, gigabytes: 1, args }));
     const config = join(directory, "headrace.yaml");
@@ -117,7 +117,7 @@ describe("commands that serve models", () => {
     await until(() => markedProcesses(markOf(dataDir, "")).length === 0, "nothing is left", 15_000);
   });
 
-  test("the next start ends what is left where their guards were killed as well", async () => {
+  test("ends leftover model commands on the next start if their guards were killed too", async () => {
     const models = [{ name: "a", gigabytes: 1, args: "--brood" }];
     const config = join(directory, "headrace.yaml");
     writeFileSync(config, yamlOf(models, "4GB").replaceAll("parallel: 2", "preload: true"));

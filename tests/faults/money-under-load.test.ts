@@ -72,7 +72,7 @@ async function quotasOf(server: TestServer, key: string) {
   return ((await response.json()) as { quotas: { unit: string; per: string; used: number }[] }).quotas;
 }
 
-test("a price that changes under load is that of each request's own moment, in the ledger and in quotas to the last digit", async () => {
+test("charges each request the price of its moment while prices change under load, exactly in ledger and quotas", async () => {
   await using upstream = await slowUpstream();
   await using server = await startHeadrace({ yaml: upstreamYaml(upstream) });
   const { admin } = await operated(server);
@@ -113,7 +113,7 @@ test("a price that changes under load is that of each request's own moment, in t
   for (const { used } of await quotasOf(server, key)) expect(Math.round(used * 1e9)).toBe(sum);
 });
 
-test("a clock that jumps and a month that ends under load lose and double nothing: each window has the requests of its own time", async () => {
+test("assigns each request to its own window under load while the clock jumps and a month ends", async () => {
   await using upstream = await slowUpstream();
   const clock = shiftedClock();
   const end = Date.UTC(2027, 0, 1) / 1000;

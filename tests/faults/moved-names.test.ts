@@ -29,7 +29,7 @@ const program = `
 `;
 
 test.skipIf(!canMount)(
-  "reaches a name at its new address within 5 s of a failover",
+  "reaches a host name at its new address within 5 s of a failover",
   async () => {
     const hosts = join(directory, "hosts");
     writeFileSync(hosts, "");

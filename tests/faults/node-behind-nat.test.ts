@@ -60,7 +60,7 @@ describe.skipIf(reason !== undefined)(`behind a router that translates addresses
     }
   }, 60_000);
 
-  test("a streamed request is answered and metered", async () => {
+  test("answers and meters a streamed request through a node behind NAT", async () => {
     const before = usage().length;
     const { text, error } = await ask(20);
     expect(error).toBeUndefined();
@@ -74,7 +74,7 @@ describe.skipIf(reason !== undefined)(`behind a router that translates addresses
     });
   });
 
-  test("a link that is cut gives the client an error event and the ledger what came, and is back within 5 s of its return", async () => {
+  test("reports a cut node connection as an error event, books the delivered part, and reconnects within 5 s", async () => {
     const before = usage().length;
     const answer = ask(2_000, (pieces) => {
       if (pieces === 20) network.cut();

@@ -34,7 +34,7 @@ async function call(url: string, method: string, path: string, body?: unknown) {
 }
 
 // hardening: F37
-test("each event arrives after kill -9 in the middle of deliveries, under the id that was promised", async () => {
+test("delivers each event under its promised id after kill -9 during deliveries", async () => {
   const promised: string[] = [];
   let webhook = { id: "", secret: "" };
   for (let round = 0; round < 3; round++) {

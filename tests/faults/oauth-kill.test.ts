@@ -169,7 +169,7 @@ async function expectOnce(url: string, app: RegisteredApp, asked: AskedCode, tal
 }
 
 // hardening: A9
-test(`${cycles} times kill -9 while apps redeem and refresh: 0 tokens lost, 0 doubled, and the audit log has it all`, async () => {
+test(`loses or doubles no token over ${cycles} kills while apps redeem and refresh, with a complete audit log`, async () => {
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
   const tally: Tally = { refreshed: 0, redeemed: 0, unanswered: 0, written: 0, lost: [], doubled: [], late: 0 };

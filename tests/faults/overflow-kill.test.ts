@@ -61,7 +61,7 @@ async function ask(url: string): Promise<number> {
   return response.status;
 }
 
-test("whenever a server is killed, the cloud is never sent more than the cap of the month allows, and the cap is used in the end", async () => {
+test("spends exactly the monthly overflow cap, whenever a server is killed", async () => {
   for (let cycle = 0; cycle < kills; cycle++) {
     await using server = await startServerProcess({ config, dataDir });
     const before = cloud.requests.length;

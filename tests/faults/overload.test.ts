@@ -22,7 +22,7 @@ const percentile = (values: readonly number[], part: number) =>
 
 for (const queue of long ? [0, places] : [places]) {
   // hardening: F28
-  test(`with a queue of ${queue}: the excess gets 503 with Retry-After quickly, the model server is never asked more than it takes, and those admitted keep their time`, async () => {
+  test(`refuses excess quickly with 503 at a queue of ${queue}, within the model server's capacity and the admitted waits`, async () => {
     let [atWork, most] = [0, 0];
     const answer = chatScript();
     await using upstream = await startUpstream(async (request, response) => {

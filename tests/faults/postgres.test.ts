@@ -98,7 +98,7 @@ async function timed(work: Promise<Response>): Promise<{ status: number; ms: num
 }
 
 // hardening: F18
-test("three restarts under load: no request of a warm key fails, and each is booked once", async () => {
+test("fails no request of a warm key during three PostgreSQL restarts under load, and books each once", async () => {
   await keyChangesAreSeen();
   const first = await chat();
   expect(first.status).toBe(200);
@@ -117,7 +117,7 @@ test("three restarts under load: no request of a warm key fails, and each is boo
 });
 
 // hardening: F19
-test("while PostgreSQL is silent warm keys are served, an unknown key and a new one are a 503 in time, and all is well afterwards", async () => {
+test("serves warm keys while PostgreSQL is silent, answers 503 in time for others, and recovers", async () => {
   await keyChangesAreSeen();
   expect((await chat()).status).toBe(200);
   const first = (await chat()).headers.get("x-request-id") ?? "";
@@ -152,7 +152,7 @@ test("while PostgreSQL is silent warm keys are served, an unknown key and a new 
 });
 
 // hardening: F19
-test("a server that is closed while it is silent ends soon, and the next one books what was left", async () => {
+test("closes soon while PostgreSQL is silent, and books the rest with the next server", async () => {
   await keyChangesAreSeen();
   await chat();
   await until(async () => (await ask((db) => db`SELECT 1 FROM usage_records`)).length === 1, "the first is booked");

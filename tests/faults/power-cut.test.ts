@@ -8,7 +8,7 @@ import { startServerProcess } from "../support/server-process.ts";
 import { deletedBeforeSync, lostByPowerCut, tracing } from "../support/traced-disk.ts";
 
 // hardening: F23
-test("by the time that a first start shows its key, secret, key and database are on the disk under their names", async () => {
+test("writes secret, key and database to the disk before the first start shows its key", async () => {
   await using workspace = makeWorkspace();
   const { directory, dataDir } = workspace;
   const prefix = join(directory, "trace");
@@ -21,7 +21,7 @@ test("by the time that a first start shows its key, secret, key and database are
   );
 });
 
-test("a start deletes the spool of a killed server once the usage in it is on the disk of the database", async () => {
+test("deletes a killed server's spool only after its usage is on the database's disk", async () => {
   await using workspace = makeWorkspace();
   await using upstream = await startUpstream();
   const { directory, dataDir } = workspace;

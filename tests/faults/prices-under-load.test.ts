@@ -141,7 +141,7 @@ async function expectShown(sum: bigint, servers: readonly TestServer[], key: str
 }
 
 test(
-  "300 clients at once, in all formats, pay in all what they were told to have used, to the last billionth: on one server",
+  "charges 300 clients in all formats exactly the reported usage on one server",
   async () => {
     const upstream = await startUpstream(randomlyTold);
     stack.push(upstream);
@@ -159,7 +159,7 @@ test(
 );
 
 test(
-  "300 clients at once, in all formats, pay in all what they were told to have used, to the last billionth: on three replicas",
+  "charges 300 clients in all formats exactly the reported usage on three replicas",
   async () => {
     const [upstream, redis] = await Promise.all([startUpstream(randomlyTold), startRedis()]);
     stack.push(upstream, redis);
@@ -184,7 +184,7 @@ test(
 
 // hardening: F20
 test.skipIf(!canMount)(
-  "a disk that is full while usage with its parts is written loses nothing: whoever got an answer pays for it, and nobody else",
+  "charges exactly the answered requests if the disk is full while usage is written",
   async () => {
     const disk = smallDisk(12);
     stack.push(disk);
@@ -335,7 +335,7 @@ const fallen = `  - { id: fallen, deployments: [{ upstream: dead, model: told }]
 const dead = 'upstreams:\n  - { name: dead, url: "http://127.0.0.1:9/v1", discover: false, apis: [chat] }\n';
 
 test(
-  "a price that is changed in headrace.yaml under load is that of one moment for each request, also of a stand-in, and nothing is lost",
+  "charges each request, fallbacks too, at one moment's price while headrace.yaml changes under load",
   async () => {
     const upstream = await startUpstream(randomlyTold);
     stack.push(upstream);
@@ -360,7 +360,7 @@ test(
 );
 
 test(
-  "a price that is changed over the API of one of three replicas under load is that of one moment for each request, and nothing is lost",
+  "charges each request at one moment's price while one of three replicas changes it under load",
   async () => {
     const [upstream, redis] = await Promise.all([startUpstream(randomlyTold), startRedis()]);
     stack.push(upstream, redis);

@@ -11,7 +11,7 @@ import { startServerProcess } from "../support/server-process.ts";
 const directory = mkdtempSync(join(tmpdir(), "headrace-realtime-kill-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
-test("what clients were told of before kill -9 is booked, once, and so is what was under way", async () => {
+test("books reported realtime usage and running responses once after kill -9", async () => {
   await using upstream = startRealtimeUpstream();
   const config = join(directory, "headrace.yaml");
   const dataDir = join(directory, "data");

@@ -55,7 +55,7 @@ async function readiness({ url }: TestServer): Promise<{ status: string; checks:
 }
 
 // hardening: F40
-test.each(Object.keys(refusals))("a Redis that is %s refuses nobody, and is told", async (name) => {
+test.each(Object.keys(refusals))("serves requests with a Redis that is %s, and reports it", async (name) => {
   const { says, begin, end } = refusals[name] as Refusal;
   const directory = mkdtempSync(join(tmpdir(), "headrace-redis-"));
   const redis = await startRedis(directory);

@@ -187,7 +187,7 @@ function emptyDisk(): void {
 
 // hardening: F20
 test.skipIf(!canMount)(
-  "no request fails while one replica's disk is full, which is not ready until it is not full any more",
+  "fails no request while one replica's disk is full, and reports that replica as not ready",
   async () => {
     const faults = await under("full disk", async () => {
       try {
@@ -209,7 +209,7 @@ test.skipIf(!canMount)(
 );
 
 // hardening: F30
-test("no request fails while one replica is cut off from PostgreSQL and keys are revoked at another", async () => {
+test("fails no request while one replica is cut off from PostgreSQL and another revokes keys", async () => {
   const faults = await under("cut off from PostgreSQL", async () => {
     at(1).toPostgres.cut();
     const end = performance.now() + faultMs;
@@ -226,7 +226,7 @@ test("no request fails while one replica is cut off from PostgreSQL and keys are
 }, 90_000);
 
 // hardening: F30
-test("no request fails while one replica is cut off from Redis", async () => {
+test("fails no request while one replica is cut off from Redis", async () => {
   const faults = await under("cut off from Redis", async () => {
     at(2).toRedis.cut();
     await Bun.sleep(faultMs);
@@ -237,7 +237,7 @@ test("no request fails while one replica is cut off from Redis", async () => {
 }, 90_000);
 
 // hardening: F30
-test("no request fails while replicas are stopped by SIGTERM and started again, one after the other", async () => {
+test("fails no request while replicas are restarted by SIGTERM one after another", async () => {
   const faults = await under("rolling restart", async () => {
     for (let round = 0; round < rollingRestarts; round++) {
       for (const replica of replicas) {
@@ -252,7 +252,7 @@ test("no request fails while replicas are stopped by SIGTERM and started again, 
 }, 600_000);
 
 // hardening: F30
-test("of requests beside a kill -9 those alone fail that the replica had taken", async () => {
+test("fails only the requests taken by a replica that is killed", async () => {
   const faults = await under("kill -9", async () => {
     at(2).process.process.kill("SIGKILL");
     await at(2).process.process.exited;

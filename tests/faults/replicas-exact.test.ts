@@ -224,7 +224,7 @@ async function booked(keyId: string): Promise<{ tokens: number; rows: number }> 
 
 // hardening: L2
 test(
-  "requests of a key: exactly burst + rate x time",
+  "admits a key's requests exactly by burst + rate x time over replicas",
   () =>
     undisturbed(async () => {
       const { key = "" } = await made("/v1/keys", { name: "x", scopes, rate_limit: 100, rate_limit_window: 10 });
@@ -235,7 +235,7 @@ test(
 
 // hardening: L2
 test(
-  "requests of an account, by several keys: exactly burst + rate x time",
+  "admits an account's requests exactly by burst + rate x time over several keys and replicas",
   () =>
     undisturbed(async () => {
       const { id = "" } = await made("/v1/admin/accounts", { name: "Shop", tier: "small" });
@@ -256,7 +256,7 @@ test(
 );
 
 test(
-  "a quota over all replicas: what is used, streams among it, is never more than it but for the last estimate",
+  "exceeds a quota over all replicas only by the last estimate, streams included",
   () =>
     undisturbed(async () => {
       const { key = "", id = "" } = await made("/v1/keys", { name: "x", scopes, monthly_tokens: 2_000 });
@@ -289,7 +289,7 @@ for (const quotas of [
   );
   const name = shown.join(" and ");
   test(
-    `requests of a key per window, ${name}: 300 clients on three replicas get exactly as many`,
+    `admits exactly a key's requests per window for 300 clients on three replicas, ${name}`,
     () =>
       undisturbed(async () => {
         const { key = "", id = "" } = await made("/v1/keys", { name: "x", scopes, quotas, tags: ["team-a"] });
@@ -306,7 +306,7 @@ for (const quotas of [
 }
 
 test(
-  "tokens per window over all replicas: what is used is never more than the amount but for the last estimate",
+  "exceeds a windowed token limit over all replicas only by the last estimate",
   () =>
     undisturbed(async () => {
       const quotas = [
@@ -327,7 +327,7 @@ test(
 
 // hardening: L2
 test(
-  "tokens of an account: five times as many are reserved as are used, and what is used is burst + rate x time",
+  "uses an account's tokens exactly by burst + rate x time, though five times as many are reserved",
   () =>
     undisturbed(async () => {
       const account = await made("/v1/admin/accounts", { name: "Shop", tier: "tokens" });

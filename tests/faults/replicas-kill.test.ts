@@ -20,7 +20,7 @@ const directory = mkdtempSync(join(tmpdir(), "headrace-replicas-kill-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 // hardening: F1
-test(`${cycles} times kill -9 of one of three under load`, async () => {
+test(`loses and doubles nothing over ${cycles} kills of one of three replicas under load`, async () => {
   await using redis = await startRedis();
   /** Tokens that it has generated, by request. */
   const generated = new Map<string, number>();

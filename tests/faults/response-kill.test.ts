@@ -33,7 +33,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-test("what clients were answered while requests came from all sides is there after kill -9", async () => {
+test("keeps every answered response and conversation item after kill -9 under concurrent requests", async () => {
   const answered: string[] = [];
   {
     await using server = await startServerProcess({ config, dataDir });
@@ -64,7 +64,7 @@ test("what clients were answered while requests came from all sides is there aft
   expect(said).toMatchObject([expect.stringMatching(/^user: Turn/), "assistant: Hello world", "user: Go on"]);
 }, 60_000);
 
-test("what goes on in the background when the server is killed has one end, and each token of it is booked once", async () => {
+test("ends a background response once after kill -9, with each token booked once", async () => {
   await using counting = await startCountingUpstream();
   const own = join(directory, "background");
   const counted = join(directory, "counted.yaml");
@@ -134,7 +134,7 @@ test("what goes on in the background when the server is killed has one end, and 
 }, 90_000);
 
 test.skipIf(!long)(
-  "a response that another process ended, as its own stood still, stays as it was left and costs nothing",
+  "leaves a response that another process ended unchanged and free of charge",
   async () => {
     await using talking = await startGatedUpstream();
     const gated = join(directory, "gated.yaml");

@@ -18,7 +18,7 @@ const asking = { type: "mcp", server_label: "weather" } as const;
 const weather = { ...asking, require_approval: "never" } as const;
 const never = new Promise<never>(() => {});
 
-test("what was between two turns when the server was killed is made no second time, booked once, and has one end", async () => {
+test("repeats no tool call that was made before kill -9, books it once, and ends its response once", async () => {
   let called: unknown[] = [];
   await using tools = new HttpMcpServer({
     tools: {

@@ -132,7 +132,7 @@ const endings: Ending[] = [
 ];
 
 // hardening: F32
-test("what ends at one replica is refused by one that reaches Redis alone, whatever it is, and all other credentials go on", async () => {
+test("refuses every credential revoked at one replica at another that reaches Redis alone, and accepts the others", async () => {
   const bystander = (await makeKey(olga)).key;
   const prepared = [];
   for (const { what, prepare } of endings) prepared.push({ what, ...(await prepare()) });

@@ -96,7 +96,7 @@ function writeAsBefore(db: SQL) {
 }
 
 // hardening: O4
-test(`PostgreSQL with ${requests} requests from before gets its new columns in a moment, while another server writes, with the same sums`, async () => {
+test(`adds columns to PostgreSQL with ${requests} old requests quickly, with unchanged sums, while another server writes`, async () => {
   const url = await (await sharedPostgres()).emptyDatabase();
   const other = new SQL(url, { max: 6 });
   stack.push({ [Symbol.asyncDispose]: () => other.close() });
@@ -136,7 +136,7 @@ test(`PostgreSQL with ${requests} requests from before gets its new columns in a
 }, 600_000);
 
 // hardening: O4
-test(`SQLite with ${requests} requests from before gets its new columns in a moment, with the same sums`, async () => {
+test(`adds columns to SQLite with ${requests} old requests quickly, with unchanged sums`, async () => {
   const dataDir = mkdtempSync(join(tmpdir(), "headrace-old-ledger-"));
   stack.push({ [Symbol.asyncDispose]: async () => rmSync(dataDir, { recursive: true, force: true }) });
   const old = new SQL({ adapter: "sqlite", filename: join(dataDir, "headrace.db"), create: true });

@@ -19,7 +19,7 @@ async function run(order: LimitsClientOrder): Promise<LimitsClientResult> {
 }
 
 // hardening: L2
-test("300 clients in three processes are admitted exactly burst + rate x time", async () => {
+test("admits 300 clients in three processes exactly by burst + rate x time", async () => {
   await using redis = await startRedis();
   // Where the machine stands still for longer than Redis may take, each goes on by its share: that is another test's.
   for (let attempt = 1; ; attempt++) {

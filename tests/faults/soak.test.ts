@@ -82,7 +82,7 @@ const median = (values: readonly number[]) => [...values].sort((a, b) => a - b)[
 
 // hardening: F34
 test(
-  `${seconds} s of mixed traffic leave nothing behind, and every request is in the ledger once`,
+  `leaves nothing behind after ${seconds} s of mixed traffic, with every request in the ledger once`,
   async () => {
     await using upstream = await startCountingUpstream();
     writeFileSync(config, yaml(upstream, 0));

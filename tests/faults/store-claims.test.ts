@@ -70,7 +70,7 @@ async function start(options: Parameters<typeof startHeadrace>[0] = {}): Promise
   return server;
 }
 
-describe("the file of the database, while the server runs", () => {
+describe("the database file while the server runs", () => {
   const aside = (dataDir: string, name: string) => {
     renameSync(join(dataDir, name), join(dataDir, `${name}.aside`));
     return () => renameSync(join(dataDir, `${name}.aside`), join(dataDir, name));
@@ -87,7 +87,7 @@ describe("the file of the database, while the server runs", () => {
       },
     ],
     ["without its log", (dataDir) => aside(dataDir, "headrace.db-wal")],
-  ])("%s: nothing is changed, it is not ready, and usage waits for the file", async (_, displace) => {
+  ])("changes nothing, is not ready and keeps usage waiting with the database file %s", async (_, displace) => {
     const server = await start();
     expect((await makeKey(server)).status).toBe(200);
     await server.governance.ledger.flush();
@@ -106,8 +106,8 @@ describe("the file of the database, while the server runs", () => {
   });
 });
 
-describe("a PostgreSQL that takes no writes", () => {
-  test("is told by readiness and the doctor, and not once it takes them again", async () => {
+describe("a read-only PostgreSQL", () => {
+  test("reports a read-only PostgreSQL by readiness and doctor until it accepts writes", async () => {
     const postgres = await sharedPostgres();
     const url = await postgres.freshDatabase();
     const name = new URL(url).pathname.slice(1);
@@ -134,7 +134,7 @@ describe("a PostgreSQL that takes no writes", () => {
   });
 });
 
-test("a database that becomes an older copy is reported, as keys that were revoked since are valid again", async () => {
+test("reports a database that becomes an older copy, in which revoked keys are valid again", async () => {
   const server = await start();
   const made = JSON.parse((await makeKey(server)).text) as { id: string; key: string };
   using db = new Database(join(server.dataDir, "headrace.db"));
@@ -153,7 +153,7 @@ test("a database that becomes an older copy is reported, as keys that were revok
   expect((await chat({ url: server.url, key: made.key })).status).toBe(200);
 });
 
-test("an SQLite that another program keeps locked is told by readiness, and not once it is free", async () => {
+test("reports an SQLite database locked by another program by readiness until it is free", async () => {
   const server = await start();
   using other = new Database(join(server.dataDir, "headrace.db"));
   other.run("BEGIN IMMEDIATE");
@@ -162,8 +162,8 @@ test("an SQLite that another program keeps locked is told by readiness, and not 
   await until(async () => (await readiness(server)).status === "ready", "it is ready again", 15_000);
 });
 
-describe("a disk that loses syncs", () => {
-  test("refuses changes of keys with the truth, is degraded, and takes them again afterwards", async () => {
+describe("a disk that loses fsync", () => {
+  test("refuses key changes truthfully while fsync fails, is degraded, and accepts them afterwards", async () => {
     const upstream = await startUpstream();
     stack.push(upstream);
     const directory = mkdtempSync(join(tmpdir(), "headrace-sync-"));
@@ -207,7 +207,7 @@ describe("a disk that loses syncs", () => {
   });
 });
 
-describe("a data directory whose database is gone", () => {
+describe("a data directory without its database", () => {
   const emptied: [string, (file: string) => void][] = [
     ["missing", (file) => rmSync(file)],
     ["of 0 bytes", (file) => truncateSync(file)],
@@ -226,7 +226,7 @@ describe("a data directory whose database is gone", () => {
   ];
 
   test.each(emptied.flatMap(([how, empty]) => [false, true].map((isNamed) => [how, isNamed, empty] as const)))(
-    "is no first start: %s; the database was named before: %s",
+    "refuses to start as new with a database %s (named before: %s)",
     async (_how, isNamed, empty) => {
       const directory = mkdtempSync(join(tmpdir(), "headrace-emptied-"));
       const dataDir = join(directory, "data");
@@ -291,7 +291,7 @@ describe("a data directory whose database is gone", () => {
       "ALTER SCHEMA public RENAME TO kept; CREATE SCHEMA public; DROP SCHEMA public CASCADE",
       "ALTER SCHEMA kept RENAME TO public",
     ],
-  ])("is told by readiness where PostgreSQL is emptied while the server runs and %s", async (_, empty, putBack) => {
+  ])("reports a PostgreSQL emptied at runtime by readiness if %s", async (_, empty, putBack) => {
     const postgres = await sharedPostgres();
     const url = await postgres.freshDatabase();
     const server = await start({ env: { HEADRACE_SECRET: "6b".repeat(32), HEADRACE_DATABASE_URL: url } });
@@ -309,7 +309,7 @@ describe("a data directory whose database is gone", () => {
     await until(async () => (await readiness(server)).status === "ready", "readiness with the database");
   });
 
-  test("belongs to one database of PostgreSQL, and starts on no other", async () => {
+  test("binds a data directory to one PostgreSQL database, and starts on no other", async () => {
     const postgres = await sharedPostgres();
     const directory = mkdtempSync(join(tmpdir(), "headrace-other-"));
     const dataDir = join(directory, "data");
@@ -328,7 +328,7 @@ describe("a data directory whose database is gone", () => {
   });
 });
 
-test("a damaged database at a start is told with the remedy", async () => {
+test("reports a damaged database at start with a remedy", async () => {
   const directory = mkdtempSync(join(tmpdir(), "headrace-damaged-"));
   const dataDir = join(directory, "data");
   mkdirSync(dataDir);

@@ -27,7 +27,7 @@ const directory = mkdtempSync(join(tmpdir(), "headrace-storm-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 // hardening: F18
-test(`${rounds} rounds of faults of both stores and of replicas, seed ${seed}`, async () => {
+test(`survives ${rounds} rounds of store and replica faults, seed ${seed}`, async () => {
   await using postgres = await startPostgres();
   await using redis = await startRedis();
   await using upstream = await startUpstream(chatScript());

@@ -9,7 +9,7 @@ import { startHeadrace, until } from "../support/headrace.ts";
 const directory = mkdtempSync(join(tmpdir(), "headrace-tool-kill-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
-test("what was told as begun before kill -9 is booked once, and what had ended as it ended", async () => {
+test("books tool calls reported as begun before kill -9 once, and ended ones as they ended", async () => {
   const dataDir = join(directory, "data");
   const main = join(import.meta.dir, "..", "support", "tool-calls-process.ts");
   const child = Bun.spawn([process.execPath, main, dataDir], { stdin: "ignore", stdout: "pipe", stderr: "inherit" });

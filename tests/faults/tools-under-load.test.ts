@@ -18,8 +18,8 @@ const ends: readonly Parameters<OpenToolUse["ended"]>[0][] = [
   { ...completed, outcome: "failed", code: "upstream_error" },
 ];
 
-describe.each(["SQLite", "PostgreSQL"])("on %s", (database) => {
-  test("no call is granted beyond a cap, none is refused below it, and each is booked once at what it cost", async () => {
+describe.each(["SQLite", "PostgreSQL"])("MCP tools under load on %s", (database) => {
+  test("grants no tool call beyond a cap and refuses none below it, each booked once at its price", async () => {
     const url = database === "PostgreSQL" ? await freshDatabase() : undefined;
     const env = url === undefined ? {} : { HEADRACE_DATABASE_URL: url, HEADRACE_SECRET: "cd".repeat(32) };
     await using server = await startHeadrace({ env });

@@ -18,7 +18,7 @@ function residentBytes(pid: number): number {
   return Number(kib) * 1024;
 }
 
-test("a file of any length costs no more memory than its pieces on their way", async () => {
+test("uses constant memory for a file of any length", async () => {
   const config = join(directory, "headrace.yaml");
   writeFileSync(config, `files: { max_bytes: ${2 * fileBytes} }\n`);
   const dataDir = join(directory, "data");

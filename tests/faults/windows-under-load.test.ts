@@ -73,7 +73,7 @@ for (const rule of [
   { unit: "requests", amount: 40, per: "week" },
   { unit: "requests", amount: 40, per: 12 * 60, models: ["upstream-*"] },
 ] as const) {
-  test(`300 clients at once against ${rule.amount} requests per ${rule.per}: exactly these, over a restart, and as many in the next window`, async () => {
+  test(`admits exactly ${rule.amount} requests per ${rule.per} for 300 clients, over a restart, and again in the next window`, async () => {
     const { clock, server, restart, volley, used } = await start([rule]);
     expect(await volley(server)).toEqual({ 200: 40, 403: 260 });
     const again = await restart();
@@ -84,7 +84,7 @@ for (const rule of [
   });
 }
 
-test("300 clients at once, each with some of three tags, against quotas of two of them: exactly these, also after a restart, and no others are held", async () => {
+test("admits exactly two tags' quotas for 300 clients with some of three tags, over a restart, and limits no others", async () => {
   const { server, restart, ask, used } = await start([
     { unit: "requests", amount: 30, per: "day", tag: "a" },
     { unit: "requests", amount: 50, per: "week", tag: "b" },
@@ -107,7 +107,7 @@ test("300 clients at once, each with some of three tags, against quotas of two o
   expect(await volley(again)).toEqual({ a: 0, b: 0, c: 100 });
 });
 
-test("300 clients at once against tokens and money per window: what is used is never more than the amount, and all of it", async () => {
+test("uses a windowed token and money quota fully without exceeding it, with 300 clients", async () => {
   const { server, volley, used } = await start([
     { unit: "tokens", amount: 600, per: "5h" },
     { unit: "usd", amount: 0.0005, per: "week" },
@@ -119,7 +119,7 @@ test("300 clients at once against tokens and money per window: what is used is n
   expect(money?.used).toBe(0.0005);
 });
 
-test("a month's, week's and day's end under load: what began before it counts there, and nothing is lost or counted twice", async () => {
+test("counts usage in the month, week and day in which it began, under load at their end", async () => {
   const { clock, server, volley, used } = await start([
     { unit: "requests", amount: 100_000, per: "month" },
     { unit: "requests", amount: 100_000, per: "day" },
@@ -139,7 +139,7 @@ test("a month's, week's and day's end under load: what began before it counts th
   expect(day?.used).toBeGreaterThanOrEqual(50);
 });
 
-test("a spent quota is 403, with which one it is and when it opens as text and as data, and no retry", async () => {
+test("refuses a spent quota with 403, its name and reset in text and data, and no retry", async () => {
   const { server, ask } = await start([{ unit: "requests", amount: 1, per: "5h", models: ["upstream-*"] }]);
   expect((await ask(server)).status).toBe(200);
   const refused = await ask(server);

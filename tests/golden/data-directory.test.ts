@@ -52,7 +52,7 @@ const manifest: Required<ModelManifest> = {
   capabilities: { chat: true, completion: true, embeddings: false, rerank: false, tokenize: true },
 };
 
-test("files are written as committed and read back", async () => {
+test("writes files as committed and reads them back", async () => {
   const file = (...names: string[]) => readFileSync(join(directory, ...names));
   writeSecretFile(join(directory, "secret"), [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]);
   writeCredentials(directory, credentials);
@@ -88,7 +88,7 @@ test("files are written as committed and read back", async () => {
   expect(new WindowStarts(starts, at, log).lastOf("key:k 5h rolling", at)).toBe(at);
 });
 
-test("a backup, a restore's plan and the installation's name are as committed", async () => {
+test("writes a backup, restore plan and installation name as committed", async () => {
   const dataDir = join(directory, "data");
   mkdirSync(join(dataDir, "spool"), { recursive: true });
   const db = await openDatabase(join(dataDir, "headrace.db"));

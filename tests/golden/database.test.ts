@@ -121,7 +121,7 @@ const membership: Required<Membership> = {
   ...{ seesAllUsage: true, createdAt: at },
 };
 
-describe.serial("accounts, keys and people", () => {
+describe.serial("stored accounts, keys and people", () => {
   const link: OneTimeLink = {
     ...{ id: "lnk_1", purpose: "invitation", digest: "d2", delivery: "mail", email: "bob@example.test" },
     ...{ personId: null, accountId: "acct_1", role: "admin", createdAt: at, expiresAt: later, usedAt: null },
@@ -156,7 +156,7 @@ describe.serial("accounts, keys and people", () => {
     ...{ state: "pending", personId: null, accountId: null, membershipId: null, grantId: null },
   };
 
-  test("are written as committed and read back", async () => {
+  test("writes accounts, keys and people as committed and reads them back", async () => {
     const [accounts, keys, people] = [new SqlAccountStore(db), new SqlKeyStore(db), new SqlPersonStore(db)];
     const [sessions, apps, oauth] = [new SqlSessionStore(db), new SqlAppStore(db), new SqlOAuthStore(db)];
     const clients = new SqlOutsideClientStore(db);
@@ -194,7 +194,7 @@ describe.serial("accounts, keys and people", () => {
     expect(await oauth.findByUserCode("ABCDEFGH", at)).toEqual(device);
   });
 
-  test("leave audit events as committed", async () => {
+  test("writes audit events of accounts, keys and people as committed", async () => {
     const log = new SqlAuditLog(db);
     const entry = event({
       id: "audit_999",
@@ -230,7 +230,7 @@ const policies: Required<ModelPolicies> = {
   split: [{ model: "t", percent: 10 }],
 };
 
-describe.serial("routing", () => {
+describe.serial("stored routing", () => {
   const model: StoredModel = {
     ...{ id: "m", ownedBy: "acme", capabilities: byCapability(() => true), context: 8_192, environments: ["live"] },
     ...{ price, priceOf: "openai/gpt-5", deployments: [{ upstream: "north", model: "m-1", weight: 2 }] },
@@ -256,7 +256,7 @@ describe.serial("routing", () => {
     ...{ createdAt: at, expiresAt: later, usedAt: null, nodeId: null },
   };
 
-  test("are models, upstreams and nodes written as committed and read back", async () => {
+  test("writes models, upstreams and nodes as committed and reads them back", async () => {
     const [models, upstreams] = [new SqlModelStore(db), new SqlUpstreamStore(db)];
     const nodes = new SqlNodeStore(db, { announce() {} });
     expect(await models.insertModel(model, event())).toBe(true);
@@ -273,7 +273,7 @@ describe.serial("routing", () => {
   });
 });
 
-describe.serial("MCP servers", () => {
+describe.serial("stored MCP servers", () => {
   const server: Required<StoredMcpServer> = {
     ...{ name: "files", title: "Files", description: "Reads.", place: { kind: "http", url: "https://t.example/mcp" } },
     ...{ credentialKind: "person", sealedCredentials: "v1.x", local: true, environments: ["live"] },
@@ -308,7 +308,7 @@ describe.serial("MCP servers", () => {
     ...{ expiresAt: later, arguments: '{"path":"/a"}', result: '{"content":[]}' },
   };
 
-  test("are written with their definitions, connections and calls as committed and read back", async () => {
+  test("writes MCP servers, definitions, connections and calls as committed and reads them back", async () => {
     const [servers, definitions] = [new SqlMcpServerStore(db), new SqlDefinitionStore(db)];
     const [connections, contents] = [new SqlToolConnectionStore(db), new SqlToolContents(db, sealFor)];
     expect(await servers.insertMcpServer(server, event())).toBe(true);
@@ -328,7 +328,7 @@ describe.serial("MCP servers", () => {
   });
 });
 
-describe.serial("notices", () => {
+describe.serial("stored notifications", () => {
   const webhook: SecuredWebhook = {
     ...{ id: "whk_1", accountId: "acct_1", environment: "live", url: "https://hook.example", description: "Hook" },
     ...{ events: ["quota.threshold", "key.unused"], isEnabled: true, disabledReason: null, createdBy: "usr_1" },
@@ -371,7 +371,7 @@ describe.serial("notices", () => {
   ];
   const lastTry: DeliveryTry = { at, status: 500, error: "status", durationMs: 12 };
 
-  test("are written with webhooks and deliveries as committed and read back", async () => {
+  test("writes notifications, webhooks and deliveries as committed and reads them back", async () => {
     const [webhooks, store, deliveries] = [
       new SqlWebhookStore(db),
       new SqlNotificationStore(db),
@@ -396,7 +396,7 @@ const owner: MadeBy = {
   ...{ accountId: "acct_1", environment: "live", keyId: "key_1", appId: "app_1", personId: "usr_1", madeBy: "key_0" },
 };
 
-describe.serial("what clients store", () => {
+describe.serial("stored client data", () => {
   const file: StoredFile = {
     ...{ ...owner, id: "file-1", purpose: "batch", filename: "a.jsonl", bytes: 5, createdAt: at, expiresAt: later },
   };
@@ -423,7 +423,7 @@ describe.serial("what clients store", () => {
 
   const { messages, madeBy: _, ...stored } = { ...chat, ...owner };
 
-  test("are files, chats, conversations and responses written as committed and read back", async () => {
+  test("writes files, chats, conversations and responses as committed and reads them back", async () => {
     const [files, uploads, chats] = [new SqlFileStore(db), new SqlUploadStore(db), new SqlChatStore(db)];
     const [responses, conversations] = [new SqlResponseStore(db, sealFor), new SqlConversationStore(db, sealFor)];
     const background = new SqlBackgroundStore(db, sealFor);
@@ -449,7 +449,7 @@ describe.serial("what clients store", () => {
     expect(await background.events("resp_2", -1, 1e6)).toEqual([batch]);
   });
 
-  test("are batches and their lines written as committed and read back", async () => {
+  test("writes batches and their lines as committed and reads them back", async () => {
     const [batches, work] = [new SqlBatchStore(db), new SqlBatchWork(db, sealFor)];
     const batch: Batch = {
       ...{ ...owner, id: "batch_1", form: "openai", endpoint: "/v1/chat/completions", inputFileId: "file-1" },

@@ -69,7 +69,7 @@ const fault = new GatewayError("upstream_error", "It broke.", {
 });
 const noRoom = new NoRoomError("service_unavailable", "No room.");
 
-test("a request forwarded to another replica, and what comes back of it, are as committed", () => {
+test("forwards a request to another replica and reads its answer as committed", () => {
   expectCommitted("node-forwards", {
     path: forwardPath,
     headers: JSON.stringify(forwardHeaders),
@@ -90,7 +90,7 @@ test("a request forwarded to another replica, and what comes back of it, are as 
   expect(readError(said("error for want of room"))).toBeInstanceOf(NoRoomError);
 });
 
-test("a forward signed by an earlier version is let in", () => {
+test("accepts a forward signed by an earlier version", () => {
   const request: SignedRequest = {
     ...{ method: "POST", path: "/internal/nodes/node_1/requests", replicaId: "rep_1", about: "e30" },
     bodyDigest: bodyDigest("{}"),
@@ -101,7 +101,7 @@ test("a forward signed by an earlier version is let in", () => {
   expect(signForward(request, key, clock)).toMatch(/^1790000000\.[\w-]{22}\.[\w-]{43}$/);
 });
 
-test("a node's proof and a join token's digest are as committed", () => {
+test("makes a node's proof and a join token's digest as committed", () => {
   const text = { protocol: tunnelProtocol, gateway: gatewayUrl, nodeId: "node_1", nonce: "bm9uY2U" };
   expectCommitted("node-identity", {
     "connect path": nodeConnectPath,
@@ -162,7 +162,7 @@ const announcement: Required<NodeAnnouncement> = {
 };
 const standing: NodeStatus = { name: "north", approvedModels: ["m"] };
 
-test("a whole session over a tunnel is as committed, at both ends", async () => {
+test("runs a whole tunnel session as committed at both ends", async () => {
   const tape = new Tape();
   const limits = {
     ...defaultTunnelLimits,

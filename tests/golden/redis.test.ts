@@ -69,7 +69,7 @@ function blanked(command: string): string {
     .replace(/"[0-9a-f]{40}"/g, '"<run id>"');
 }
 
-test("the shared limits ask and write as committed", async () => {
+test("reads and writes shared limits in Redis as committed", async () => {
   const clock = manualClock(Date.UTC(2026, 10, 20) / 1000);
   const time = { micros: () => clock.monotonicMs() * 1000, seconds: () => clock.nowSeconds() };
   const rolling = windowQuota({ unit: "requests", amount: 30, per: "5h", window: "rolling" });
@@ -110,7 +110,7 @@ const answer: KeptAnswer = {
   },
 };
 
-test("kept answers and what is forgotten of them are as committed, and read back", async () => {
+test("writes cached answers and their clearing as committed and reads them back", async () => {
   const answers = await RedisAnswers.open({
     ...{ url: redis.url, log, maxSeconds: 86_400, deadlineMs: 30_000 },
     sealFor: (where) => ({ seal: (text) => `[${where}] ${text}`, open: (text) => text.slice(where.length + 3) }),
@@ -129,7 +129,7 @@ test("kept answers and what is forgotten of them are as committed, and read back
   expect(found).toEqual(answer);
 });
 
-test("the change feed publishes as committed, and another replica hears it", async () => {
+test("publishes changes as committed, and another replica receives them", async () => {
   const heard: unknown[] = [];
   const [one, other] = await Promise.all([1, 2].map(() => RedisChangeFeed.open({ url: redis.url, log })));
   for (const topic of ["credentials", "routing", "answers"] as const)

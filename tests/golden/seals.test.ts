@@ -46,7 +46,7 @@ test("derives the committed key for each purpose", () => {
   expectCommitted("purposes", Object.fromEntries(keys));
 });
 
-test("names no purpose in the source but the committed ones", async () => {
+test("names only the committed purposes in the source", async () => {
   const found = new Set<string>();
   for await (const path of new Bun.Glob("**/*.ts").scan(join(import.meta.dir, "../../src"))) {
     if (path.endsWith(".test.ts")) continue;
@@ -120,7 +120,7 @@ function sealedFor(purpose: Purpose, context: string, text = "text") {
   };
 }
 
-test("opens each committed sealed value with its own purpose alone", async () => {
+test("opens each committed sealed value only with its own purpose", async () => {
   const found = committed("sealed");
   const values = Object.entries(sealed).map(([name, { make, open }]) => [name, found[name] ?? make(), open] as const);
   expectCommitted("sealed", Object.fromEntries(values));
@@ -146,7 +146,7 @@ function opens(value: string, purpose: string, context: string): boolean {
   }
 }
 
-test("opens content under the committed content key, and makes the committed pseudonyms", async () => {
+test("opens content under the committed content key and makes the committed pseudonyms", async () => {
   const contentKeys = {
     find: async () => String(committed("sealed")["content key"]),
     add: async (text: string) => text,
@@ -164,7 +164,7 @@ test("opens content under the committed content key, and makes the committed pse
   expect(sealFor("elsewhere").open(value)).toBeUndefined();
 });
 
-test("writes and takes a pending entry as committed", async () => {
+test("writes and accepts a pending entry as committed", async () => {
   const entries: PendingEntry[] = [];
   const store: PendingStore = {
     async put(entry) {
@@ -199,7 +199,7 @@ test("makes the committed digests, tickets and link tokens", () => {
   });
 });
 
-test("a running server seals and digests each record under the committed purpose and context", async () => {
+test("seals and digests each record in a running server under the committed purpose and context", async () => {
   const directory = mkdtempSync(join(tmpdir(), "headrace-golden-"));
   const env = { HEADRACE_SECRET: secret.toString("hex") };
   try {

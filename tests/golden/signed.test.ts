@@ -24,7 +24,7 @@ const signingKey: SigningKey = {
   ...{ createdAt: 1_700_000_000, activeAt: 1_700_000_000, retiresAt: null },
 };
 
-test("an access token has the committed claims, and one of an earlier version is taken", async () => {
+test("issues an access token with the committed claims, and accepts one of an earlier version", async () => {
   const clock = manualClock(1_700_000_100);
   const audit = { append: async () => {} };
   const store = { listSigningKeys: async () => [signingKey] } as unknown as SigningKeyStore;

@@ -100,7 +100,7 @@ const frameOf = (line: SpoolLine) => {
 };
 const lineOf = (frame: Buffer) => frame.subarray(frame.indexOf("\n") + 1, -1);
 
-test("writes every kind of spool line as it is committed", () => {
+test("writes every kind of spool line as committed", () => {
   const written = Object.entries(lines).map(([name, line]) => [name, frameOf(line)]);
   expectCommitted("spool", { ...Object.fromEntries(written), ...oldLines });
 });

@@ -40,7 +40,7 @@ test("frames text and figures for a worker as committed, and reads them back", a
   ]);
 });
 
-test("the dashboard remembers under the committed names", async () => {
+test("stores the dashboard's settings under the committed names", async () => {
   const web = join(import.meta.dir, "../../web");
   const names = new Set<string>();
   for await (const path of new Bun.Glob("**/*.{ts,tsx}").scan(web)) {
