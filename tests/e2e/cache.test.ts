@@ -310,6 +310,15 @@ test("caches no answer that is empty or refused by its model", async () => {
   expect(await resultsOf([body], [body])).toEqual(["miss", "hit"]);
 });
 
+test("keeps a stream that its limit ended, whatever separates lines in its text", async () => {
+  upstream.script((_, res) => {
+    res.writeHead(200, { "content-type": "text/event-stream" });
+    res.end(`${chunk({ content: "a\u2028b" })}${chunk({}, "length")}data: [DONE]\n\n`);
+  });
+  const stream = { ...asked(), stream: true };
+  expect(await resultsOf([stream], [stream])).toEqual(["miss", "hit"]);
+});
+
 test("does not serve cached answers older than the model's max age, or from before the clock was set back", async () => {
   const [body, later] = [asked(), asked()];
   expect(await resultsOf([body], [body], [later])).toEqual(["miss", "hit", "miss"]);

@@ -191,9 +191,12 @@ export class CachedRequest {
       const said = dialect.answered(JSON.parse(answer, (_, value) => (thoughts.has(value?.type) ? null : value)));
       return said.some(({ parts, calls }) => calls.length > 0 || parts.some(({ text }) => text));
     }
-    return Array.from(answer.matchAll(/^data: ?(\{.*)$/gm)).some(([, data = "{}"]) =>
-      dialect.streamed(JSON.parse(data)).some(({ text, calls }) => calls.length > 0 || Boolean(text)),
-    );
+    // No `.` or `$`, because for these the U+2028 of a text ends the line.
+    return answer.split("\n").some((line) => {
+      const data = line.startsWith("data:") ? line.slice("data:".length).trim() : "";
+      const pieces = data.startsWith("{") ? dialect.streamed(JSON.parse(data)) : [];
+      return pieces.some(({ text, calls }) => calls.length > 0 || Boolean(text));
+    });
   }
 
   /** Nothing of it is kept any more that was not handed over before. */
