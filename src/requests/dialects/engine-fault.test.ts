@@ -94,6 +94,7 @@ describe("what a 404 reports as missing", () => {
   test("finds that the model or the endpoint is missing, whatever else of the message is in the request", () => {
     for (const [message, what] of [
       ["The model llama-3 does not exist.", "model"],
+      ["No endpoints found that support the provided 'tool_choice' value.", "endpoint"],
       ["Invalid URL (POST /v1/chat-x/responses)", "endpoint"],
     ] as const) {
       expect(missingIn(JSON.stringify({ error: { message, type: "invalid_request_error" } }), () => true)).toBe(what);

@@ -39,8 +39,8 @@ const unpaidWords = /^your credit balance is too low\b[^:'"`]*$/i;
 const endpointWords =
   /\binvalid url\b|\/(?:completions|responses|messages|embeddings|rerank|moderations|speech|transcriptions|generations)\b/i;
 
-/** Ids such as `file-abc`, `vs_68a1` and `skill_01Ab`. */
-const objectId = /\b[a-z]{2,16}[-_][\w-]{2,128}/gi;
+/** Ids such as `file-1a2b`, `vs_68a1` and `skill_01Ab`, but no words and members without a digit, such as `tool_choice`. */
+const objectId = /\b[a-z]{2,16}[-_](?=[a-z_-]*\d)[\w-]{2,128}/gi;
 
 /** The message for clients if the operator's account at the provider is used up: waiting does not help. */
 export const unpaidReason =
