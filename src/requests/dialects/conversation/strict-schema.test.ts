@@ -23,6 +23,8 @@ describe("a schema for OpenAI's strict mode", () => {
     ["an optional property in a property", { ...object, properties: { a: optional } }],
     ["an optional property in a list", { ...object, properties: { a: { type: "array", items: optional } } }],
     ["an optional property in an alternative", { ...object, properties: { a: { anyOf: [text, optional] } } }],
+    ["schemas that all hold", { ...object, properties: { a: { allOf: [text] } } }],
+    ["schemas of which one holds", { ...object, properties: { a: { oneOf: [text, { type: "null" }] } } }],
     ["an optional property in a definition", { ...object, $defs: { b: optional } }],
   ])("does not fit OpenAI's strict mode with %s", (_, schema) => {
     expect(fitsStrict(schema)).toBe(false);

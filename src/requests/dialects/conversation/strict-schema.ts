@@ -11,10 +11,20 @@ const refused: ReadonlySet<string> = new Set([
   ...["minLength", "maxLength", "maxItems", "uniqueItems", "minProperties", "maxProperties"],
 ]);
 
-/** Reports whether OpenAI takes the schema in strict mode: each object is closed and requires all its properties. */
+/** The keywords that OpenAI refuses in strict mode. */
+const looseKeywords = [
+  ...["oneOf", "allOf", "not", "if", "then", "else", "patternProperties"],
+  ...["dependentRequired", "dependentSchemas"],
+];
+
+/**
+ * Reports whether OpenAI takes the schema in strict mode: each object is closed and requires all its properties, and no
+ * keyword is refused.
+ */
 export function fitsStrict(schema: unknown, depth = 0): boolean {
   if (!isObject(schema) || depth > maxDepth) return true;
   const { properties, required } = schema;
+  if (looseKeywords.some((name) => schema[name] !== undefined)) return false;
   if (isOfObject(schema)) {
     const names = isObject(properties) ? Object.keys(properties) : [];
     const all: readonly unknown[] = Array.isArray(required) ? required : [];
