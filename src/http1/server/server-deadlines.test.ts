@@ -18,8 +18,8 @@ async function timed<T>(work: Promise<T>): Promise<[T, number]> {
 describe("a connection without a request", () => {
   test("a connection without a request is closed without a word when nothing ever comes", async () => {
     await using it = startTestServer(echo, { ...patient, idleMs: 60 });
-    const connection = await it.open();
-    const [{ text, closed }, ms] = await timed(connection.ended());
+    // The server may count from before the client knows that the connection is open.
+    const [{ text, closed }, ms] = await timed(it.open().then((connection) => connection.ended()));
     expect([text, closed]).toEqual(["", true]);
     expect(ms).toBeGreaterThan(40);
     expect(ms).toBeLessThan(withinMs(300));
