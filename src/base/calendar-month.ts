@@ -1,6 +1,6 @@
 // Calendar months in UTC, the period of quotas.
 
-/** Unix seconds, from `start` until before `end`. */
+/** The month as Unix seconds: `start` is included, `end` is not. */
 export interface CalendarMonth {
   start: number;
   end: number;

@@ -1,18 +1,18 @@
-// Tells the parts of one request that its answer is no longer wanted.
+// Notifies the parts of one request when its answer is no longer wanted.
 
-/** A listener without a closure. */
+/** An object that is notified of a cancellation; needs no closure. */
 export interface CancelListener {
-  /** Called once. */
+  /** Called once, at the cancellation. */
   cancelled(): void;
 }
 
 type Listener = CancelListener | (() => void);
 
-/** An AbortController does the same at several times the cost, and every request would pay it. */
+/** A cheaper AbortController: every request has a cancellation, and an AbortController costs several times as much. */
 export class Cancellation {
   #reason: unknown;
   #cancelled = false;
-  /** Usually there is one listener at a time. */
+  /** The only listener in most cases. */
   #first: Listener | undefined;
   #others: Set<Listener> | undefined;
   #controller: AbortController | undefined;
@@ -21,7 +21,7 @@ export class Cancellation {
     return this.#cancelled;
   }
 
-  /** The reason of the cancellation, without meaning before it. */
+  /** The reason of the cancellation; meaningless before the cancellation. */
   get reason(): unknown {
     return this.#reason;
   }
@@ -40,7 +40,7 @@ export class Cancellation {
     this.#controller?.abort(reason);
   }
 
-  /** Calls `listener` once at the cancellation, or immediately if it has happened. */
+  /** Calls `listener` once at the cancellation, or immediately if already cancelled. */
   onCancel(listener: Listener): void {
     if (this.#cancelled) {
       notify(listener);
@@ -52,7 +52,7 @@ export class Cancellation {
     }
   }
 
-  /** Stops telling `listener`. */
+  /** Unregisters `listener`. */
   off(listener: Listener): void {
     if (this.#first === listener) this.#first = undefined;
     else this.#others?.delete(listener);
@@ -62,7 +62,7 @@ export class Cancellation {
     if (this.#cancelled) throw this.#reason;
   }
 
-  /** The same as an AbortSignal, for interfaces that require one. It is created on first use. */
+  /** Returns an equivalent AbortSignal, for interfaces that require one. It is created on first use. */
   get signal(): AbortSignal {
     if (!this.#controller) {
       this.#controller = new AbortController();

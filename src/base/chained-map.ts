@@ -1,7 +1,7 @@
 // A map by name whose entries change all the time. Its table stays in place, while a Map replaces its table as entries
 // change.
 
-/** The number of chains, a power of two. More entries only make the chains longer. */
+/** Number of chains, a power of two. With more entries the chains become longer. */
 const chains = 4_096;
 
 /** An entry holds its name and the next entry of its chain, so it can be in one map only. */
@@ -11,7 +11,7 @@ export interface Chained<Value> {
 }
 
 /**
- * The tables that a Map has abandoned link to their successors: once the collector treats one of them as old,
+ * Replaces a Map, whose abandoned tables link to their successors: once the collector treats one of them as old,
  * everything in later tables survives all minor collections.
  */
 export class ChainedMap<Value extends Chained<Value>> {
@@ -28,7 +28,7 @@ export class ChainedMap<Value extends Chained<Value>> {
     return entry;
   }
 
-  /** Adds an entry whose name no other entry has. */
+  /** Adds an entry whose name is not in the map. */
   add(entry: Value): void {
     const chain = chainOf(entry.name);
     entry.next = this.#first[chain];
@@ -52,10 +52,10 @@ export class ChainedMap<Value extends Chained<Value>> {
   }
 }
 
-/** The characters at the end of a name that choose its chain, since ids differ there. */
+/** Number of characters at the end of a name that choose its chain: ids differ there. */
 const hashedUnits = 16;
 
-/** FNV-1a with its upper bits folded in. */
+/** Computes FNV-1a with its upper bits folded in. */
 function chainOf(name: string): number {
   let hash = 0x811c9dc5;
   for (let i = Math.max(0, name.length - hashedUnits); i < name.length; i++)

@@ -16,14 +16,14 @@ export interface ExactClock extends Pick<Clock, "monotonicMs"> {
 /** How far the clock of a machine may differ from that of the database. The doctor reports more as a failure. */
 export const maxClockOffsetSeconds = 15;
 /**
- * The largest difference between two machines, one ahead and one behind. Whatever one of them signs now must be valid
- * for the other.
+ * The greatest clock difference of two machines, one ahead and one behind. A signature of one machine must be valid
+ * for the other immediately.
  */
 export const maxClockDifferenceSeconds = 2 * maxClockOffsetSeconds;
 
 /**
- * The time is read once for each event of the event loop. A request asks for the time a dozen times, and reading the
- * system clock costs more than the work done with the result.
+ * The time is read once for each event of the event loop. A request needs the time a dozen times, and reading the
+ * system clock costs more than the work that uses it.
  */
 const reading = { wallMs: -1, monotonicMs: -1, isKept: false };
 
@@ -34,8 +34,9 @@ function forget(): void {
 }
 
 /**
- * Calls `work` for an event of the event loop: the time is read once during it and again after it. Other code pays a
- * microtask per event for that. This function is for events as frequent as packets.
+ * Calls `work` for an event of the event loop. During the event the time is read once, and it is read again
+ * afterwards. Other code needs a microtask per event for this, so use this function for events as frequent as
+ * packets.
  */
 export function duringEvent<Taker, Brought>(
   work: (taker: Taker, brought: Brought) => void,
@@ -67,7 +68,7 @@ export function wallMs(): number {
   return reading.wallMs;
 }
 
-/** Milliseconds that never go back, at the current event. */
+/** Returns milliseconds that never go back, as of the current event. */
 export function monotonicMs(): number {
   if (reading.monotonicMs < 0) {
     reading.monotonicMs = performance.now();
@@ -76,14 +77,14 @@ export function monotonicMs(): number {
   return reading.monotonicMs;
 }
 
-/** Milliseconds that never go back, read from the system at each call, to time work within one event. */
+/** Returns milliseconds that never go back, read from the system at each call, to time work within one event. */
 export function exactMs(): number {
   return performance.now();
 }
 
 /**
- * Milliseconds since `startMs` of `clock`. Work that began and ended within one event is timed too, as it may have
- * taken long.
+ * Returns milliseconds since `startMs` of `clock`. Work that begins and ends within one event is measured too,
+ * because it may take long.
  */
 export function elapsedMs(clock: Pick<Clock, "monotonicMs">, startMs: number): number {
   const elapsed = clock.monotonicMs() - startMs;

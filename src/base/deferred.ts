@@ -1,10 +1,10 @@
-// A value that arrives later and is handed over in the same call. Every request waits for such values, without a
-// promise for each wait.
+// A value that arrives later and is delivered in the same call. Every request waits for such values; a promise for
+// each wait would cost more.
 
-/** A value that may have to be waited for. `await` accepts both. */
+/** A value that is available now or later. `await` accepts both. */
 export type MaybePromise<Value> = Promise<Value> | Deferred<Value>;
 
-/** Methods, since those accept an owner of a narrower type: the one that was registered with them. */
+/** Written as methods, because methods accept an owner of a narrower type. */
 interface Listener<Value> {
   onValue(value: Value, owner: unknown): void;
   onError(error: unknown, owner: unknown): void;
@@ -12,16 +12,16 @@ interface Listener<Value> {
 }
 
 /**
- * A promise calls back in a separate task and costs several objects for each wait; a request waits about ten times.
- * Listeners are called in order by the code that settles the value. An exception in a listener becomes an uncaught
- * exception of the process and does not affect the settling code or other listeners. An error without a listener is
- * ignored.
+ * A cheaper promise: a promise calls back in a separate task and costs several objects for each wait, and a request
+ * waits about ten times. Listeners are called in order by the code that settles the value. An exception in a listener
+ * becomes an uncaught exception of the process and does not affect the settling code or other listeners. An error
+ * without a listener is ignored.
  */
 export class Deferred<Value> implements PromiseLike<Value> {
   #state: "open" | "resolved" | "rejected" = "open";
   /** The value, or the error. */
   #outcome: unknown;
-  /** Usually there is one listener. */
+  /** The only listener in most cases. */
   #onValue: Listener<Value>["onValue"] | undefined;
   #onError: Listener<Value>["onError"] | undefined;
   #owner: unknown;
@@ -53,8 +53,8 @@ export class Deferred<Value> implements PromiseLike<Value> {
   }
 
   /**
-   * Calls one of the two functions once, immediately if already settled. Both also get `owner`, so two shared functions
-   * can serve all waits instead of a closure for each.
+   * Calls one of the two functions once, immediately if already settled. Both also get `owner`, so that two shared
+   * functions can serve all waits without a closure for each.
    */
   whenSettled(onValue: (value: Value) => void, onError: (error: unknown) => void): void;
   whenSettled<Owner>(
@@ -92,7 +92,7 @@ export class Deferred<Value> implements PromiseLike<Value> {
   }
 }
 
-/** All requests of a turn may listen to one value, and the code that settles it works for none of them. */
+/** An exception of one listener must affect neither the settling code nor the other listeners of the value. */
 function notify<Outcome>(listener: (outcome: Outcome, owner: unknown) => void, outcome: Outcome, owner: unknown): void {
   try {
     listener(outcome, owner);
@@ -103,7 +103,7 @@ function notify<Outcome>(listener: (outcome: Outcome, owner: unknown) => void, o
   }
 }
 
-/** Calls back like `Deferred.whenSettled`, for either kind. */
+/** Calls back like `Deferred.whenSettled`, for a deferred value or a promise. */
 export function whenSettled<Value>(
   eventual: MaybePromise<Value>,
   onValue: (value: Value) => void,

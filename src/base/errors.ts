@@ -1,4 +1,4 @@
-// The one error type of the gateway and the closed list of its codes.
+// The only error type of the gateway, and the closed list of its codes.
 
 /**
  * Machine-readable error codes of the HTTP API. `wire/errors.ts` gives each its status, `type` and retry advice;
@@ -27,7 +27,7 @@ export const errorCodes = [
 
 export type ErrorCode = (typeof errorCodes)[number];
 
-/** Codes by which engines say what clients act upon. The client gets them instead of our own. */
+/** Error codes of engines that clients react to. The client gets them in place of the gateway's code. */
 export const engineErrorCodes = [
   "context_length_exceeded",
   "string_above_max_length",
@@ -40,7 +40,7 @@ export const engineErrorCodes = [
 
 export type EngineErrorCode = (typeof engineErrorCodes)[number];
 
-/** The limits that refuse a request. `capacity` means that no model server had a place in time. */
+/** The limits that refuse a request. `capacity` means that no model server had a free slot in time. */
 export const refusalReasons = [
   "key_requests",
   "key_tokens",
@@ -54,24 +54,24 @@ export const refusalReasons = [
 ] as const;
 export type RefusalReason = (typeof refusalReasons)[number];
 
-/** The quota that refused a request, for programs. Amounts in USD, times in Unix seconds. */
+/** The quota that refused a request, in machine-readable form. Amounts in USD, times in Unix seconds. */
 export interface SpentQuota {
   owner: "account" | "key" | "member" | "app";
   unit: "requests" | "tokens" | "usd";
   limit: number;
   used: number;
-  /** Reserved for requests that are still running. */
+  /** Amount that is reserved for running requests. */
   reserved: number;
-  /** The least that the request needs. */
+  /** The minimum amount that the request needs. */
   needed: number;
   /** A named period, or seconds. */
   per: "hour" | "5h" | "day" | "week" | "month" | number;
   window: "calendar" | "rolling";
-  /** null for all models. */
+  /** Models that the quota covers; null for all models. */
   models: string[] | null;
-  /** null for requests with any tag or none. */
+  /** Tag of the requests that the quota covers; null for all requests. */
   tag: string | null;
-  /** null if it begins with the next use. */
+  /** Start of the quota's window; null if it starts with the next use. */
   starts_at: number | null;
   resets_at: number | null;
 }
@@ -79,15 +79,15 @@ export interface SpentQuota {
 export interface GatewayErrorOptions {
   /** The path of the wrong field in the request. */
   param?: string | undefined;
-  /** The code that the engine gave. */
+  /** The error code that the engine reported. */
   engineCode?: EngineErrorCode | undefined;
-  /** Details for the log only: may name upstreams, paths and reasons that a client must not see. Never a secret. */
+  /** Details for the log only: may name upstreams, paths and reasons that a client must not see. Never contains a secret. */
   detail?: string;
   /** A retry may help after this many seconds. Sent as `Retry-After`, rounded up, and `retry-after-ms`. */
   retryAfterSeconds?: number;
   /** Whether a retry helps, if this error knows better than its code. Sent as `x-should-retry`. */
   shouldRetry?: boolean;
-  /** An engine's own rate limit refused the request. The error's type says so, whatever the code is. */
+  /** True if the engine's own rate limit refused the request. The `type` of the error reports this, whatever the code is. */
   engineLimited?: boolean;
   /** The limit that refused the request, for the metrics of throttled requests. */
   refusal?: RefusalReason;
@@ -123,25 +123,25 @@ export class GatewayError extends Error {
   }
 }
 
-/** Not a fault of the answering side: no model server or node is paused for it. */
+/** An error that is not the answering side's fault: no model server or node is paused because of it. */
 export class BlamelessError extends GatewayError {}
 
-/** 403: `message` says who may do this, and what to do. */
+/** Returns a 403. `message` says who may do this, and what to do. */
 export function forbidden(message: string, options?: GatewayErrorOptions): GatewayError {
   return new GatewayError("permission_denied", message, options);
 }
 
-/** 400: `message` says what is wrong with the request, and what would be right. */
+/** Returns a 400. `message` says what is wrong with the request, and what would be right. */
 export function invalidRequest(message: string, options?: GatewayErrorOptions): GatewayError {
   return new GatewayError("invalid_request", message, options);
 }
 
-/** Refuses the request because of one field, whose name begins the message. */
+/** Returns the error for one wrong field. The message begins with the field's name. */
 export function fieldError(param: string, reason: string): GatewayError {
   return new GatewayError("invalid_request", `${param}: ${reason}`, { param });
 }
 
-/** The server cannot start. `message` tells the operator why and what to do, without a stack trace. */
+/** An error that prevents the start of the server. `message` tells the operator the reason and the remedy; no stack trace is printed. */
 export class StartError extends Error {
   override readonly name: string = "StartError";
 }

@@ -1,4 +1,4 @@
-// Gives ids the numbers of rows, from 0 on. An id that ends in a UUID takes only 16 bytes.
+// Maps ids to row numbers, from 0 on. An id that ends in a UUID takes only 16 bytes.
 import { noRow, WordTable } from "./word-table.ts";
 
 const words = 4;
@@ -8,10 +8,7 @@ const uuidLength = 36;
 const hyphenIndexes = [8, 13, 18, 23];
 const digitIndexes = Uint8Array.from([...Array(uuidLength).keys()].filter((index) => !hyphenIndexes.includes(index)));
 const hyphen = 0x2d;
-/**
- * Indexed by character code: the value of a lower-case hexadecimal digit, or `noDigit`. An upper-case digit makes
- * another id.
- */
+/** Values of lower-case hexadecimal digits by character code, or `noDigit`. An upper-case digit makes a different id. */
 const noDigit = 0xff;
 const digitValues = new Uint8Array(128).fill(noDigit);
 for (let value = 0; value < 16; value++) digitValues[value.toString(16).charCodeAt(0)] = value;
@@ -19,23 +16,23 @@ for (let value = 0; value < 16; value++) digitValues[value.toString(16).charCode
 export class IdRows {
   readonly #prefix: string;
   readonly #table = new WordTable(words, fewRows);
-  /** The ids in other forms. */
+  /** Rows of ids that do not end in a UUID. */
   readonly #others = new Map<string, number>();
   readonly #otherIds = new Map<number, string>();
   readonly #free: number[] = [];
   #given = 0;
 
-  /** `prefix` comes before the UUID in most ids. Other ids take as much memory as their text. */
+  /** `prefix` is the text before the UUID in most ids. Other ids take as much memory as their text. */
   constructor(prefix: string) {
     this.#prefix = prefix;
   }
 
-  /** The number of ids. */
+  /** Number of ids. */
   get size(): number {
     return this.#given - this.#free.length;
   }
 
-  /** Every row is below this number, including free rows. */
+  /** A number above every row, including free rows. */
   get end(): number {
     return this.#given;
   }
@@ -45,7 +42,7 @@ export class IdRows {
     return this.#seek(id) ? this.#table.find() : (this.#others.get(id) ?? noRow);
   }
 
-  /** Gives a row to an id that has none: a free row, or the next. */
+  /** Gives a new id a row: a free row, or the next number. */
   add(id: string): number {
     const row = this.#free.pop() ?? this.#given++;
     if (this.#seek(id)) {
@@ -71,7 +68,7 @@ export class IdRows {
     this.#free.push(row);
   }
 
-  /** Whether the id has the usual form. If so, sets the sought words; each text has its own. */
+  /** Reports whether the id has the prefix and a UUID, and if so, sets the sought words. No two such ids have the same words. */
   #seek(id: string): boolean {
     const from = id.length - uuidLength;
     if (from !== this.#prefix.length || !id.startsWith(this.#prefix)) return false;
@@ -84,7 +81,7 @@ export class IdRows {
         if (digit === noDigit) return false;
         bits = (bits << 4) | digit;
       }
-      // The last digits of a UUID are random, so they choose the place in the table.
+      // The last digits of a UUID are random, so they come first and choose the slot in the table.
       sought[words - 1 - word] = bits;
     }
     return true;

@@ -2,16 +2,16 @@
 
 /** An object that can be in one set at a time. */
 export interface IndexedItem {
-  /** Its place in the set, initially `noIndex`. Only the set writes it. */
+  /** Position in the set, initially `noIndex`. Only the set writes it. */
   setIndex: number;
 }
 
 export const noIndex = -1;
 
 /**
- * A Set moves to new tables as its members change, and each old table links to the next. Once the collector treats a
- * table as old, every member of the later tables stays in memory until the next full collection. An IndexedSet keeps no
- * link to a member that has left.
+ * Unlike a Set, keeps no link to a member that was removed. A Set moves to new tables as its members change, and each
+ * old table links to the next. Once the collector treats a table as old, every member of the later tables stays in
+ * memory until the next full collection.
  */
 export class IndexedSet<Item extends IndexedItem> implements Iterable<Item> {
   readonly #items: Item[] = [];
@@ -25,7 +25,7 @@ export class IndexedSet<Item extends IndexedItem> implements Iterable<Item> {
     item.setIndex = this.#items.push(item) - 1;
   }
 
-  /** Does nothing if the item is in no set. The last item takes its place. */
+  /** Deletes an item; the last item moves to its position. Does nothing if the item is in no set. */
   delete(item: Item): void {
     const { setIndex } = item;
     if (setIndex === noIndex) return;

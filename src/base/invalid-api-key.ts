@@ -1,16 +1,14 @@
-// The one refusal of every credential that is not accepted. It tells an attacker nothing.
+// The single error for every credential that is not accepted, so that an attacker learns nothing from it.
 import { GatewayError } from "./errors.ts";
 
 const anyReason = "it is missing, malformed, unknown, expired, revoked or not allowed here";
 
-/**
- * Begins with our own words. OpenAI's words follow, by which some clients tell a wrong key from a malformed request.
- */
+/** Begins with the gateway's words. OpenAI's words follow, because some clients recognise a wrong key by them. */
 export const invalidApiKeyMessage = messageFor(anyReason);
 
 /**
  * `detail` is the reason, for the log only. `reason` is for the client, and only if it presented a genuine and valid
- * credential: no other client may learn how near a guess came.
+ * credential: other clients must not learn how close a guess was.
  */
 export function invalidApiKey(detail: string, reason = anyReason): GatewayError {
   return new GatewayError("invalid_api_key", messageFor(reason), { detail });

@@ -5,11 +5,11 @@ export type LogFields = Readonly<Record<string, string | number | boolean | null
 export const logLevels = ["info", "warn", "error"] as const;
 export type LogLevel = (typeof logLevels)[number];
 
-/** Settings for which requests a log line is written. Errors and refusals always get one. */
+/** Decides which requests get a log line. Errors and refusals always get one. */
 export interface RequestLogSettings {
-  /** The logged share of the successful requests, 0 to 1. */
+  /** Share of the successful requests that are logged, 0 to 1. */
   readonly sample: number;
-  /** A request that takes this long is slow: its line is a warning and is always written. Infinity for none. */
+  /** A request that takes at least this long is slow: it is always logged, as a warning. Infinity if no request counts as slow. */
   readonly slowMs: number;
 }
 

@@ -1,7 +1,7 @@
-// Declares everything that outlives the request that began it: its bounds, its idle limit and what ends it. The code
-// takes each bound from here, and docs/reference/long-lived.md is generated from here.
+// Declares every object that outlives the request that created it: its bounds, its idle limit and the event that ends
+// it. The code takes each bound from here, and docs/reference/long-lived.md is generated from here.
 
-/** A number that the code enforces. */
+/** A number, enforced by the code. */
 interface Count {
   readonly most: number;
 }
@@ -9,7 +9,7 @@ interface Count {
 interface Share {
   readonly part: number;
 }
-/** A bound that is set or measured elsewhere, or missing. The text says where, or why there is none. */
+/** A bound that is set or measured elsewhere, or does not exist. The text says where, or why not. */
 interface Described {
   readonly text: string;
 }
@@ -23,20 +23,20 @@ export interface LongLived {
     readonly address: Bound;
     readonly total: Bound;
   };
-  /** It ends after this many milliseconds without use. If undefined, `idle` says why it has no such limit. */
+  /** Milliseconds without use after which the object ends. If undefined, `idle` says why there is no such limit. */
   readonly idleMs: number | undefined;
   readonly idle?: string;
-  /** It ends after this many milliseconds even if it is busy. Undefined for no such limit. */
+  /** Milliseconds after which the object ends even if it is busy; undefined if there is no such limit. */
   readonly maxMs: number | undefined;
   readonly ends: {
-    /** What happens once the key or token is revoked or has expired. */
+    /** The effect of a key or token that is revoked or expires. */
     readonly credential: string;
-    /** What happens once the person is removed or the account is closed. */
+    /** The effect of removing the person or closing the account. */
     readonly owner: string;
-    /** What happens once the server stops. */
+    /** The effect of stopping the server. */
     readonly server: string;
   };
-  /** The files that create it. */
+  /** The files that create such objects. */
   readonly files: readonly string[];
 }
 

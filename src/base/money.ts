@@ -1,4 +1,4 @@
-// Money: whole nano-USD (10^-9) wherever it is added or compared, and USD only where it is read or shown.
+// Money: whole nano-USD (10^-9) wherever amounts are added or compared, and USD only where amounts are read or shown.
 
 const nanoUsdPerUsd = 1e9;
 const digits = 9;
@@ -16,7 +16,7 @@ export function nanoOfUsd(usd: number): number {
   return Math.round(usd * nanoUsdPerUsd);
 }
 
-/** All digits of whole nano-USD as USD, with at least `minDigits` after the point and never in exponent form. */
+/** Writes all digits of whole nano-USD as USD, with at least `minDigits` after the point and never in exponent form. */
 export function usdText(nanoUsd: number | bigint, minDigits = 0): string {
   const whole = BigInt(nanoUsd);
   const all = String(whole % BigInt(nanoUsdPerUsd)).padStart(digits, "0");

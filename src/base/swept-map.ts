@@ -2,22 +2,25 @@
 
 /** A smaller map is not swept. */
 const smallSize = 1_024;
-/** At most twice the entries in use, by all plans. From here on every entry that can go is removed. */
+/** Number of entries above which every removable entry is removed. It is at most twice the planned number of entries in use. */
 const crowdedSize = 250_000;
 const usesPerSweep = 64;
-/** Eight times the uses, so that entries go faster than they come. */
+/**
+ * Number of entries that a sweep visits: eight times the uses between two sweeps, so that entries are removed faster
+ * than they are added.
+ */
 const visitsPerSweep = 512;
-/** How often all entries are visited while the map is not crowded. */
+/** Milliseconds in which all entries are visited, unless the map is crowded. */
 const roundMs = 60_000;
 
-/** Says when entries should be visited, for any structure with many of them. */
+/** Decides when to visit entries, for any structure with many of them. */
 export class SweepPace {
   #uses = 0;
-  /** The visits due in this round. */
+  /** Number of entries still to visit in this round. */
   #due = 0;
   #nextRoundMs = Number.NEGATIVE_INFINITY;
 
-  /** Must be called once for each use, with the number of entries. `nowMs` is in monotonic milliseconds. */
+  /** Call once for each use, with the number of entries. `nowMs` is in monotonic milliseconds. */
   check(size: number, nowMs: number): Sweep {
     if (++this.#uses % usesPerSweep !== 0 || size < smallSize) return noSweep;
     const isCrowded = size > crowdedSize;
@@ -31,7 +34,7 @@ export class SweepPace {
   }
 }
 
-/** How many entries to visit now, and whether there are so many that every removable entry should go. */
+/** Number of entries to visit now, and whether there are so many that every removable entry should be removed. */
 export interface Sweep {
   readonly visits: number;
   readonly isCrowded: boolean;
@@ -46,8 +49,8 @@ export class SweptMap<Value> {
   #cursor: Iterator<[string, Value]>;
 
   /**
-   * `giveUp` says whether an entry may go: it can be made again without loss. Making entries again that are in use all
-   * the time is expensive, so `giveUp` keeps them unless the map is crowded.
+   * `giveUp` reports whether an entry may be removed because it can be recreated without loss. Recreating entries
+   * that are in constant use is expensive, so `giveUp` keeps these unless the map is crowded.
    */
   constructor(giveUp: (value: Value, isCrowded: boolean) => boolean) {
     this.#giveUp = giveUp;
@@ -67,8 +70,8 @@ export class SweptMap<Value> {
   }
 
   /**
-   * Must be called once for each use that adds at most a handful of entries, while the caller holds none of them.
-   * `nowMs` is in monotonic milliseconds.
+   * Call once for each use that adds at most a handful of entries, while the caller refers to no entry. `nowMs` is in
+   * monotonic milliseconds.
    */
   used(nowMs: number): void {
     const { visits, isCrowded } = this.#pace.check(this.#entries.size, nowMs);

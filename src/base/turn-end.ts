@@ -1,4 +1,4 @@
-// Runs tasks at the end of a turn of the event loop: all ready sockets have been read, and the loop does not wait yet.
+// Runs tasks at the end of a turn of the event loop, when all ready sockets have been read and the loop does not wait yet.
 
 type Task = () => void;
 
@@ -6,13 +6,13 @@ const records: Task[] = [];
 const sends: Task[] = [];
 let isDue = false;
 
-/** Runs once, before anything is sent that was left to the end of the turn. */
+/** Runs `record` once at the end of the turn, before anything is sent. */
 export function atTurnEnd(record: Task): void {
   records.push(record);
   fallDue();
 }
 
-/** Runs once, after all records and everything they cause. */
+/** Runs `send` once at the end of the turn, after all records and everything that they cause. */
 export function sendAtTurnEnd(send: Task): void {
   sends.push(send);
   fallDue();
@@ -29,7 +29,7 @@ function endTurn(): void {
     while (records.length + sends.length > 0) run(records.length > 0 ? records : sends);
     isDue = false;
   } catch (error) {
-    // If one task fails, the rest still run.
+    // If a task fails, the remaining tasks still run.
     setImmediate(endTurn);
     throw error;
   }

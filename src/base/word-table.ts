@@ -1,23 +1,23 @@
-// Finds rows by the 32-bit words that each of them has. The words are stored here only, without an object for each row.
+// Finds rows by their 32-bit words. The words are stored only here, without an object for each row.
 
-/** Returned instead of a row. */
+/** Returned if there is no row. */
 export const noRow = -1;
 
 /**
- * Words are stored in typed arrays: a look-up touches two places in memory, however many rows there are, and a garbage
- * collection has nothing to walk through. The caller says which rows are free. The first word should differ between
- * rows in its lower bits, the last words most of all.
+ * Stores words in typed arrays: a look-up touches two places in memory, however many rows there are, and a garbage
+ * collection has nothing to visit. The caller decides which rows are free. The lower bits of the first word should
+ * differ between rows; the last words should differ most.
  */
 export class WordTable {
-  /** The words to find or add. Each use ends before the next begins. */
+  /** The words to find or add. They must not be used by two look-ups at once. */
   readonly sought: Int32Array<ArrayBuffer>;
   readonly #width: number;
-  /** Signed, since a just-in-time compiler is slow with larger numbers. */
+  /** Signed words, because a just-in-time compiler is slow with larger numbers. */
   #words: Int32Array<ArrayBuffer>;
-  /** Hash index by the first word of a row: the row plus one, or 0 if empty. At least half of it stays empty. */
+  /** Hash index by the first word of a row: the row plus one, or 0 if empty. At least half of the index stays empty. */
   #index: Uint32Array<ArrayBuffer>;
 
-  /** `width` is the number of words of a row, `rows` the initial room, at least 1. */
+  /** `width` is the number of words of a row. `rows` is the initial number of rows, at least 1. */
   constructor(width: number, rows: number) {
     this.#width = width;
     this.sought = new Int32Array(width);
@@ -25,7 +25,7 @@ export class WordTable {
     this.#index = emptyIndex(rows);
   }
 
-  /** The number of rows that there is room for. */
+  /** Number of rows that fit without growing. */
   get room(): number {
     return this.#words.length / this.#width;
   }
@@ -35,13 +35,13 @@ export class WordTable {
     return (this.#index[this.#indexOfSought()] ?? 0) - 1;
   }
 
-  /** Gives a free row, for which there is room, the sought words. No other row may have them. */
+  /** Gives a free row within the capacity the sought words. No other row may have these words. */
   add(row: number): void {
     this.#index[this.#indexOfSought()] = row + 1;
     this.#words.set(this.sought, row * this.#width);
   }
 
-  /** Frees a row that was added. Rows that follow it in the index because their place was taken move up. */
+  /** Frees a row. Rows that follow it in the index because their slot was taken move up. */
   remove(row: number): void {
     const mask = this.#index.length - 1;
     let gap = this.#homeOf(row);
@@ -57,7 +57,7 @@ export class WordTable {
     this.#index[gap] = 0;
   }
 
-  /** Word `nth` of a row. */
+  /** Returns word `nth` of a row. */
   wordAt(row: number, nth: number): number {
     return this.#words[row * this.#width + nth] ?? 0;
   }
@@ -67,7 +67,7 @@ export class WordTable {
     for (let nth = 0; nth < this.#width; nth++) this.sought[nth] = of.wordAt(row, nth);
   }
 
-  /** Makes room for this many rows, which must not be fewer than before. */
+  /** Grows to this many rows, which must not be fewer than before. */
   makeRoomFor(rows: number): void {
     const words = new Int32Array(this.#width * rows);
     words.set(this.#words);
@@ -83,7 +83,7 @@ export class WordTable {
     }
   }
 
-  /** The place in the index where the sought words are, or belong. */
+  /** Returns the slot of the index where the sought words are, or belong. */
   #indexOfSought(): number {
     const mask = this.#index.length - 1;
     for (let index = (this.sought[0] ?? 0) & mask; ; index = (index + 1) & mask) {

@@ -1,26 +1,26 @@
-// The limits of one account or key for a request, with their counters.
+// The limits of one account or key, with the counters that a request is counted in.
 import type { CounterLocation, LimitGroup, LimitSet, RateLimit } from "../domain/limits/limits.ts";
 import type { RequestBucket, TokenBucket } from "./memory/memory-buckets.ts";
 import type { MonthCounter } from "./memory/quota-counters.ts";
 
-/** All limits with the same id in one object, because with very many keys each memory access is slow. */
+/** Combines all limits with the same id in one object, because with very many keys each memory access is slow. */
 export class CountedParty implements CounterLocation {
   requests: RateLimit | undefined = undefined;
   tokens: RateLimit | undefined = undefined;
-  /** The id of its quota. Undefined without a quota. */
+  /** The id of the party's quota; undefined without a quota. */
   quotaId: string | undefined = undefined;
-  /** The buckets as last found. Their owners know whether they are current. */
+  /** The buckets as last found. The store that owns them knows whether they are current. */
   requestBucket: RequestBucket | undefined = undefined;
   tokenBucket: TokenBucket | undefined = undefined;
   counter: MonthCounter | undefined = undefined;
-  /** The amounts of the quota; infinite without one. */
+  /** The amounts of the quota; infinite without a quota. */
   quotaTokens = Number.POSITIVE_INFINITY;
   quotaNanoUsd = Number.POSITIVE_INFINITY;
-  /** The previous party of the set. */
+  /** The previous party of the same limit set. */
   readonly before: CountedParty | undefined;
   /** The store that owns these buckets and counters. */
   readonly #store: object;
-  /** The set of which it is the last party. A copy of that set refers to it as well, perhaps with other limits. */
+  /** The limit set whose last party this is. A copy of the set also refers to this party, perhaps with other limits. */
   #limits: LimitSet | undefined = undefined;
 
   private constructor(store: object, before: CountedParty | undefined) {
@@ -28,7 +28,7 @@ export class CountedParty implements CounterLocation {
     this.before = before;
   }
 
-  /** Returns the last party of a set, computed once for each store. Undefined without limits. */
+  /** Returns the last party of a limit set, computed once for each store; undefined if the set has no limits. */
   static lastOf(limits: LimitSet, store: object): CountedParty | undefined {
     const { counted } = limits;
     if (counted instanceof CountedParty && counted.#store === store && counted.#limits === limits) return counted;
@@ -39,7 +39,7 @@ export class CountedParty implements CounterLocation {
     return last;
   }
 
-  /** Keys share the party of their account, like its quota. */
+  /** The keys of an account share the account's party, as they share its quota. */
   static #of(
     { id, requests, tokens, quota }: LimitGroup,
     store: object,
@@ -49,7 +49,7 @@ export class CountedParty implements CounterLocation {
     const quotaTokens = quota?.tokens ?? Number.POSITIVE_INFINITY;
     const quotaNanoUsd = quota?.nanoUsd ?? Number.POSITIVE_INFINITY;
     if (
-      // A copy of a quota refers to it as well, perhaps with other amounts or after other quotas.
+      // A copy of the quota may also refer to this party, perhaps with other amounts or in another order of quotas.
       known instanceof CountedParty &&
       known.#store === store &&
       known.before === before &&
@@ -71,7 +71,7 @@ export class CountedParty implements CounterLocation {
     return party;
   }
 
-  /** Computing it again is faster than scanning very many keys that cache one. */
+  /** Returns false, because computing a party again is faster than scanning very many keys that cache one. */
   get lasts(): boolean {
     return false;
   }
@@ -82,8 +82,8 @@ export class CountedParty implements CounterLocation {
 }
 
 /**
- * Returns each limit once, even if several of one kind have the same id. In the order of the quotas, which all ids
- * have: the account's comes first, so that its keys share it.
+ * Returns each limit once, even if several of one kind have the same id. The order is that of the quotas: the
+ * account's comes first, so that its keys share it.
  */
 function groupsIn({ requests, tokens, quotas }: LimitSet): LimitGroup[] {
   const groups: Writable<LimitGroup>[] = [];

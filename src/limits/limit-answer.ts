@@ -1,4 +1,4 @@
-// The answer of the deciding script: a verdict, the time, and the state of each limit and quota.
+// Reads the answer of the script that decides: a verdict, the time, and the state of each limit and quota.
 import type { GatewayError } from "../base/errors.ts";
 import type { LimitSet, Quota, RateLimit, Reservation } from "../domain/limits/limits.ts";
 import type { Period } from "../domain/limits/quota-rules.ts";
@@ -6,11 +6,11 @@ import { Bucket } from "../domain/limits/rate-limit.ts";
 import { type QuotaFigures, quotaShortage, rateShortage } from "./limit-decision.ts";
 import { type LimitPlan, periodOf } from "./limit-plan.ts";
 
-/** The verdicts of the script, with its numbers. */
+/** The verdicts of the script with their numbers. */
 export const verdicts = { admitted: 0, refused: 1, unread: 2, stranger: 3 } as const;
-/** Verdict, time, and reservations: of most quotas, and of those that end the answer. */
+/** Length of the answer's beginning: verdict, time, and the reservations in most quotas and in those that end the answer. */
 export const headSize = 6;
-/** The same in the answer to a growing reservation. */
+/** Length of the beginning of the answer to a reservation that grows. */
 export const growHeadSize = 4;
 export const quotaSize = 9;
 
@@ -28,9 +28,9 @@ export function bucketsIn({ requests, tokens }: LimitSet, answer: readonly numbe
 }
 
 export interface AnsweredQuota extends QuotaFigures {
-  /** True if it has to be loaded again, and was known until recently. */
+  /** True if the quota's usage was known until recently and has to be loaded again. */
   readonly isForgotten: boolean;
-  /** A rolling window: its beginning in the server's seconds, 0 if none is open, and its name. */
+  /** A rolling window: its start in the server's seconds, 0 if no window is open, and its name. */
   readonly start: number;
   readonly name: number;
 }
@@ -51,7 +51,7 @@ export function quotaAt(answer: readonly number[], at: number, quota: Quota, tim
   };
 }
 
-/** The current Unix seconds, and their difference from the server's seconds, which is 0 except in tests. */
+/** The current time in Unix seconds, and its difference from the server's seconds, which is 0 except in tests. */
 export interface WindowTime {
   now: number;
   aheadSeconds: number;
@@ -64,14 +64,14 @@ function periodAt(quota: Quota, start: number, { now, aheadSeconds }: WindowTime
   return { start: from, end: from + (quota.window?.seconds ?? 0) };
 }
 
-/** Returns the figures of a plan's quotas with a limit. */
+/** Returns the figures of those quotas of a plan that have a limit. */
 export function quotasIn(plan: LimitPlan, answer: readonly number[], time: WindowTime): AnsweredQuota[] {
   const { keys, quotas, limited } = plan;
   const from = headSize + 2 * (keys.length - limited.length);
   return limited.map((index, i) => quotaAt(answer, from + quotaSize * i, quotas[index] as Quota, time));
 }
 
-/** Returns the refusal. The script found that a limit refuses; the common rules decide which one is reported. */
+/** Returns the refusal. The script reports only that some limit refuses; the common rules decide which limit the client sees. */
 export function refusalOf(
   plan: LimitPlan,
   limits: LimitSet,

@@ -1,12 +1,12 @@
-// Numbered events of leases for the shared store. Each runs once, in order, however often it is sent.
+// Queue of numbered lease events for the shared store. Each event runs once, in order, however often it is sent.
 import type { RedisConnection } from "../storage/redis/redis-connection.ts";
 
-/** Name and arguments. */
+/** The name of an operation, then its arguments. */
 export type LimitOperation = readonly [name: string, ...args: string[]];
 
 export interface LimitOperationsOptions {
   connection: Pick<RedisConnection, "giveUp">;
-  /** Sends operations, and resolves when they have run. */
+  /** Sends operations. Resolves when all of them have run. */
   apply(firstNumber: number, operations: readonly LimitOperation[]): Promise<unknown>;
 }
 
@@ -21,7 +21,7 @@ export class LimitOperations {
   #sent = 0;
   #isRunning = false;
   #isDue = false;
-  /** Answers to operations from before the last `resume` are ignored. */
+  /** Number of `resume` calls. Answers to operations from before the last call are ignored. */
   #epoch = 0;
   /** Called when the operation with this number has run. */
   #awaited: { number: number; callback: () => void } | undefined;
@@ -45,7 +45,7 @@ export class LimitOperations {
     this.#drop(0);
   }
 
-  /** Sends the operation with all others of this turn of the event loop, or keeps it while the server is away. */
+  /** Sends the operation with all others of this turn of the event loop, or keeps the operation while the server is away. */
   add(...operation: LimitOperation): void {
     this.#open.push(operation);
     if (!this.#isRunning || this.#isDue) return;
@@ -56,24 +56,24 @@ export class LimitOperations {
     });
   }
 
-  /** Stops sending. */
+  /** Stops sending until `resume`. */
   pause(): void {
     this.#isRunning = false;
   }
 
-  /** Sends again from the operation after `lastDone`. */
+  /** Resumes sending, from the operation after `lastDone`. */
   resume(lastDone: number): void {
     this.#epoch++;
     const done = Math.min(this.#open.length, Math.max(0, lastDone - this.#first + 1));
     this.#drop(done);
-    // The server may report a higher number if its data is from another time.
+    // If the server's data is from another time, the server may report a higher number.
     this.#first = Math.max(this.#first, lastDone + 1);
     this.#sent = 0;
     this.#isRunning = true;
     this.flush();
   }
 
-  /** Drops all operations, because their objects are gone. */
+  /** Drops all operations, because the leases that they concern no longer exist. */
   clear(): void {
     this.#epoch++;
     this.#drop(this.#open.length);

@@ -1,31 +1,31 @@
-// A set of limits in the form of the shared store's scripts: keys and figures as texts, made once for each set.
+// Prepares a set of limits for the shared store's scripts: keys and figures as texts, written once for each set.
 import { calendarMonthOf } from "../base/calendar-month.ts";
 import type { LimitSet, Quota, RateLimit } from "../domain/limits/limits.ts";
 import { calendarPeriod, type Period } from "../domain/limits/quota-rules.ts";
 import { isLimited } from "./limit-decision.ts";
 
 export interface LimitPlan {
-  /** Unix seconds for which the keys' calendar windows are current. */
+  /** Period in Unix seconds in which the keys name the current calendar windows. */
   time: Period;
-  /** Keys of request buckets, token buckets, and quotas with a limit. */
+  /** Keys of request buckets, token buckets, and of quotas with a limit, in this order. */
   keys: readonly string[];
-  /** The number of each, then their figures. */
+  /** The number of limits of each kind, followed by their figures. */
   figures: readonly string[];
-  /** The arguments of later messages: token buckets with their figures, without quotas. */
+  /** Arguments of later messages about the lease: token buckets with their figures, without quotas. */
   lease: readonly string[];
-  /** All quotas and their keys. */
+  /** All quotas of the set. `quotaKeys` holds their keys in the same order. */
   quotas: readonly Quota[];
   quotaKeys: readonly string[];
-  /** Indexes of the quotas with a limit, and of those that end answers. */
+  /** Indexes of the quotas that have a limit, and of the quotas that can end answers. */
   limited: readonly number[];
   stops: readonly number[];
-  /** True if a quota rolls: the key of its counter then differs by window. */
+  /** True if a quota has a rolling window, so that the key of its counter depends on the window. */
   rolls: boolean;
-  /** True if a reservation has to be released. */
+  /** True if a reservation must be released later. */
   holds: boolean;
 }
 
-/** `windows` are the set's windows that count the request. */
+/** `windows` are those windows of the set that count the request. */
 export function planOf(
   { requests, tokens, quotas: months }: LimitSet,
   windows: readonly Quota[],
@@ -56,15 +56,15 @@ export function planOf(
 }
 
 /**
- * Arguments of quotas for later messages, if `keys` count: their number, and for each whether it has a reservation.
- * `stops`: reservations of quotas that end answers belong to their own lease.
+ * Returns the arguments of quotas for later messages: the number of `keys`, and each key with a flag that tells
+ * whether this lease reserves in its quota. With `stops`, another lease reserves in the quotas that can end answers.
  */
 export function quotaArguments({ quotas }: LimitPlan, keys: readonly string[], stops: boolean): string[] {
   const isHeld = (quota: Quota) => isLimited(quota) && !(stops && quota.stops !== undefined);
   return [String(keys.length), ...keys.flatMap((key, i) => [key, isHeld(quotas[i] as Quota) ? "1" : "0"])];
 }
 
-/** Returns the span in which no calendar window ends. */
+/** Returns the period in which no calendar window ends. */
 function timeOf(quotas: readonly Quota[], now: number): Period {
   const periods = quotas.map((quota) => periodOf(quota, now)).filter((period) => period !== undefined);
   return {
@@ -73,7 +73,7 @@ function timeOf(quotas: readonly Quota[], now: number): Period {
   };
 }
 
-/** Returns the calendar window of a quota. Undefined for a rolling one. */
+/** Returns the calendar window of a quota; undefined for a rolling quota. */
 export function periodOf({ window }: Quota, now: number): Period | undefined {
   if (window === undefined) return calendarMonthOf(now);
   return window.kind === "calendar" ? calendarPeriod(window, now) : undefined;
@@ -87,12 +87,12 @@ export function bucketKey(prefix: string, kind: "requests" | "tokens", id: strin
   return `${prefix}${kind}:${id}`;
 }
 
-/** Returns the prefix of all quotas' keys. */
+/** Returns the prefix of the keys of all quotas. */
 export function quotaKeys(prefix: string): string {
   return `${prefix}quota:`;
 }
 
-/** Returns the key of its counter or, for a rolling quota, of the pointer to it. */
+/** Returns the key of the quota's counter. For a rolling quota, returns the key that points to its counter. */
 export function quotaKey(prefix: string, quota: Quota, now: number): string {
   const { id, window } = quota;
   if (isRolling(quota)) return `${quotaKeys(prefix)}rolling:${id}`;
@@ -101,7 +101,7 @@ export function quotaKey(prefix: string, quota: Quota, now: number): string {
   return `${quotaKeys(prefix)}${window === undefined ? time.slice(0, 7) : time.slice(0, 13)}:${id}`;
 }
 
-/** Returns the key of a rolling window's counter by its name; the scripts use the same. */
+/** Returns the key of a rolling window's counter from the window's name, as the scripts do. */
 export function rollingCounterKey(prefix: string, { id }: Quota, name: number): string {
   return `${quotaKeys(prefix)}window:${id}:${name}`;
 }
@@ -111,8 +111,8 @@ export function figuresOf({ limit, windowSeconds }: RateLimit): [limit: string, 
 }
 
 /**
- * Returns the amounts as texts, unlimited ones as no number; the span of a rolling quota; and which amounts end an
- * answer.
+ * Returns the quota as texts: its amounts (not a number if unlimited), the length of a rolling window, and which
+ * amounts can end an answer.
  */
 export function amountsOf(quota: Quota): string[] {
   const { tokens, nanoUsd, requests, window } = quota;
@@ -120,12 +120,12 @@ export function amountsOf(quota: Quota): string[] {
   return [...[tokens, nanoUsd, requests ?? null].map((amount) => String(amount ?? "-")), String(span), flagsOf(quota)];
 }
 
-/** Returns the flags of amounts that end an answer, as in the scripts. */
+/** Returns flags for the amounts that can end an answer, as the scripts encode them. */
 function flagsOf({ stops }: Quota): string {
   return String((stops?.tokens ? 1 : 0) + (stops?.nanoUsd ? 2 : 0));
 }
 
-/** Returns the arguments of a quota for the script that reserves more. */
+/** Returns the arguments of a quota for the script that enlarges a reservation. */
 export function stopArguments(quota: Quota, counter: string): string[] {
   const { tokens, nanoUsd } = quota;
   return [counter, String(tokens ?? "-"), String(nanoUsd ?? "-"), flagsOf(quota)];

@@ -4,15 +4,15 @@ import type { LimitSet, Reservation } from "../domain/limits/limits.ts";
 import { isCounted } from "../domain/limits/quota-filter.ts";
 import { type LimitPlan, planOf } from "./limit-plan.ts";
 
-/** Clients choose the tags that they send, and each choice may need another plan. */
+/** Maximum plans of a set. Clients choose the tags that they send, and each combination may need another plan. */
 const maxPlans = 64;
 
 export class LimitPlans {
   readonly #prefix: string;
-  /** Plans by the windows that count. */
+  /** Plans by limit set and by the windows that count a request. */
   readonly #plans = new WeakMap<LimitSet, Map<string, LimitPlan>>();
 
-  /** `prefix`: of all keys. */
+  /** `prefix` is the beginning of all keys. */
   constructor(prefix: string) {
     this.#prefix = prefix;
   }

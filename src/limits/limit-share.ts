@@ -1,4 +1,4 @@
-// The share of each limit that a replica admits alone during an outage, beginning at the last seen state.
+// The share of each limit that a replica may admit alone during an outage, starting from the last seen state.
 
 import type { Clock } from "../base/clock.ts";
 import type { LimitKind } from "../domain/limits/limit-refusal.ts";
@@ -22,13 +22,13 @@ export interface LimitShareOptions {
   ledger: Pick<Ledger, "readTotals">;
   /** Number of replicas that share the limits, at least 1. */
   replicas: number;
-  /** Returns a limit's taken amount when last seen, refilled since; 0 if unknown. */
+  /** Returns how much of a limit was taken when last seen, reduced by the refill since then; 0 if unknown. */
   lastTaken(kind: LimitKind, rule: RateLimit): number;
-  /** Returns a quota's usage when last seen, including reservations. */
+  /** Returns the usage of a quota when last seen, including reservations; undefined if unknown. */
   lastUsed(quota: Quota): QuotaUse | undefined;
 }
 
-/** The usage of a share beyond its initial state. */
+/** The usage of a share since it began. */
 export interface ShareCharge {
   kind: LimitKind;
   rule: RateLimit;
@@ -39,35 +39,35 @@ interface Touched {
   kind: LimitKind;
   rule: RateLimit;
   share: RateLimit;
-  /** The initial amount and its time. */
+  /** The amount at the beginning of the share, and the time of the beginning. */
   begunWith: number;
   begunMs: number;
 }
 
-/** Interval of reloading a quota's usage, because other replicas' settlements are visible only in the ledger. */
+/** Milliseconds between two reads of a quota's usage, because settlements of other replicas are visible only in the ledger. */
 const rereadMs = 10_000;
-/** Before a quota refuses, it is reloaded unless that was done this recently. */
+/** Before a quota refuses, its usage is read again unless it was read within this time. */
 const refusableMs = 1_000;
-/** Milliseconds that the first admission under a quota waits for the ledger, before the last seen state is used. */
+/** Milliseconds that the first admission under a quota waits for the ledger. After that, the last seen state is used. */
 const patienceMs = 1_000;
-/** Number of further limits after which full ones are dropped. */
+/** Number of added limits after which full limits are dropped. */
 const sweepEvery = 8_192;
 
-/** This replica's knowledge of a quota, and its share. */
+/** What this replica knows of a quota, and its share. */
 interface QuotaShare {
-  /** When it was last read, or last tried. */
+  /** Time of the last read or of the last attempt. */
   readMs: number;
   reading: Promise<void> | undefined;
-  /** The quota with the amounts that this replica may admit. Undefined: the usage is unknown. */
+  /** The quota with the amounts that this replica may admit; undefined if the usage is unknown. */
   share: Quota | undefined;
-  /** The beginning of the window that it covers. Undefined: no window has begun. */
+  /** Start of the window of the share; undefined if no window has begun. */
   start: number | undefined;
 }
 
 export class LimitShare {
   readonly #options: LimitShareOptions;
   readonly #memory: MemoryLimits;
-  /** Shares by the set of limits, from the last reading of its quotas. */
+  /** Shares by limit set, made when the quotas were last read. */
   #shares = new WeakMap<LimitSet, LimitSet>();
   readonly #touched: Readonly<Record<LimitKind, Map<string, Touched>>> = { requests: new Map(), tokens: new Map() };
   readonly #quotas = new Map<string, QuotaShare>();
@@ -77,7 +77,7 @@ export class LimitShare {
     this.#memory = new MemoryLimits(options);
   }
 
-  /** Returns a promise only if a quota's usage has to be read first. */
+  /** Admits a request. Returns a promise only if the usage of a quota must be read first. */
   admit(limits: LimitSet, reservation: Reservation): Admission | Promise<Admission> {
     const reading = this.#readQuotas(limits, reservation);
     return reading ? reading.then(() => this.#admit(limits, reservation)) : this.#admit(limits, reservation);
@@ -87,7 +87,7 @@ export class LimitShare {
     const admission = this.#decide(limits, reservation);
     if (admission instanceof Promise || !("refusal" in admission)) return admission;
     if (admission.refusal.code !== "insufficient_quota") return admission;
-    // Others may have used little of their shares.
+    // The other replicas may have used little of their shares, so the usage is read before a refusal.
     const reading = this.#readQuotas(limits, reservation, refusableMs);
     return reading ? reading.then(() => this.#decide(limits, reservation)) : admission;
   }
@@ -99,7 +99,7 @@ export class LimitShare {
     const least = Math.min(...share.tokens.map(({ limit }) => limit));
     const fits = limits.tokens.every(({ limit }) => reservation.minTokens <= limit);
     if (reservation.minTokens <= least || !fits) return this.#memory.admit(share, reservation);
-    // More than a whole share, but less than the limit: the request waits until the share is full, and owes the rest.
+    // A request above the share but below the limit waits until the share is full, and owes the rest.
     const admission = this.#memory.admit(share, { ...reservation, tokens: least, minTokens: least });
     return admission instanceof Promise
       ? admission.then((later) => withDebt(later, reservation))
@@ -118,14 +118,17 @@ export class LimitShare {
     return this.#memory.usedInWindow(quota);
   }
 
-  /** Returns the charges for the store that decides from here on. `all`: the initial state is lost everywhere else. */
+  /**
+   * Returns the charges for the store that decides from now on. With `all`, includes the initial state, because every
+   * other copy is lost.
+   */
   charges(all: boolean): ShareCharge[] {
     const nowMs = this.#options.clock.monotonicMs();
     const charges: ShareCharge[] = [];
     for (const touched of [...this.#touched.requests.values(), ...this.#touched.tokens.values()]) {
       const { kind, rule, share, begunWith, begunMs } = touched;
       const begun = all ? 0 : Math.max(0, begunWith - (nowMs - begunMs) * perMsOf(share));
-      // Both have been refilled by the same fraction.
+      // Both amounts have been refilled by the same fraction.
       const count = Math.round(this.#taken(touched) - begun);
       if (count > 0) charges.push({ kind, rule, count });
     }
@@ -162,7 +165,7 @@ export class LimitShare {
         known.share = share;
         continue;
       }
-      // The share begins as full as the limit was.
+      // The share begins as full as the limit was when last seen.
       const begunWith = Math.ceil((this.#options.lastTaken(kind, rule) * share.limit) / rule.limit);
       if (begunWith > 0) {
         const past = { requests: [], tokens: [], secondsAgo: 0, count: begunWith, usedTokens: begunWith };
@@ -181,8 +184,8 @@ export class LimitShare {
   }
 
   /**
-   * Reads the usage of unknown quotas, which is awaited, and in the background that of quotas read long ago. `olderMs`:
-   * awaits all that were read as long ago.
+   * Reads the usage of quotas. Waits for quotas whose usage is unknown, and reads outdated ones in the background.
+   * With `olderMs`, also waits for quotas whose usage is older than this.
    */
   #readQuotas(
     { quotas, windows = [] }: LimitSet,
@@ -194,7 +197,7 @@ export class LimitShare {
     for (const quota of windows.length === 0 ? quotas : [...quotas, ...windows]) {
       if (!isLimited(quota) || !isCounted(quota, reservation)) continue;
       const known = this.#quotas.get(quota.id);
-      // A past window's share says nothing about the current one.
+      // The share of a past window does not apply to the current window.
       if (known?.share && quota.window && known.start !== this.#memory.startOf(quota)) {
         known.share = undefined;
         known.readMs = Number.NEGATIVE_INFINITY;
@@ -224,13 +227,14 @@ export class LimitShare {
   }
 
   /**
-   * Reads the usage. If the ledger cannot be read, known figures stay; without any, the request that needs them fails.
+   * Reads the usage of a quota. If the ledger cannot be read, known figures stay. Without known figures, the request
+   * that needs them fails.
    */
   async #readUsage(quota: Quota, known: QuotaShare): Promise<void> {
-    // Known figures stay if the ledger cannot be read.
+    // If the ledger cannot be read, known figures stay.
     const read = this.#memory.reread(quota).catch(() => {});
     await (known.share ? read : Promise.race([read, Bun.sleep(patienceMs)]));
-    // The last seen state has all reservations at the begin of the outage, which the ledger does not.
+    // The last seen state includes the reservations at the beginning of the outage, which the ledger lacks.
     const seen = known.share ? undefined : this.#options.lastUsed(quota);
     if (seen) this.#memory.believe(quota, seen);
     const used = this.#memory.known(quota);

@@ -1,11 +1,11 @@
-// The earliest beginning of an open rolling window, if its beginning is unknown.
+// Finds the earliest possible start of an open rolling window whose start is unknown.
 
 const daySeconds = 86_400;
 
 /**
- * Assumes that the window began with the first use in the returned span: no later than it really did, so no usage is
- * missing, and it ends no later. Usage of the previous window may be counted again, unless `lastStart` is known. Whole
- * roll-ups up to the end of today.
+ * Returns the period of whole roll-ups, up to the end of today, in which the window's first use is searched. The
+ * window then starts no later than it really did, so no usage is missing, and ends no later. Usage of the previous
+ * window may be counted again, unless `lastStart` is known.
  */
 export function rollingSpan(now: number, seconds: number, lastStart?: number): { since: number; until: number } {
   const earliest = now - seconds + 1;
@@ -15,7 +15,7 @@ export function rollingSpan(now: number, seconds: number, lastStart?: number): {
   };
 }
 
-/** Returns the last window's beginning if it is open, else its end. */
+/** Returns the start of the last window if it is open, and otherwise its end. */
 function sinceOf(lastStart: number, seconds: number, earliest: number): number {
   return lastStart >= earliest ? lastStart : Math.max(earliest, lastStart + seconds);
 }

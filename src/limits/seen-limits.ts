@@ -1,9 +1,9 @@
-// The last seen state of limits and quotas, for outages of the shared store.
+// The last seen state of limits and quotas, for use while the shared store is away.
 import type { Clock } from "../base/clock.ts";
 import { SweptMap } from "../base/swept-map.ts";
 import type { QuotaUse, RateLimit } from "../domain/limits/limits.ts";
 
-/** An older state is not used. */
+/** Maximum age of a state in milliseconds; an older state is not used. */
 const seenMs = 60_000;
 
 interface Seen {
@@ -22,7 +22,7 @@ export class SeenLimits {
     this.#seen = new SweptMap((seen) => clock.monotonicMs() - seen.atMs > seenMs);
   }
 
-  /** Stores the backlog of a bucket, or tokens, nano-USD and requests of a quota with reservations. */
+  /** Stores the state under a key: for a bucket its backlog; for a quota tokens, nano-USD and requests, including reservations. */
   see(key: string, first: number, second: number, third: number): void {
     const atMs = this.#clock.monotonicMs();
     const seen = this.#seen.get(key);
@@ -37,7 +37,7 @@ export class SeenLimits {
     this.#seen.set(key, { first, second, third, atMs });
   }
 
-  /** Returns a bucket's taken amount, refilled since; 0 if unknown. */
+  /** Returns how much of a bucket was taken when last seen, reduced by the refill since then; 0 if unknown. */
   taken(key: string, { limit, windowSeconds }: RateLimit): number {
     const seen = this.#seen.get(key);
     if (!seen) return 0;

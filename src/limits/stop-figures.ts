@@ -1,12 +1,12 @@
-// The remainder of quotas that end answers, from a store's figures.
+// The amounts that quotas which can end answers have left, from a store's figures.
 import type { Quota, StoppedBy } from "../domain/limits/limits.ts";
 import type { QuotaFigures } from "./limit-decision.ts";
 
 export interface StopFigures {
-  /** Infinite if no quota ends the answer by that unit. */
+  /** Tokens left; infinite if no quota ends answers by tokens. */
   tokens: number;
   nanoUsd: number;
-  /** The largest number of running requests under one of them. */
+  /** Highest number of running requests under one of the quotas. */
   running: number;
   /** The quota with the smallest relative remainder. */
   tightest: StoppedBy | undefined;

@@ -3,31 +3,31 @@
 import type { Cancellation } from "../cancellation.ts";
 import { ByteSpan } from "./byte-span.ts";
 
-/** Receives what a source delivers. Nothing is called after `end` or `fail`, or once the source was cancelled. */
+/** Receives the bytes that a source delivers. After `end`, `fail` or a cancellation of the source, nothing more is called. */
 export interface BodySink {
   data(bytes: ByteSpan): void;
   /**
-   * If present, a source may call it instead of `data`: it passes the same bytes within their buffer, valid until it
-   * returns, without an object for them.
+   * An optional, cheaper form of `data`: gets the same bytes within the source's buffer, valid only during the call,
+   * without an object for them.
    */
   piece?(bytes: Buffer, start: number, end: number): void;
-  /** Everything has been delivered. */
+  /** Called when the whole body has been delivered. */
   end(): void;
-  /** The body broke off. A GatewayError if the client may see the reason. */
+  /** Called when the body broke off. `error` is a GatewayError if the client may see the reason. */
   fail(error: unknown): void;
 }
 
 export interface BodySource {
-  /** Begins to deliver; call it once. Bytes that are here already are delivered before it returns. */
+  /** Starts delivery; call it once. Bytes that have already arrived are delivered before it returns. */
   flow(sink: BodySink): void;
-  /** After the call only bytes already on their way arrive. Silence no longer counts as the sender's. */
+  /** Pauses delivery, except for bytes that are already on their way. From then on the sender is not at fault for silence. */
   pause(): void;
   resume(): void;
-  /** Tells the sender to stop, since nobody wants the rest. Harmless at any time, also instead of `flow`. */
+  /** Tells the sender to stop, because the rest is not needed. May be called at any time, also instead of `flow`. */
   cancel(): void;
 }
 
-/** A body that is here completely. */
+/** Returns a source for a body that is completely in memory. */
 export function bodyOf(bytes: Uint8Array): BodySource {
   let cancelled = false;
   return {
@@ -48,8 +48,9 @@ export class BodyTooLongError extends Error {
 }
 
 /**
- * Reads a body of at most `maxBytes`. A longer one is cancelled, and the promise rejects with a BodyTooLongError.
- * `cancellation` cancels it too, with its reason. `onData` is called for every piece.
+ * Reads a body of at most `maxBytes`. A longer body is cancelled, and the promise rejects with a BodyTooLongError. A
+ * cancellation by `cancellation` also cancels the body and rejects with the same reason. `onData` is called for every
+ * piece.
  */
 export function readAll(
   source: BodySource,

@@ -2,10 +2,10 @@
 import { BlamelessError, type GatewayError } from "../errors.ts";
 
 /**
- * `heads`: incomplete heads of requests. `requests`: bodies. `received`: bytes not read yet. `answers`: whole answers.
- * `events`: incomplete events of a stream. `chats`: answers collected to be stored. `unsent`: bytes that a client or
- * node has not accepted yet. `tunnels`: messages of nodes that are incomplete or not read yet. `cache`: answers kept to
- * be given again. `continued`: the text of streams that another model server may continue.
+ * `heads`: incomplete heads of requests. `requests`: bodies. `received`: bytes not read yet. `answers`: whole
+ * answers. `events`: incomplete events of a stream. `chats`: answers collected for storage. `unsent`: bytes that a
+ * client or node has not accepted yet. `tunnels`: messages of nodes that are incomplete or not read yet. `cache`:
+ * cached answers. `continued`: the text of streams that another model server may continue.
  */
 export const heldKinds = [
   ...(["heads", "requests", "received", "answers", "events", "chats", "unsent", "tunnels"] as const),
@@ -24,35 +24,35 @@ export interface HolderIds {
   readonly account: string;
 }
 
-/** An account that held bytes are counted on. */
+/** Counts the bytes that are buffered for one party, such as a key. */
 export interface MemoryAccount {
   /** Undefined for holders other than keys. */
   readonly ids?: HolderIds | undefined;
-  /** Takes this many more bytes. If that is too much, takes none and returns the refusal. */
+  /** Reserves more bytes. If they exceed a bound, reserves none and returns the refusal. */
   take(kind: HeldKind, bytes: number): GatewayError | undefined;
   release(kind: HeldKind, bytes: number): void;
 }
 
-/** Called once a memory account holds nothing. */
+/** Called when a memory account holds no bytes any more. */
 export interface EmptiedListener {
   emptied(): void;
 }
 
-/** The refusal if this many more bytes may not be held now. */
+/** The refusal of a reservation that exceeds a bound. */
 export class NoRoomError extends BlamelessError {}
 
 export const defaultMaxHeldBytes = 128 * 1024 * 1024;
 
-/** The part that all share, and what a key may hold beyond it: 64 KiB of the default bound. */
+/** The part of the memory that all keys share, and the amount that each key may hold in addition: 64 KiB of the default bound. */
 const [shared, little] = [7 / 8, 1 / 2048];
 
-/** The keys of one account together. */
+/** The bytes that all keys of one account hold together. */
 export class AccountMemory {
   held = 0;
 }
 
 export class BufferedBytes {
-  /** The most that all memory accounts together may hold. */
+  /** Maximum bytes that all memory accounts may hold together. */
   maxBytes: number;
   held = 0;
   readonly byKind: Record<HeldKind, number> = {
@@ -67,15 +67,15 @@ export class BufferedBytes {
     cache: 0,
     continued: 0,
   };
-  /** The keys, visitors and replicas that hold something now. */
+  /** Number of keys, visitors and replicas that hold bytes now. */
   memoryAccounts = 0;
-  /** How many times bytes were refused since the start, by the bound that refused them. */
+  /** Number of refusals since the start, by the exceeded bound. */
   readonly refused: Record<HeldBound, number> = { key: 0, account: 0, process: 0 };
-  /** Clients that have shown no credential yet or need none. All share one key. */
+  /** Clients without a credential, or that have not shown it yet. They share one memory account. */
   readonly visitors: KeyBytes;
-  /** The other replicas of this installation, if they do not say for which key they ask. */
+  /** Other replicas of this installation, for requests that do not name their key. */
   readonly replicas: KeyBytes;
-  /** Bytes with a bound for each connection. They are counted, so that others get less, and never refused. */
+  /** Bytes with a bound for each connection. They count towards the total, so that less is left for others, but are never refused. */
   readonly bounded: MemoryAccount;
   #hasLargeCopies = false;
 
@@ -106,7 +106,7 @@ export class BufferedBytes {
     return Math.floor((this.maxBytes * shared) / 2);
   }
 
-  /** Whether even a usual request of a key that holds nothing is refused. */
+  /** Reports whether even an ordinary request is refused for a key that holds no bytes. */
   get isFull(): boolean {
     return this.maxBytes - this.held < Math.floor(this.maxBytes * little);
   }
@@ -115,7 +115,7 @@ export class BufferedBytes {
     return this.held + bytes <= this.maxBytes;
   }
 
-  /** Takes bytes that belong to no key, if the total stays within the bound. Returns whether it did. */
+  /** Reserves bytes that belong to no key, if the total stays within the bound. Returns whether it did. */
   takeFree(kind: HeldKind, bytes: number): boolean {
     if (!this.hasRoomFor(bytes)) {
       this.refused.process++;
@@ -126,8 +126,8 @@ export class BufferedBytes {
   }
 
   /**
-   * Takes room for temporary copies of a body and returns a function that frees it. The copies may exceed what
-   * `memoryAccount` may hold: one request at a time may have such copies, within the bound of the process.
+   * Reserves bytes for temporary copies of a body and returns a function that releases them. The copies may exceed
+   * the bound of `memoryAccount`, but not that of the process. Only one request at a time may have such copies.
    */
   takeCopies(memoryAccount: MemoryAccount, bytes: number): (() => void) | GatewayError {
     const isLarge = 2 * bytes > this.maxBytesOfKey;
@@ -141,23 +141,23 @@ export class BufferedBytes {
     return memoryAccount.take("requests", bytes) ?? (() => memoryAccount.release("requests", bytes));
   }
 
-  /** Counts bytes held, or freed if negative, whatever the bound. */
+  /** Adds bytes, or releases them if the number is negative, whatever the bound. */
   add(kind: HeldKind, bytes: number): void {
     this.held += bytes;
     this.byKind[kind] += bytes;
   }
 
-  /** Counts bytes that are read within a few turns. They are on no account and take nothing from the shared part. */
+  /** Counts bytes that are read within a few turns. They belong to no account and do not reduce the shared part. */
   received(bytes: number): void {
     this.byKind.received += bytes;
   }
 
-  /** Counts bytes kept within a separate bound until their room is needed. */
+  /** Counts bytes that are kept within a separate bound until their memory is needed. */
   kept(bytes: number): void {
     this.byKind.cache += bytes;
   }
 
-  /** `key` and `account` are what each of them would hold. */
+  /** Returns the refusal by the first exceeded bound. `key` and `account` are the bytes that the key and the account would hold. */
   refusal(key: number, account: number): NoRoomError {
     if (key > this.maxBytesOfKey) return this.#refused("key", tooMuch("this key", this.maxBytesOfKey));
     if (account > this.maxBytesOfAccount) {
@@ -173,10 +173,10 @@ export class BufferedBytes {
 }
 
 /**
- * A key may hold half of what stays free, an account all of it: alone, a third and a half of seven eighths. The more is
- * held, the less each may take, so nobody has to know the number of keys (Choudhury and Hahne, "Dynamic queue length
- * thresholds for shared-memory packet switches", 1998). The last eighth is for usual requests of keys that hold next to
- * nothing.
+ * A key may hold half of what stays free, and an account all of it: alone, a third and a half of seven eighths. The
+ * more is held, the less each may take, so the number of keys does not matter (Choudhury and Hahne, "Dynamic queue
+ * length thresholds for shared-memory packet switches", 1998). The last eighth is for ordinary requests of keys that
+ * hold hardly any bytes.
  */
 export class KeyBytes implements MemoryAccount {
   readonly ids: HolderIds | undefined;
@@ -215,7 +215,7 @@ export class KeyBytes implements MemoryAccount {
     if (this.#held === 0) this.#listener?.emptied();
   }
 
-  /** An account that gave back more than it had taken stays counted for ever. */
+  /** An account that released more than it had taken would never be removed. */
   #change(kind: HeldKind, more: number): void {
     if (this.#held === 0) this.#ledger.memoryAccounts++;
     this.#held += more;
@@ -241,10 +241,7 @@ function tooMuch(whose: string, maxBytes: number): NoRoomError {
   );
 }
 
-/**
- * Returns `refusal`, or an error that advises no retry if a request needs more bytes at once than one key may ever
- * hold.
- */
+/** Returns `refusal`, or an error that advises against a retry if a request needs more bytes than one key may ever hold. */
 export function lastingRefusal(refusal: GatewayError, neededBytes: number): GatewayError {
   const { maxBytesOfKey } = bufferedBytes;
   if (neededBytes <= maxBytesOfKey) return refusal;
@@ -255,5 +252,5 @@ export function lastingRefusal(refusal: GatewayError, neededBytes: number): Gate
   );
 }
 
-/** One counter for all servers and clients, as they share the memory of the process. */
+/** The counter for all servers and clients, because they share the memory of the process. */
 export const bufferedBytes = new BufferedBytes(defaultMaxHeldBytes);

@@ -1,43 +1,39 @@
-// Reads large input in slices, so that one turn of the event loop does not take longer than all slices together may
-// take.
+// Reads large input in slices, so that all slices of one turn of the event loop together stay within a time limit.
 import { exactMs } from "../clock.ts";
 import type { GatewayError } from "../errors.ts";
 import { bufferedBytes, type MemoryAccount } from "./buffered-bytes.ts";
 
 /** Receives and reads the input. */
 export interface BulkTaker {
-  /** Reads a slice. May stop the rest, or clear it. */
+  /** Reads a slice. May stop or clear the rest of the input. */
   takeSlice(bytes: Buffer): void;
-  /** Asks the sender to stop until `unhush`, since the input that is here is read first. */
+  /** Asks the sender to stop until `unhush`, because the input that has arrived must be read first. */
   hush(): void;
   unhush(): void;
 }
 
-/**
- * Input up to this length is read at once, since events are usually some hundred bytes. The first slice has this
- * length.
- */
+/** Length of the first slice. Input up to this length is read in one go; events usually have a few hundred bytes. */
 export const sliceBytes = 64 * 1024;
-/** Longer slices take fewer system calls, and while they are read quickly they do not delay others. */
+/** Maximum length of a slice. Longer slices take fewer system calls, and delay other work only if they are read slowly. */
 const maxSliceBytes = 4 * sliceBytes;
 /**
- * After a slice that took less time than the first number, the next is twice as long; after one that took longer than
- * the second, half as long.
+ * After a slice that took less than the first number of milliseconds, the next slice is twice as long. After one that
+ * took more than the second, the next is half as long.
  */
 const [quickMs, slowMs] = [0.5, 2];
-/** The most that all slices together may take of one turn, which delays all other work. */
+/** Maximum milliseconds of one turn for all slices together. Slices delay all other work of the turn. */
 const maxMsOfTurn = 4;
 
 export class BulkInput {
   readonly #taker: BulkTaker;
   #pieces: Buffer[] = [];
-  /** How many bytes of the first piece were read. */
+  /** Number of bytes of the first piece that were read. */
   #readBytes = 0;
   #bytes = 0;
   #sliceBytes = sliceBytes;
   #isHushed = false;
   #isStopped = false;
-  /** The account of the bytes that wait, or undefined while they are read. */
+  /** The account of the waiting bytes; undefined while input is being read. */
   #memoryAccount: MemoryAccount | undefined;
   #inLine = false;
 
@@ -45,17 +41,17 @@ export class BulkInput {
     this.#taker = taker;
   }
 
-  /** Whether unread bytes are here. */
+  /** True if there are unread bytes. */
   get waits(): boolean {
     return this.#bytes > 0;
   }
 
-  /** Whether the taker was told to hush and will be told to go on. */
+  /** True if the taker was asked to hush and will be asked to continue. */
   get isHushed(): boolean {
     return this.#isHushed;
   }
 
-  /** Reads the bytes now, or after those of others. While it is stopped it may return a refusal, as `stop` does. */
+  /** Reads the bytes now, or queues them behind other inputs. While the input is stopped, it may return a refusal, as `stop` does. */
   add(bytes: Buffer): GatewayError | undefined {
     const refusal = this.#memoryAccount?.take("received", bytes.length);
     if (refusal) return refusal;
@@ -63,7 +59,7 @@ export class BulkInput {
     this.#pieces.push(bytes);
     this.#bytes += bytes.length;
     if (this.#mayLine()) turnShare.read(this);
-    // Bytes that are read completely now kept nobody waiting.
+    // The sender has to stop only if bytes remain unread.
     if (this.waits && !this.#isHushed) {
       this.#isHushed = true;
       this.#taker.hush();
@@ -72,8 +68,8 @@ export class BulkInput {
   }
 
   /**
-   * Reads nothing until `goOn`, which returns before it reads. Bytes that wait are counted on `memoryAccount`. If it
-   * may hold no more, this returns the refusal, and the caller must clear the input.
+   * Stops reading until `goOn`, which returns before it reads. Waiting bytes are counted on `memoryAccount`. If the
+   * account is full, returns the refusal, and the caller must clear the input.
    */
   stop(memoryAccount: MemoryAccount): GatewayError | undefined {
     if (this.#isStopped) return undefined;
@@ -103,12 +99,12 @@ export class BulkInput {
     this.#bytes = 0;
   }
 
-  /** Reads everything, since no more input follows. */
+  /** Reads everything that is left, because no more input follows. */
   finish(): void {
     while (this.readSlice());
   }
 
-  /** Reads one slice. Returns whether there is more to read now. */
+  /** Reads one slice. Returns true if more bytes can be read now. */
   readSlice(): boolean {
     const [piece] = this.#pieces;
     if (!piece || this.#isStopped) return false;
@@ -131,20 +127,20 @@ export class BulkInput {
     return this.waits && !this.#isStopped;
   }
 
-  /** Tells how long the last slice took. */
+  /** Reports the duration of the last slice. */
   tookMs(ms: number): void {
     if (ms < quickMs) this.#sliceBytes = Math.min(maxSliceBytes, 2 * this.#sliceBytes);
     else if (ms > slowMs) this.#sliceBytes = Math.max(sliceBytes, this.#sliceBytes / 2);
   }
 
-  /** Whether the input belongs in the queue and was not in it. */
+  /** Returns true if the input has to enter the queue and was not in it. */
   #mayLine(): boolean {
     if (this.#inLine || this.#isStopped || !this.waits) return false;
     this.#inLine = true;
     return true;
   }
 
-  /** Called by the caller of `readSlice` once the input leaves the queue. */
+  /** The caller of `readSlice` calls this when the input leaves the queue. */
   leftLine(): void {
     this.#inLine = false;
   }
@@ -155,7 +151,7 @@ export class BulkInput {
   }
 }
 
-/** The part of each turn in which slices are read. Inputs with unread bytes take turns. */
+/** The share of each turn in which slices are read. Inputs with unread bytes alternate. */
 class TurnShare {
   #line: BulkInput[] = [];
   #spentMs = 0;
@@ -192,7 +188,7 @@ class TurnShare {
   #awaitEnd(): void {
     if (this.#endIsDue) return;
     this.#endIsDue = true;
-    // The input of other sockets comes before the rest.
+    // Input of other sockets is handled before the remaining slices.
     setImmediate(() => {
       this.#endIsDue = false;
       this.#spentMs = 0;
@@ -203,5 +199,5 @@ class TurnShare {
   }
 }
 
-/** One for all input, as it shares the event loop. */
+/** One share for all input, because all input uses the same event loop. */
 const turnShare = new TurnShare();

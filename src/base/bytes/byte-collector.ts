@@ -6,33 +6,33 @@ import { ByteSpan, noBytes } from "./byte-span.ts";
 import { freeBytes } from "./free-bytes.ts";
 
 const minBlockBytes = 16 * 1024;
-/** The most room that is taken at once, before the bytes arrive. */
+/** Maximum bytes of a block that is allocated before its bytes arrive. */
 export const mostBlockBytes = 1024 * 1024;
 
-/** `release` frees the bytes held. */
+/** `release` releases the reserved bytes. */
 export class ByteCollector {
-  /** The number of bytes that arrived. */
+  /** Number of bytes that have arrived. */
   length: number;
   readonly #kind: HeldKind;
   readonly #memoryAccount: MemoryAccount;
   #first: ByteSpan;
-  /** A piece may be a small part of a larger buffer. Every piece after the first is copied into these blocks. */
+  /** Blocks into which every piece after the first is copied, because a piece may be a small part of a larger buffer. */
   #blocks: Buffer[] | undefined;
-  /** The used bytes of the last block. */
+  /** Number of used bytes in the last block. */
   #usedBytes = 0;
   #countedBytes: number;
 
-  /** `first` is counted by its memory account already and stays in the receiver's memory. */
+  /** `first` is already counted by its memory account and stays in the receiver's memory. */
   constructor(kind: HeldKind, memoryAccount: MemoryAccount, first: ByteSpan) {
     this.#kind = kind;
     this.#memoryAccount = memoryAccount;
-    // The piece may be a small part of a larger buffer.
+    // A piece that is a small part of a larger buffer is copied, so that the buffer can be freed.
     this.#first = first.buffer.buffer.byteLength > 2 * first.length ? ByteSpan.of(Buffer.from(first.view)) : first;
     this.length = first.length;
     this.#countedBytes = first.length;
   }
 
-  /** Returns the refusal if the memory account may hold no more. The collector is then useless. */
+  /** Adds a piece. Returns the refusal if the memory account is full; the collector is then unusable. */
   add(piece: ByteSpan): GatewayError | undefined {
     this.length += piece.length;
     let start = piece.start;
@@ -50,7 +50,7 @@ export class ByteCollector {
     return undefined;
   }
 
-  /** Returns all bytes, which are held until `release`. */
+  /** Returns all bytes. They stay counted until `release`. */
   joined(): ByteSpan {
     const first = this.#first;
     const blocks = this.#blocks;
@@ -70,13 +70,13 @@ export class ByteCollector {
     this.#countedBytes = 0;
   }
 
-  /** No other code has seen these blocks. */
+  /** Frees the blocks immediately, because no other code refers to them. */
   #freeBlocks(): void {
     for (const block of this.#blocks ?? []) freeBytes(block);
     this.#blocks = undefined;
   }
 
-  /** Blocks grow with what is held already, so that a short body wastes little. */
+  /** The size of blocks grows with the collected bytes, so that a short body wastes little memory. */
   #addBlock(neededBytes: number): GatewayError | undefined {
     const bytes = Math.min(Math.max(neededBytes, this.length, minBlockBytes), mostBlockBytes);
     const refusal = this.#memoryAccount.take(this.#kind, bytes);

@@ -1,5 +1,4 @@
-// Bytes within a buffer, passed on without copying: a body as received, with a head before it and perhaps more after
-// it.
+// Bytes within a buffer, passed on without copying, such as a received body with a head before it.
 import { isAscii } from "node:buffer";
 
 /** A Buffer view is a separate typed array, and costs more to create and collect than copying a short body. */
@@ -75,7 +74,7 @@ export class ByteSpan {
 export class PatchedSpan {
   readonly length: number;
   readonly #span: ByteSpan;
-  /** The place of the insertion, in the buffer of the span. */
+  /** Offset of the insertion, in the buffer of the span. */
   readonly #from: number;
   readonly #to: number;
   readonly #insert: Buffer;
@@ -96,7 +95,7 @@ export class PatchedSpan {
     return ByteSpan.of(buffer);
   }
 
-  /** Non-empty views, one after another, for callers that keep them long: a copy would be on no account. */
+  /** Returns the non-empty parts, in order. Callers that keep them for long do so because a copy would be on no memory account. */
   get pieces(): Uint8Array[] {
     const { buffer, start, end } = this.#span;
     const pieces = [buffer.subarray(start, this.#from), this.#insert, buffer.subarray(this.#to, end)];
@@ -137,7 +136,7 @@ export function patched(span: ByteSpan, patches: readonly Patch[]): Bytes {
   return ByteSpan.of(result);
 }
 
-/** Bytes that only need to be copied. */
+/** Bytes that callers only copy to another place. */
 export type Bytes = ByteSpan | PatchedSpan;
 
 /** A byte-order mark has no meaning in UTF-8, and JSON must not begin with one (RFC 8259, 8.1). */
@@ -147,5 +146,5 @@ export function withoutMark(bytes: ByteSpan): ByteSpan {
   return buffer[start + 1] === 0xbb && buffer[start + 2] === 0xbf ? new ByteSpan(buffer, start + 3, end) : bytes;
 }
 
-/** A body without bytes. */
+/** An empty body. */
 export const noBytes = ByteSpan.of(Buffer.alloc(0));

@@ -19,8 +19,8 @@ export function encodeByteText(text: string): string {
 }
 
 /**
- * Returns the same text without a reference to the longer text that it was cut from, which engines would keep in
- * memory.
+ * Returns the same text without a reference to the longer text that it was cut from. Otherwise engines would keep the
+ * longer text in memory.
  */
 export function detachedByteText(bytes: string): string {
   return Buffer.from(bytes, "latin1").toString("latin1");

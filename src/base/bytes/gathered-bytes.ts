@@ -1,6 +1,6 @@
 // Joins bytes that arrive in any number of pieces.
 
-/** The smallest buffer. */
+/** Initial size of the buffer. */
 const minBytes = 256;
 const nothing = Buffer.alloc(0);
 
@@ -15,7 +15,7 @@ export class GatheredBytes {
     return this.#length;
   }
 
-  /** All bytes added. They do not change: later bytes are stored after them or elsewhere. */
+  /** Returns all bytes so far. They do not change when more bytes are added. */
   get bytes(): Buffer {
     return this.#room.subarray(0, this.#length);
   }
@@ -31,7 +31,7 @@ export class GatheredBytes {
     this.#length = length;
   }
 
-  /** Returns all bytes and begins again. */
+  /** Returns all bytes and starts with an empty buffer. */
   take(): Buffer {
     const { bytes } = this;
     this.#room = nothing;

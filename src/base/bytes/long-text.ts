@@ -1,13 +1,16 @@
 // Joins byte text that arrives in pieces, however long it becomes.
 import { freeBytes } from "./free-bytes.ts";
 
-/** Longer text is copied into memory that is freed immediately. A string would stay until the next collection. */
+/**
+ * Maximum length of text that stays a string. Longer text is copied into memory that can be freed immediately, while
+ * a string would stay until the next collection.
+ */
 const maxAsText = 256 * 1024;
 
 export class LongText {
   length: number;
   #pieces: string[];
-  /** Holds the earlier pieces once they are too long for a string. */
+  /** Holds the earlier pieces after they became too long for a string. */
   #room: Buffer | undefined;
   #roomUsed = 0;
   #piecesLength: number;
@@ -22,7 +25,7 @@ export class LongText {
     return last === undefined ? this.#room?.[this.#roomUsed - 1] === 0x0d : last.endsWith("\r");
   }
 
-  /** `piece` has at least one byte. */
+  /** Adds `piece`, which has at least one byte. */
   add(piece: string): void {
     this.#pieces.push(piece);
     this.length += piece.length;
@@ -30,7 +33,7 @@ export class LongText {
     if (this.#piecesLength > maxAsText) this.#copyPieces();
   }
 
-  /** Returns all of the text and leaves nothing here. */
+  /** Returns the whole text and clears the collector. */
   take(): string {
     let text = this.#pieces.length === 1 && !this.#room ? (this.#pieces[0] ?? "") : this.#pieces.join("");
     if (this.#room) text = this.#room.toString("latin1", 0, this.#roomUsed) + text;

@@ -2,7 +2,7 @@
 
 const zero = 0x30;
 
-/** Beyond it a division by ten in 32 bits would lose bits. */
+/** Greatest value. Above it, a division by ten with 32-bit integers would lose bits. */
 export const maxByDigits = 0x7fffffff;
 
 /**

@@ -1,12 +1,11 @@
-// Finds patterns in a text that arrives in pieces. Where the text is cut makes no difference, and only text that can
-// still become a match is held.
+// Finds patterns in a text that arrives in pieces. The result does not depend on the cuts. Only text that may still become a match is held.
 import type { NamedPattern, PatternSet, Way } from "./pattern-set.ts";
 import { assertions, isWordUnit } from "./pattern-syntax.ts";
 
-/** The longest match, in characters. At most this much of a text is held. */
+/** Maximum length of a match, and of the held text, in characters. */
 export const maxMatchLength = 16_384;
 
-/** A part of the text; all parts together are the text. `found` is the pattern that the part matches. */
+/** A part of the text. All parts, concatenated, are the text. `found` is the pattern that the part matches. */
 export interface Segment {
   readonly text: string;
   readonly found: NamedPattern | undefined;
@@ -22,18 +21,17 @@ const nothing: readonly Segment[] = [];
 const none = -1;
 
 /**
- * Finds everything that any pattern matches, wherever a match begins and ends; overlapping matches become one. All
- * states of the patterns are followed side by side, each from the earliest start that led to it, since a longer match
- * includes the shorter ones.
+ * Finds every match of every pattern; overlapping matches become one. All states of the patterns are followed in
+ * parallel, each from the earliest start that led to it, because a longer match includes the shorter ones.
  */
 export class PatternScan {
   readonly #set: PatternSet;
-  /** For each state, whether this character reached it, and from which start. */
+  /** Marks, for each state, whether the current character reached it, and from which start. */
   readonly #reachedAt: Int32Array;
   readonly #begunAt: Int32Array;
   #live: number[] = [];
   #next: number[] = [];
-  /** The text from `#heldFrom` on, which has not been returned yet. */
+  /** The text from `#heldFrom` on, which was not returned yet. */
   #held = "";
   #heldFrom = 0;
   /** The number of characters so far, and the last character. */
@@ -47,7 +45,7 @@ export class PatternScan {
     this.#begunAt = new Int32Array(set.states.length);
   }
 
-  /** Returns the parts that are certain now. */
+  /** Returns the parts whose matches are certain now. */
   feed(text: string): readonly Segment[] {
     if (text === "") return nothing;
     this.#held += text;
@@ -64,7 +62,7 @@ export class PatternScan {
     return this.#segmentsBefore(this.#earliest());
   }
 
-  /** Returns the rest at the end of a text. The scan can then read another text. */
+  /** Ends the text and returns its remaining parts. The scan can then read another text. */
   end(): readonly Segment[] {
     const holds = this.#holding(none);
     for (const state of this.#live) this.#follow(state, none, holds);
@@ -73,7 +71,7 @@ export class PatternScan {
     return this.#segmentsBefore(this.#at);
   }
 
-  /** The number of characters held. */
+  /** Number of held characters. */
   get heldLength(): number {
     return this.#held.length;
   }
@@ -90,7 +88,7 @@ export class PatternScan {
     this.#next = done;
   }
 
-  /** The assertions that hold before the character, as bits. */
+  /** Returns the assertions that hold before the character, as bits. */
   #holding(unit: number): number {
     const isBoundary = isWordUnit(unit) !== isWordUnit(this.#before);
     const assertion = (this.#before === none ? assertions.start : 0) | (unit === none ? assertions.end : 0);
@@ -122,7 +120,7 @@ export class PatternScan {
     if (pattern.isMeant?.(this.#held.slice(from - this.#heldFrom, to - this.#heldFrom)) === false) return;
     let begin = from;
     for (let last = this.#matches.at(-1); last && last.to > from; last = this.#matches.at(-1)) {
-      // A match that includes the whole other match gives its name.
+      // If a match includes the whole of the other match, its name is used.
       if (last.from < begin || (last.from === begin && last.to === to)) {
         begin = last.from;
         pattern = last.pattern;
@@ -132,14 +130,14 @@ export class PatternScan {
     this.#matches.push({ from: begin, to, pattern });
   }
 
-  /** The earliest start of a text that can still become a match. */
+  /** Returns the earliest start of a text that may still become a match. */
   #earliest(): number {
     let earliest = this.#at;
     for (const state of this.#live) earliest = Math.min(earliest, this.#begunAt[state] as number);
     return earliest;
   }
 
-  /** Everything before `until`, except matches that reach beyond it. */
+  /** Returns everything before `until`, except matches that extend beyond it. */
   #segmentsBefore(until: number): readonly Segment[] {
     if (until === this.#heldFrom) return nothing;
     const segments: Segment[] = [];

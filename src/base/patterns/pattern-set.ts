@@ -1,32 +1,32 @@
-// Compiles patterns into one automaton. All its states are followed at once, one step for each character.
+// Compiles patterns into one automaton, whose states are all followed in parallel, one step for each character.
 import { PatternFault, type PatternNode, readPattern, type Units } from "./pattern-syntax.ts";
 
 export interface NamedPattern {
   readonly name: string;
   readonly pattern: string;
-  /** Confirms a match, for example by its checksum. Without it every match counts. */
+  /** Confirms a match, for example by a checksum. If absent, every match counts. */
   isMeant?(text: string): boolean;
 }
 
-/** Each state of one pattern costs a step for each character. */
+/** Maximum states of one pattern: each state costs a step for each character. */
 const maxStates = 2_000;
-/** The most transitions without a character that one pattern may have. */
+/** Maximum transitions without a character in one pattern. */
 const maxWays = 20_000;
-/** The same for all patterns of a set, as each character may take as many steps. */
+/** Maximum transitions without a character in all patterns of a set: each character may need as many steps. */
 const maxWaysOfSet = 20_000;
 
 /** A transition from a state: on one of these characters to another state, or to a match. */
 export interface Way {
-  /** The assertions that must hold here, as bits. */
+  /** Assertions that must hold at this point, as bits. */
   readonly holds: number;
-  /** Undefined if the pattern with this number has matched. */
+  /** Characters of the transition; undefined if the pattern has matched. */
   readonly units: UnitSet | undefined;
-  /** The next state, or the number of the pattern. */
+  /** The next state; for a match, the number of the pattern. */
   readonly to: number;
 }
 
 export class UnitSet {
-  /** One bit for each ASCII character. */
+  /** Accepted ASCII characters, one entry each. */
   readonly #ascii = new Uint8Array(128);
   readonly #units: Units;
 
@@ -49,9 +49,7 @@ export class UnitSet {
   }
 }
 
-/**
- * A step during compilation. A state is the list of its transitions, which `#follow` fills in once all steps are known.
- */
+/** A step during compilation. A state is the list of its transitions, which `#follow` fills in after all steps exist. */
 type Step =
   | { readonly type: "units"; readonly units: UnitSet; to: number }
   | { readonly type: "split"; readonly to: number[] }
@@ -63,7 +61,7 @@ export class PatternSet {
   /** The transitions from each state. */
   readonly states: readonly (readonly Way[])[];
   readonly wayCount: number;
-  /** The transitions from the start for each ASCII character. The last entry has all of them. */
+  /** The transitions from the start for each ASCII character. The last entry has all transitions from the start. */
   readonly begins: readonly (readonly Way[])[];
 
   /** Throws a PatternFault whose message begins with the name of the pattern. */
@@ -97,7 +95,7 @@ class Compiler {
   readonly #number: number;
   readonly #states: (readonly Way[])[];
   readonly #steps: Step[] = [];
-  /** The state after a step that takes characters, made once. */
+  /** States by the step that takes characters; each is created once. */
   readonly #stateOf = new Map<number, number>();
   readonly #unset: number[] = [];
   wayCount = 0;

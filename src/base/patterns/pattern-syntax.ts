@@ -84,7 +84,7 @@ class Reader {
     if (least === 1 && most === 1) return part;
     if (part.type === "assertion") throw this.#fault("repeats an assertion");
     if (least > most) throw this.#fault("has a repetition whose bounds are the wrong way round");
-    // The order of the alternatives does not change what is found.
+    // A lazy repetition finds the same matches, so its mark is skipped.
     this.#takes("?");
     if ("*+?".includes(this.#next) && this.#next !== "") throw this.#fault("repeats a repetition");
     return { type: "repeat", part, least, most };
@@ -136,7 +136,7 @@ class Reader {
     return [unit, unit];
   }
 
-  /** Reads what follows a backslash. */
+  /** Reads the characters after a backslash. */
   #escape(): Units {
     const letter = this.#next;
     if (letter === "") throw this.#fault("ends with a backslash");
@@ -191,13 +191,13 @@ class Reader {
     return [unit, unit];
   }
 
-  /** Adds the other case of the letters if case is ignored. */
+  /** Adds the other case of letters if case is ignored. */
   #cased(units: Units): Units {
     if (!this.#ignoresCase) return units;
     const both = [...units];
     for (let index = 0; index < units.length; index += 2) {
       const [first = 0, last = 0] = [units[index], units[index + 1]];
-      // A range this wide includes both cases already, or is not of letters.
+      // A range this wide already includes both cases, or is not of letters.
       if (last - first > 1_000) continue;
       for (let unit = first; unit <= last; unit++) {
         const letter = String.fromCharCode(unit);

@@ -1,22 +1,21 @@
-// Removes from a text what it repeats of a request: the error of a model server may quote the prompt, and stored errors
-// must not.
+// Removes parts of a request from a text: the error of a model server may quote the prompt, and stored errors must not.
 
-/** Any two texts may share shorter words. */
+/** Minimum length of a removed part. Any two texts may share shorter words. */
 const shortestEcho = 8;
-/** Comparing takes too long for a request of more bytes. */
+/** Maximum bytes of a request that is compared; comparing a longer one takes too long. */
 export const maxCompared = 64 * 1024;
-/** The characters of a text that are checked and kept. */
+/** Number of characters of the text that are checked and returned. */
 const maxTextLength = 400;
 const mark = "[…]";
 
-/** Names of members in requests: they are not secret, and errors mention them. */
+/** Names of members in requests, which are not secret and which errors mention. */
 const memberNames = /"[a-z_]{1,40}"\s*:/g;
 const escapes = /\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt]))/g;
 const spaces = /[\s\p{Cc}]+/gu;
 
 /**
- * Returns the start of the text without what it repeats of `request`, which is JSON, valid or not. `known` may be
- * repeated, such as the name of the model.
+ * Returns the start of the text without parts of `request`, which is JSON, valid or not. `known` is text that may
+ * stay, such as the name of the model.
  */
 export function withoutEcho(text: string, request: string, known: string): string {
   const plain = text.slice(0, maxTextLength).replace(spaces, " ");
@@ -35,7 +34,7 @@ export function withoutEcho(text: string, request: string, known: string): strin
   return kept + plain.slice(from);
 }
 
-/** The text of the request with its escapes resolved, as an error would quote it. */
+/** Returns the request's text with escapes resolved, as an error would quote it. */
 function said(request: string, known: string): string {
   let text = request.replace(memberNames, " ").replace(escapes, (_, unit: string | undefined, letter: string) => {
     if (unit !== undefined) return String.fromCharCode(Number.parseInt(unit, 16));
@@ -45,7 +44,7 @@ function said(request: string, known: string): string {
   return folded(text.replace(/\s+/g, " "));
 }
 
-/** Folds the case of ASCII only, since some other letters change length with their case. */
+/** Lower-cases only ASCII, because some other letters change length with their case. */
 function folded(text: string): string {
   return text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 }

@@ -5,16 +5,16 @@
  * the IPv4 one that it contains (RFC 4291, 2.5.5.2). Any other IPv6 range, even `::/0`, contains no IPv4 address.
  */
 export interface IpRange {
-  /** One word for IPv4, four for IPv6, unsigned. */
+  /** Unsigned words: one for IPv4, four for IPv6. */
   readonly words: readonly number[];
-  /** The number of leading bits that count: 0 to 32, or to 128. */
+  /** Number of leading bits that must match: 0 to 32, or 0 to 128. */
   readonly prefix: number;
 }
 
 const wordBits = 32;
 const mappedBits = 96;
 
-/** `192.0.2.1`, `192.0.2.0/24`, `2001:db8::/32`; undefined for anything else. Bits after the prefix are cleared. */
+/** Reads `192.0.2.1`, `192.0.2.0/24` or `2001:db8::/32`; undefined for anything else. Bits after the prefix are cleared. */
 export function parseRange(text: string): IpRange | undefined {
   const slash = text.indexOf("/");
   const words = parseAddress(slash < 0 ? text : text.slice(0, slash));
@@ -33,7 +33,7 @@ export function formatRange({ words, prefix }: IpRange): string {
   return prefix === words.length * wordBits ? address : `${address}/${prefix}`;
 }
 
-/** Whether any of the ranges contains the address. False if the text is not an address. */
+/** Reports whether one of the ranges contains the address. False for a text that is no address. */
 export function rangesContain(ranges: readonly IpRange[], address: string): boolean {
   const words = parseAddress(address);
   if (!words) return false;
@@ -41,7 +41,7 @@ export function rangesContain(ranges: readonly IpRange[], address: string): bool
   return ranges.some((range) => covers(range, plain));
 }
 
-/** Whether `outer` contains every address of `inner`. */
+/** Reports whether `outer` contains every address of `inner`. */
 export function rangeCovers(outer: IpRange, inner: IpRange): boolean {
   return outer.prefix <= inner.prefix && covers(outer, inner.words);
 }
@@ -51,9 +51,9 @@ function covers({ words, prefix }: IpRange, address: readonly number[]): boolean
   return words.every((word, i) => ((word ^ (address[i] ?? 0)) & mask(prefix - i * wordBits)) === 0);
 }
 
-/** The mask of a word whose first `bits` count. */
+/** Returns a mask for the first `bits` of a word. */
 function mask(bits: number): number {
-  // JavaScript shifts by 32 as if by 0.
+  // JavaScript treats a shift by 32 as a shift by 0.
   if (bits <= 0) return 0;
   return bits >= wordBits ? -1 : -1 << (wordBits - bits);
 }
@@ -126,7 +126,7 @@ function parseGroups(text: string, last: boolean): number[] | undefined {
 function ipv6(words: readonly number[]): string {
   const groups = words.flatMap((word) => [(word >>> 16).toString(16), (word & 0xffff).toString(16)]);
   const text = groups.join(":");
-  // The longest run of at least two zeros; of equal runs, the first.
+  // Finds the longest run of at least two zeros, or the first of equally long runs.
   const runs = [...text.matchAll(/(?<=^|:)0(?::0)+(?=:|$)/g)].sort((a, b) => b[0].length - a[0].length);
   const run = runs[0];
   if (!run) return text;

@@ -3,30 +3,27 @@
 import type { ByteSpan } from "../bytes/byte-span.ts";
 import { afterPlain, memory, textBytes } from "./plain-run.ts";
 
-/** Longer texts are parsed by JSON.parse. */
+/** Maximum bytes of a text. JSON.parse handles longer texts. */
 export const capacity = textBytes;
-/**
- * The current text is copied here, into memory that stays in the processor's cache. It is valid until the next text is
- * loaded.
- */
+/** Holds a copy of the current text, in memory that stays in the processor's cache. Valid until the next text is loaded. */
 export const bytes = new Uint8Array(memory.buffer);
 const buffer = Buffer.from(memory.buffer);
-/** For a shorter run, looking at each byte is faster than skipping. */
+/** Length of a run up to which checking each byte is faster than skipping. */
 const shortRun = 4;
 
-/** Facts noted during the scan, from the start of the text. */
+/** Facts that were noted during the scan, counted from the start of the text. */
 export const passed = {
-  /** The bytes of white space outside strings. */
+  /** Bytes of white space outside of strings. */
   space: 0,
-  /** The bytes that escapes in strings take beyond the UTF-8 of their meaning. */
+  /** Bytes of escapes in strings beyond the UTF-8 of the characters that they stand for. */
   escapes: 0,
   /** The characters and escapes that JSON.stringify may write differently. */
   unusual: 0,
-  /** The last number, or NaN until it is parsed: a long number costs time only if a caller asks for it. */
+  /** The last number, or NaN until it is parsed: a long number is parsed only if a caller asks for it. */
   number: 0,
   numberStart: 0,
   numberEnd: 0,
-  /** The hash of the last name. */
+  /** Hash of the last name. */
   hash: 0,
 };
 
@@ -36,7 +33,7 @@ const underscore = 0x5f;
 export const [openBrace, closeBrace, openBracket, closeBracket] = [0x7b, 0x7d, 0x5b, 0x5d];
 const [backslash, plus, dot, slash, zero, nine, space] = [0x5c, 0x2b, 0x2e, 0x2f, 0x30, 0x39, 0x20];
 const [letterE, letterU] = [0x65, 0x75];
-/** Indexed by the byte after a backslash (RFC 8259, 7): 1, or 5 if four hexadecimal digits must follow. */
+/** Length of an escape by the byte after the backslash (RFC 8259, 7): 1, or 5 if four hexadecimal digits must follow. */
 const escapes = new Uint8Array(256);
 for (const character of '"\\/bfnrt') escapes[character.charCodeAt(0)] = 1;
 escapes[letterU] = 5;
@@ -47,23 +44,23 @@ for (let value = 0; value < 16; value++) {
   hexValues[digit.charCodeAt(0)] = value;
   hexValues[digit.toUpperCase().charCodeAt(0)] = value;
 }
-/** Indexed by byte: 1 for a capital letter, or for anything except printable ASCII. */
+/** By byte: 1 for a capital letter, and for everything except printable ASCII. */
 const unusualInNames = Uint8Array.from({ length: 256 }, (_, code) => {
   const isCapital = code >= 0x41 && code <= 0x5a;
   return code < space || code > 0x7e || isCapital ? 1 : 0;
 });
-/** A double holds this many decimal digits exactly, and these powers of ten are exact. */
+/** Number of decimal digits that a double holds exactly. The powers of ten up to here are exact as well. */
 const exactDigits = 15;
 const powersOfTen = Array.from({ length: exactDigits + 1 }, (_, exponent) => 10 ** exponent);
 /** JSON.stringify writes smaller numbers with an exponent. */
 const minPlain = 1e-6;
 
-/** Returns false if the text is too long. */
+/** Loads a text. Returns false if it is too long. */
 export function load(text: ByteSpan): boolean {
   const { length } = text;
   if (length > capacity) return false;
   text.copyTo(bytes, 0);
-  // A zero byte ends every string, number or word.
+  // A zero byte after the text ends every string, number or word.
   bytes[length] = 0;
   passed.space = passed.escapes = passed.unusual = 0;
   return true;
@@ -78,12 +75,10 @@ export function latin1(start: number, end: number): string {
   return buffer.toString("latin1", start, end);
 }
 
-/**
- * Earlier texts by their hash. Most texts come again, and a map finds the same string object faster than an equal one.
- */
+/** Earlier texts by their hash. Most texts repeat, and a map finds the same string object faster than an equal one. */
 const known = new Array<string>(1_024).fill("");
 
-/** Returns the meaning of the string at this place, which is no longer than any name. */
+/** Returns the decoded string at this place, which must not be longer than any name. */
 export function textAt(start: number, end: number): string {
   let hash = 0;
   for (let at = start + 1; at < end - 1; at++) {
@@ -106,7 +101,7 @@ function isText(expected: string, start: number, end: number): boolean {
   return true;
 }
 
-/** Whether the bytes at this place equal `expected`. */
+/** Reports whether the bytes at this place equal `expected`. */
 export function isSame(expected: Uint8Array, start: number, end: number): boolean {
   const { length } = expected;
   if (end - start !== length) return false;
@@ -128,7 +123,7 @@ export function afterWord(word: string, from: number): number {
   return from + word.length;
 }
 
-/** Returns the offset after the name that opens here and notes its hash. A name with escapes is a fault. */
+/** Returns the offset after the name that opens here and notes its hash. Returns a fault for a name with escapes. */
 export function afterName(open: number): number {
   if (bytes[open] !== quote) return fault;
   let at = open + 1;
@@ -141,7 +136,7 @@ export function afterName(open: number): number {
   return at + 1;
 }
 
-/** Whether a name is printable ASCII without capitals, so that no parser can take it for another name. */
+/** Reports whether a name is printable ASCII without capitals, so that every parser reads it as the same name. */
 export function isPlainName(start: number, end: number): boolean {
   for (let at = start; at < end; at++) if (unusualInNames[bytes[at] as number] !== 0) return false;
   return true;
@@ -192,10 +187,10 @@ export function numberPassed(): number {
   return passed.number;
 }
 
-/** No finite number has this many digits before its point. */
+/** Number of digits before the point that no finite number has. */
 const longNumber = 300;
 
-/** Scans a number that is not a short integer. The digits before `from` are known. */
+/** Scans a number that is not a short integer. The digits before `from` were already read. */
 function afterFraction(start: number, first: number, from: number, whole: number): number {
   let at = from;
   let digits = at - first;
@@ -217,7 +212,7 @@ function afterFraction(start: number, first: number, from: number, whole: number
     if (at === exponent) return fault;
   }
   if (isPlain && digits <= exactDigits) {
-    // Both are exact, so the quotient is rounded as the digits themselves would be.
+    // Both numbers are exact, so the quotient is rounded like the number that the digits stand for.
     const size = mantissa / (powersOfTen[decimals] as number);
     if (bytes[at - 1] === zero || size < minPlain) passed.unusual++;
     passed.number = first === start ? size : -size;
@@ -226,7 +221,7 @@ function afterFraction(start: number, first: number, from: number, whole: number
     passed.number = Number.NaN;
     passed.numberStart = start;
     passed.numberEnd = at;
-    // A number beyond the range of a double is left to the other parser, which refuses it.
+    // A number beyond the range of a double requires the full parser, which refuses it.
     if ((at - first > longNumber || !isPlain) && !Number.isFinite(numberPassed())) return fault;
   }
   return at;
@@ -234,7 +229,7 @@ function afterFraction(start: number, first: number, from: number, whole: number
 
 export function afterString(open: number): number {
   let at = open + 1;
-  /** The end of an escaped first half of a surrogate pair. */
+  /** Offset after an escaped first half of a surrogate pair. */
   let halfEnd = 0;
   for (;;) {
     at = afterRun(at);

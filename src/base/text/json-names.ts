@@ -1,10 +1,11 @@
-// Finds names that an object repeats: JSON.parse silently takes the last one, and another parser may take the first.
+// Finds repeated names in objects: JSON.parse silently takes the last one, and another parser may take the first.
 import type { JsonPath } from "./json-path.ts";
 import { endOfString } from "./json-text.ts";
 
 /**
- * Counts the names in all objects of a parsed value. The text has more exactly if an object repeats a name. NaN if a
- * number exceeds the range of a double: parsers may refuse it, or read infinity or the largest number.
+ * Counts the names in all objects of a parsed value. If an object repeats a name, the text has more names than this.
+ * Returns NaN if a number exceeds the range of a double: parsers may refuse it, or read infinity or the largest
+ * number.
  */
 export function countNames(value: unknown): number {
   if (typeof value === "number") return Number.isFinite(value) ? 0 : Number.NaN;

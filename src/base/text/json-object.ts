@@ -1,4 +1,4 @@
-// Parses JSON that another parser will read again, and refuses whatever the two could read differently.
+// Parses JSON that another parser will read again, and refuses anything that the two parsers could read differently.
 import { countNames, findRepeatedName } from "./json-names.ts";
 import { formatPath, type JsonPath } from "./json-path.ts";
 import { type JsonLimits, JsonTextError, type Members, scanObject } from "./json-text.ts";
@@ -8,7 +8,7 @@ export interface ParsedJson {
   readonly value: unknown;
 }
 
-/** A number in the field exceeds the range of a double. */
+/** Thrown if a number in the field exceeds the range of a double. */
 export class JsonNumberError extends JsonTextError {
   declare readonly field: string;
 }

@@ -2,10 +2,10 @@
 
 export type JsonPath = readonly (string | number)[];
 
-/** How many characters of a name are shown, since clients may send names of any length. */
+/** Maximum number of shown characters of a name, because clients may send names of any length. */
 const maxShownName = 64;
 
-/** `messages[0].content[1].type`; the whole itself is `body`. */
+/** Writes a path such as `messages[0].content[1].type`; the whole body is `body`. */
 export function formatPath(path: JsonPath): string {
   let text = "";
   for (const step of path) {
@@ -15,7 +15,7 @@ export function formatPath(path: JsonPath): string {
   return text === "" ? "body" : text;
 }
 
-/** Like `formatPath`, with escapes for characters that look like others or are invisible. */
+/** Writes a path like `formatPath`, with escapes for invisible characters and characters that look like others. */
 export function formatPathInAscii(path: JsonPath): string {
   return formatPath(path).replace(/[^ -~…]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }

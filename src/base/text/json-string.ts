@@ -5,7 +5,7 @@ export const backslash = 0x5c;
 export const firstPrintable = 0x20;
 export const firstNonAscii = 0x80;
 
-/** The bytes that the escapes of a string take beyond the UTF-8 of their meaning. */
+/** Bytes of the string's escapes beyond the UTF-8 of the characters that they stand for. */
 export interface Escapes {
   bytes: number;
 }
@@ -51,9 +51,7 @@ function isContinuation(code: number): boolean {
   return code >= 0x80 && code <= 0xbf;
 }
 
-/**
- * Returns the length of the escape at `i`, counting a surrogate pair as one, or 0 if it is invalid. Adds to `escapes`.
- */
+/** Returns the length of the escape at `i`, where a surrogate pair counts as one escape, or 0 if it is invalid. Adds to `escapes`. */
 function escapeLength(text: string, i: number, escapes: Escapes): number {
   const kind = text.charCodeAt(i + 1);
   if (kind !== 0x75) {
@@ -78,7 +76,7 @@ function escapeLength(text: string, i: number, escapes: Escapes): number {
 /** `"`, `\`, `/`, b, f, n, r, t (RFC 8259, 7). */
 const simpleEscapes: ReadonlySet<number> = new Set([0x22, 0x5c, 0x2f, 0x62, 0x66, 0x6e, 0x72, 0x74]);
 
-/** Returns the value of the four hexadecimal digits at `i`, or -1 if they are not. */
+/** Returns the value of the four hexadecimal digits at `i`, or -1 if one of them is no digit. */
 function hexUnit(text: string, i: number): number {
   let unit = 0;
   for (let at = i; at < i + 4; at++) {

@@ -1,9 +1,9 @@
-// Reads and edits the top level of a JSON object as text, so that everything else stays the same byte for byte.
+// Reads and edits the top level of a JSON object as text, so that all other bytes stay the same.
 
 export interface Member {
   /** The offset of the member's opening quote. */
   keyStart: number;
-  /** The offsets of its value: [valueStart, valueEnd). */
+  /** The offsets of the member's value: [valueStart, valueEnd). */
   valueStart: number;
   valueEnd: number;
 }
@@ -11,7 +11,7 @@ export interface Member {
 /** The members of an object by name, in their order. */
 export interface Members extends Iterable<[string, Member]> {
   readonly size: number;
-  /** The number of names in all objects of the text, including the top level. */
+  /** Number of names in all objects of the text, including the top level. */
   readonly names: number;
   get(name: string): Member | undefined;
   keys(): Iterable<string>;
@@ -20,7 +20,7 @@ export interface Members extends Iterable<[string, Member]> {
 /** `message` completes the sentence "The body cannot be used: …". */
 export class JsonTextError extends Error {
   override readonly name = "JsonTextError";
-  /** The field that is wrong, or undefined for the whole text. */
+  /** The field that is wrong; undefined if the whole text is wrong. */
   readonly field: string | undefined;
 
   constructor(message: string, field?: string) {
@@ -29,21 +29,21 @@ export class JsonTextError extends Error {
   }
 }
 
-/** How much a text may contain. */
+/** Limits on the content of a text. */
 export interface JsonLimits {
-  /** The levels of nested objects and arrays. */
+  /** Maximum levels of nested objects and arrays. */
   depth: number;
-  /** The members of the top-level object. */
+  /** Maximum members of the top-level object. */
   members: number;
-  /** The names in all objects together. */
+  /** Maximum names in all objects together. */
   names: number;
-  /** The commas in the whole text: one less than the values of each array or object. */
+  /** Maximum commas in the whole text: one less than the values of each array or object. */
   values: number;
-  /** The objects and arrays together. Each costs the parser, and later code, many times its two bytes. */
+  /** Maximum objects and arrays together. Each costs the parser, and later code, many times its two bytes. */
   containers: number;
 }
 
-/** Several times what any real request has. More is an attempt to keep the process busy. */
+/** Limits for request bodies: several times the content of any real request. A body beyond them is an attempt to keep the process busy. */
 export const bodyMass = { members: 1_000, names: 100_000, values: 2_000_000, containers: 200_000 } as const;
 
 const unlimited: JsonLimits = {
@@ -64,9 +64,10 @@ const colon = 0x3a;
 const comma = 0x2c;
 
 /**
- * Finds the members of the top-level object in one pass. It refuses deep nesting, which the parser would recurse into,
- * millions of values, which the parser would create, and repeated names, of which the model server may read another
- * than was checked. Names below the top level are only counted (`json-names.ts`). JSON.parse refuses all other faults.
+ * Finds the members of the top-level object in one pass. It refuses deep nesting, because the parser would recurse
+ * into it, and millions of values, because the parser would create them. It refuses repeated names, because the model
+ * server may read another one than was checked. Names below the top level are only counted (`json-names.ts`).
+ * JSON.parse refuses all other faults.
  */
 export function scanObject(text: string, limits: JsonLimits = unlimited): Members {
   const { depth: maxDepth, names: maxNames, values: maxValues, containers: maxContainers } = limits;
@@ -77,11 +78,11 @@ export function scanObject(text: string, limits: JsonLimits = unlimited): Member
   let names = 0;
   let values = 0;
   let containers = 0;
-  /** Whether a string that begins now is the name of a member. */
+  /** True if the next string is the name of a member. */
   let nameIsNext = false;
   let name = "";
   let keyStart = 0;
-  /** The start of the value whose end is not found yet, or -1. */
+  /** Offset of the value whose end was not found yet, or -1. */
   let valueStart = -1;
   for (let i = 0; i < length; i++) {
     const code = text.charCodeAt(i);
@@ -116,7 +117,7 @@ export function scanObject(text: string, limits: JsonLimits = unlimited): Member
       }
     } else if ((code === closeBrace || code === closeBracket) && --depth <= 0) {
       if (valueStart >= 0) members.add(name, keyStart, valueStart, trimEnd(text, valueStart, i));
-      // JSON.parse refuses a second document after the first.
+      // A second document may follow, which JSON.parse refuses.
       break;
     }
   }
@@ -124,10 +125,10 @@ export function scanObject(text: string, limits: JsonLimits = unlimited): Member
   return members;
 }
 
-/** Beyond this many members a set is faster than comparing each. */
+/** Number of members from which on a set is faster than comparing each. */
 const fewMembers = 16;
 
-/** Costs a third of a Map, which must hash each name. */
+/** A list of members that costs a third of a Map, which must hash each name. */
 class MemberList implements Members {
   names = 0;
   readonly #limit: number;
@@ -157,7 +158,7 @@ class MemberList implements Members {
     for (const [index, name] of this.#names.entries()) yield [name, this.#at(index)];
   }
 
-  /** Throws a JsonTextError if the name is taken or there are too many. */
+  /** Adds a member. Throws a JsonTextError if the name is repeated or there are too many members. */
   add(name: string, keyStart: number, valueStart: number, valueEnd: number): void {
     const names = this.#names;
     if (this.#has(name)) {
@@ -220,7 +221,7 @@ export function editObject(text: string, members: Members, edits: Readonly<Recor
   return result.slice(0, open) + added + result.slice(open);
 }
 
-/** A removed member takes the comma after it along. The caller fixes the comma before the closing brace. */
+/** Returns the range to remove for a member, with the comma after it. The caller fixes the comma before the closing brace. */
 function removalRange(text: string, member: Member): { start: number; end: number } {
   let end = member.valueEnd;
   while (end < text.length && text.charCodeAt(end) <= 0x20) end++;
@@ -232,13 +233,13 @@ export function endOfString(text: string, start: number): number {
   for (let i = text.indexOf('"', start + 1); i >= 0; i = text.indexOf('"', i + 1)) {
     let slash = i - 1;
     while (text.charCodeAt(slash) === backslash) slash--;
-    // An even number of backslashes are escaped backslashes.
+    // After an even number of backslashes, the quote is not escaped.
     if ((i - slash) % 2 === 1) return i + 1;
   }
   return text.length;
 }
 
-/** A name may contain escapes (`"mod\u0065l"`). JSON.parse refuses a malformed one. */
+/** Decodes a name, which may contain escapes (`"mod\u0065l"`). JSON.parse refuses a malformed name. */
 function unquote(text: string, start: number, end: number): string {
   const name = text.slice(start + 1, end - 1);
   if (!name.includes("\\")) return name;

@@ -15,7 +15,7 @@ export function nearest(word: string, candidates: Iterable<string>): string | un
   return best;
 }
 
-/** Makes `apiKey`, `api-key` and `api_key` equal, so that none is nearer than another. */
+/** Makes `apiKey`, `api-key` and `api_key` equal, so that none of them is nearer than the others. */
 function plain(word: string): string {
   return word.toLowerCase().replaceAll(/[_-]/g, "");
 }

@@ -3,10 +3,10 @@
 
 /** The longest text, in bytes. */
 export const textBytes = 2 * 1024 * 1024;
-/** One page more than the text takes, as bytes after its end are read too. */
+/** Memory pages: one more than the text takes, because bytes after its end are read too. */
 const pages = textBytes / (64 * 1024) + 1;
 
-/** The text must be copied here. */
+/** Memory for the text, into which callers copy it. */
 export const memory = new WebAssembly.Memory({ initial: pages, maximum: pages });
 
 const [i32, v128] = [0x7f, 0x7b];
@@ -25,11 +25,11 @@ const [setBits, bits] = [
 ];
 const [add, isZero, countTrailingZeros] = [0x6a, 0x45, 0x68];
 const [loop, ifSo, again, end] = [[0x03, 0x40], [0x04, 0x40], [0x0c, 1], 0x0b];
-/** A signed number of seven bits. */
+/** Encodes a signed number of seven bits. */
 const number = (value: number) => [0x41, ...(value < 64 ? [value] : [value | 0x80, 0])];
 const sixteenTimes = (value: number) => [...number(value), 0xfd, 0x0f];
 
-/** Finds the next quote, backslash or control character from `at` on. */
+/** Code that finds the next quote, backslash or control character from `at` on. */
 const code = [
   ...[2, 1, v128, 1, i32],
   ...loop,
@@ -42,7 +42,7 @@ const code = [
   ...[...at, ...bits, countTrailingZeros, add, end],
 ];
 
-/** A WebAssembly vector of up to 127 bytes, preceded by its length. */
+/** Encodes a WebAssembly vector of up to 127 bytes: its length, then the bytes. */
 const sized = (content: readonly number[]) => [content.length, ...content];
 const named = (text: string) => sized([...Buffer.from(text)]);
 const section = (id: number, content: readonly number[]) => [id, ...sized(content)];
@@ -57,14 +57,14 @@ const binary = [
 
 type Skip = (at: number) => number;
 /**
- * The compiled function. `null` if not compiled yet, since that takes a millisecond and some megabytes. `undefined` if
- * the processor lacks these instructions.
+ * The compiled function. `null` if it is not compiled yet, because compiling takes a millisecond and some megabytes.
+ * `undefined` if the processor lacks these instructions.
  */
 let skip: Skip | undefined | null = null;
 
 /**
- * Returns the end of the run of plain bytes at `at`, or a place within it: a quote, a backslash, a control character,
- * or `at` itself.
+ * Returns the end of the run of plain bytes at `at`, or an offset within the run. Returns `at` for a quote, a
+ * backslash or a control character.
  */
 export function afterPlain(at: number): number {
   if (skip === null) skip = compiled();

@@ -4,21 +4,21 @@ import { byteTextOf, decodeByteText, detachedByteText } from "../bytes/byte-text
 import { LongText } from "../bytes/long-text.ts";
 
 /**
- * A longer event is an attack or a fault, as no token comes near this size. A reader that expects long items has a
- * higher bound.
+ * Maximum bytes of an event. A longer event is an attack or a fault, because no token comes near this size. A reader
+ * that expects long items has a higher limit.
  */
 const defaultMaxEventLength = 8 * 1024 * 1024;
 /**
- * An event with more lines is an attack or a fault too: even indented JSON has fewer, and each line costs more than its
- * bytes.
+ * Maximum lines of an event. An event with more lines is an attack or a fault: even indented JSON has fewer, and each
+ * line costs more than its bytes.
  */
 const maxDataLines = 64 * 1024;
-/** Stands for an offset that was not found: greater than the length of any text. */
+/** Offset that stands for "not found": greater than the length of any text. */
 const nowhere = 0x7fffffff;
 const byteOrderMark = "\xef\xbb\xbf";
 const colon = 0x3a;
 const letterE = 0x65;
-/** The longest event name that readers ask for. */
+/** Length of the longest event name that readers ask for. */
 const maxNameLength = 12;
 const blank = 0x20;
 const [lineFeed, carriageReturn] = [0x0a, 0x0d];
@@ -29,58 +29,54 @@ export class SseError extends Error {
 
 /**
  * Incremental reader of `text/event-stream` (WHATWG HTML, 9.2.6) as byte text. LF, CRLF or CR ends a line, several
- * `data` lines are joined with LF, and comments and other fields are dropped. Feed it, then take events until there are
- * none. The cost grows linearly with the input, however it is cut.
+ * `data` lines are joined with LF, and comments and other fields are dropped. Feed the reader, then take events until
+ * it has none. The cost grows linearly with the input, however it is cut.
  */
 export class SseReader {
-  /** The unread input begins at `position`, at the start of a line. A caller that knows what is there may skip it. */
+  /** The unread input begins at `position`, at the start of a line. A caller that recognises the next bytes may skip them. */
   text = "";
   position = 0;
-  /** The beginning of a line, as the pieces that arrived. They are joined once, at the end of the line. */
+  /** The beginning of an incomplete line, as the pieces that arrived. They are joined once, at the end of the line. */
   #pieces: LongText | undefined;
   /** The data of the current event, as far as `text` contains it. */
   #data: string | undefined;
-  /**
-   * The data of the current event from before `text`, copied: a slice of a longer text would keep all of it in memory.
-   */
+  /** The data of the current event from earlier texts, copied: a slice of a longer text would keep all of that text in memory. */
   #earlier: string[] | undefined;
   #earlierLength = 0;
   #dataLines = 0;
-  /** The first CR and the first LF at or after `position`, as far as was searched. `nowhere` if there is none. */
+  /** Offset of the first CR, and of the first LF, at or after `position`, as far as was searched. `nowhere` if there is none. */
   #cr = -1;
   #lf = -1;
   #begun = false;
   /** The name of the current event. */
   #name = "";
-  /**
-   * The name of the event that `next` or `end` returned last. Empty if it has none or one longer than 12 characters.
-   */
+  /** The name of the event that `next` or `end` returned last. Empty if the event has no name or a name longer than 12 characters. */
   name = "";
   readonly #maxEventLength: number;
 
-  /** `itemBytes` is the longest item that one event may contain, if longer than usual. */
+  /** `itemBytes` is the maximum length of an item in one event, if that is longer than usual. */
   constructor(itemBytes = 0) {
     this.#maxEventLength = Math.max(defaultMaxEventLength, itemBytes);
   }
 
-  /** Whether no part of an incomplete event has been read. */
+  /** True if no part of an incomplete event has been read. */
   get betweenEvents(): boolean {
     return this.#data === undefined && this.#earlier === undefined && this.#name === "";
   }
 
-  /** Whether everything that was fed has been returned. */
+  /** True if all input has been returned. */
   get atRest(): boolean {
     return this.betweenEvents && this.#pieces === undefined && this.position === this.text.length;
   }
 
-  /** The bytes of an incomplete event. */
+  /** Number of bytes of an incomplete event. */
   get heldBytes(): number {
     return (this.#pieces?.length ?? 0) + this.#earlierLength + (this.#data?.length ?? 0);
   }
 
   /** Everything fed before must have been read. Throws SseError if an event exceeds the bound. */
   feed(bytes: string): void {
-    // Checked before more is read, so that all complete events have been returned.
+    // Checked before more input is added, when all complete events have been returned.
     if (this.heldBytes > this.#maxEventLength) {
       this.#pieces?.drop();
       throw new SseError(`an event is longer than ${this.#maxEventLength} bytes`);
@@ -105,8 +101,8 @@ export class SseReader {
   }
 
   /**
-   * Returns the event that the end of the stream completes. A last event without its blank line counts, since some
-   * servers omit it.
+   * Returns the event that the end of the stream completes. A last event without its blank line counts, because some
+   * servers omit the line.
    */
   end(): string | undefined {
     if (this.#pieces) {
@@ -121,17 +117,17 @@ export class SseReader {
     const { text } = this;
     while (this.position < text.length) {
       if (this.betweenEvents && isLineEnd(text.charCodeAt(this.position))) {
-        // An empty line that ends no event has no meaning, whether it is one byte or two.
+        // An empty line that ends no event has no meaning, and this holds for both bytes of a CRLF.
         this.position++;
         this.#begun = true;
         continue;
       }
       const start = this.position;
-      // Most servers send no CR, and then no line needs a search for one.
+      // Most servers send no CR. In that case no line needs a search for one.
       if (this.#lf < start) this.#lf = found(text.indexOf("\n", start));
       if (this.#cr < start) this.#cr = found(text.indexOf("\r", start));
       const end = Math.min(this.#lf, this.#cr, text.length);
-      // A CR at the very end may be half of a CRLF.
+      // A CR at the end of the text may be the first half of a CRLF.
       if (!last && (end === text.length || (end === this.#cr && end === text.length - 1))) break;
       this.position = Math.min(text.length, this.#lf === this.#cr + 1 ? end + 2 : end + 1);
       if (end > start) {
@@ -145,7 +141,7 @@ export class SseReader {
     return undefined;
   }
 
-  /** Copies the unread rest, so that the longer text can be freed. */
+  /** Copies the unread input, so that the longer text can be freed. */
   #keepRest(): void {
     const { text } = this;
     if (this.position < text.length) {
@@ -161,7 +157,7 @@ export class SseReader {
     this.position = 0;
   }
 
-  /** The data of the current event, which ends here. Undefined if empty, as such an event is not dispatched. */
+  /** Returns the data of the current event, which ends here. Undefined if the data is empty, because such an event is not dispatched. */
   #event(): string | undefined {
     const data = this.#data;
     const earlier = this.#earlier;
@@ -195,7 +191,7 @@ export class SseReader {
     this.#data = this.#data === undefined ? value : `${this.#data}\n${value}`;
   }
 
-  /** The event names of model servers are long and many, so they are not cut out of the text. */
+  /** Event names of model servers are long and frequent, so they are compared within the text and not cut out. */
   #nameLine(start: number, end: number): void {
     const { text } = this;
     if (!text.startsWith("event:", start)) return;
@@ -229,7 +225,7 @@ function isLineEnd(code: number): boolean {
   return code === lineFeed || code === carriageReturn;
 }
 
-/** Makes the result of `indexOf` comparable: `nowhere` if nothing was found. */
+/** Converts the result of `indexOf` for comparisons: `nowhere` if nothing was found. */
 function found(index: number): number {
   return index < 0 ? nowhere : index;
 }

@@ -1,15 +1,15 @@
-// Sorts very many texts in pieces of a few milliseconds, so that other work can run in between.
+// Sorts very many texts in pieces of a few milliseconds, so that other work can run between them.
 
 /** The number of texts in one piece. */
 const pieceTexts = 5_000;
 const characterBits = 7;
-/** The bits of an exact number, which some characters and a position share. */
+/** Bits of a number that a double holds exactly; some characters and a position share them. */
 const exactBits = 53;
 
 /**
- * Returns the positions of the texts in approximate order, compared by some characters after their common beginning.
- * Sorting the texts themselves would take ten times as long. Yields after each piece of work, a millisecond or two; the
- * texts must not change in between.
+ * Returns the positions of the texts in approximate order, compared by a few characters after their common beginning.
+ * Sorting the texts themselves would take ten times as long. Yields after each piece of work of a millisecond or two;
+ * the texts must not change meanwhile.
  */
 export function* inOrderOfTexts(texts: readonly string[]): Generator<undefined, Float64Array> {
   const [first = ""] = texts;

@@ -1,14 +1,14 @@
-// Rows of numbers by limit id: very many keys have one, and most are seldom used.
+// Stores numbers in a row for each limit id: very many keys have a limit, and most keys are seldom used.
 import { IdRows } from "../../base/id-rows.ts";
 import { SweepPace } from "../../base/swept-map.ts";
 import { noRow } from "../../base/word-table.ts";
 
-/** Rows of a page. A page keeps its place, so that references to rows stay valid. */
+/** Number of rows in a page. A page is never moved, so that references to its rows stay valid. */
 const pageRows = 256;
-/** Most limits are those of keys. */
+/** Prefix of the ids of keys, to which most limits belong. */
 const commonPrefix = "key:key_";
 
-/** The location of a row: its numbers begin at `first` in a page, and the last one is for the row itself. */
+/** The location of a row: its numbers begin at `first` of a page. The last number of a row is for this class. */
 export interface RowLocation {
   readonly nth: number;
   readonly page: Float64Array;
@@ -25,7 +25,7 @@ export abstract class KeptRows<Row extends KeptRow> {
   #cursor = 0;
   #lives = 0;
 
-  /** `width`: numbers of a row, of which the last one is for the row itself. */
+  /** `width` is the number of entries of a row. The last entry is for this class. */
   constructor(width: number) {
     this.#width = width;
   }
@@ -51,8 +51,8 @@ export abstract class KeptRows<Row extends KeptRow> {
   }
 
   /**
-   * Drops some rows that are over. Called once for each use, while the caller holds none. `nowMs`: monotonic
-   * milliseconds.
+   * Drops some rows that can be dropped. Call once for each use, while the caller refers to no row. `nowMs` is in
+   * monotonic milliseconds.
    */
   used(nowMs: number): void {
     const { visits, isCrowded } = this.#pace.check(this.size, nowMs);
@@ -66,7 +66,7 @@ export abstract class KeptRows<Row extends KeptRow> {
     }
   }
 
-  /** Removes a row that is still kept. */
+  /** Removes a row that is in use. */
   remove(row: Row): void {
     row.end();
     this.#ids.remove(row.nth);
@@ -75,7 +75,7 @@ export abstract class KeptRows<Row extends KeptRow> {
   protected abstract at(location: RowLocation): Row;
 
   /**
-   * Reports whether a row may be dropped because it can be recreated without loss. Rows in constant use should stay
+   * Reports whether a row can be dropped because it can be recreated without loss. Rows in constant use should stay
    * unless memory is crowded.
    */
   protected abstract isOver(row: Row, nowMs: number, isCrowded: boolean): boolean;
@@ -87,13 +87,13 @@ export abstract class KeptRows<Row extends KeptRow> {
   }
 }
 
-/** A reference to a row, valid while the row has the same id. */
+/** A reference to a row. Valid while the row belongs to the same id. */
 export class KeptRow {
   readonly nth: number;
   readonly #page: Float64Array;
   readonly #first: number;
   readonly #last: number;
-  /** A number that identifies this use of the row; 0 while it is free. */
+  /** Identifies the current use of the row; 0 while the row is free. */
   readonly #life: number;
 
   constructor({ nth, page, first, last }: RowLocation) {
@@ -109,7 +109,7 @@ export class KeptRow {
     return this.#life !== 0 && this.#page[this.#last] === this.#life;
   }
 
-  /** Frees the row. */
+  /** Frees the row for another id. */
   end(): void {
     this.#page[this.#last] = 0;
   }

@@ -6,18 +6,18 @@ import type { RateLimit } from "../../domain/limits/limits.ts";
 import { Bucket, type BucketRule, type BucketState } from "../../domain/limits/rate-limit.ts";
 import { KeptRow, KeptRows, type RowLocation } from "./kept-rows.ts";
 
-/** Minimum time in memory, although most buckets are full again long before their next use. */
+/** Minimum milliseconds in memory. Most buckets are full again long before their next use. */
 const keptMs = 60_000;
 /** Maximum number of request buckets that stay as objects. */
 const maxRecent = 1_024;
 
 /**
- * Request buckets, which release nothing. Very many keys have one, most are seldom used and soon full again: buckets
- * other than the recently used ones are rows of numbers, or nothing if full.
+ * Buckets of requests, to which no amount is returned. Very many keys have one; most are seldom used and soon full
+ * again. So only recently used buckets are objects. The others are rows of numbers, or are dropped if full.
  */
 export class RequestBuckets {
   readonly #recent = new ChainedMap<RequestBucket>();
-  /** The recent buckets in order of arrival, from `#oldest` on. */
+  /** Recently used buckets in order of arrival, beginning at `#oldest`. */
   #queue: RequestBucket[] = [];
   #oldest = 0;
   readonly #resting = new RestingBuckets();
@@ -27,7 +27,8 @@ export class RequestBuckets {
   }
 
   /**
-   * Called once for each use that adds at most a handful, while the caller holds none. `nowMs`: monotonic milliseconds.
+   * Call once for each use that adds at most a handful of buckets, while the caller refers to no bucket. `nowMs` is
+   * in monotonic milliseconds.
    */
   used(nowMs: number): void {
     this.#resting.used(nowMs);
@@ -38,10 +39,7 @@ export class RequestBuckets {
     return this.#recent.get(id) !== undefined || this.#resting.find(id) !== undefined;
   }
 
-  /**
-   * Returns the bucket, from now on with this rule's figures. `known`: its previous bucket, if any, which may be
-   * obsolete.
-   */
+  /** Returns the bucket, with the figures of this rule from now on. `known` is the caller's previous bucket, which may be obsolete. */
   use(rule: RateLimit, nowMs: number, known?: RequestBucket): RequestBucket {
     if (known?.rule === rule) return known;
     const bucket = this.#recent.get(rule.id) ?? this.#add(rule);
@@ -73,7 +71,7 @@ export class RequestBuckets {
 }
 
 export class RequestBucket extends Bucket implements Chained<RequestBucket> {
-  /** The id of its limit. */
+  /** The id of the bucket's limit. */
   readonly name: string;
   next: RequestBucket | undefined = undefined;
   #rule: RateLimit | undefined;
@@ -83,7 +81,7 @@ export class RequestBucket extends Bucket implements Chained<RequestBucket> {
     this.name = name;
   }
 
-  /** The rule of its figures. Undefined once it rests: the next caller gets another. */
+  /** The rule whose figures the bucket has. Undefined after the bucket became a row; the next caller gets another object. */
   get rule(): RateLimit | undefined {
     return this.#rule;
   }
@@ -98,7 +96,7 @@ export class RequestBucket extends Bucket implements Chained<RequestBucket> {
   }
 }
 
-/** Numbers of a row; the one after them is for the row itself. */
+/** Positions of the numbers in a row, and their count. One more entry is for the row itself. */
 const [limit, windowMs, backlog, refilledMs, width] = [0, 1, 2, 3, 5] as const;
 
 class RestingBuckets extends KeptRows<RestingBucket> {
@@ -110,7 +108,7 @@ class RestingBuckets extends KeptRows<RestingBucket> {
     return new RestingBucket(location);
   }
 
-  /** A full bucket equals an unused one. */
+  /** A full bucket can be dropped, because an unused bucket is full too. */
   protected override isOver(bucket: RestingBucket, nowMs: number): boolean {
     return new Bucket(bucket.rule, bucket).isIdle(nowMs);
   }
@@ -138,7 +136,7 @@ class RestingBucket extends KeptRow implements BucketState {
   }
 }
 
-/** Token buckets, to which a request returns what it did not use. Mainly accounts have them. */
+/** Buckets of tokens, to which a request returns the tokens that it did not use. Mainly accounts have such limits. */
 export class TokenBuckets {
   readonly #buckets: SweptMap<TokenBucket>;
 
@@ -150,7 +148,7 @@ export class TokenBuckets {
     return this.#buckets.size;
   }
 
-  /** Called like `SweptMap.used`. */
+  /** Call like `SweptMap.used`. */
   used(nowMs: number): void {
     this.#buckets.used(nowMs);
   }
@@ -159,7 +157,7 @@ export class TokenBuckets {
     return this.#buckets.get(id) !== undefined;
   }
 
-  /** See `RequestBuckets`. */
+  /** Like `RequestBuckets.use`. */
   use(rule: RateLimit, nowMs: number, known?: TokenBucket): TokenBucket {
     if (known?.rule === rule) {
       known.usedMs = nowMs;
@@ -179,7 +177,7 @@ export class TokenBucket extends Bucket {
   usedMs = Number.NEGATIVE_INFINITY;
   #rule: RateLimit | undefined;
 
-  /** The rule of its figures. Undefined once it was dropped: the next caller gets another. */
+  /** The rule whose figures the bucket has. Undefined after the bucket was dropped; the next caller gets another. */
   get rule(): RateLimit | undefined {
     return this.#rule;
   }

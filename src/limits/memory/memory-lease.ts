@@ -1,4 +1,4 @@
-// One admitted request's reservations of token limits and quotas in memory.
+// The reservations of one admitted request in token limits and quotas in memory.
 import type { Clock } from "../../base/clock.ts";
 import type { Granted, Lease, LimitStatus } from "../../domain/limits/limits.ts";
 import type { Hold } from "../../domain/limits/rate-limit.ts";
@@ -8,26 +8,26 @@ import type { MemoryStop } from "./memory-stop.ts";
 import type { CountedWindow } from "./memory-windows.ts";
 import type { QuotaCounter, QuotaCounters } from "./quota-counters.ts";
 
-/** The owners of buckets and counters. None is dropped while it has an open lease. */
+/** The owners of buckets and counters. They drop nothing that has an open lease. */
 export interface LeaseSlots {
   readonly clock: Clock;
-  /** The counters of the month in which leases begin: their usage belongs there even if they end in the next. */
+  /** The counters of the month in which the lease begins. Its usage belongs to this month even if the lease ends in the next. */
   readonly counters: QuotaCounters;
 }
 
 const unlimited: LimitStatus = { requests: undefined, tokens: undefined };
 
-/** Admission and lease are one object, because each request has one. */
+/** Admission and lease in one object, because each admitted request needs both. */
 export class MemoryLease implements Lease, Granted {
   readonly reservedTokens: number;
   status: LimitStatus = unlimited;
   readonly #slots: LeaseSlots;
-  /** The last of the request's parties. */
+  /** The last party of the request. */
   readonly #parties: CountedParty | undefined;
-  /** The windows in which it began, to which its usage belongs. */
+  /** The windows that were open when the lease began; its usage belongs to them. */
   readonly #windows: readonly CountedWindow[] | undefined;
   readonly stop: MemoryStop | undefined;
-  /** Holds in the order of the parties that limit tokens, from the last. Usually only the account does. */
+  /** Token reservations in the order of the parties that limit tokens, beginning with the last. Usually only the account limits tokens. */
   #hold: Hold | undefined;
   #otherHolds: Hold[] | undefined;
   #tokens: number;
@@ -55,7 +55,7 @@ export class MemoryLease implements Lease, Granted {
     return this;
   }
 
-  /** Reserves once. The parties have their current buckets and counters. */
+  /** Reserves; call once. The parties must have their current buckets and counters. */
   begin(nowMs: number): void {
     for (let party = this.#parties; party; party = party.before) {
       if (party.tokens) {
@@ -97,7 +97,7 @@ export class MemoryLease implements Lease, Granted {
     this.stop?.settle(tokens, nanoUsd);
   }
 
-  /** Releases what was reserved. */
+  /** Records the usage and releases the reservation. */
   #book(counter: QuotaCounter, tokens: number, nanoUsd: number): void {
     counter.book(tokens, nanoUsd, this.#tokens, this.#nanoUsd);
   }

@@ -1,4 +1,4 @@
-// Rate limits and quotas in this process's memory: one synchronous, hence atomic, decision about all of a request's.
+// Rate limits and quotas in this process's memory. One synchronous and therefore atomic step decides about all limits of a request.
 
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
@@ -37,15 +37,15 @@ import type { WindowStarts } from "./window-starts.ts";
 export interface MemoryLimitsOptions {
   clock: Clock;
   ledger: Pick<Ledger, "readTotals">;
-  /** The beginnings of rolling windows, also from before a restart. */
+  /** Start times of rolling windows, including those from before a restart. */
   starts?: WindowStarts;
 }
 
-/** Usage that was admitted before this process began. */
+/** Usage that was admitted before this process started. */
 export interface PastUsage extends Pick<LimitSet, "requests" | "tokens"> {
-  /** Age by the wall clock in whole seconds. */
+  /** Age by the wall clock, in whole seconds. */
   secondsAgo: number;
-  /** Number of requests, and their tokens. */
+  /** Number of requests, and their tokens together. */
   count: number;
   usedTokens: number;
 }
@@ -54,10 +54,10 @@ export class MemoryLimits implements LimitStore {
   readonly #clock: Clock;
   readonly #quotas: MemoryQuotas;
   readonly #windows: MemoryWindows;
-  /** One id may limit both. */
+  /** Buckets by kind: one limit id may limit both requests and tokens. */
   readonly #requests = new RequestBuckets();
   readonly #tokens: TokenBuckets;
-  /** The owners of leases that begin in this month. */
+  /** The buckets and counters for leases that begin in this month. */
   #slots: LeaseSlots;
 
   constructor({ clock, ledger, starts }: MemoryLimitsOptions) {
@@ -81,11 +81,11 @@ export class MemoryLimits implements LimitStore {
     counters.used(nowMs);
     const { minTokens, minNanoUsd } = reservation;
     const last = CountedParty.lastOf(limits, this);
-    // The wanted amounts, or the remainder of the tightest limit.
+    // The wanted amounts, reduced to what the tightest limit has left.
     let { tokens, nanoUsd } = reservation;
     let isShort = false;
     let isUnread = false;
-    // Skips unchanged values, because the next garbage collection would visit each written party.
+    // Unchanged values are not written, because the next garbage collection would visit each written party.
     for (let party = last; party; party = party.before) {
       const { quotaId, quotaTokens, quotaNanoUsd } = party;
       if (quotaId !== undefined) {
@@ -143,7 +143,7 @@ export class MemoryLimits implements LimitStore {
 
   peek(limits: LimitSet): LimitStatus {
     const nowMs = this.#clock.monotonicMs();
-    // A limit without a bucket is full, and reading it creates none.
+    // A limit without a bucket is full. Reading it must not create a bucket.
     const seen = (buckets: RequestBuckets | TokenBuckets) => (rule: RateLimit) =>
       buckets.has(rule.id) ? buckets.use(rule, nowMs) : new Bucket(rule);
     return statusOf(
@@ -165,7 +165,7 @@ export class MemoryLimits implements LimitStore {
     return { requests, tokens, nanoUsd, period };
   }
 
-  /** Applies another source's minimum usage of a quota's owner until the ledger is read again. */
+  /** Applies minimum figures from another source to a quota until the ledger is read again. */
   believe(quota: Quota, { requests, tokens, nanoUsd }: QuotaUse): void {
     const counter = this.#counter(quota);
     counter.usedRequests = counter.isRead ? Math.max(counter.usedRequests, requests) : requests;
@@ -174,7 +174,7 @@ export class MemoryLimits implements LimitStore {
     counter.isRead = true;
   }
 
-  /** Returns usage of a quota's owner without asking the ledger. Undefined if it was never read. */
+  /** Returns the usage of a quota without asking the ledger; undefined if it was never read. */
   known(quota: Quota): QuotaUse | undefined {
     const { isRead, usedRequests: requests, usedTokens: tokens, usedNanoUsd: nanoUsd } = this.#counter(quota);
     return isRead ? { requests, tokens, nanoUsd } : undefined;
@@ -184,27 +184,28 @@ export class MemoryLimits implements LimitStore {
     for (const quota of quotas) if (quota.window) this.#windows.forget(quota);
   }
 
-  /** Returns when the window of a quota began, in Unix seconds. Undefined without an open window. */
+  /** Returns the start of a quota's window in Unix seconds; undefined if no window is open. */
   startOf(quota: Quota): number | undefined {
     return this.#counter(quota).period?.start;
   }
 
-  /** Reads a quota's usage from the ledger, known or not. Rejects with `service_unavailable`. */
+  /** Reads a quota's usage from the ledger, even if it is known. Rejects with `service_unavailable`. */
   reread(quota: Quota): Promise<void> {
     return this.#read(quota, this.#counter(quota));
   }
 
   /**
-   * Counts usage from before a restart, ahead of the first request. Each entry counts as young as its whole seconds
-   * allow and is refilled since, oldest first: admissions before and after stay within limit + rate x time, and at most
-   * two seconds of refill are lost. Usage beyond a request's reservation counts from its beginning.
+   * Counts usage from before a restart, before the first request. Each entry counts as young as its whole seconds
+   * allow and is refilled since then, oldest first. So admissions before and after the restart stay within limit +
+   * rate x time, and at most two seconds of refill are lost. Usage beyond a request's reservation counts from the
+   * request's beginning.
    */
   replay(entries: readonly PastUsage[]): void {
     const nowMs = this.#clock.monotonicMs();
     for (const entry of entries.toSorted((a, b) => b.secondsAgo - a.secondsAgo)) {
       const atMs = nowMs - Math.max(0, entry.secondsAgo - 1) * 1000;
       this.#requests.used(atMs);
-      // Requests never owe: an excess comes from the rounding of ages.
+      // Requests cannot exceed their limit, so an excess here comes from rounding the ages.
       for (const rule of entry.requests) this.#requests.use(rule, atMs).takeUpTo(entry.count, atMs);
       for (const rule of entry.tokens) this.#tokens.use(rule, atMs).take(entry.usedTokens, atMs);
     }
@@ -234,7 +235,7 @@ export class MemoryLimits implements LimitStore {
     return this.#quotas.use(quota.id, this.#quotas.now(), this.#clock.monotonicMs());
   }
 
-  /** Quotas come first, because waiting for a rate limit is in vain if a quota is used up. */
+  /** Quotas are checked first, because waiting for a rate limit is in vain if a quota is used up. */
   #refusalOf(limits: LimitSet, reservation: Reservation, nowMs: number): GatewayError | undefined {
     const quotas = quotasFor(limits, reservation);
     const counters = quotas.map((quota) => this.#counter(quota));
@@ -245,7 +246,7 @@ export class MemoryLimits implements LimitStore {
     );
   }
 
-  /** Returns the status of parties that have their buckets. */
+  /** Returns the status of parties whose buckets are set. */
   #statusOf(last: CountedParty | undefined, nowMs: number): LimitStatus {
     let requests: Bucket | undefined;
     let tokens: Bucket | undefined;
@@ -257,7 +258,7 @@ export class MemoryLimits implements LimitStore {
   }
 }
 
-/** Returns monthly quotas, and those with a window that count the request. */
+/** Returns the monthly quotas, and those quotas with a window that count the request. */
 function quotasFor({ quotas, windows }: LimitSet, reservation: Reservation): readonly Quota[] {
   return windows === undefined ? quotas : [...quotas, ...windows.filter((quota) => isCounted(quota, reservation))];
 }

@@ -1,4 +1,4 @@
-// Usage of each quota's owner this month, and reservations of running requests, in this process's memory.
+// Usage of each quota in this month, and the reservations of running requests, in this process's memory.
 import { type CalendarMonth, calendarMonthOf } from "../../base/calendar-month.ts";
 import type { Clock } from "../../base/clock.ts";
 import { unreadUsageRefusal } from "../../domain/limits/limit-refusal.ts";
@@ -7,7 +7,7 @@ import type { Ledger } from "../../domain/usage/usage.ts";
 import { readInTime } from "../read-in-time.ts";
 import { type MonthCounter, QuotaCounters } from "./quota-counters.ts";
 
-/** Counters of months further away are useless, whichever way the wall clock jumps. */
+/** Counters of months further away are dropped: no jump of the wall clock makes them useful. */
 const nearbySeconds = 40 * 86_400;
 
 export class MemoryQuotas {
@@ -15,7 +15,7 @@ export class MemoryQuotas {
   readonly #ledger: Pick<Ledger, "readTotals">;
   #month: CalendarMonth;
   #counters: QuotaCounters;
-  /** Counters by start of the month, so that a wall clock that jumps back finds them. */
+  /** Counters by start of the month. If the wall clock jumps back, the earlier counters are still there. */
   readonly #months = new Map<number, QuotaCounters>();
 
   constructor(clock: Clock, ledger: Pick<Ledger, "readTotals">) {
@@ -31,7 +31,7 @@ export class MemoryQuotas {
     return this.#counters;
   }
 
-  /** `counters` are those of `now`. `known`: its previous counter, if any, which may be obsolete. */
+  /** Returns the counter of a quota. `counters` are those of `now`. `known` is the caller's previous counter, which may be obsolete. */
   use(id: string, counters: QuotaCounters, nowMs: number, known?: MonthCounter): MonthCounter {
     const counter = known?.among === counters ? known : (counters.find(id) ?? counters.add(id));
     counter.lastUsedMs = nowMs;

@@ -1,4 +1,4 @@
-// Reservations of an answer in memory quotas that end answers, and how much more they have.
+// The reservations of an answer in quotas in memory that can end the answer, and the amounts that these quotas have left.
 import type { StopLease, StoppedBy, StopReservation } from "../../domain/limits/limits.ts";
 import { stopFigures } from "../stop-figures.ts";
 import { shareOf } from "../stop-share.ts";
@@ -15,7 +15,7 @@ export class MemoryStop implements StopLease {
   #heldNanoUsd: number;
   #settled = false;
 
-  /** `windows` are those that end the answer, with at least the needed amount left. */
+  /** `windows` are the windows that can end the answer, each with at least the needed amount left. */
   constructor(windows: readonly CountedWindow[], reservation: StopReservation) {
     const { tokens, nanoUsd, minTokens, minNanoUsd, grows } = reservation;
     this.#windows = windows;
@@ -26,7 +26,7 @@ export class MemoryStop implements StopLease {
       grows ? least + shareOf(wanted - least, of - least, remaining.running + 1) : Math.min(wanted, of);
     this.#heldTokens = this.#stopsTokens ? share(tokens, minTokens, remaining.tokens) : tokens;
     this.#heldNanoUsd = this.#stopsNanoUsd ? share(nanoUsd, minNanoUsd, remaining.nanoUsd) : nanoUsd;
-    // An answer without growth may use only its reservation.
+    // If the answer cannot grow, it may use only its reservation.
     this.mostTokens = grows ? remaining.tokens : this.tokens;
     this.mostNanoUsd = grows ? remaining.nanoUsd : this.nanoUsd;
     this.tightest = remaining.tightest;
@@ -40,7 +40,7 @@ export class MemoryStop implements StopLease {
     return this.#stopsNanoUsd ? this.#heldNanoUsd : Number.POSITIVE_INFINITY;
   }
 
-  /** Once. */
+  /** Reserves; call once. */
   begin(): void {
     for (const { counter } of this.#windows) counter.begin(this.#heldTokens, this.#heldNanoUsd);
   }

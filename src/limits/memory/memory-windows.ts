@@ -1,4 +1,4 @@
-// Quotas with a window in this process's memory: the current window and its usage.
+// Quotas with a window, in this process's memory: the current window and its usage.
 
 import type { Clock } from "../../base/clock.ts";
 import { SweptMap } from "../../base/swept-map.ts";
@@ -12,7 +12,7 @@ import { rollingSpan } from "../rolling-span.ts";
 import { forgetAfterMs, type QuotaCounter } from "./quota-counters.ts";
 import type { WindowStarts } from "./window-starts.ts";
 
-/** A quota that counts a request, with its counter. */
+/** A quota that counts a request, and the counter of its window. */
 export interface CountedWindow {
   readonly quota: Quota;
   readonly counter: WindowCounter;
@@ -31,7 +31,7 @@ export class WindowCounter implements QuotaCounter {
   leases = 0;
   lastUsedMs: number;
   reading: Promise<void> | undefined;
-  /** Monotonic end of a rolling quota's open window. */
+  /** End of a rolling quota's open window by the monotonic clock. */
   endMs = Number.POSITIVE_INFINITY;
 
   constructor(period: Period | undefined, among: object, nowMs: number) {
@@ -60,17 +60,17 @@ export class WindowCounter implements QuotaCounter {
 }
 
 /**
- * Calendar windows use the wall clock, and a window to which it jumps back still has its usage. Rolling windows end by
- * the monotonic clock, so no jump changes their length.
+ * Calendar windows follow the wall clock; if it jumps back, the earlier window still has its usage. Rolling windows
+ * end by the monotonic clock, so that no jump changes their length.
  */
 export class MemoryWindows {
   readonly #clock: Clock;
   readonly #ledger: Pick<Ledger, "readTotals">;
   readonly #starts: WindowStarts | undefined;
-  /** By id, with the start of calendar windows. */
+  /** Counters by quota id; for calendar windows, also by the start of the window. */
   readonly #counters = new SweptMap<WindowCounter>((counter) => this.#forget(counter));
 
-  /** `starts` has the beginnings of rolling windows, also from before a restart. */
+  /** `starts` holds the start times of rolling windows, including those from before a restart. */
   constructor(clock: Clock, ledger: Pick<Ledger, "readTotals">, starts: WindowStarts | undefined) {
     this.#clock = clock;
     this.#ledger = ledger;
@@ -81,7 +81,7 @@ export class MemoryWindows {
     return this.#counters.size;
   }
 
-  /** Returns the windows that count a request. Undefined if none does. */
+  /** Returns the windows that count a request; undefined if there are none. */
   of(quotas: readonly Quota[], reservation: Reservation, nowMs: number): CountedWindow[] | undefined {
     this.#counters.used(nowMs);
     let counted: CountedWindow[] | undefined;
@@ -102,7 +102,7 @@ export class MemoryWindows {
     return counter;
   }
 
-  /** Begins the window of a rolling quota at its first use. */
+  /** Opens the window of a rolling quota at its first use. */
   begin({ quota: { id, window }, counter }: CountedWindow, nowMs: number): void {
     if (counter.period !== undefined) return;
     const { seconds } = windowIn(window);
@@ -112,7 +112,7 @@ export class MemoryWindows {
     this.#starts?.add(id, start, seconds);
   }
 
-  /** Makes an existing counter load again at its next use; reservations of running requests stay. */
+  /** Makes a counter load its usage again at its next use. Reservations of running requests stay. */
   forget(quota: Quota): void {
     const counter = this.#counters.get(this.#keyOf(quota, this.#periodOf(quota.window)));
     if (counter) counter.isRead = false;
@@ -154,7 +154,7 @@ export class MemoryWindows {
     if (!counter.isRead) throw unreadUsageRefusal(new Error("the ledger gave no totals"));
   }
 
-  /** The ledger may know an earlier use than the first one here. */
+  /** The ledger may know a use that precedes the first use in this process. */
   #startedAt(counter: WindowCounter, firstAt: number, seconds: number): void {
     const start = Math.min(firstAt, counter.period?.start ?? firstAt);
     counter.period = { start, end: start + seconds };
@@ -175,7 +175,7 @@ export class MemoryWindows {
     const known = this.#counters.get(key);
     if (known && this.#isCurrent(known, nowMs)) return known;
     const counter = new WindowCounter(period, this.#counters, nowMs);
-    // All usage was in past windows, unless it was not counted for a while.
+    // All usage belongs to past windows, unless the ledger did not count usage for a while.
     if (known) counter.isRead = known.isRead;
     this.#counters.set(key, counter);
     return counter;
@@ -190,7 +190,7 @@ export class MemoryWindows {
     return period ? `${id} ${period.start}` : id;
   }
 
-  /** A rolling window's counter stays until its end, because only it knows the beginning. */
+  /** The counter of a rolling window stays until the window ends, because only the counter knows the start. */
   #forget(counter: WindowCounter): boolean {
     const { leases, reading, lastUsedMs, endMs } = counter;
     const nowMs = this.#clock.monotonicMs();

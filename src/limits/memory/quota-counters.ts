@@ -1,38 +1,39 @@
-// The counters of one month by quota id, each a row of numbers.
+// The counters of one month, by quota id. Each counter is a row of numbers.
 import type { CalendarMonth } from "../../base/calendar-month.ts";
 import type { Period } from "../../domain/limits/quota-rules.ts";
 import type { QuotaFigures } from "../limit-decision.ts";
 import { KeptRow, KeptRows, type RowLocation } from "./kept-rows.ts";
 
-/** The counts of one quota in this process. */
+/** The figures of one quota in this process. */
 export interface QuotaCounter extends QuotaFigures {
-  /** The counters that contain it. Undefined after it was dropped: the next caller gets another. */
+  /** The counters that contain this counter. Undefined after it was dropped; the next caller gets another. */
   readonly among: object | undefined;
-  /** Monotonic. */
+  /** Time of the last use in monotonic milliseconds. */
   lastUsedMs: number;
-  /** A running read, during which it is not dropped. */
+  /** The read in progress. The counter must not be dropped before its end. */
   reading: Promise<void> | undefined;
-  /** Reserves what a request may use. */
+  /** Reserves the amounts that a request may use. */
   begin(tokens: number, nanoUsd: number): void;
   /** Reserves more for a running request. */
   hold(tokens: number, nanoUsd: number): void;
-  /** Records a request's usage and releases its reservation. */
+  /** Records the usage of a request and releases its reservation. */
   book(usedTokens: number, usedNanoUsd: number, heldTokens: number, heldNanoUsd: number): void;
 }
 
 /**
- * A counter that was unused for this long is loaded again when needed. Longer than cached keys work without a database.
+ * Milliseconds without use after which a counter is dropped and loaded again when needed. Longer than cached keys are
+ * valid without a database.
  */
 export const forgetAfterMs = 3_600_000;
 
-/** Numbers of a row; the one after them is for the row itself. */
+/** Positions of the numbers in a row, and their count. One more entry is for the row itself. */
 const [usedRequests, usedTokens, usedNanoUsd, leases, heldTokens, heldNanoUsd, lastUsedMs, isRead, width] = [
   0, 1, 2, 3, 4, 5, 6, 7, 9,
 ] as const;
 
 export class QuotaCounters extends KeptRows<MonthCounter> {
   readonly month: CalendarMonth;
-  /** Running reads by row. */
+  /** Reads in progress, by row. */
   readonly readings = new Map<number, Promise<void>>();
 
   constructor(month: CalendarMonth) {
@@ -49,7 +50,7 @@ export class QuotaCounters extends KeptRows<MonthCounter> {
   }
 }
 
-/** All references to one row are the same counter. */
+/** A counter in a row. All objects for one row are the same counter. */
 export class MonthCounter extends KeptRow implements QuotaCounter {
   readonly #counters: QuotaCounters;
 
@@ -140,7 +141,7 @@ export class MonthCounter extends KeptRow implements QuotaCounter {
   book(tokens: number, nanoUsd: number, wereHeldTokens: number, wereHeldNanoUsd: number): void {
     this.add(leases, -1);
     this.hold(-wereHeldTokens, -wereHeldNanoUsd);
-    // The ledger's figures will replace those of an unread counter, including this request.
+    // A counter that was not read yet will get its figures from the ledger, which includes this request.
     this.add(usedRequests, 1);
     this.add(usedTokens, tokens);
     this.add(usedNanoUsd, nanoUsd);

@@ -1,15 +1,15 @@
-// The beginnings of rolling windows in a file: the ledger does not have them, and a restart must not begin new windows.
+// Stores the start times of rolling windows in a file: the ledger does not have them, and a restart must not begin new windows.
 import { appendFileSync, existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import type { Log } from "../../base/log.ts";
 
 interface Start {
-  /** Unix seconds. */
+  /** Start of the window in Unix seconds. */
   at: number;
-  /** The length of the window. */
+  /** Length of the window in seconds. */
   seconds: number;
 }
 
-/** Number of lines from which on obsolete ones are removed, if they are the majority. */
+/** Number of lines from which on the file is rewritten without obsolete lines, if these are the majority. */
 const manyLines = 10_000;
 
 export class WindowStarts {
@@ -23,7 +23,7 @@ export class WindowStarts {
     this.#path = path;
     this.#log = log;
     const lines = existsSync(path) ? readFileSync(path, "utf8").split("\n") : [];
-    // The last line may be torn after a power cut.
+    // A power cut may leave an incomplete last line, so it is left out.
     for (const line of lines.slice(0, -1)) {
       const [, at, seconds, id] = /^(\d+) (\d+) (.+)$/.exec(line) ?? [];
       if (id !== undefined) this.#starts.set(id, { at: Number(at), seconds: Number(seconds) });
@@ -32,15 +32,15 @@ export class WindowStarts {
   }
 
   /**
-   * Returns when the last window began, in Unix seconds. Undefined if unknown, or in the future after a clock was set
-   * back.
+   * Returns the start of the last window in Unix seconds. Undefined if unknown, or if the start is in the future
+   * because the clock was set back.
    */
   lastOf(id: string, nowSeconds: number): number | undefined {
     const start = this.#starts.get(id);
     return start && start.at <= nowSeconds ? start.at : undefined;
   }
 
-  /** Notes a window's beginning. It survives the death of the process, but perhaps not a power cut. */
+  /** Records the start of a window. The record survives a crash of the process, but not always a power cut. */
   add(id: string, at: number, seconds: number): void {
     this.#starts.set(id, { at, seconds });
     if (this.#lines > manyLines && this.#lines > 2 * this.#starts.size) {
@@ -51,7 +51,7 @@ export class WindowStarts {
     this.#lines++;
   }
 
-  /** Drops windows that ended longer than their length ago. */
+  /** Rewrites the file without windows that ended longer ago than their length. */
   #write(nowSeconds: number): void {
     for (const [id, { at, seconds }] of this.#starts) if (at + 2 * seconds <= nowSeconds) this.#starts.delete(id);
     const text = Array.from(this.#starts, ([id, start]) => lineOf(id, start)).join("");
@@ -62,7 +62,7 @@ export class WindowStarts {
     this.#lines = this.#starts.size;
   }
 
-  /** If the disk takes no writes, a restart uses the ledger. */
+  /** A failed write is ignored: after a restart, the start is derived from the ledger. */
   #attempt(write: () => void): void {
     try {
       write();

@@ -1,4 +1,4 @@
-// Scripts for shared limits: each is one atomic step in the server, by the server's clock.
+// Scripts for shared limits. Each runs as one atomic step in the server, by the server's clock.
 import admit from "./scripts/admit.lua" with { type: "text" };
 import apply from "./scripts/apply.lua" with { type: "text" };
 import beat from "./scripts/beat.lua" with { type: "text" };
@@ -16,7 +16,7 @@ import sweep from "./scripts/sweep.lua" with { type: "text" };
 import takeHold from "./scripts/take-hold.lua" with { type: "text" };
 import window from "./scripts/window.lua" with { type: "text" };
 
-/** Each script follows those that it uses. The top of its file explains its keys, arguments and result. */
+/** Each script is appended to the scripts that it uses. The top of each file explains its keys, arguments and result. */
 export const limitScripts = {
   admit: common + fields + bucket + takeHold + quota + window + share + admit,
   grow: common + fields + quota + window + heldOf + share + grow,

@@ -1,4 +1,4 @@
-// The connection to the shared limits: scripts, the server's time, live replicas, and reservations of dead ones.
+// The connection to the store of shared limits: scripts, the server's time, live replicas, and reservations of dead replicas.
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import { RedisConnection, runIdOf } from "../../storage/redis/redis-connection.ts";
@@ -7,7 +7,7 @@ import { type LimitOperation, LimitOperations } from "../limit-operations.ts";
 import { quotaKeys } from "../limit-plan.ts";
 import { limitScripts } from "./limit-scripts.ts";
 
-/** The scripts' time in a test. */
+/** The time that scripts use in a test. */
 export interface ServerTime {
   micros(): number;
   seconds(): number;
@@ -22,11 +22,12 @@ export interface LimitsLinkOptions {
   deadlineMs: number | undefined;
   retryMs: number | undefined;
   /**
-   * Called when the server knows this replica, perhaps again. `isEmptied`: it has lost its data. Messages of this call
-   * come before all later requests. `doubted`: keys of quotas that may be older than what it received.
+   * Called when the server has registered this replica, at first or again. `isEmptied` means that the server has lost
+   * its data. Messages that this call sends precede all later requests. `doubted` holds keys of quotas whose data may
+   * be older than the server's last state.
    */
   onMet(meeting: { isEmptied: boolean; doubted: readonly string[] }): void;
-  /** Called when the server cannot be asked any more. */
+  /** Called when the server becomes unreachable. */
   onAway(): void;
   /** Returns the numbers of open leases. */
   openLeases(): ReadonlySet<number>;
@@ -41,30 +42,28 @@ const digests = Object.fromEntries(
 ) as Record<ScriptName, string>;
 
 const beatMs = 5_000;
-/**
- * A replica without a heartbeat for this long counts as dead, and another one's next heartbeat drops its reservations.
- */
+/** Milliseconds without a heartbeat after which a replica counts as dead. The next heartbeat of another replica drops its reservations. */
 const graceMs = 30_000;
 /** Milliseconds that a stop waits for pending messages. */
 const lastWordsMs = 500;
 
 export class LimitsLink {
   readonly operations: LimitOperations;
-  /** Live replicas at the last heartbeat. Undefined before the first. */
+  /** Number of live replicas at the last heartbeat; undefined before the first heartbeat. */
   live: number | undefined;
   readonly #options: LimitsLinkOptions;
   readonly #connection: RedisConnection;
-  /** A unique id of this process. */
+  /** Unique id of this process. */
   readonly #replica = crypto.randomUUID();
   #session = 0;
   #nextLease = 1;
-  /** Since when the server has its data, as it reports. */
+  /** Time since when the server has its data, as the server reports it. */
   #born: string | undefined;
-  /** The server's process, as it reports. Undefined if it does not. */
+  /** Id of the server's process, as the server reports it; undefined if it reports none. */
   #process: string | undefined;
-  /** True if the log has reported that the server does not list its keys. */
+  /** True if the log contains a warning that the server does not list its keys. */
   #isUnlisted = false;
-  /** The server's clock minus this process's monotonic one. */
+  /** The server's clock minus the monotonic clock of this process. */
   #aheadMs: number | undefined;
   #meeting: Promise<void> | undefined;
   #beats: ReturnType<typeof setInterval> | undefined;
@@ -90,7 +89,7 @@ export class LimitsLink {
     });
   }
 
-  /** Resolves after the first attempt. */
+  /** Resolves after the first connection attempt. */
   async start(): Promise<void> {
     await this.#connection.start();
     this.#beats = setInterval(() => this.#inBackground(this.beat()), beatMs);
@@ -116,31 +115,31 @@ export class LimitsLink {
     return { now: this.nowSeconds(), aheadSeconds };
   }
 
-  /** Returns the server's time if known, else 0. */
+  /** Returns the server's time, or 0 if it is unknown. */
   nowMicros(): number {
     const { clock, time } = this.#options;
     if (time) return time.micros();
     return this.#aheadMs === undefined ? 0 : Math.floor((clock.monotonicMs() + this.#aheadMs) * 1000);
   }
 
-  /** Returns the server's time at a moment of the monotonic clock. */
+  /** Converts a time of the monotonic clock to the server's time. */
   microsAt(monotonicMs: number): number {
     return this.nowMicros() - (this.#options.clock.monotonicMs() - monotonicMs) * 1000;
   }
 
-  /** `lease` is its number, `peek`, or empty for none. Rejects without an answer. */
+  /** Runs the script that admits. `lease` is the number of the lease, `peek`, or empty for none. Rejects if there is no answer. */
   async admit(keys: readonly string[], lease: string, args: readonly string[]): Promise<number[]> {
     const leases = `${this.#options.prefix}leases:${this.#replica}`;
-    // Recently settled amounts are sent first.
+    // Recently settled amounts are sent first, so that the script counts them.
     this.operations.flush();
     const answer = (await this.#run("admit", [leases, ...keys], [this.session, lease, ...args])) as number[];
     if (answer.length > 1) this.#noteTime(answer[1] as number);
     return answer;
   }
 
-  /** `args` are the script's arguments from the lease's number on. Rejects without an answer. */
+  /** Enlarges a reservation. `args` are the script's arguments from the number of the lease on. Rejects if there is no answer. */
   async grow(args: readonly string[]): Promise<number[]> {
-    // Recently settled amounts may be the only ones available.
+    // Recently settled amounts are sent first: no others may be available.
     this.operations.flush();
     return (await this.#run("grow", [], [this.session, ...args])) as number[];
   }
@@ -160,7 +159,7 @@ export class LimitsLink {
     await this.#sweep(dead);
   }
 
-  /** Closes the connection for a fault that only the caller can detect. */
+  /** Closes the connection because of a fault that only the caller can detect. */
   giveUp(reason: string): void {
     this.#connection.giveUp(reason);
   }
@@ -170,7 +169,7 @@ export class LimitsLink {
     for (let waited = 0; this.#connection.isUp && this.operations.waiting > 0 && waited < lastWordsMs; waited += 10) {
       await Bun.sleep(10);
     }
-    // Without this message, others drop the replica's reservations soon.
+    // If this message fails, other replicas drop this replica's reservations soon anyway.
     if (this.#connection.isUp && this.operations.waiting === 0) await this.#run("leave", [], []).catch(() => {});
     this.#connection.close();
   }
@@ -188,10 +187,10 @@ export class LimitsLink {
   async #meet(): Promise<void> {
     const session = this.#session + 1;
     this.#session = session;
-    // The new session uses numbers from here on.
+    // The new session uses numbers from this one on.
     const before = this.#nextLease;
     const { born, last, dead, upToDate } = await this.#beat(String(session));
-    // A restarted or replaced server has only the data that was last saved or replicated.
+    // A server that was restarted or replaced has only the data that was last saved or replicated.
     const isDoubted = this.#process !== undefined && this.#process !== upToDate;
     const listed = isDoubted ? await this.#quotas().catch((error: unknown) => this.#unlisted(error)) : undefined;
     const isEmptied = this.#born !== undefined && this.#born !== born;
@@ -224,14 +223,14 @@ export class LimitsLink {
     return [...found];
   }
 
-  /** Throws errors other than the server's refusals. Without the list, an older copy of the data goes unnoticed. */
+  /** Accepts a refusal to list keys and throws every other error. Without the list, an older copy of the data is not noticed. */
   #unlisted(error: unknown): undefined {
     requireRefusal(error);
     if (!this.#isUnlisted) this.#options.log.warn("redis_quotas_unlisted", { reason: error.message });
     this.#isUnlisted = true;
   }
 
-  /** Sent after the commands that make all quotas load again, so it runs after them. */
+  /** Registers the server's process. Sent after the commands that make all quotas load again, so that it runs after them. */
   async #noteProcess(): Promise<void> {
     await this.#connection.send("SET", [`${this.#options.prefix}run`, this.#process ?? ""]).catch(requireRefusal);
   }
@@ -244,11 +243,11 @@ export class LimitsLink {
     }
   }
 
-  /** Drops leases that ended, or never began here because the answer was lost. */
+  /** Drops leases that have ended, and leases that never began in this process because the answer was lost. */
   async #dropUnknown(before: number): Promise<void> {
     const leases = `${this.#options.prefix}leases:${this.#replica}`;
     const known = (await this.#connection.send("HKEYS", [leases])) as string[];
-    // Answers that arrived together with this one have been handled by then.
+    // Answers that arrived together with this one are handled during this pause.
     await Bun.sleep(0);
     const open = this.#options.openLeases();
     for (const id of known) {
@@ -267,14 +266,14 @@ export class LimitsLink {
     this.#aheadMs = micros / 1000 - this.#options.clock.monotonicMs();
   }
 
-  /** Returns Unix seconds of the server. */
+  /** Returns the server's time in Unix seconds. */
   nowSeconds(): number {
     const { clock, time } = this.#options;
     if (time) return time.seconds();
     return this.#aheadMs === undefined ? clock.nowSeconds() : Math.floor(this.nowMicros() / 1e6);
   }
 
-  /** A failure of the work counts as a lost connection. */
+  /** Runs work in the background; a failure counts as a lost connection. */
   #inBackground(work: Promise<void>): void {
     work.catch((error: unknown) => {
       if (this.#connection.isUp) this.#connection.giveUp(error instanceof Error ? error.message : "unknown");

@@ -1,4 +1,4 @@
-// Usage of quotas while the shared store was away, by time.
+// Usage of quotas while the shared store was away, in time slots.
 import type { QuotaUse } from "../../domain/limits/limits.ts";
 
 /** Usage since the previous slot, up to a monotonic moment. */
@@ -7,13 +7,13 @@ export interface UseSlot extends QuotaUse {
 }
 
 const slotMs = 100;
-/** Maximum slots of one quota; the oldest ones are merged beyond it. */
+/** Maximum time slots of one quota. If there are more, the oldest slots are merged. */
 const maxSlots = 64;
 
 export class OutageUse {
   readonly #slots = new Map<string, UseSlot[]>();
 
-  /** `key`: of the quota in the shared store. */
+  /** Adds usage. `key` is the quota's key in the shared store. */
   add(key: string, nowMs: number, { requests, tokens, nanoUsd }: QuotaUse): void {
     let slots = this.#slots.get(key);
     if (!slots) {

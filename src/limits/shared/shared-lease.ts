@@ -1,4 +1,4 @@
-// A reservation in the shared store, or only in this process during an outage.
+// A reservation in the shared store, or in this process alone during an outage.
 import { type IndexedItem, noIndex } from "../../base/indexed-set.ts";
 import type { Lease } from "../../domain/limits/limits.ts";
 import type { LimitPlan } from "../limit-plan.ts";
@@ -16,17 +16,17 @@ export type SharedLeaseFacts = Pick<
 
 export class SharedLease implements Lease, IndexedItem {
   setIndex = noIndex;
-  /** A number that is never reused within this process. */
+  /** Number of the lease, never reused within this process. */
   readonly number: number;
   readonly plan: LimitPlan;
-  /** The keys of its quotas for later usage; for a rolling quota, that of the window in which it began. */
+  /** Keys of the lease's quotas, for recording usage later. The key of a rolling quota is that of the window in which the lease began. */
   readonly quotaKeys: readonly string[];
-  /** Reserved so far. */
+  /** Tokens reserved so far. */
   tokens: number;
   nanoUsd: number;
-  /** The local lease, if no other process knows of it. */
+  /** The local lease, if the shared store has no lease for the request. */
   own: Lease | undefined;
-  /** The reservation in quotas that end answers, under its own number. Undefined without any. */
+  /** The reservation in quotas that can end answers, under its own number; undefined if there are no such quotas. */
   readonly stop: SharedStop | undefined;
   readonly #listener: SharedLeaseListener;
   #isSettled = false;

@@ -1,5 +1,5 @@
-// Rate limits and quotas that replicas share through Valkey or Redis. One script decides about all limits of a request,
-// by the server's clock.
+// Rate limits and quotas that replicas share through Valkey or Redis. One script decides about all limits of a
+// request, by the server's clock.
 
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
@@ -57,16 +57,16 @@ import { type Growing, type Grown, SharedStop } from "./shared-stop.ts";
 import { UnsentQuotas } from "./untold-quotas.ts";
 
 export interface SharedLimitsOptions {
-  /** Has a password; never shown. */
+  /** Address of the server, with its password. Never shown. */
   url: string;
   clock: Clock;
   ledger: Pick<Ledger, "readTotals">;
   log: Log;
-  /** The directory that remembers quotas of which the server may lack usage; its creator opens it. */
+  /** Directory for the list of quotas whose usage the server may lack. The creator of this object opens it. */
   directory: string;
-  /** Prefix of all keys. */
+  /** Beginning of all keys. */
   prefix?: string;
-  /** Number of replicas from another source, for a start while the store is away. */
+  /** Returns the number of replicas from another source, for a start while the store is away. */
   countReplicas?: () => number;
   /** Maximum milliseconds for an answer. */
   deadlineMs?: number;
@@ -78,12 +78,12 @@ export interface SharedLimitsOptions {
 
 export type SharedLimitsState =
   | { status: "ok"; replicas: number }
-  /** Each replica admits its share alone. Unix seconds. */
+  /** The store is away, and each replica admits its share alone. Times in Unix seconds. */
   | { status: "degraded"; since: number; reason: string; replicas: number };
 
-/** A server that forgets between two requests, again and again, counts as away. */
+/** Maximum attempts. A server that forgets its data between two requests again and again counts as away. */
 const maxAttempts = 4;
-/** Another replica's settlement is in the ledger after this time; the scripts have the same value. */
+/** Milliseconds after which another replica's settlement is in the ledger. The scripts use the same value. */
 const writtenMs = 400;
 
 /** The ledger's usage, read at a moment in the server's microseconds. */
@@ -115,7 +115,7 @@ export class SharedLimits implements LimitStore {
   readonly #unsentQuotas: UnsentQuotas;
   #outage: Outage | undefined;
 
-  /** Resolves after the first connection attempt. If that fails, it continues without the server and keeps trying. */
+  /** Resolves after the first connection attempt. If the attempt fails, the limits work without the server and keep trying. */
   static async open(options: SharedLimitsOptions): Promise<SharedLimits> {
     const limits = new SharedLimits(options);
     await limits.#link.start();
@@ -152,14 +152,14 @@ export class SharedLimits implements LimitStore {
     return { status: "degraded", since: outage.since, reason: this.#link.reason, replicas: outage.replicas };
   }
 
-  /** Writes this replica's heartbeat and drops reservations of dead replicas. Both also run every few seconds. */
+  /** Sends this replica's heartbeat and drops reservations of dead replicas. Both also happen every few seconds. */
   beat(): Promise<void> {
     return this.#link.beat();
   }
 
   /**
-   * Returns whether the server has all usage of quotas. The next process that opens the same directory reports the
-   * rest.
+   * Closes the limits. Returns whether the server has all usage of quotas. If not, the next process that opens the
+   * same directory makes these quotas load again.
    */
   async close(): Promise<boolean> {
     await this.#link.close();
@@ -195,8 +195,8 @@ export class SharedLimits implements LimitStore {
   }
 
   /**
-   * Makes quotas load their usage from the ledger at their next use, because the shared store does not have all of it,
-   * for example of a replica that died.
+   * Makes quotas load their usage from the ledger at their next use, because the shared store lacks some of it, such
+   * as usage of a replica that died.
    */
   forgetQuotas(quotas: Iterable<Quota>): void {
     const now = this.#link.nowSeconds();
@@ -267,13 +267,13 @@ export class SharedLimits implements LimitStore {
     if (!(admission instanceof Promise)) return wrapped(admission);
     return admission.then((later) => {
       if (this.#outage === outage) return wrapped(later);
-      // While it waited for the ledger, the server received this share's admissions, without this one.
+      // While this request waited for the ledger, the server received this share's admissions, so this one must not count.
       if ("lease" in later) later.lease.settle(0, 0);
       return this.#admit(limits, reservation);
     });
   }
 
-  /** Returns the keys of a lease's quotas, some of which roll. */
+  /** Returns the keys of a lease's quotas; the keys of rolling quotas are in the answer. */
   #keysIn({ quotas, quotaKeys: keys, limited }: LimitPlan, answered: readonly AnsweredQuota[]): string[] {
     const names = new Map(limited.map((index, i) => [index, answered[i]?.name ?? 0]));
     return keys.map((key, index) => {
@@ -297,7 +297,7 @@ export class SharedLimits implements LimitStore {
       if (lease.stop) this.#sendStop("release", lease.stop);
       return;
     }
-    // Noted before its record can be in the database.
+    // The keys are noted before the request's record can be in the database.
     this.#unsentQuotas.add(keys);
     if (!own && plan.holds) this.#send("release", lease, tokens, nanoUsd);
     if (lease.stop) this.#sendStop("release", lease.stop);
@@ -307,7 +307,7 @@ export class SharedLimits implements LimitStore {
 
   #send(what: "extend" | "settle" | "release", lease: SharedLease, tokens = lease.tokens, nanoUsd = lease.nanoUsd) {
     const { number, plan, quotaKeys: keys, stop } = lease;
-    // Reservations in quotas that end answers belong to another lease; their usage counts there as well.
+    // Quotas that can end answers have a reservation in another lease, and their usage is recorded there.
     const later = [...plan.lease, ...quotaArguments(plan, keys, what === "extend" && stop !== undefined)];
     this.#link.operations.add(what, String(number), String(tokens), String(nanoUsd), ...later);
   }
@@ -337,7 +337,7 @@ export class SharedLimits implements LimitStore {
     return new SharedStop({ ...facts, quotas: stops.map((index) => quotas[index] as Quota), keys }, this.#grow);
   }
 
-  /** The part of a lease that this process granted alone. */
+  /** Returns the part of a lease that this process granted without the server. */
   #stopAlone(
     { stop, lease, reservedTokens, status }: Granted,
     { quotas, quotaKeys, stops }: LimitPlan,
@@ -358,7 +358,7 @@ export class SharedLimits implements LimitStore {
 
   readonly #grow: Growing = async (stop, tokens, nanoUsd) => {
     for (let attempt = 1; attempt <= maxAttempts; attempt++) {
-      // The caller may have ended meanwhile and could not release it.
+      // The caller may have ended meanwhile, so that it could not release the reservation.
       if (stop.isSettled) return undefined;
       if (this.#outage) return this.#growAlone(this.#outage, stop, tokens, nanoUsd);
       const time = this.#link.windowTime();
@@ -386,12 +386,12 @@ export class SharedLimits implements LimitStore {
     return undefined;
   }
 
-  /** Takes it from the part of each quota that this process may grant alone. */
+  /** Enlarges the reservation from the part of each quota that this process may grant alone. */
   async #growAlone({ share }: Outage, stop: SharedStop, tokens: number, nanoUsd: number): Promise<Grown | undefined> {
     let { own } = stop;
     if (!own) {
       const wanted = { tokens: 0, nanoUsd: 0, minTokens: 0, minNanoUsd: 0, grows: true };
-      // Quotas that end answers count no requests, so this one is not counted twice.
+      // Quotas that can end answers count no requests here, so the request is not counted twice.
       const admission = await share.admit(
         { requests: [], tokens: [], quotas: [], windows: stop.quotas },
         { ...stop.asked, ...wanted, stop: wanted },
@@ -422,7 +422,7 @@ export class SharedLimits implements LimitStore {
     return this.#outage ? this.#outage.share.peek(limits) : { requests: undefined, tokens: undefined };
   }
 
-  /** Returns undefined without an answer, or if the request has to be repeated. */
+  /** Asks the server. Returns undefined if there is no answer, or if the request has to be repeated. */
   async #ask(
     keys: readonly string[],
     lease: string,
@@ -437,13 +437,13 @@ export class SharedLimits implements LimitStore {
       if (answer[0] !== verdicts.stranger) return answer;
       await this.#link.meet();
     } catch (error) {
-      // The server's message may describe its input, but never its address.
+      // The error message may quote the script's input, but never the address with the password.
       if (!this.#outage) this.#link.giveUp(error instanceof Error ? error.message : "unknown");
     }
     return undefined;
   }
 
-  /** Remembers the state of each limit in the answer. */
+  /** Remembers the state of each limit from the answer. */
   #take(plan: LimitPlan, limits: LimitSet, answer: readonly number[]): LimitStatus {
     const { keys, limited } = plan;
     const buckets = keys.length - limited.length;
@@ -466,7 +466,7 @@ export class SharedLimits implements LimitStore {
     );
   }
 
-  /** Concurrent callers share one read. Of several replicas, the first one's figures count. */
+  /** Reads the usage of a quota. Concurrent callers share one read. If several replicas read, the figures of the first count. */
   #read(quota: Quota, figures: AnsweredQuota): Promise<void> {
     const { now } = this.#link.windowTime();
     const key = quotaKey(this.#prefix, quota, now);
@@ -474,7 +474,7 @@ export class SharedLimits implements LimitStore {
     if (!reading) {
       const load = () =>
         isRolling(quota) ? this.#loadRolling(quota, key, figures) : this.#loadPeriod(quota, key, figures);
-      // Usage that others settled in the meantime comes only from the ledger, which they write a moment later.
+      // Other replicas may have settled usage meanwhile. Only the ledger has this usage, and they write it a moment later.
       const isElsewhere = figures.isForgotten && (this.#link.live ?? 1) > 1;
       const later = isElsewhere ? Bun.sleep(writtenMs).then(load) : load();
       reading = later.finally(() => this.#reading.delete(key));
@@ -488,7 +488,7 @@ export class SharedLimits implements LimitStore {
     return this.#load(quota, { since, until }, (used) => this.#sendLoad(key, used));
   }
 
-  /** If the window's beginning is unknown, it is determined first. */
+  /** Loads a rolling quota. If the start of its window is unknown, the start is determined first. */
   #loadRolling(quota: Quota, key: string, { start, name, period }: AnsweredQuota): Promise<void> {
     const { now, aheadSeconds } = this.#link.windowTime();
     const { since, until } = rollingSpan(now, quota.window?.seconds ?? 0);
@@ -510,9 +510,7 @@ export class SharedLimits implements LimitStore {
     operations.add("load", key, String(tokens), String(nanoUsd), session, String(requests), String(readFrom));
   }
 
-  /**
-   * Loads are sent in the order of settlements: earlier settlements are included, and later ones are sent afterwards.
-   */
+  /** Loads are sent in the order of settlements: the figures include earlier settlements, and later ones are sent afterwards. */
   async #load(
     { owner, ownerId, environment, filter }: Quota,
     span: { since: number; until: number },
@@ -531,7 +529,7 @@ export class SharedLimits implements LimitStore {
       throw unreadUsageRefusal(error);
     }
     if (!isRead) throw unreadUsageRefusal(new Error("the ledger gave no totals"));
-    // Comes before the next request.
+    // The load is sent before the next request.
     this.#link.operations.flush();
   }
 
@@ -551,14 +549,14 @@ export class SharedLimits implements LimitStore {
       since: clock.nowSeconds(),
       used: new OutageUse(),
     };
-    // Each operation has the keys of its quotas among its arguments.
+    // Each operation has the keys of its quotas among its arguments, which identify the quotas.
     const before = quotaKeys(this.#prefix);
     this.#unsentQuotas.add(
       this.#link.operations.open.flatMap((operation) => operation.filter((arg) => arg.startsWith(before))),
     );
   }
 
-  /** The server decides from here on. First it receives the usage and reservations since the outage. */
+  /** The server decides from now on. First it receives the usage and the reservations since the outage began. */
   #met(isEmptied: boolean, doubted: readonly string[]): void {
     const { operations } = this.#link;
     const outage = this.#outage;
@@ -599,7 +597,7 @@ function stopAmounts({ tokens, nanoUsd, minTokens, minNanoUsd, grows }: StopRese
 
 const noReservation: Reservation = { tokens: 0, nanoUsd: 0, minTokens: 0, minNanoUsd: 0 };
 
-/** Lua uses the same numbers; neither is exact above these. */
+/** Lua uses the same kind of numbers; both are exact only up to this size. */
 function amountText(amount: number): string {
   return String(Math.min(amount, Number.MAX_SAFE_INTEGER));
 }

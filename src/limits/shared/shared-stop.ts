@@ -1,30 +1,29 @@
-// The reservation of an answer in quotas that end answers, in the shared store, or only in this process during an
-// outage.
+// The reservation of an answer in quotas that can end it, in the shared store, or in this process alone during an outage.
 import type { Granted, Quota, Reservation, StopLease, StoppedBy } from "../../domain/limits/limits.ts";
 import type { QuotaFigures } from "../limit-decision.ts";
 import { stopFigures } from "../stop-figures.ts";
 
 export interface StopFacts {
-  /** The number of its separate lease. */
+  /** Number of the separate lease for this reservation. */
   readonly number: number;
-  /** The quotas, and the keys of the counters with its reservation. */
+  /** The quotas in which the answer reserves, and the keys of their counters. */
   readonly quotas: readonly Quota[];
   readonly keys: readonly string[];
-  /** The request's model and tags, which decide which quotas count it. */
+  /** Model and tags of the request, which decide which quotas count it. */
   readonly asked: Pick<Reservation, "model" | "tags">;
-  /** Reserved at its beginning. */
+  /** Tokens reserved at the beginning. */
   readonly tokens: number;
   readonly nanoUsd: number;
   readonly grows: boolean;
-  /** The figures of each quota at its beginning, including its own part. */
+  /** The figures of each quota at the beginning, including this reservation. */
   readonly figures: readonly QuotaFigures[];
-  /** The maximum that this process could grant alone, if it did. */
+  /** The maximum amounts that this process could grant, if it granted the reservation alone. */
   readonly most?: Pick<StopLease, "mostTokens" | "mostNanoUsd"> | undefined;
 }
 
 /**
- * Reserves more of `stop` and returns how much, with what each quota had before. Undefined if that cannot be
- * determined.
+ * Enlarges the reservation `stop`. Returns the added amounts, with the figures of each quota before. Returns
+ * undefined if these cannot be determined.
  */
 export type Growing = (stop: SharedStop, tokens: number, nanoUsd: number) => Promise<Grown | undefined>;
 
@@ -44,9 +43,9 @@ export class SharedStop implements StopLease {
   heldTokens: number;
   heldNanoUsd: number;
   tightest: StoppedBy | undefined;
-  /** What this process reserved alone during an outage. */
+  /** The part that this process reserved without the server during an outage. */
   own: Granted | undefined;
-  /** True after the settlement: nothing more is reserved. */
+  /** True after settlement. From then on, no more is reserved. */
   isSettled = false;
   readonly #stopsTokens: boolean;
   readonly #stopsNanoUsd: boolean;
@@ -84,7 +83,7 @@ export class SharedStop implements StopLease {
     this.heldTokens += grown.tokens;
     this.heldNanoUsd += grown.nanoUsd;
     if (grown.figures.length === 0) return;
-    // It continues in the windows in which it began.
+    // The answer keeps using the windows in which it began.
     const counted = this.quotas.map((quota, i) => {
       return { quota, counter: { ...(grown.figures[i] as QuotaFigures), period: this.#figures[i]?.period } };
     });

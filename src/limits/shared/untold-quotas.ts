@@ -1,11 +1,11 @@
-// Quotas of which the shared store may lack usage, also kept in a file, so that a later process loads them again.
+// Remembers quotas whose usage the shared store may lack, also in a file, so that a later process loads them again.
 import { appendFileSync, existsSync, readFileSync, rmSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 
-/** Milliseconds between two attempts while the disk takes no writes. */
+/** Milliseconds between two attempts while writes to the disk fail. */
 const againMs = 1_000;
 
 export class UnsentQuotas {
@@ -14,18 +14,18 @@ export class UnsentQuotas {
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #keys: Set<string>;
   #isFailing = false;
-  /** Lines that could not be written. */
+  /** Lines that could not be written yet. */
   #unwritten = "";
   #triedMs = 0;
   #syncing: Promise<void> = Promise.resolve();
 
-  /** `directory` must be lost only together with usage that the database lacks. `prefix` is that of all keys. */
+  /** `directory` must not be lost before usage that the database lacks. `prefix` is the beginning of all keys. */
   constructor(directory: string, prefix: string, log: Pick<Log, "error">, clock: Pick<Clock, "monotonicMs">) {
     this.#path = join(directory, "untold-quotas");
     this.#log = log;
     this.#clock = clock;
     const lines = existsSync(this.#path) ? readFileSync(this.#path, "utf8").split("\n") : [];
-    // A power cut may leave a torn last line.
+    // A power cut may leave an incomplete last line, so it is left out.
     this.#keys = new Set(lines.slice(0, -1).filter((line) => line.startsWith(prefix)));
   }
 
@@ -34,8 +34,8 @@ export class UnsentQuotas {
   }
 
   /**
-   * Adds keys. They survive the death of the process at once, and a power cut a moment later. Known keys cost a lookup.
-   * A failed write is logged, and retried with later additions.
+   * Adds keys. They survive a crash of the process immediately, and a power cut a moment later. A known key costs
+   * only a lookup. A failed write is logged, and retried with later additions.
    */
   add(keys: Iterable<string>): void {
     let lines = this.#unwritten;
@@ -50,7 +50,7 @@ export class UnsentQuotas {
     if (this.#isFailing && nowMs < this.#triedMs + againMs) return;
     this.#triedMs = nowMs;
     try {
-      // The line feed ends a line that a failed attempt may have torn.
+      // The line feed ends an incomplete line that a failed attempt may have left.
       appendFileSync(this.#path, this.#isFailing ? `\n${lines}` : lines, { mode: 0o600 });
       this.#unwritten = "";
       this.#isFailing = false;
@@ -60,7 +60,7 @@ export class UnsentQuotas {
     }
   }
 
-  /** Clears all keys: the store has their usage. */
+  /** Clears all keys, because the store has their usage. */
   clear(): void {
     if (this.#keys.size === 0) return;
     this.#keys.clear();
@@ -73,7 +73,7 @@ export class UnsentQuotas {
     }
   }
 
-  /** Syncs outside of the thread that serves requests. Keys cleared meanwhile need no sync. */
+  /** Syncs the file outside of the thread that serves requests. Keys that are cleared meanwhile need no sync. */
   async #sync(): Promise<void> {
     for (const path of [this.#path, dirname(this.#path)]) {
       if (this.#keys.size === 0) return;
