@@ -1,22 +1,22 @@
-// Lets few tasks run at a time. The accounts take turns, and an account has only so many tasks running and waiting.
+// Limits how many tasks run at the same time. Accounts take turns, and each account has a maximum of running and waiting tasks.
 import type { Cancellation } from "../base/cancellation.ts";
 import { monotonicMs } from "../base/clock.ts";
 import { GatewayError } from "../base/errors.ts";
 
 export interface AccountTurnsOptions {
   maxRunning: number;
-  /** The most that one account may have running and waiting. */
+  /** Maximum running and waiting tasks of one account. */
   maxOfAccount: number;
   /** Names the tasks in the plural, for a refusal. */
   what: string;
-  /** Leaves a slot unused, after a task, for as long as the task took, up to a second. For tasks that hold the event loop. */
+  /** If true, a slot stays unused after a task for as long as the task took, up to a second. For tasks that occupy the event loop. */
   rests?: boolean;
 }
 
 const maxRestMs = 1_000;
 
 interface OfAccount {
-  /** Running and waiting. */
+  /** Number of running and waiting tasks. */
   open: number;
   readonly waiting: Set<() => void>;
 }
@@ -24,7 +24,7 @@ interface OfAccount {
 export class AccountTurns {
   readonly #options: AccountTurnsOptions;
   readonly #accounts = new Map<string, OfAccount>();
-  /** Accounts with a task that waits, in the order of their turns. */
+  /** Accounts with a waiting task, in the order of their turns. */
   readonly #turns = new Set<OfAccount>();
   #running = 0;
 
@@ -33,8 +33,9 @@ export class AccountTurns {
   }
 
   /**
-   * Throws `rate_limit_exceeded` where the account has as many as it may. A task whose client leaves while it waits is
-   * dropped, so that the others of the account do not wait for it. `clientGone`: is cancelled when the client leaves.
+   * Runs a task when the account has its turn. Throws `rate_limit_exceeded` if the account has its maximum of tasks.
+   * If the client leaves while its task waits, the task is dropped, so that the account's other tasks do not wait for
+   * it. `clientGone` is cancelled when the client leaves.
    */
   async run<Value>(
     accountId: string,
@@ -64,7 +65,7 @@ export class AccountTurns {
     }
   }
 
-  /** Rejects as soon as the client leaves. */
+  /** Waits for the account's turn. Rejects as soon as the client leaves. */
   async #turn(own: OfAccount, clientGone: Pick<Cancellation, "onCancel" | "off"> | undefined): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const leave = () => {
@@ -80,11 +81,11 @@ export class AccountTurns {
     } finally {
       clientGone?.off(leave);
     }
-    // SQLite works in the thread that serves all requests: others get it between two tasks.
+    // SQLite runs in the thread that serves requests, so other requests run between two tasks.
     await new Promise(setImmediate);
   }
 
-  /** The place goes on to the account that had none for longest. */
+  /** The slot goes to the account that has waited longest for one. */
   #next(): void {
     const [account] = this.#turns;
     const [begin] = account?.waiting ?? [];

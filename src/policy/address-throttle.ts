@@ -1,44 +1,46 @@
-// Bounds how often one address may ask what needs no credential, in the memory of this process: before anything is read for it.
+// Limits how often one address may send requests that need no credential, in the memory of this process and before
+// anything is read for the request.
 import type { Clock } from "../base/clock.ts";
 import { GatewayError } from "../base/errors.ts";
 import { clientNetwork } from "./client-network.ts";
 import { LruMap } from "./lru-map.ts";
 
 /**
- * In a minute, and as many at once. Generous, as behind one address may be an office or a load balancer: what costs more
- * than an answer from memory has tighter limits of its own besides, by person, app or link.
+ * Maximum requests of an address per minute, which are also the maximum burst. The limits are generous because an
+ * office or a load balancer may use one address. Requests that cost more than an answer from memory also have tighter
+ * limits by person, app or link.
  */
 export const addressLimits = {
   /** For monitors and load balancers. */
   monitor: 3_000,
-  /** The same for everybody: scripts, styles, keys, descriptions. */
+  /** Public files: scripts, styles, keys and metadata. */
   file: 6_000,
   page: 1_200,
-  /** What a page sends. */
+  /** Forms that pages send. */
   form: 300,
-  /** For programs: tokens, and clients of the authorization server. */
+  /** Requests of programs: tokens, and clients of the authorization server. */
   client: 1_200,
-  /** For machines that join and connect. */
+  /** Requests of machines that join and connect. */
   machine: 300,
-  /** Credentials that are nobody's, each of which costs a look into the database. */
+  /** Unknown credentials, each of which costs a database look-up. */
   unknown: 600,
 } as const;
 export type AddressLimit = keyof typeof addressLimits;
 
 const windowMs = 60_000;
-/** At most about 10 MB. Whoever has more networks than this is not held by a limit of one. */
+/** Maximum networks, which take at most about 10 MB. An attacker with more networks than this is not stopped by a limit of one network. */
 const maxKept = 50_000;
 
 export interface AddressThrottleOptions {
   clock: Pick<Clock, "monotonicMs">;
-  /** In place of those above; a test reaches them sooner. */
+  /** Replaces the limits above. Tests use lower ones. */
   limits?: Partial<Record<AddressLimit, number>> | undefined;
 }
 
 export class AddressThrottle {
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #limits: Readonly<Record<AddressLimit, number>>;
-  /** By limit and network: when all of it is there again, in monotonic milliseconds (GCRA). */
+  /** Time at which the whole limit is available again, in monotonic milliseconds (GCRA), by limit and network. */
   readonly #wholeMs = new LruMap<number>(maxKept);
 
   constructor({ clock, limits }: AddressThrottleOptions) {
@@ -46,7 +48,7 @@ export class AddressThrottle {
     this.#limits = { ...addressLimits, ...limits };
   }
 
-  /** Counts one, or gives the refusal, which counts nothing. */
+  /** Counts a request, or returns the refusal without counting. */
   take(what: AddressLimit, address: string): GatewayError | undefined {
     const id = idOf(what, address);
     const waitMs = this.#waitMs(what, id);
@@ -56,13 +58,13 @@ export class AddressThrottle {
     return undefined;
   }
 
-  /** Says what `take` says, and counts nothing either way. */
+  /** Returns the same as `take` without counting. */
   peek(what: AddressLimit, address: string): GatewayError | undefined {
     const waitMs = this.#waitMs(what, idOf(what, address));
     return waitMs > 0 ? refusal(what, waitMs) : undefined;
   }
 
-  /** Milliseconds until there is room for one more. */
+  /** Returns the milliseconds until another request is allowed. */
   #waitMs(what: AddressLimit, id: string): number {
     const nowMs = this.#clock.monotonicMs();
     const wholeMs = this.#wholeMs.get(id);

@@ -1,4 +1,4 @@
-// Asks the limits for a request's admission: works out how much to set aside for it.
+// Asks the limits to admit a request, after computing how much to reserve for it.
 import { type Clock, systemClock } from "../base/clock.ts";
 import { rateLimitRefusal } from "../domain/limits/limit-refusal.ts";
 import type {
@@ -26,36 +26,36 @@ export interface RequestSize {
   model: Pick<Model, "id" | "context" | "price">;
   /** Estimated from the text of the request. */
   promptTokens: number;
-  /** For each generation, as the request says; undefined where it says nothing; 0 where nothing is generated. */
+  /** Token limit of each generation in the request; undefined if the request has none; 0 if nothing is generated. */
   maxCompletionTokens: number | undefined;
-  /** True if model servers hold an answer to that limit; left out: they do. */
+  /** True if model servers obey the token limit. Default: true. */
   limitHolds?: boolean;
-  /** Generations side by side. */
+  /** Number of parallel generations. */
   width: number;
-  /** Whether a limit of its tokens could end the answer; left out: it could. */
+  /** False if no token limit could end the answer. Default: true. */
   isLimitable?: boolean;
-  /** What it is counted under. */
+  /** Tags under which the request is counted. */
   tags?: readonly string[] | undefined;
-  /** The one on the ledger. */
+  /** Id of the request in the ledger. */
   requestId?: string;
-  /** Whether the answer is streamed: then a quota may end it as it goes; else it is set aside as a whole. */
+  /** True if the answer is streamed, so that a quota can end it midway. The tokens of other answers are reserved as a whole. */
   stream?: boolean;
-  /** What else its cost depends on; undefined: on nothing. */
+  /** Other facts that the cost depends on; undefined if there are none. */
   asked?: AskedOf | undefined;
 }
 
 export interface AskedOf {
-  /** Whether the prompt has images, audio or files. */
+  /** True if the prompt has images, audio or files. */
   readonly hasMedia: boolean;
-  /** The tiers, speeds and regions that it asks for, of which some are dearer; found out when it is called. */
+  /** Returns the tiers, speeds and regions that the request asks for, some of which cost more. */
   askedTiers(): readonly string[];
-  /** Counted beside tokens; undefined where nothing is. */
+  /** Units that are counted in addition to tokens; undefined if there are none. */
   readonly units?: UsageUnits | undefined;
 }
 
 export type Admitted = Granted;
 
-/** Told the state of a request's limits, once it is decided whether it is admitted. */
+/** Receives the state of a request's limits after the decision about its admission. */
 export interface LimitListener {
   onLimits(status: LimitStatus): void;
 }
@@ -63,7 +63,7 @@ export interface LimitListener {
 export interface AdmitterOptions {
   limits: Pick<LimitStore, "admit" | "peek">;
   lengths: LearnedLengths;
-  /** For prices that depend on the time. The system's unless told otherwise. */
+  /** Clock for prices that depend on the time. Default: the system's clock. */
   clock?: Pick<Clock, "nowSeconds">;
 }
 
@@ -80,8 +80,8 @@ export class Admitter {
   }
 
   /**
-   * Throws the refusal, or rejects with it. `listener` is told the state of the limits either way: it belongs into the
-   * answer's headers. A promise only where a quota's usage must be read first.
+   * Admits a request. Throws the refusal, or rejects with it. In either case `listener` gets the state of the limits
+   * for the answer's headers. Returns a promise only if the usage of a quota must be read first.
    */
   admit(
     principal: Pick<Principal, "limits" | "account">,
@@ -95,8 +95,9 @@ export class Admitter {
   }
 
   /**
-   * Sets aside what `fallback` may cost more than the model that the request was admitted for. Undefined where that is nothing.
-   * Throws the refusal of a quota, or rejects with it. The lease is to be settled with nothing once the request has ended.
+   * Reserves the amount by which `fallback` may cost more than the model that the request was admitted for. Returns
+   * undefined if the amount is zero. Throws the refusal of a quota, or rejects with it. Settle the lease with zero
+   * when the request has ended.
    */
   admitDearer(
     { account, limits }: Pick<Principal, "limits" | "account">,
@@ -115,8 +116,8 @@ export class Admitter {
   }
 
   /**
-   * Throws the refusal, or rejects with it, where the requests of `principal` are used up, whatever the next one asks for;
-   * counts nothing. A promise only where another process has to be asked.
+   * Throws the refusal, or rejects with it, if the limits of `principal` admit no further request, whatever its size.
+   * Counts nothing. Returns a promise only if another process must be asked.
    */
   refuseSpent({ limits }: Pick<Principal, "limits">, listener: LimitListener): void | Promise<void> {
     const status = this.#limits.peek(limits);
@@ -124,24 +125,24 @@ export class Admitter {
     throwIfSpent(limits, status, listener);
   }
 
-  /** An answer was paid for: so much of its prompt had been read from a cache. */
+  /** Learns from a paid answer how much of its prompt was read from a cache. */
   learnCached(accountId: string, { id, price }: Pick<Model, "id" | "price">, usage: TokenUsage): void {
     if (price?.cachedInput === undefined) return;
     this.#cached.learn(accountId, id, usage.promptTokens, usage.parts?.cachedTokens ?? 0);
   }
 
-  /** An answer came to its own end; `completionTokens` is the mean length of its generations. */
+  /** Learns from an answer that ended by itself. `completionTokens` is the mean length of its generations. */
   learn(model: Pick<Model, "id">, completionTokens: number): void {
     this.#lengths.learn(model.id, completionTokens);
   }
 
   /**
-   * A request that says how long its answer may be is held to that: nothing is overrun but by what its prompt has beyond
-   * the estimate, and by searches. One that does not gets what is usual, or the rest where less is left, as
-   * long as that covers the prompt and one token for each generation: a small limit must not refuse what it could serve.
-   *
-   * Money is set aside at the dearest rates that may apply, and as if nothing were cached, or many requests at a time could all be wrong together; but what is likely
-   * to be cheaper is not refused, and has all that is left set aside.
+   * Computes the reservation of a request. A request with a token limit is held to that limit, so that only the
+   * excess of the prompt over its estimate, and searches, can exceed the reservation. A request without a limit
+   * reserves the usual length, or less if less is left. The minimum is the prompt and one token for each generation,
+   * so that a small limit does not refuse a request that it could serve. Money is reserved at the highest rates that
+   * may apply and as if nothing were cached; otherwise many concurrent requests could exceed the quota together. A
+   * request that is likely to cost less is not refused: it reserves everything that is left.
    */
   #reservation(accountId: string, size: RequestSize): Reservation {
     const { model, promptTokens, maxCompletionTokens, width, tags, requestId, limitHolds = true } = size;
@@ -165,9 +166,9 @@ export class Admitter {
   }
 
   /**
-   * The part of quotas that end an answer. As much as one token for each generation needs will do, with nothing of the prompt cached, as
-   * it is ended by what is known then. A stream asks for more as it goes; of a whole answer all that there may be is set
-   * aside, and it is held to that.
+   * Computes the part of quotas that can end an answer. The minimum is enough for one token of each generation,
+   * without cached tokens, because the answer is ended by what is known then. A stream reserves more as it grows. A
+   * whole answer reserves its maximum and is held to that.
    */
   #stop(size: RequestSize): StopReservation {
     const { model, promptTokens, width, limitHolds = true, stream: grows = false } = size;
@@ -202,10 +203,10 @@ export class Admitter {
   }
 }
 
-/** Tokens of a whole answer where neither the request nor a context says how long it may be: all servers know as many. */
+/** Reserved tokens of a whole answer if neither the request nor a context limits it. All servers support as many. */
 export const defaultReservedTokens = 4_096;
 
-/** Whether a quota may end the answer where it is spent; which of them count it is for the store to say. */
+/** Reports whether a used-up quota may end the answer. The store decides which of these quotas count the request. */
 function mayBeStopped({ windows }: LimitSet, { maxCompletionTokens, isLimitable }: RequestSize): boolean {
   return (
     windows !== undefined &&
@@ -215,7 +216,10 @@ function mayBeStopped({ windows }: LimitSet, { maxCompletionTokens, isLimitable 
   );
 }
 
-/** The quotas in USD alone. `stops`: those that end an answer have money set aside as it goes, at the price of its model. */
+/**
+ * Returns only the quotas in USD. With `stops`, quotas that can end an answer are left out: they reserve money during
+ * the answer, at its model's price.
+ */
 function spendOnly({ quotas, windows }: LimitSet, stops: boolean): LimitSet {
   const spend = (all: readonly Quota[]) =>
     all.flatMap((quota) => {
@@ -256,9 +260,9 @@ function admitted(admission: Admission, listener: LimitListener): Admitted {
   return admission;
 }
 
-/** Tokens that fit the model's context behind the prompt. */
+/** Returns the tokens that fit into the model's context after the prompt. */
 export function roomForAnswer(context: number | undefined, promptTokens: number): number {
   if (context === undefined) return Number.POSITIVE_INFINITY;
-  // A prompt longer than the context is several of them, or an estimate that is off: the model will tell.
+  // A prompt longer than the context is several prompts, or its estimate is wrong; the model decides.
   return promptTokens < context ? context - promptTokens : context;
 }

@@ -1,29 +1,30 @@
-// Ends an answer at the token where a quota that says so is spent: knows how far it may go, and asks for more as it goes.
+// Ends an answer at the token at which a quota that can end it is used up. Computes how far the answer may go, and
+// reserves more while it grows.
 import type { StopLease, StoppedBy } from "../domain/limits/limits.ts";
 import type { Price } from "../domain/models/price.ts";
 import type { TokenUsage } from "../domain/usage/usage.ts";
 import { nanoUsdOf } from "./price.ts";
 
-/** Tokens that an answer asks for at a time. */
+/** Number of tokens that an answer reserves at a time. */
 export const blockTokens = 512;
-/** With fewer left it asks for the next ones, so that it seldom has to wait for them. */
+/** If fewer reserved tokens are left, the answer reserves more, so that it seldom has to wait. */
 const refillTokens = 128;
-/** Prices are for so many tokens. */
+/** Number of tokens that a price refers to. */
 const priced = 1_000_000;
 
 export class AnswerStop {
-  /** Tokens of the answer up to which nothing has to be looked at. */
+  /** Number of the answer's tokens up to which no check is needed. */
   dueTokens = 0;
   readonly #lease: StopLease;
   readonly #at: number;
   #price: Price | undefined;
-  /** There was nothing more to be had: it is asked for once more at the very end of what there is. */
+  /** True if a request for more was denied. It is repeated once, when all reserved tokens are used. */
   #isDenied = false;
-  /** That was asked at the very end. */
+  /** True if the repeated request was denied as well. */
   #isSpent = false;
   #growing: Promise<void> | undefined;
 
-  /** `at`: Unix seconds at which the request began. */
+  /** `at` is the start of the request in Unix seconds. */
   constructor(lease: StopLease, price: Price | undefined, at: number) {
     this.#lease = lease;
     this.#price = price;
@@ -40,8 +41,9 @@ export class AnswerStop {
   }
 
   /**
-   * The most tokens that an answer to such a prompt may have: what was left when it began, or, where it cannot ask for more,
-   * what was set aside for it. At least 1; infinite where nothing ends it. `price`: of the model that is to be asked.
+   * Returns the maximum tokens of an answer to this prompt: the amount left at its beginning or, if the answer cannot
+   * grow, its reservation. At least 1; infinite if no quota ends the answer. `price` is that of the model that is
+   * asked.
    */
   mostTokens(promptTokens: number, price: Price | undefined): number {
     const { mostTokens, mostNanoUsd } = this.#lease;
@@ -50,8 +52,8 @@ export class AnswerStop {
   }
 
   /**
-   * Whether the answer may go on, with this much used so far. A promise where that is not known yet: once it resolves, the
-   * same is to be asked again.
+   * Returns whether the answer may continue after this usage. Returns a promise if that is not known yet; call again
+   * when the promise resolves.
    */
   check(usage: TokenUsage): "goes_on" | "spent" | Promise<void> {
     let remaining = this.#remainingTokens(usage);
@@ -66,12 +68,12 @@ export class AnswerStop {
       }
       remaining = this.#remainingTokens(usage);
     }
-    // Until more is to be asked for; or, where there is none, to the last token.
+    // The next check is due when more must be reserved or, if no more is available, at the last token.
     this.dueTokens = usage.completionTokens + (this.#isDenied ? remaining : remaining - refillTokens);
     return remaining > 0 ? "goes_on" : "spent";
   }
 
-  /** A promise where another process is asked. */
+  /** Reserves more. Returns a promise if another process is asked. */
   #grow(usage: TokenUsage, before: number, isDue: boolean): Promise<void> | undefined {
     const wanted = blockTokens + Math.max(0, -before);
     const onGrown = () => {
@@ -85,13 +87,13 @@ export class AnswerStop {
     return undefined;
   }
 
-  /** Tokens that may still come with what is set aside. */
+  /** Returns the tokens that the reservation still covers. */
   #remainingTokens(usage: TokenUsage): number {
     const { tokens, nanoUsd } = this.#lease;
     return this.#within(usage, tokens, nanoUsd, this.#price) - usage.completionTokens;
   }
 
-  /** How many tokens the answer may have within these amounts, the prompt included. */
+  /** Returns how many tokens the answer may have within these amounts, which include the prompt. */
   #within(usage: TokenUsage, tokens: number, nanoUsd: number, price: Price | undefined): number {
     const ofTokens = tokens - usage.promptTokens;
     if (nanoUsd === Number.POSITIVE_INFINITY || price === undefined) return ofTokens;
@@ -101,7 +103,7 @@ export class AnswerStop {
     return Math.min(ofTokens, Math.floor(((nanoUsd - ofPrompt) / perMillion) * priced));
   }
 
-  /** Nano-USD of so many tokens of the answer, at the rate of its model for it. */
+  /** Returns the nano-USD of this many tokens of the answer, at its model's rate. */
   #costOf({ promptTokens, parts }: TokenUsage, tokens: number, price: Price | undefined): number {
     const cost = (completionTokens: number) =>
       nanoUsdOf({ promptTokens, completionTokens, parts }, price, this.#at) ?? 0;

@@ -1,4 +1,4 @@
-// What an authenticated principal may do: scopes, and models of its environment within the reach of its keys.
+// Decides what an authenticated principal may do: its scopes, and the models of its environment that its keys allow.
 
 import { forbidden, GatewayError } from "../base/errors.ts";
 import { shown } from "../base/text/shown.ts";
@@ -14,21 +14,23 @@ export function requireScope(principal: Principal, scope: Scope): void {
 }
 
 /**
- * The model as the principal may use it: for one whose requests never leave, with its local deployments alone. Undefined
- * where it may not use it. The model's own id decides, never the name by which it was asked for.
+ * Returns the model as the principal may use it: only with local deployments if the principal's requests must stay
+ * local. Returns undefined if the principal may not use the model. The model's own id decides, not the name in the
+ * request.
  */
 export function usableModel(principal: Principal, model: Model): Model | undefined {
   return isNamed(principal, model) ? withinReach(principal, model) : undefined;
 }
 
-/** Likewise, of one that an operator chose in place of the model that the principal may use. */
+/** Returns the model as the principal may use it, for a model that an operator chose to replace a permitted one. */
 export function withinReach(principal: Principal, model: Model): Model | undefined {
   return principal.reach?.neverLeaves ? localPartOf(model) : model;
 }
 
 /**
- * The model as the principal may use it. `model_not_found`: the same answer for one that does not exist and one this key
- * may not use; `permission_denied` where the key may, and all of its deployments are places that its requests may not go to.
+ * Returns the model as the principal may use it. Throws `model_not_found` both for a missing model and for one that
+ * the key may not use. Throws `permission_denied` if the key may use the model, but its requests must not go to any
+ * of the deployments.
  */
 export function requireModel(principal: Principal, model: Model | undefined, id: string): Model {
   const usable = model && usableModel(principal, model);
@@ -51,7 +53,7 @@ function isNamed({ environment, reach }: Principal, model: Model): boolean {
   return reach === undefined || reach.models.every((patterns) => matchesModel(patterns, model.id));
 }
 
-/** The catalog makes its models anew whenever anything of them changes. */
+/** Local variants of models. The catalog creates a new model whenever one changes. */
 const localParts = new WeakMap<Model, Model | "none">();
 
 function localPartOf(model: Model): Model | undefined {

@@ -1,54 +1,55 @@
-// Holds the usage that an engine reports against what the request can have used: a node may err or lie.
+// Compares the usage that an engine reports with the maximum that the request can have used, because a node may err or lie.
 import type { Model } from "../domain/models/model.ts";
 import type { TokenUsage } from "../domain/usage/usage.ts";
 
-/** What bounds the usage of a request. */
+/** The facts that limit the usage of a request. */
 export interface RequestBounds {
   /** UTF-8 bytes of the request body. */
   bodyBytes: number;
-  /** Whether the prompt holds images, audio or files, whose tokens the text does not tell. */
+  /** True if the prompt has images, audio or files, whose token counts do not follow from the text. */
   hasMedia: boolean;
-  /** Estimated from the text; left out: 0. */
+  /** Estimated from the text. Default: 0. */
   promptTokens?: number;
-  /** For each generation; undefined where the request says nothing; 0 where nothing is generated. */
+  /** Token limit of each generation; undefined if the request has none; 0 if nothing is generated. */
   maxCompletionTokens: number | undefined;
-  /** True if that is the only limit that a model server can read in the request; left out: true. */
+  /** True if a model server can read no other token limit in the request. Default: true. */
   limitHolds?: boolean;
-  /** Generations side by side, and never less than the prompts. */
+  /** Number of parallel generations, at least the number of prompts. */
   width: number;
-  /** How often a model reads what stands in the body once; left out: once. */
+  /** Number of times that a model reads the body. Default: 1. */
   readings?: number;
-  /** Reports whether a model server may read more than the body: what it searches, fetches or keeps. Left out: it reads the body alone. */
+  /** Reports whether a model server may read more than the body, such as search results or stored data. Default: it reads only the body. */
   readsBeyond?(): boolean;
 }
 
-/** The most that a request can have used. */
+/** The maximum usage of a request. */
 export interface UsageBounds extends Pick<TokenUsage, "promptTokens" | "completionTokens"> {
-  /** Works out the most of a prompt that is reported to be longer than `promptTokens`. */
+  /** Computes the maximum of a prompt that is reported to be longer than `promptTokens`. */
   widerPrompt?(): number;
 }
 
-/** What a chat template adds to the client's text at most: a default system prompt, preambles for tools. */
+/** Maximum tokens that a chat template adds to the client's text: a default system prompt, preambles for tools. */
 const templateTokens = 4_096;
-/** Tokens of a prompt whose size neither the body nor a context tells. */
+/** Maximum tokens of a prompt if neither the body nor a context limits them. */
 const largestPrompt = 10_000_000;
-/** A vendor that runs tools reads the prompt again after each of them, and reports the sum. */
+/** Maximum number of times that a vendor reads the prompt: again after each tool that it runs, and the reported usage is the sum. */
 const maxTurns = 32;
-/** Tokens of one generation that nobody bounds. */
+/** Maximum tokens of one generation if nothing else limits it. */
 const maxGenerationTokens = 262_144;
 
 /**
- * Reasoning is counted and often not delivered, so the length of the delivered text is no upper bound. What is generated is
- * bounded by what the request allows, or by the context. `believable` lifts that bound where the delivered text is longer.
+ * Computes the maximum usage. The length of the delivered text is no upper bound, because reasoning counts and often
+ * is not delivered. Generated tokens are limited by the request or by the context; `believable` raises this limit if
+ * the delivered text is longer.
  */
 export function usageBounds({ context }: Pick<Model, "context">, request: RequestBounds): UsageBounds {
   const { bodyBytes, hasMedia, width, readings = 1 } = request;
   const maxCompletionTokens = request.limitHolds === false ? undefined : request.maxCompletionTokens;
-  // A token stands for at least one byte, also where the prompt is sent as numbers.
+  // A token stands for at least one byte, even if the prompt is sent as numbers.
   const ofBody = hasMedia ? largestPrompt : Math.min(largestPrompt, readings * (bodyBytes + templateTokens));
-  // Each of several inputs to embed has a context of its own, and their number is not known here.
+  // Each of several inputs to embed has its own context, and their number is unknown here.
   const ofContext = context === undefined || maxCompletionTokens === 0 ? largestPrompt : context * width * readings;
-  // A model list may state a context that is too small: the text of the request is known.
+  // A model list may state a context that is too small, so the text of the request counts too.
   const ofPrompt = Math.max(ofContext, (request.promptTokens ?? 0) * readings);
   const promptTokens = Math.min(ofBody, ofPrompt);
   return {
@@ -60,8 +61,8 @@ export function usageBounds({ context }: Pick<Model, "context">, request: Reques
 }
 
 /**
- * Returns the usage itself, or a copy whose figures are brought down to the bounds. Completion tokens that the delivered
- * text proves are never brought down: then the model server has ignored the limit.
+ * Returns the usage itself, or a copy whose figures are lowered to the bounds. Completion tokens that the delivered
+ * text proves are never lowered: in this case the model server ignored the limit.
  */
 export function believable(usage: TokenUsage, bounds: UsageBounds): TokenUsage {
   const isLonger = usage.promptTokens > bounds.promptTokens;

@@ -1,6 +1,6 @@
-// Gives up waiting for a promise after a time.
+// Stops waiting for a promise after a time.
 
-/** Rejects after `deadlineMs`; what comes later is ignored. */
+/** Rejects after `deadlineMs`; a later result is ignored. */
 export async function withDeadline<Value>(promise: Promise<Value>, deadlineMs: number): Promise<Value> {
   const { promise: expiry, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => reject(new Error(`no answer within ${deadlineMs} ms`)), deadlineMs);

@@ -1,19 +1,19 @@
-// Notices when somebody's quotas per window are fewer than before: what is used from then on is counted under none of those.
+// Notices that an account or key lost a quota with a window. From then on usage is not counted under that quota.
 import type { LimitSet, LimitStore, Quota } from "../domain/limits/limits.ts";
 
-/** Accounts and keys of which is known what they had; of the others one that comes again goes on where it was. */
+/** Maximum accounts and keys whose earlier quotas are remembered. For others, a quota that is set again continues where it was. */
 const maxKnown = 200_000;
 
 export class DroppedQuotas {
   readonly #limits: Pick<LimitStore, "forgetQuotas">;
-  /** By id of the month's quota, which each account and key has. */
+  /** Quotas with a window, by the id of the monthly quota, which every account and key has. */
   readonly #windows = new Map<string, readonly Quota[]>();
 
   constructor(limits: Pick<LimitStore, "forgetQuotas">) {
     this.#limits = limits;
   }
 
-  /** The limits of a chain as it is from now on. Those that it had are read from the ledger, should it get them again. */
+  /** Takes the new limits of a chain and returns them. If a lost quota is set again, its usage is read from the ledger. */
   seen(limits: LimitSet): LimitSet {
     const { quotas, windows = [] } = limits;
     if (windows.length === 0 && this.#windows.size === 0) return limits;

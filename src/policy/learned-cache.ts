@@ -1,19 +1,19 @@
-// How much of an account's prompts to a model is usually read from a cache: whether what is left of a quota is likely to do.
-/** Accounts and models that are remembered, the last that came; of others nothing is expected to be cached. */
+// Learns how much of an account's prompts to a model is usually read from a cache, to estimate whether the rest of a quota suffices.
+/** Maximum remembered pairs of account and model, the latest ones. For others, no cached tokens are expected. */
 const maxKnown = 10_000;
-/** Share of the newest prompt in the averages. */
+/** Weight of the newest prompt in the averages. */
 const weight = 1 / 8;
 
 interface Shares {
   mean: number;
-  /** Mean distance from the mean. */
+  /** Mean absolute deviation from the mean. */
   deviation: number;
 }
 
 export class LearnedCache {
   readonly #shares = new Map<string, Shares>();
 
-  /** Tokens of a prompt that are likely to be read from a cache: fewer than most of late had. 0 where nothing is known. */
+  /** Returns the tokens of a prompt that are likely to be read from a cache: fewer than in most recent prompts. 0 if nothing is known. */
   estimate(accountId: string, modelId: string, promptTokens: number): number {
     const shares = this.#shares.get(`${accountId} ${modelId}`);
     return shares ? Math.floor(promptTokens * Math.max(0, shares.mean - shares.deviation)) : 0;
@@ -23,7 +23,7 @@ export class LearnedCache {
     const name = `${accountId} ${modelId}`;
     let shares = this.#shares.get(name);
     if (!shares) {
-      // Most that is served has no cache, or does not tell.
+      // Most models have no cache or do not report it.
       if (cachedTokens === 0) return;
       shares = { mean: 0, deviation: 0 };
       if (this.#shares.size >= maxKnown) this.#shares.delete(this.#shares.keys().next().value ?? "");

@@ -1,27 +1,27 @@
-// How long the answers of each model usually are, for requests that do not say how long theirs may be.
+// Learns how long the answers of each model usually are, for requests without a token limit.
 
-/** Tokens, before anything is known of a model. */
+/** Estimated tokens of a model without any answer yet. */
 const firstGuess = 256;
-/** Share of the newest answer in the averages: the last few dozen answers matter. */
+/** Weight of the newest answer in the averages, so that the last few dozen answers matter. */
 const weight = 1 / 16;
 
 interface Lengths {
   mean: number;
-  /** Mean distance from the mean. */
+  /** Mean absolute deviation from the mean. */
   deviation: number;
 }
 
 export class LearnedLengths {
-  /** By public model id; as many as the catalog ever had. */
+  /** Lengths by public model id; there are as many as models in the catalog. */
   readonly #models = new Map<string, Lengths>();
 
-  /** Tokens that most answers of the model stay within: mean plus mean deviation. At least 1. */
+  /** Returns the tokens that most answers of the model do not exceed: mean plus mean deviation. At least 1. */
   estimate(modelId: string): number {
     const lengths = this.#models.get(modelId);
     return lengths ? Math.max(1, Math.ceil(lengths.mean + lengths.deviation)) : firstGuess;
   }
 
-  /** One answer that came to its own end. One that a fault or the client cut says nothing of the usual length. */
+  /** Learns from an answer that ended by itself. An answer that a fault or the client cut does not show the usual length. */
   learn(modelId: string, completionTokens: number): void {
     let lengths = this.#models.get(modelId);
     if (!lengths) {

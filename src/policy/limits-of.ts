@@ -1,4 +1,4 @@
-// Which limits and quotas the requests of a principal count against.
+// Determines the limits and quotas that the requests of a principal count against.
 import { nanoOfUsd } from "../base/money.ts";
 import type { Account, Tier } from "../domain/account.ts";
 import type { Environment } from "../domain/api-key.ts";
@@ -7,17 +7,17 @@ import { type QuotaRule, windowOf } from "../domain/limits/quota-rules.ts";
 import type { ApiKeyRecord, ChainKey, KeyChain, KeyStore } from "../domain/principal.ts";
 
 export interface LimitedParty {
-  /** The key and those that bound it: what a child uses counts against its maker too. */
+  /** The key and its makers: usage of a key counts against its makers too. */
   keys: readonly ChainKey[];
   account: Account;
   environment: Environment;
-  /** The tier of the account. */
+  /** The account's tier. */
   tier: Tier;
 }
 
 const minuteSeconds = 60;
 
-/** What an account's tier and overrides limit, for all of its keys. */
+/** The limits by an account's tier and overrides, for all of its keys. */
 export interface AccountLimits {
   readonly requests: readonly RateLimit[];
   readonly tokens: readonly RateLimit[];
@@ -26,8 +26,8 @@ export interface AccountLimits {
 }
 
 /**
- * The account's own limits come first; all keys of an account share them, in each environment apart. Those of the keys are
- * made when they are asked for: stores count most requests without them, and of very many keys each object takes its room.
+ * The account's limits come first; all keys of an account in one environment share them. Limits of keys are created
+ * when they are requested, because most requests are counted without them and very many keys would take much memory.
  */
 export class ChainLimits implements LimitSet {
   readonly ofAccount: AccountLimits;
@@ -47,7 +47,7 @@ export class ChainLimits implements LimitSet {
     return this.#keys[0]?.id;
   }
 
-  /** Those of the account have one id. */
+  /** All limits of the account have one id. */
   get groups(): readonly LimitGroup[] {
     const { requests, tokens, quota } = this.ofAccount;
     const groups: LimitGroup[] = [{ id: quota.id, requests: requests[0], tokens: tokens[0], quota }];
@@ -93,7 +93,7 @@ export function limitsOf({ keys, account, environment, tier }: LimitedParty): Ch
   return new ChainLimits(ofAccount, keys);
 }
 
-/** All quotas that usage of these keys counts against. */
+/** Returns all quotas that usage of these keys counts against. */
 export async function quotasOf(
   keyIds: Iterable<string>,
   keys: Pick<KeyStore, "findChainById">,
@@ -110,8 +110,8 @@ export async function quotasOf(
 }
 
 /**
- * Under its limit id: the keys of a rotation share one budget, and a rotation does not begin the month anew. Usage is
- * counted also where it has no limit, so that one that is set later knows of the whole month.
+ * Returns a key's own limits under its limit id: keys of a rotation share one budget, and a rotation does not restart
+ * the month. Usage is counted even without a limit, so that a limit set later covers the whole month.
  */
 function ownLimits(key: ChainKey): Required<LimitGroup> & { quota: Quota } {
   const { kind, limitId, environment, rateLimit: limit, monthlyTokens: tokens, monthlySpend } = key;
@@ -135,7 +135,7 @@ function ownLimits(key: ChainKey): Required<LimitGroup> & { quota: Quota } {
   };
 }
 
-/** The quotas per window that are a key's own. */
+/** Returns a key's own quotas with a window. */
 export function windowsOfKey({
   kind,
   limitId,
@@ -147,12 +147,13 @@ export function windowsOfKey({
   return windowsOf(owner, quotas);
 }
 
-/** What messages call who has limits of its own. */
+/** Names of credentials with their own limits, as messages use them. */
 const callings = { key: undefined, membership: "member", grant: "app" } as const;
 
 /**
- * One for each window and choice of models and tag, with all amounts that there are of it. Its id does not have these: changed ones
- * keep what was used. Amounts that end answers are apart from those that do not: a request has another part of each set aside.
+ * Returns one quota for each window and each choice of models and tag, with all of its amounts. The id does not
+ * contain the amounts, so a changed amount keeps the usage. Amounts that can end answers are in separate quotas,
+ * because a request reserves a different part of these.
  */
 function windowsOf(
   { id, owner, called, ownerId, environment }: Pick<Quota, "id" | "owner" | "called" | "ownerId" | "environment">,

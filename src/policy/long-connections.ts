@@ -1,4 +1,4 @@
-// Bounds the client connections that outlive their request, by key, account and process, and ends them when they must end.
+// Limits client connections that outlive their request, by key, account and process, and ends them when they must end.
 import type { Clock } from "../base/clock.ts";
 import { GatewayError } from "../base/errors.ts";
 import { type LongConnectionKind, longConnectionLookMs, longLived } from "../base/long-lived.ts";
@@ -7,26 +7,26 @@ import type { Principal } from "../domain/principal.ts";
 export interface LongConnection {
   readonly kind: LongConnectionKind;
   readonly principal: Principal;
-  /** Left out: the connection watches itself, and is only counted here. */
+  /** Absent if the connection checks itself and is only counted here. */
   readonly watch?: ConnectionWatch;
 }
 
-/** The open connection, as the table of long connections uses it. */
+/** An open connection as the table of long connections sees it. */
 export interface ConnectionWatch {
-  /** Resolves where the credential still permits the connection; throws or rejects where it does not. */
+  /** Resolves if the credential still permits the connection; throws or rejects otherwise. */
   holds(): unknown;
-  /** Reports whether a silent connection is at work all the same, such as on an answer. Left out: never. */
+  /** Reports whether a silent connection is busy, for example with an answer. Default: never. */
   isBusy?(): boolean;
-  /** Called once, where the connection is to end; `error` is for its client. */
+  /** Called once when the connection must end. `error` is for its client. */
   end(reason: LongConnectionEnd, error: GatewayError): void;
 }
 
 export type LongConnectionEnd = "credential" | "idle" | "age";
 
 export interface OpenLongConnection {
-  /** The client has said something. */
+  /** Call when the client has sent something. */
   touch(): void;
-  /** Gives the connection's slot back. Harmless where that was done before. */
+  /** Releases the connection's slot. Further calls do nothing. */
   release(): void;
 }
 
@@ -37,7 +37,7 @@ interface Entry extends LongConnection {
   isAsking: boolean;
 }
 
-/** Errors that say that the credential has ended, or permits the connection no longer. */
+/** Codes of errors by which a credential has ended or no longer permits the connection. */
 const endings: ReadonlySet<string> = new Set([
   ...["invalid_api_key", "token_expired", "insufficient_scope"],
   ...["model_not_found", "permission_denied"],
@@ -45,9 +45,9 @@ const endings: ReadonlySet<string> = new Set([
 
 export interface LongConnectionsOptions {
   clock: Pick<Clock, "monotonicMs" | "nowSeconds">;
-  /** Connections of all kinds that this process takes at the same time. */
+  /** Maximum connections of all kinds in this process. */
   connectionLimit(): number;
-  /** Milliseconds between two looks at all of them. */
+  /** Milliseconds between two checks of all connections. */
   pollMs?: number;
 }
 
@@ -66,7 +66,10 @@ export class LongConnections {
     return this.#entries.size;
   }
 
-  /** Throws `rate_limit_exceeded` where the key or account has its share, `service_unavailable` where the process has. */
+  /**
+   * Registers a connection. Throws `rate_limit_exceeded` if the key or account has its maximum, `service_unavailable`
+   * if the process has.
+   */
   open(connection: LongConnection): OpenLongConnection {
     const { account, keys } = connection.principal;
     const [{ limitId }] = keys;
@@ -111,7 +114,7 @@ export class LongConnections {
     }
   }
 
-  /** Never rejects. */
+  /** Checks one connection. Never rejects. */
   async #ask(entry: Entry, watch: ConnectionWatch): Promise<void> {
     if (entry.isAsking) return;
     entry.isAsking = true;
@@ -121,9 +124,9 @@ export class LongConnections {
         throw new GatewayError("token_expired", "Token has expired");
       await watch.holds();
     } catch (thrown) {
-      // A fault of the store says nothing of the credential.
+      // A fault of the store does not mean that the credential has ended.
       if (!(thrown instanceof GatewayError) || !endings.has(thrown.code)) return;
-      // An answer that the token has begun goes on to its end, just as over HTTP.
+      // If the token expires during an answer, the answer continues to its end, as over HTTP.
       if (thrown.code === "token_expired" && watch.isBusy?.()) return;
       this.#end(entry, "credential", thrown);
     } finally {

@@ -1,17 +1,17 @@
-// A map of bounded size that gives up what was not asked for the longest.
+// A map of bounded size that drops the least recently used entry.
 
-/** In place of a slot. */
+/** Stands for "no slot". */
 const none = -1;
 const fewSlots = 64;
 
 /**
- * Use is told by links between slots: to move an entry within a Map would hash its key three times. They are numbers in
- * typed arrays: of objects, each that is written to is visited by the next garbage collection.
+ * Links between slots record the order of use: moving an entry within a Map would hash its key three times. The links
+ * are numbers in typed arrays, because the next garbage collection visits each object that was written to.
  */
 export class LruMap<Value> {
   readonly #capacity: number;
   readonly #slots = new Map<string, number>();
-  /** By slot. Of one that is free, only the link to the next free one means something: it is in `#newer`. */
+  /** Keys by slot. A free slot has only a link to the next free slot, in `#newer`. */
   #keys: string[] = [];
   #values: (Value | undefined)[] = [];
   #older = new Int32Array(fewSlots);
@@ -28,7 +28,7 @@ export class LruMap<Value> {
     return this.#slots.size;
   }
 
-  /** What was not asked for the longest. */
+  /** Returns the least recently used entry. */
   get oldest(): { readonly key: string; readonly value: Value } | undefined {
     if (this.#oldest === none) return undefined;
     return { key: this.#keys[this.#oldest] as string, value: this.#values[this.#oldest] as Value };

@@ -1,4 +1,4 @@
-// Follows what one admitted request consumes, and accounts for it once, however it ends: ledger, limits, quotas.
+// Follows the usage of one admitted request and settles it once, however it ends: in the ledger, limits and quotas.
 import type { Clock } from "../base/clock.ts";
 import type { MaybePromise } from "../base/deferred.ts";
 import type { Granted, Lease } from "../domain/limits/limits.ts";
@@ -15,7 +15,7 @@ export interface MeterDeps {
   clock: Clock;
 }
 
-/** What else is known at the end. */
+/** Further facts at the end of a request. */
 export interface MeterEnd {
   outcome: UsageOutcome;
   usage: TokenUsage;
@@ -26,10 +26,10 @@ export interface MeterEnd {
 }
 
 const checkpointMs = 1_000;
-/** A reservation that was outgrown is extended by a quarter more, so that a long stream seldom has to. */
+/** Factor by which an exceeded reservation is enlarged, so that a long stream seldom has to reserve again. */
 const growth = 1.25;
 
-/** What was booked at the end. */
+/** The amounts that were settled. */
 export interface Settled {
   end: UsageEnd;
   /** Resolves when the figure survives `kill -9`, as in `LedgerEntry.settle`; never rejects. */
@@ -37,26 +37,26 @@ export interface Settled {
 }
 
 export class Meter {
-  /** Undefined where no quota ends the answer. */
+  /** Undefined if no quota ends the answer. */
   readonly stop: AnswerStop | undefined;
   readonly #clock: Clock;
   readonly #lease: Lease;
   readonly #entry: LedgerEntry;
   readonly #startedMs: number;
-  /** Tokens that the request can use at most. */
+  /** Maximum tokens that the request can use. */
   #mostTokens: number;
-  /** The next piece after this moment is a checkpoint. */
+  /** Monotonic time from which on the next piece writes a checkpoint. */
   #checkpointDueMs = Number.NEGATIVE_INFINITY;
   #firstTokenMs: number | null = null;
-  /** Unix seconds of its begin. */
+  /** Start of the request in Unix seconds. */
   readonly #at: number;
   #price: Price | undefined;
   #bounds: UsageBounds;
   #reservedTokens: number;
-  /** The part of its price that is charged for an answer which is given again; undefined: it is a new one. */
+  /** The part of the price that is charged for a cached answer; undefined for a new answer. */
   #pricePart: number | undefined;
 
-  /** Throws, with the reservation given back, where the ledger is closed. `price`, `bounds`: as the model has them. */
+  /** Throws if the ledger is closed, after releasing the reservation. `price` and `bounds` are those of the model. */
   constructor(
     { ledger, clock }: MeterDeps,
     { lease, reservedTokens, stop }: Pick<Granted, "lease" | "reservedTokens" | "stop">,
@@ -81,17 +81,17 @@ export class Meter {
     }
   }
 
-  /** Monotonic milliseconds. */
+  /** Start of the request in monotonic milliseconds. */
   get startedMs(): number {
     return this.#startedMs;
   }
 
-  /** The same as `LedgerEntry.begun`. Where it rejects, `settle` gives the reservation back, and nothing is booked. */
+  /** Resolves like `LedgerEntry.begun`. If it rejects, `settle` releases the reservation and charges nothing. */
   get begun(): MaybePromise<void> {
     return this.#entry.begun;
   }
 
-  /** Another model serves the request than the one that was asked for: what it uses is priced as that one's. */
+  /** Call if another model than the requested one serves the request: usage is then priced at that model's rates. */
   servedBy(price: Price | undefined, bounds: UsageBounds): void {
     this.#price = price;
     this.#bounds = bounds;
@@ -99,7 +99,7 @@ export class Meter {
     this.stop?.servedBy(price);
   }
 
-  /** The answer is one that was kept: a part of what it would cost is charged, 0 to 1. */
+  /** Call for a cached answer: only this part of its price is charged, 0 to 1. */
   replays(pricePart: number): void {
     this.#pricePart = pricePart;
   }
@@ -109,12 +109,12 @@ export class Meter {
     return this.#pricePart === undefined || nanoUsd === null ? nanoUsd : partOfPrice(nanoUsd, this.#pricePart);
   }
 
-  /** See `AnswerStop.look`; only where there is a stop. */
+  /** Calls `AnswerStop.check`; only for a request with a stop. */
   checkStop(usage: TokenUsage): ReturnType<AnswerStop["check"]> {
     return this.stop?.check(believable(usage, this.#bounds)) ?? "goes_on";
   }
 
-  /** When `delivered` is to be called again: monotonic milliseconds from which on, and the tokens beyond which. */
+  /** When to call `delivered` again: the monotonic time from which on, and the tokens beyond which. */
   get dueMs(): number {
     return this.#checkpointDueMs;
   }
@@ -123,10 +123,7 @@ export class Meter {
     return this.#reservedTokens;
   }
 
-  /**
-   * What was delivered so far. Called for pieces of a stream: `usageSoFar` is asked only when it is needed, and should be
-   * the same function each time.
-   */
+  /** Reports the delivered part of a stream. `usageSoFar` is called only if needed, and should be the same function each time. */
   delivered(approximateTokens: number, usageSoFar: () => TokenUsage): void {
     const now = this.#clock.monotonicMs();
     if (now < this.#checkpointDueMs && approximateTokens <= this.#reservedTokens) return;
@@ -138,7 +135,7 @@ export class Meter {
     const outgrown = approximateTokens > this.#reservedTokens;
     const due = now >= this.#checkpointDueMs;
     if (!outgrown && !due) return;
-    // An engine may err or lie in the middle of a stream as well as at its end.
+    // The reported usage is limited here too, because an engine may err or lie in the middle of a stream.
     const usage = believable(usageSoFar(), this.#bounds);
     const nanoUsd = this.#costOf(usage);
     if (due) {
@@ -149,14 +146,14 @@ export class Meter {
     }
     if (outgrown) {
       const needed = Math.ceil(Math.max(approximateTokens, totalTokens(usage)) * growth);
-      // Beyond what the request allows, only what was delivered counts.
+      // Beyond what the request allows, only delivered tokens count.
       const isPast = approximateTokens >= this.#mostTokens;
       this.#reservedTokens = isPast ? needed : Math.min(this.#mostTokens, needed);
       this.#lease.extend(this.#reservedTokens, Math.ceil((nanoUsd ?? 0) * growth));
     }
   }
 
-  /** Books what was used, once. */
+  /** Settles the usage, once. */
   settle({ outcome, usage: reported, errorCode, upstream, queueMs, trail }: MeterEnd): Settled {
     const usage = believable(reported, this.#bounds);
     const nanoUsd = this.#costOf(usage);
@@ -172,7 +169,7 @@ export class Meter {
       capped: usage !== reported || reported.understated === true || reported.overstated === true,
       upstream,
       durationMs: this.#clock.monotonicMs() - this.#startedMs,
-      // What is given again says nothing of how fast a model is.
+      // A cached answer does not show how fast a model is.
       firstTokenMs: this.#pricePart === undefined ? this.#firstTokenMs : null,
       queueMs,
       trail,

@@ -1,4 +1,4 @@
-// How many requests each key has open in this process, and what they hold: one key must not take the memory and places of all.
+// Counts the open requests of each key in this process and their buffered bytes, because one key must not use all memory and slots.
 
 import {
   AccountMemory,
@@ -12,50 +12,50 @@ import { type Chained, ChainedMap } from "../base/chained-map.ts";
 import { GatewayError } from "../base/errors.ts";
 import type { Principal } from "../domain/principal.ts";
 
-/** Whose requests are counted: a principal, or what is known of one elsewhere. */
+/** The party that requests are counted for: a principal, or its ids from another process. */
 export interface OpenParty {
   readonly account: Pick<Principal["account"], "id">;
   readonly keys: readonly [Pick<Principal["keys"][0], "limitId">, ...unknown[]];
 }
 
-/** A request's place; `release` gives it back, once. */
+/** A slot for a request; call `release` once. */
 export interface OpenSlot {
-  /** What the requests of the key hold. */
+  /** Memory account for the requests of the key. */
   readonly memoryAccount: MemoryAccount;
   release(): void;
 }
 
-/** The bytes of an account, for as long as one of its keys is known here. */
+/** The bytes of an account, kept as long as one of its keys is known here. */
 interface KnownAccount extends Chained<KnownAccount> {
   readonly bytes: AccountMemory;
   keys: number;
 }
 
-/** Keys that are known for a while after their last request has ended, so that those in use all the time stay known. */
+/** Maximum keys that stay known after their last request, so that keys in constant use stay known. */
 const maxIdle = 128;
 
-/** A key of which nothing is open and nothing held is as one that was never seen: it takes no memory. */
+/** Holds an object only for keys with open requests or buffered bytes; other keys take no memory. */
 export class OpenRequests {
   readonly #most: () => number;
   readonly #ledger: BufferedBytes;
   readonly #accounts = new ChainedMap<KnownAccount>();
   readonly #byKey = new ChainedMap<KeySlots>();
-  /** Those that became idle last, in a ring. */
+  /** Keys that became idle last, in a ring. */
   readonly #idle: KeySlots[] = [];
   #nextIdle = 0;
 
-  /** `most`: for each key; asked for every request, as a reload may change it. */
+  /** `most` returns the maximum for each key. Called for every request, because a reload may change it. */
   constructor(most: () => number, ledger: BufferedBytes) {
     this.#most = most;
     this.#ledger = ledger;
   }
 
-  /** Keys that it keeps figures of. */
+  /** Number of keys with figures in memory. */
   get tracked(): number {
     return this.#byKey.size;
   }
 
-  /** Throws `rate_limit_exceeded` where the key has no place left. The two keys of a rotation share theirs. */
+  /** Takes a slot. Throws `rate_limit_exceeded` if the key has no slot left. The two keys of a rotation share their slots. */
   enter({ account, keys: [{ limitId }] }: OpenParty): OpenSlot {
     const slots = this.#byKey.get(limitId) ?? this.#add({ key: limitId, account: account.id });
     const most = this.#most();
@@ -64,7 +64,7 @@ export class OpenRequests {
     return slots;
   }
 
-  /** For a request of the key that is open at another replica and passed on to this one: what it holds here is the key's. */
+  /** Takes a slot for a request of the key that another replica passed on to this one. Its buffered bytes here count for the key. */
   lend(ids: HolderIds): OpenSlot {
     const slots = this.#byKey.get(ids.key) ?? this.#add(ids);
     slots.lent++;
@@ -84,7 +84,7 @@ export class OpenRequests {
     return slots;
   }
 
-  /** Nothing of the key is open or held from now on. The one that has been so for longer than many others is forgotten. */
+  /** Called when the key has neither open requests nor buffered bytes. The key that has been idle the longest may be dropped. */
   idle(slots: KeySlots): void {
     const before = this.#idle[this.#nextIdle];
     this.#idle[this.#nextIdle] = slots;
@@ -96,20 +96,20 @@ export class OpenRequests {
   }
 }
 
-/** One object for all requests of a key: each of them gives back one place. */
+/** One object for all requests of a key; each request releases one slot. */
 class KeySlots implements OpenSlot, Chained<KeySlots>, EmptiedListener {
   open = 0;
-  /** Requests that are open at other replicas. */
+  /** Number of requests that other replicas passed on. */
   lent = 0;
-  /** The key. */
+  /** Id of the key. */
   readonly name: string;
   next: KeySlots | undefined = undefined;
   readonly account: KnownAccount;
   readonly memoryAccount: KeyBytes;
   readonly #among: OpenRequests;
-  /** Whether it is among those that became idle last. */
+  /** True if the key is in the ring of idle keys. */
   #wasIdle = false;
-  /** Whoever has its memoryAccount may go on with that. */
+  /** True after the key was dropped. Callers that have the memory account may still use it. */
   #isForgotten = false;
 
   constructor(among: OpenRequests, ledger: BufferedBytes, account: KnownAccount, ids: HolderIds) {
@@ -129,7 +129,7 @@ class KeySlots implements OpenSlot, Chained<KeySlots>, EmptiedListener {
     this.emptied();
   }
 
-  /** Whether it is to be forgotten. */
+  /** Returns true if the key must be dropped. */
   leaveIdle(): boolean {
     this.#wasIdle = false;
     this.#isForgotten = this.#isIdle;
@@ -140,7 +140,7 @@ class KeySlots implements OpenSlot, Chained<KeySlots>, EmptiedListener {
     return this.open === 0 && this.lent === 0 && this.memoryAccount.held === 0;
   }
 
-  /** Nothing is held any more, or one that was open has ended. */
+  /** Called when no bytes are held any more, or an open request has ended. */
   emptied(): void {
     if (this.#wasIdle || this.#isForgotten || !this.#isIdle) return;
     this.#wasIdle = true;

@@ -1,31 +1,31 @@
-// What a request costs, to the last billionth of a dollar: all is added in whole numbers and rounded once.
+// Computes the cost of a request, exact to a billionth of a dollar: amounts are added as whole numbers and rounded once.
 import { type Price, type PriceVariant, type RateName, type Rates, rates } from "../domain/models/price.ts";
 import type { TokenUsage } from "../domain/usage/usage.ts";
 import { partsWithin, type UsageParts, type UsageUnits } from "../domain/usage/usage-parts.ts";
 
 export type PricedUsage = Pick<TokenUsage, "promptTokens" | "completionTokens" | "parts">;
 
-/** Digits behind the point that a rate for tokens, one for each, and a factor may have. */
+/** Maximum decimal places of a rate for tokens, of a rate for units, and of a factor. */
 const [tokenDigits, eachDigits, factorDigits] = [9, 9, 6] as const;
-/** A rate of one USD for a million tokens is so many femto-USD (10^-15) for one; a nano-USD is a million of them. */
+/** Femto-USD (10^-15) for one token at a rate of one USD per million tokens. A nano-USD has a million femto-USD. */
 const femtoPerRate = 10 ** tokenDigits;
 const femtoPerNano = 1_000_000n;
 const picoPerNano = 1_000;
 const femtoPerUsd = 10n ** 15n;
-/** So many tokens of a price of so many pico-USD add up to an exact number. */
+/** Greatest sum of pico-USD that a number holds exactly. */
 const largestExact = Number.MAX_SAFE_INTEGER;
 
-/** How many of what has a rate of its own, in the order of `rates`. */
+/** Counts of everything that has a rate, in the order of `rates`. */
 type Counts = readonly number[];
 
-/** The rates that hold for a request, in whole numbers and in the order of `rates`. */
+/** The effective rates of a request, as whole numbers in the order of `rates`. */
 interface Effective {
-  /** Pico-USD for one, where all of them are whole; then numbers do, and are exact while they are small. */
+  /** Pico-USD for each unit, if all rates are whole pico-USD. In this case numbers are used, which are exact while they are small. */
   readonly pico: readonly number[] | undefined;
-  /** Femto-USD for one times `scale`. */
+  /** Femto-USD for each unit, times `scale`. */
   readonly femto: readonly bigint[];
   readonly scale: bigint;
-  /** Worked out when it is asked for. */
+  /** Computed on first use. */
   dearest: Dearest | undefined;
 }
 
@@ -37,52 +37,52 @@ interface Dearest {
 
 interface Compiled {
   readonly variants: readonly PriceVariant[];
-  /** By a bit for each variant that holds. */
+  /** Effective rates, by the set of variants that apply: one bit for each variant. */
   readonly effective: Map<number, Effective>;
 }
 
-/** What was made of each price: there are as many as the catalog has. */
+/** Compiled prices; there are as many as in the catalog. */
 const compiled = new WeakMap<Price, Compiled>();
 
 /**
- * Whole nano-USD (10^-9), rounded half up; null where the model has no price. `atSeconds`: Unix seconds at which the request
- * began, for prices that depend on the time.
+ * Returns the cost in whole nano-USD (10^-9), rounded half up; null if the model has no price. `atSeconds` is the
+ * start of the request in Unix seconds, for prices that depend on the time.
  */
 export function nanoUsdOf(usage: PricedUsage, price: Price | undefined, atSeconds: number): number | null {
   if (!price) return null;
   const effective = effectiveRates(usage, price, atSeconds);
-  // The cost of a price that is a mistake: PostgreSQL refuses a larger one, and with it all usage that is written together.
+  // The cost is limited for prices that are mistakes: PostgreSQL refuses a larger number, and with it all usage in the same write.
   return Math.min(costOf(countsOf(usage), effective), Number.MAX_SAFE_INTEGER);
 }
 
-/** A part of a price, 0 to 1, rounded half up. */
+/** Returns a part of a price, 0 to 1, rounded half up. */
 export function partOfPrice(nanoUsd: number, part: number): number {
   const millionths = BigInt(Math.round(part * 1_000_000));
   return Number((BigInt(nanoUsd) * millionths + 500_000n) / 1_000_000n);
 }
 
-/** A request before it is served, as far as its cost depends on it. */
+/** The facts that a request's cost depends on, before the request is served. */
 export interface PricedRequest {
-  /** An estimate of the prompt, which may be too low by about a quarter. */
+  /** Estimated tokens of the prompt, which may be about a quarter too low. */
   promptTokens: number;
   completionTokens: number;
-  /** How many of the prompt's tokens are taken to be read from a cache. */
+  /** Number of the prompt's tokens that are expected to be read from a cache. */
   cachedTokens: number;
-  /** Whether the prompt has images, audio or files; else none of its tokens can be of those. */
+  /** True if the prompt has images, audio or files; otherwise none of its tokens can belong to them. */
   hasMedia: boolean;
-  /** The tiers, speeds and regions that it asks for. */
+  /** Tiers, speeds and regions that the request asks for. */
   asked: readonly string[];
-  /** Counted beside tokens, as far as the request tells. */
+  /** Units that are counted in addition to tokens, as far as the request shows. */
   units?: UsageUnits | undefined;
 }
 
-/** An estimate of a prompt is too low by so much at most, for nearly all texts. */
+/** Factor that covers the error of a prompt estimate for nearly all texts. */
 const estimateMargin = 1.25;
 
 /**
- * The most that a request can cost if it uses no more tokens than these: whatever of the prompt is written to a cache, whatever
- * is thought, and whichever of the prices holds for a prompt of that length or a shorter one. Searches are not in it, nor
- * are tiers that nobody asked for. Whole nano-USD, as for `nanoUsdOf`.
+ * Returns the maximum cost of a request that uses no more tokens than these. Any part of the prompt may be written to
+ * a cache, any part of the answer may be reasoning, and the rates of a shorter prompt may apply. Searches, and tiers
+ * that the request does not ask for, are not included. Whole nano-USD, as in `nanoUsdOf`.
  */
 export function maxNanoUsdOf(request: PricedRequest, price: Price | undefined, atSeconds: number): number {
   if (!price) return 0;
@@ -93,7 +93,7 @@ export function maxNanoUsdOf(request: PricedRequest, price: Price | undefined, a
     const costAt = (promptTokens: number) =>
       maxAt(request, effectiveRates({ promptTokens, completionTokens: 0, parts }, price, atSeconds));
     most = Math.max(most, costAt(longest));
-    // A shorter prompt may have other rates, which need not be lower.
+    // A shorter prompt may have other rates, which are not always lower.
     for (const { contextAbove } of price.variants ?? []) {
       if (contextAbove !== undefined && contextAbove < longest) most = Math.max(most, costAt(contextAbove));
     }
@@ -129,14 +129,14 @@ const inputIndexes = (["input", "cachedInput", "cacheWrite", "cacheWriteHour"] a
 const mediaIndexes = [...inputIndexes, indexOf("inputAudio"), indexOf("inputImage")];
 const outputIndexes = (["output", "reasoning", "outputAudio", "outputImage"] as const).map(indexOf);
 
-/** Any of them may be what was served. */
+/** Returns all subsets, because any of these names may be served. */
 function subsetsOf(names: readonly string[]): string[][] {
   const sets: string[][] = [[]];
   for (const name of names) sets.push(...sets.map((set) => [...set, name]));
   return sets;
 }
 
-/** Places of the dearest rates for the prompt, for one with media, and for the answer. */
+/** Returns the indexes of the highest rates for the prompt, for a prompt with media, and for the answer. */
 function dearest(effective: Effective): Dearest {
   effective.dearest ??= {
     input: dearestOf(effective, inputIndexes),
@@ -150,12 +150,12 @@ function dearestOf({ femto }: Effective, indexes: readonly number[]): number {
   return indexes.reduce((best, index) => ((femto[index] as bigint) > (femto[best] as bigint) ? index : best));
 }
 
-/** Whole nano-USD. */
+/** Returns whole nano-USD. */
 function costOf(counts: Counts, { pico, femto, scale }: Effective): number {
   if (pico) {
     let sum = 0;
     for (let i = 0; i < counts.length; i++) sum += (counts[i] as number) * (pico[i] as number);
-    // Every number on the way was whole, and smaller.
+    // All intermediate numbers were whole and smaller, so the sum is exact.
     if (sum <= largestExact) return Math.floor((sum + picoPerNano / 2) / picoPerNano);
   }
   let sum = 0n;
@@ -165,11 +165,11 @@ function costOf(counts: Counts, { pico, femto, scale }: Effective): number {
 }
 
 /**
- * Each token once. Which of the cached ones were audio or images is seldom told: those that are not cached are taken to be
- * them first, which costs more.
+ * Counts each token once. Servers seldom report which cached tokens were audio or images. Uncached tokens are taken
+ * for audio or images first, which costs more.
  */
 function countsOf({ promptTokens, completionTokens, parts }: PricedUsage): Counts {
-  // One that failed before there was anything is not charged for.
+  // A request that failed before any output is not charged.
   const requests = promptTokens + completionTokens > 0 ? 1 : 0;
   if (!parts) return [promptTokens, 0, 0, 0, 0, 0, completionTokens, 0, 0, 0, requests, 0, 0, 0, 0, 0, 0];
   const {
@@ -235,13 +235,13 @@ function holds(
   if (from !== undefined && atSeconds < from) return false;
   if (!hours && !days) return true;
   const minute = Math.floor(atSeconds / 60) % 1_440;
-  // The first of January 1970 was a Thursday.
+  // January 1, 1970 was a Thursday.
   const day = (Math.floor(atSeconds / 86_400) + 4) % 7;
   const isOn = (one: number) => !days || days.includes(one);
   if (!hours) return isOn(day);
   return hours.some(({ start, end }) => {
     if (start < end) return minute >= start && minute < end && isOn(day);
-    // It goes on over midnight, and is of the day on which it begins.
+    // A period that continues after midnight belongs to the day on which it begins.
     return (minute >= start && isOn(day)) || (minute < end && isOn((day + 6) % 7));
   });
 }
@@ -268,12 +268,12 @@ function compile(price: Price, variants: readonly PriceVariant[]): Effective {
   return { pico: isWhole ? femto.map((rate) => Number(rate / perPico)) : undefined, femto, scale, dearest: undefined };
 }
 
-/** Femto-USD of a rate in USD for one. */
+/** Returns a rate in USD as femto-USD. */
 function eachOf(rate: number): bigint {
   return (wholeOf(rate * 10 ** eachDigits) * femtoPerUsd) / 10n ** BigInt(eachDigits);
 }
 
-/** A price that is a mistake may be beyond what is exact, and is what it says all the same. */
+/** The price may be a mistake beyond the exact range; it is converted all the same. */
 function wholeOf(value: number): bigint {
   return BigInt(Math.round(value));
 }

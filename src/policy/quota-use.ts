@@ -1,11 +1,11 @@
-// What was used of quotas per window and of the calendar month, as the API tells it.
+// Usage of quotas with a window and of monthly quotas, in the form of the API.
 import { calendarMonthOf } from "../base/calendar-month.ts";
 import { usdOf } from "../base/money.ts";
 import type { LimitStore, Quota, QuotaUse } from "../domain/limits/limits.ts";
 import type { Period } from "../domain/limits/quota-rules.ts";
 import type { UsedQuotas } from "../wire/quotas.ts";
 
-/** One for each amount of these quotas, which have windows. */
+/** Returns one entry for each amount of these quotas, which have windows. */
 export async function quotaUse(
   quotas: readonly Quota[],
   limits: Pick<LimitStore, "usedInWindow">,
@@ -19,7 +19,7 @@ export async function quotaUse(
   return used.flat();
 }
 
-/** The same of quotas of the calendar month. */
+/** Returns the entries of monthly quotas. */
 export async function monthUse(
   quotas: readonly Quota[],
   limits: Pick<LimitStore, "used">,
@@ -46,7 +46,7 @@ function amountsOf(quota: Quota, use: QuotaUse, period: Period | undefined): Use
     return [
       {
         ...{ owner: called ?? owner, owner_id: ownerId, unit },
-        // What is left is the difference of whole numbers, not of two fractions of a dollar.
+        // The remainder is the difference of whole numbers, not of two fractions of a dollar.
         ...{ amount: shown(amount), used: shown(used), left: shown(Math.max(0, amount - used)) },
         ...{ per: window?.per ?? "month", window: window?.kind ?? "calendar" },
         ...{ starts_at: period?.start ?? null, resets_at: period?.end ?? null },

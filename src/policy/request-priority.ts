@@ -1,13 +1,13 @@
-// The priority that a request asks for, within what its keys and the tier of its account may have.
+// Determines the priority of a request, within what its keys and its account's tier allow.
 import { fieldError, forbidden } from "../base/errors.ts";
 import { shown } from "../base/text/shown.ts";
 import { defaultPriority, isWithinPriority, type Priority, priorities } from "../domain/models/policies/priority.ts";
 import type { Principal } from "../domain/principal.ts";
 
-/** The header in which a client asks for it. */
+/** The request header for the priority. */
 export const priorityHeader = "x-headrace-priority";
 
-/** `asked`: the header as the client sent it. Undefined where there is none: then it is the highest that it may have. */
+/** `asked` is the header as sent. Returns undefined without the header; the request then gets the highest permitted priority. */
 export function priorityAsked(
   asked: string | null,
   { priority: most = defaultPriority }: Pick<Principal, "priority">,

@@ -1,4 +1,4 @@
-// Which tags a request is counted under: those of its keys, those that its client names, and what its body says of it.
+// Determines the tags of a request: those of its keys, those in its header, and those from its body.
 import type { Clock } from "../base/clock.ts";
 import { fieldError } from "../base/errors.ts";
 import { shown } from "../base/text/shown.ts";
@@ -13,27 +13,27 @@ import {
   tagHeader,
 } from "../domain/usage/request-tags.ts";
 
-/** What a body says of the request beside what it asks. */
+/** Facts in a body about the request itself. */
 export interface SaidOfRequest {
-  /** The end user, where it names one. */
+  /** The end user that the request names, if any. */
   readonly endUser: string | undefined;
-  /** Its `metadata`, where that is an object. */
+  /** `metadata` of the request, if it is an object. */
   readonly metadata: Readonly<Record<string, unknown>> | undefined;
 }
 
 export interface RequestTagsOptions {
-  /** Read for every request: a reload may change them. */
+  /** Called for every request, because a reload may change the settings. */
   settings(): TagSettings;
   clock: Pick<Clock, "nowSeconds">;
 }
 
-/** Those of all accounts together that are remembered: a few ten megabytes. */
+/** Maximum remembered tags of all accounts together, which take a few tens of megabytes. */
 const maxRemembered = 200_000;
 const daySeconds = 86_400;
 
 export class RequestTags {
   readonly #options: RequestTagsOptions;
-  /** Tags that requests brought today, by account and environment. */
+  /** Tags in requests of today, by account and environment. */
   readonly #used = new Map<string, Set<string>>();
   #remembered = 0;
   #day = 0;
@@ -43,9 +43,9 @@ export class RequestTags {
   }
 
   /**
-   * Each once, those of the keys first, which nothing takes away; undefined: none. `header`: as it was sent. Throws
-   * `invalid_request` where that is wrong. A value of the body that can be no tag is counted as `name:other`, as its client
-   * did not mean it for one.
+   * Returns the tags without duplicates, beginning with those of the keys, which always stay; undefined if there are
+   * none. `header` is the header as sent. Throws `invalid_request` if the header is wrong. A value of the body that
+   * is no valid tag counts as `name:other`, because the client did not mean it as a tag.
    */
   of(principal: Principal, header: string | null, said: SaidOfRequest): readonly string[] | undefined {
     const { metadata, user } = this.#options.settings();
@@ -60,14 +60,14 @@ export class RequestTags {
     return [...tags];
   }
 
-  /** The tag under which it is counted: itself, or what stands for very many. */
+  /** Returns the tag that the request counts under: the tag itself, or a substitute if there are very many. */
   #counted({ account, environment, limits }: Principal, tag: string): string {
     const isOfQuota = limits.windows?.some(({ filter }) => filter?.tag === tag);
     if (isOfQuota) return tag;
     return this.#isTaken(`${account.id} ${environment}`, tag, this.#options.settings().maxADay) ? tag : otherTag;
   }
 
-  /** Whether it is known today, or there is room for it still. */
+  /** Reports whether the tag is already known today or may still be added. */
   #isTaken(owner: string, tag: string, most: number): boolean {
     const day = Math.floor(this.#options.clock.nowSeconds() / daySeconds);
     if (day !== this.#day) {
@@ -107,7 +107,7 @@ function addMetadata(tags: string[], said: SaidOfRequest["metadata"], names: rea
   for (const name of names) if (Object.hasOwn(said, name)) addNamed(tags, name, said[name]);
 }
 
-/** What stands for nothing is left out. */
+/** Adds a tag for a value. Empty values are left out. */
 function addNamed(tags: string[], name: string, value: unknown): void {
   if (value === undefined || value === null || value === "") return;
   const tag = typeof value === "object" ? undefined : `${name}:${String(value)}`;

@@ -1,12 +1,13 @@
-// Bounds what costs work and counts against no other limit: access tokens, changes of keys, apps, members and names, conversations, lists of tools, and counts of tokens.
+// Limits work that no other limit counts: access tokens, changes of keys, apps, members and names, conversations,
+// lists of tools, and token counts.
 import { GatewayError } from "../base/errors.ts";
 import type { Admission, LimitStore } from "../domain/limits/limits.ts";
 import { keyOf, type Principal } from "../domain/principal.ts";
 
 const perMinute = { token: 120, change: 300, conversation: 1_200, tools: 1_200, count: 300 } as const;
 /**
- * The share of all keys of an account, in shares of one key: a key makes others, each with a share of its own. Left out:
- * no bound.
+ * The limit of all keys of an account, as a multiple of one key's limit: a key creates others, each with its own
+ * limit. Absent if accounts have no limit.
  */
 const accountTimes: Readonly<Partial<Record<keyof typeof perMinute, number>>> = {
   token: 50,
@@ -14,7 +15,7 @@ const accountTimes: Readonly<Partial<Record<keyof typeof perMinute, number>>> = 
   conversation: 4,
   count: 4,
 };
-/** Clients put in no more than that: at the pace of changes alone they would fill a disk within the hour. */
+/** Maximum bytes per minute that clients store: by the rate of changes alone, they would fill a disk within the hour. */
 const bytesPerMinute = 16 * 1024 * 1024;
 const words = {
   token: "access tokens",
@@ -35,8 +36,8 @@ export class Throttle {
   }
 
   /**
-   * Throws `rate_limit_exceeded`. Counts by key, its successors included, and by account. `bytes`: of what is kept; a single
-   * request may have more than there are in a minute.
+   * Throws `rate_limit_exceeded`. Counts by key, including its successors, and by account. `bytes` is the size of
+   * what is stored; a single request may exceed the bytes of a minute.
    */
   async require(what: Throttled, principal: Principal, bytes = 0): Promise<void> {
     const admission = await this.#take(what, principal, bytes);
@@ -51,7 +52,7 @@ export class Throttle {
     );
   }
 
-  /** Reports whether there is room for one more, and counts it: for work that can be left out. */
+  /** Counts the work and returns true if the limit allows it: for work that can be left out. */
   async allows(what: Throttled, principal: Principal): Promise<boolean> {
     return "lease" in (await this.#take(what, principal, 0));
   }

@@ -1,4 +1,4 @@
-// Lets a bounded number of tasks run at a time, the others wait in order.
+// Runs a limited number of tasks at the same time. Other tasks wait in order.
 import { GatewayError } from "../base/errors.ts";
 
 export class Turns {
@@ -12,7 +12,7 @@ export class Turns {
     this.#maxWaiting = maxWaiting;
   }
 
-  /** Undefined, at once, where too many wait already. */
+  /** Runs a task. Returns undefined immediately if too many tasks wait. */
   run<Value>(task: () => Promise<Value>): Promise<Value> | undefined {
     if (this.#running < this.#maxRunning) {
       this.#running++;
@@ -22,7 +22,7 @@ export class Turns {
     return new Promise<void>((resolve) => this.#waiting.push(resolve)).then(() => this.#hold(task));
   }
 
-  /** Throws `service_unavailable` with `refusal`, which says that it shall be tried again in a second. */
+  /** Runs a task. Throws `service_unavailable` with the message `refusal`, which advises a retry in a second. */
   runOrRefuse<Value>(task: () => Promise<Value>, refusal: string): Promise<Value> {
     const done = this.run(task);
     if (done) return done;
@@ -33,7 +33,7 @@ export class Turns {
     try {
       return await task();
     } finally {
-      // The place goes on to who waits longest.
+      // The slot goes to the task that has waited longest.
       const next = this.#waiting.shift();
       if (next) next();
       else this.#running--;

@@ -1,4 +1,4 @@
-// Access tokens (RFC 9068): made from an API key, verified, and remembered so that a warm one costs no signature check.
+// Access tokens (RFC 9068): issued for an API key, verified, and cached so that a known token costs no signature check.
 
 import { type Clock, maxClockDifferenceSeconds } from "../../base/clock.ts";
 import { GatewayError, invalidRequest } from "../../base/errors.ts";
@@ -15,65 +15,65 @@ import { maxTokenSeconds, type SigningKeys } from "./signing-keys.ts";
 export interface AccessTokensOptions {
   signingKeys: Pick<SigningKeys, "signer" | "verifier"> & Partial<Pick<SigningKeys, "isPublished">>;
   audit: Pick<AuditLog, "append">;
-  /** The public URL; asked each time, as a port of 0 is known only once the server listens. */
+  /** Returns the public URL. Called each time, because a port of 0 is known only after the server listens. */
   issuer(): string;
-  /** The base URL of the API, with `/v1`. */
+  /** Returns the base URL of the API, with `/v1`. */
   audience(): string;
   clock: Clock;
 }
 
 export interface TokenRequest {
-  /** Who asks, as the key was authenticated. */
+  /** The principal of the key that requests the token. */
   principal: Principal;
   /** Seconds, 60 to 86,400. */
   expiresIn: number;
-  /** Names separated by spaces; undefined: all that the key has, `admin:manage` excepted. */
+  /** Scopes separated by spaces; undefined requests all scopes of the key except `admin:manage`. */
   scope: string | undefined;
   origin: Origin;
 }
 
-/** For an app that a person allowed, RFC 9068, 2.2. */
+/** Requests a token for an app that a person allowed (RFC 9068, 2.2). */
 export interface GrantTokenRequest {
   grant: Pick<ApiKeyRecord, "id" | "accountId" | "environment">;
-  /** Who allowed it. */
+  /** Id of the person who allowed the app. */
   personId: string;
   appId: string;
   scopes: readonly Scope[];
-  /** Paths of the resources at which it is to work. */
+  /** Paths of the resources that the token is for. */
   resources: readonly string[];
-  /** Seconds. */
+  /** Lifetime in seconds. */
   expiresIn: number;
 }
 
 export interface IssuedToken {
   accessToken: string;
-  /** Seconds; less than asked for where the key ends sooner. */
+  /** Lifetime in seconds; shorter than requested if the key ends sooner. */
   expiresIn: number;
   scope: string;
-  /** `jti`. */
+  /** The claim `jti`. */
   id: string;
 }
 
-/** What a genuine token says. */
+/** The content of a genuine token. */
 export interface VerifiedToken {
   accountId: string;
-  /** The id of the key that it was made from, or of the grant. */
+  /** Id of the key or grant that the token was issued for. */
   keyId: string;
-  /** The app that it was issued to; null for a token that was made from a key. */
+  /** Id of the app that the token was issued to; null for a token of a key. */
   appId: string | null;
-  /** Who allowed that app; null for a token that was made from a key. */
+  /** Id of the person who allowed the app; null for a token of a key. */
   personId: string | null;
   environment: Environment;
   scopes: ReadonlySet<Scope>;
-  /** Paths of the resources for which it was issued. */
+  /** Paths of the resources that the token was issued for. */
   resources: readonly string[];
-  /** Unix seconds. */
+  /** Expiry in Unix seconds. */
   expiresAt: number;
-  /** The id of its signing key. */
+  /** Id of the signing key. */
   signedBy: string;
 }
 
-/** `fault` is one of a few words; `expired` only for a genuine token. */
+/** The result of a verification. `fault` is one of a few words; `expired` only for a genuine token. */
 export type Verification = { token: VerifiedToken } | { fault: string };
 
 export const minTokenSeconds = 60;
@@ -82,20 +82,20 @@ const audienceFault = "token_claim_aud";
 const algorithm = "ES256";
 const type = "at+jwt";
 const requiredClaims = ["iss", "sub", "aud", "client_id", "scope", "iat", "exp", "jti", "key_id", "environment"];
-/** base64url as RFC 4648, 3.5 has it: with other bits where the last character has some to spare, a token had 16 spellings. */
+/** Matches canonical base64url (RFC 4648, 3.5). Without this, unused bits of the last character would give each token 16 spellings. */
 const canonicalPart = String.raw`(?:[\w-]{4})+(?:[\w-][AQgw]|[\w-]{2}[AEIMQUYcgkosw048])?`;
 const canonicalToken = new RegExp(`^${canonicalPart}\\.${canonicalPart}\\.${canonicalPart}$`);
-/** Several times what we make. */
+/** Maximum length of a token: several times that of any issued token. */
 const maxLength = 4_096;
 const capacity = 50_000;
-/** So long an expired token is told so for sure, also where its signing key is gone. */
+/** Seconds for which an expired token is certainly reported as expired, even if its signing key is gone. */
 const rememberedSeconds = 7_200;
 const maxChecks = 16;
 const maxWaiting = 4_000;
 
 export class AccessTokens {
   readonly #options: AccessTokensOptions;
-  /** By digest, so that a look into memory finds no token. */
+  /** Verified tokens by digest, so that reading the memory reveals no token. */
   readonly #verified = new LruMap<{ token: VerifiedToken }>(capacity);
   readonly #checking = new Map<string, Promise<Verification>>();
   readonly #turns = new Turns(maxChecks, maxWaiting);
@@ -104,7 +104,7 @@ export class AccessTokens {
     this.#options = options;
   }
 
-  /** Throws `invalid_request` or `insufficient_scope` for a scope that cannot be given. */
+  /** Issues a token for a key. Throws `invalid_request` or `insufficient_scope` for a scope that cannot be granted. */
   async issue({ principal, expiresIn, scope: wanted, origin }: TokenRequest): Promise<IssuedToken> {
     const { audit, clock } = this.#options;
     const granted = grantedScopes(principal, wanted);
@@ -130,7 +130,7 @@ export class AccessTokens {
       targetId: key.id,
       detail,
     });
-    // Before it is handed out: there is no token that the audit log does not know.
+    // Audited before the token is returned, so that the audit log knows every token.
     await audit.append([event]).catch((error) => {
       throw new GatewayError("service_unavailable", "The audit log cannot be written; try again in a moment.", {
         detail: `audit: ${String(error)}`,
@@ -141,7 +141,7 @@ export class AccessTokens {
     return { accessToken, expiresIn: expiresAt - now, scope, id };
   }
 
-  /** Writes nothing: whoever issues the grant records it. The token works for as long as the grant does. */
+  /** Issues a token for a grant and writes nothing: the creator of the grant records it. The token is valid as long as the grant. */
   async issueForGrant({
     grant,
     personId,
@@ -177,17 +177,17 @@ export class AccessTokens {
       .sign(signer.privateKey);
   }
 
-  /** A signing key ended: each token is checked anew at its next use. */
+  /** Call after a signing key ended: each token is verified again at its next use. */
   forget(): void {
     this.#verified.clear();
   }
 
-  /** Reports whether tokens that this key signed are accepted, as far as this process knows. */
+  /** Reports whether tokens of this signing key are accepted, as far as this process knows. */
   isSigner(signingKeyId: string): boolean {
     return this.#options.signingKeys.isPublished?.(signingKeyId) !== false;
   }
 
-  /** A promise only for a token that was not seen lately. Says nothing of the key that it was made from. */
+  /** Verifies a token. Returns a promise only for a token that is not cached. Does not check the key that the token was issued for. */
   verify(token: string): Verification | Promise<Verification> {
     if (token.length > maxLength || !canonicalToken.test(token)) return { fault: "malformed" };
     const digest = new Bun.CryptoHasher("sha256").update(token).digest("hex");
@@ -229,21 +229,21 @@ export class AccessTokens {
       const token = readClaims(payload, resources, kid);
       if (!token) return { fault: "token_claims" };
       if (Number(payload.iat) > now + maxClockDifferenceSeconds) return { fault: "token_claim_iat" };
-      // It may have ended while the signature was checked.
+      // The signing key may have ended while the signature was checked.
       if (!this.isSigner(kid)) return { fault: "token_key_unknown" };
       const verification = { token };
       this.#remember(digest, verification, now);
       return verification;
     } catch (error) {
       if (error instanceof GatewayError) throw error;
-      // Its audience is read last of all, but one of somebody else's is no genuine one that has expired.
+      // The library checks the audience last, but an expired token for another audience is not reported as a genuine expired token.
       const { payload } = error as { payload?: Readonly<Record<string, unknown>> };
       const fault = faultOf(error);
       return { fault: fault === "expired" && this.#resourcesOf(payload ?? {}).length === 0 ? audienceFault : fault };
     }
   }
 
-  /** None where it is for somebody else as well. */
+  /** Returns the resources of a token; none if the token is for another audience as well. */
   #resourcesOf({ aud }: Readonly<Record<string, unknown>>): string[] {
     const named: unknown[] = Array.isArray(aud) ? aud : [aud];
     const issuer = this.#options.issuer();
@@ -252,7 +252,10 @@ export class AccessTokens {
     return known.length === paths.length ? known : [];
   }
 
-  /** For each new one up to two that expired long ago are forgotten: there are as many as are in use, not as ever were. */
+  /**
+   * Caches a token. For each new token, up to two that expired long ago are removed, so the cache does not grow with
+   * all tokens ever issued.
+   */
   #remember(digest: string, verification: { token: VerifiedToken }, nowSeconds: number): void {
     for (let i = 0; i < 2; i++) {
       const { oldest } = this.#verified;
@@ -264,7 +267,7 @@ export class AccessTokens {
 
 class UnknownKey extends Error {}
 
-/** In the order of `accountScopes`. */
+/** Returns the scopes in the order of `accountScopes`. */
 function grantedScopes(principal: Principal, wanted: string | undefined): Scope[] {
   if (wanted === undefined) {
     const granted = scopes.filter((scope) => scope !== "admin:manage" && principal.scopes.has(scope));
@@ -288,7 +291,7 @@ function grantedScopes(principal: Principal, wanted: string | undefined): Scope[
   throw new GatewayError("insufficient_scope", `API key lacks required scope: ${lacking}`);
 }
 
-/** The signature is ours; the shape is checked all the same, as an older version may have made it. */
+/** The signature is genuine, but an older version may have issued the token, so its shape is checked. */
 function readClaims(
   claims: Readonly<Record<string, unknown>>,
   resources: readonly string[],
@@ -298,7 +301,7 @@ function readClaims(
   const environment = environments.find((name) => name === named);
   if (typeof sub !== "string" || typeof keyId !== "string" || typeof scope !== "string") return undefined;
   if (typeof exp !== "number" || environment === undefined || typeof clientId !== "string") return undefined;
-  // A key's token is the account's own; a grant's is an app's on behalf of a person.
+  // A token of a key acts for the account, and a token of a grant for an app on behalf of a person.
   const isGrants = typeof ofGrant === "string";
   if (!isGrants && clientId !== keyId) return undefined;
   const names = new Set(scope.split(" "));
@@ -313,7 +316,7 @@ function faultOf(error: unknown): string {
   if (error instanceof UnknownKey) return "token_key_unknown";
   const { code, claim } = error as { code?: unknown; claim?: unknown };
   switch (code) {
-    // Checked last of all, so that only a genuine token gets here.
+    // Expiry is checked last, so the token is genuine here.
     case "ERR_JWT_EXPIRED":
       return "expired";
     case "ERR_JWT_CLAIM_VALIDATION_FAILED":

@@ -16,25 +16,25 @@ import { keyDigest, memoryIndex } from "./key-digest.ts";
 import { apiResource, coversResource } from "./resources.ts";
 import type { UnknownCredentials } from "./unknown-credentials.ts";
 
-/** What a request presents, and from where. */
+/** The credentials of a request, and where they come from. */
 export interface PresentedCredentials {
-  /** Value of `Authorization`. */
+  /** Value of the header `Authorization`. */
   authorization: string | null;
-  /** Value of `X-API-Key`, or of `api-key`. */
+  /** Value of the header `X-API-Key` or `api-key`. */
   apiKey: string | null;
   clientAddress: string;
   requestId: string;
-  /** Path of the resource that it is presented at; left out: the API. */
+  /** Path of the resource that is requested. Default: the API. */
   resource?: string;
-  /** Why what is for this machine alone does not count from here; undefined: it does. Only asked for development keys. */
+  /** Returns why the request does not count as local; undefined if it does. Called only for development keys. */
   whyNotLocal(): string | undefined;
-  /** True for the check of an open connection, which records no use of its key. Left out: a request. */
+  /** True if an open connection is checked, which is no use of the key. Default: false. */
   isCheck?: boolean;
 }
 
 export interface AuthenticatorOptions extends CredentialCacheOptions {
   pepper: Keys;
-  /** Development keys work in development mode only, and only for local requests. */
+  /** Development keys work only in development mode, and only for local requests. */
   mode: "development" | "production";
   tokens: Pick<AccessTokens, "verify" | "isSigner">;
   activity: Pick<KeyActivity, "used">;
@@ -43,9 +43,9 @@ export interface AuthenticatorOptions extends CredentialCacheOptions {
   clock: Clock;
 }
 
-/** Longer than any key. */
+/** Maximum length of a presented key. All keys are shorter. */
 const maxKeyLength = 64;
-/** How long a store that could not be written is left alone. */
+/** Milliseconds without further attempts after a write to the store failed. */
 const endAgainMs = 1_000;
 
 export class Authenticator {
@@ -54,8 +54,9 @@ export class Authenticator {
   #endAgainMs = Number.NEGATIVE_INFINITY;
   readonly #cache: CredentialCache;
   /**
-   * What a token leaves of its key's principal. By that principal first: with it goes all that was made from it, where a
-   * token that is remembered for hours would keep alive those of each change of a credential in between.
+   * Principals narrowed by tokens, by the key's principal first: when that is dropped, all principals derived from it
+   * are dropped too. With the token first, a token cached for hours would keep the principals of every change in
+   * memory.
    */
   readonly #narrowed = new WeakMap<Principal, WeakMap<VerifiedToken, Principal>>();
 
@@ -64,7 +65,7 @@ export class Authenticator {
     this.#cache = new CredentialCache(options);
   }
 
-  /** Watches the store in the background for changes that other processes make. */
+  /** Starts to watch the store for changes by other processes. */
   start(): void {
     this.#cache.start();
   }
@@ -73,49 +74,53 @@ export class Authenticator {
     this.#cache.close();
   }
 
-  /** Credentials in memory, and the milliseconds since the store last said that they hold. */
+  /** Number of cached credentials, and milliseconds since the store last confirmed them. */
   get figures(): { cached: number; unconfirmedMs: number } {
     return this.#cache.figures;
   }
 
   /**
-   * Another process says that something changed, and perhaps which keys, accounts, people and apps: it holds here from when
-   * this resolves. Never rejects.
+   * Called when another process reports a change, perhaps with the ids of keys, accounts, people and apps. When the
+   * promise resolves, the change is effective here. Never rejects.
    */
   hint(ids?: readonly string[]): Promise<void> {
     return this.#cache.hint(ids);
   }
 
-  /** Whether the store answers now, which takes a second at most; `away`: credentials in memory are still believed. */
+  /**
+   * Checks within a second whether the store answers. `away`: the store does not answer, and cached credentials are
+   * still accepted. `gone`: they are not.
+   */
   reach(): Promise<"ok" | "away" | "gone"> {
     return this.#cache.reach();
   }
 
-  /** The same as of the last look, a second ago or so, without asking. */
+  /** The result of the last check, at most about a second old. */
   get standing(): "ok" | "away" | "gone" {
     return this.#cache.standing;
   }
 
-  /** After every change of a key, account, tier or limit by this process: it holds from here on. */
+  /** Call after this process changed a key, account, tier or limit: the change is effective immediately. */
   invalidate(): void {
     this.#cache.invalidate();
   }
 
-  /** After a change of what limits are made of, such as tiers, by whichever process. */
+  /** Call after any process changed something that limits depend on, such as tiers. */
   limitsChanged(): void {
     this.#cache.limitsChanged();
   }
 
   /**
-   * Throws or rejects with `invalid_api_key`, its reason in `detail` for the log alone; `token_expired`;
-   * `service_unavailable` where the store would have to be asked and cannot; or `rate_limit_exceeded` where it would have
-   * to be asked for one who presented too many keys that are nobody's. A promise only where something has to be looked up.
+   * Returns the principal. Throws, or rejects with, `invalid_api_key`, whose reason is in `detail` for the log only;
+   * `token_expired`; `service_unavailable` if the store must be asked and cannot be; or `rate_limit_exceeded` if the
+   * store must be asked for an address that presented too many unknown keys. Returns a promise only if a look-up is
+   * needed.
    */
   authenticate(presented: PresentedCredentials): Principal | Promise<Principal> {
     return this.#warm(presented) ?? this.#check(presented);
   }
 
-  /** A key that is known well: only such that were found well-formed are remembered, so that is not asked again. */
+  /** Authenticates a cached key. Only well-formed keys are cached, so the form is not checked again. */
   #warm(presented: PresentedCredentials): Principal | Promise<Principal> | undefined {
     const { authorization, apiKey } = presented;
     let key = apiKey;
@@ -130,8 +135,8 @@ export class Authenticator {
   }
 
   /**
-   * A member who is signed in at a browser: the membership's credential, which was found with the session. Rejects as
-   * `authenticate` does. Operators have `admin:manage` as well.
+   * Returns the principal of a member who is signed in at a browser, from the membership's credential that was found
+   * with the session. Rejects as `authenticate` does. Operators also get `admin:manage`.
    */
   async member(
     credentialId: string,
@@ -149,8 +154,8 @@ export class Authenticator {
   }
 
   /**
-   * Who stands behind a credential that was presented before, for what goes on without its client: where that came from was
-   * looked at then. Rejects with `invalid_api_key` where it has ended since.
+   * Returns the principal of a credential that was presented earlier, for work that continues without its client. The
+   * client's address was checked then. Rejects with `invalid_api_key` if the credential has ended.
    */
   async behind(credentialId: string): Promise<Principal> {
     const entry = await this.#cache.byId(credentialId);
@@ -163,8 +168,8 @@ export class Authenticator {
   }
 
   /**
-   * What is left by now of the rights with which a request was admitted, for what it begins anew on its way. Rejects as
-   * `behind` does, and where the signing key of the request's token was withdrawn.
+   * Returns the current rights of an admitted request, for work that it starts later. Rejects as `behind` does, and
+   * also if the signing key of the request's token was withdrawn.
    */
   async still(admitted: Principal): Promise<Principal> {
     const { tokenSignedBy } = admitted;
@@ -193,8 +198,8 @@ export class Authenticator {
     const environment = parseApiKey(key);
     if (environment === undefined) throw this.#refuse("malformed", presented);
     this.#requireRightMode(environment, presented);
-    // The store finds it by its HMAC under a secret pepper: how long the look-up takes tells nothing about any stored
-    // digest that an attacker, who cannot compute digests, could use. So no comparison here has to take constant time.
+    // The store finds a key by its HMAC under a secret pepper. An attacker cannot compute digests, so the time of the
+    // look-up reveals nothing useful about stored digests, and no comparison here needs constant time.
     const entry = this.#cache.warm(key) ?? this.#lookUp(key, presented.clientAddress);
     return andThen(entry, (found) =>
       andThen(this.#admit(found, environment, presented), (admitted) => admitted.principal),
@@ -226,7 +231,7 @@ export class Authenticator {
           if (accountId !== token.accountId) throw this.#refuse("token_account", presented, entry);
           if (appId !== token.appId) throw this.#refuse("token_app", presented, entry);
           if (token.appId !== null && personId !== token.personId) throw this.#refuse("token_person", presented, entry);
-          // One that was made from a key works wherever the key does.
+          // A token of a key works wherever the key works.
           const isGood = token.appId === null || coversResource(token.resources, presented.resource ?? apiResource);
           if (!isGood) throw this.#refuse("token_resource", presented, entry);
           return this.#narrow(entry.principal, token);
@@ -276,7 +281,7 @@ export class Authenticator {
     if (entry.allowedIps && !allContain(entry.allowedIps, presented.clientAddress)) {
       throw this.#refuse("address", presented, entry);
     }
-    // Last of all, as the reason is told to nobody but the owner of a valid key.
+    // This check comes last, because only the owner of a valid key may learn the reason.
     const elsewhere = environment === "dev" ? presented.whyNotLocal() : undefined;
     if (elsewhere !== undefined) throw this.#refuse("dev_key_not_local", presented, entry, elsewhere);
     if (presented.isCheck) return entry;
@@ -285,14 +290,14 @@ export class Authenticator {
     return entry;
   }
 
-  /** A revocation took effect by the clock: before that is told, it becomes one that a clock set back does not lift. */
+  /** Stores a revocation that took effect by the clock as final before reporting it, so that setting the clock back does not undo it. */
   async #end(nowSeconds: number, error: GatewayError): Promise<never> {
     const { clock, keys } = this.#options;
     if (clock.monotonicMs() >= this.#endAgainMs) {
       this.#ending ??= keys
         .endDue(nowSeconds)
         .then(() => this.invalidate())
-        // While the store is away the refusal stands all the same; a later one will tell it.
+        // If the store is away, the request is refused all the same, and a later refusal stores the revocation.
         .catch(() => {
           this.#endAgainMs = clock.monotonicMs() + endAgainMs;
         })
@@ -304,7 +309,7 @@ export class Authenticator {
     throw error;
   }
 
-  /** `clientReason` is the reason for the client, where it may learn it. */
+  /** `clientReason` is the reason for the client, if the client may learn it. */
   #refuse(
     reason: string,
     { clientAddress, requestId }: PresentedCredentials,
@@ -318,18 +323,21 @@ export class Authenticator {
   }
 }
 
-/** Whether it is the key itself or one that it depends on. */
+/** Returns whether the key itself or a key that it depends on has ended. */
 function endOf({ principal: { keys } }: CachedChain, nowSeconds: number, status: "revoked" | "expired"): string {
   const own = keyStatus(keys[0], nowSeconds) !== "active";
   return own ? status : `ancestor_${status}`;
 }
 
-/** Apart from where every request passes: what a closure refers to is kept on the heap, whether or not it is made. */
+/**
+ * A separate function, because variables that a closure refers to are allocated on the heap even if the closure is
+ * never created. Every request passes here.
+ */
 function allContain(lists: readonly (readonly IpRange[])[], address: string): boolean {
   return lists.every((ranges) => rangesContain(ranges, address));
 }
 
-/** Goes on at once where nothing has to be waited for. */
+/** Continues immediately if the value is no promise. */
 function andThen<Value, Result>(
   value: Value | Promise<Value>,
   next: (value: Value) => Result | Promise<Result>,

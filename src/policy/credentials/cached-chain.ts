@@ -1,4 +1,4 @@
-// What is worked out once of a key and those that bound it, with all that many keys have in common kept once.
+// Computes the facts of a key and its makers once, and stores what many keys have in common once.
 
 import { type IpRange, parseRange } from "../../base/text/ip-range.ts";
 import type { Account } from "../../domain/account.ts";
@@ -14,16 +14,16 @@ import { EqualParts } from "./equal-parts.ts";
 import { KeptKey, type KeyTerms, termsOf } from "./kept-key.ts";
 import type { KeyUse } from "./key-activity.ts";
 
-/** A key and those that bound it, as they were read or as they are kept. */
+/** A key and its makers, as read or as cached. */
 export type Chain = Pick<Principal, "keys" | "account">;
 
-/** All that is worked out of a chain once, and is the same for all keys of which no more than the ids differ. */
+/** The facts of a chain that are equal for all keys which differ only in ids. */
 interface ChainTerms {
   readonly own: KeyTerms;
   readonly makers: readonly ChainKey[];
   readonly account: Account;
   readonly scopes: ReadonlySet<Scope>;
-  /** Those of the account alone; or, where it is told otherwise, all limits of this one chain. */
+  /** The limits of the account alone; or, if requested, all limits of this chain. */
   readonly limits: AccountLimits | LimitSet;
   readonly reach: ModelAccess | undefined;
   readonly tools: ToolAccess | undefined;
@@ -39,12 +39,12 @@ interface ChainTerms {
 }
 
 /**
- * A key with its chain in memory, and its last use. Most of very many keys are seldom used: all that stays of one is this
- * object and its id. Its principal is made of that for a request, and is let go of once many others were made since.
+ * A cached key with its chain and its last use. Most of very many keys are seldom used, so only this object and its
+ * id stay in memory. The principal is built for a request, and dropped after many others were built.
  */
 export class CachedChain implements KeyUse {
   readonly keyId: string;
-  /** The last use that was told to the key's activity. */
+  /** The last use that was reported to the key's activity. */
   seconds = Number.NEGATIVE_INFINITY;
   isWaiting = false;
   readonly #limitId: string;
@@ -54,17 +54,17 @@ export class CachedChain implements KeyUse {
 
   constructor(key: Pick<ChainKey, "id" | "limitId">, terms: ChainTerms) {
     this.keyId = key.id;
-    // One text in place of two that are equal.
+    // One string object instead of two equal ones.
     this.#limitId = key.limitId === key.id ? key.id : key.limitId;
     this.#terms = terms;
   }
 
-  /** That of the key itself; a token narrows its scopes. */
+  /** The principal of the key itself; a token narrows its scopes. */
   get principal(): Principal {
     return this.#principal ?? this.#makePrincipal();
   }
 
-  /** Unix seconds; the first of the chain to end, infinity for never. */
+  /** Earliest expiry in the chain in Unix seconds; infinity if nothing expires. */
   get expiresAt(): number {
     return this.#terms.expiresAt;
   }
@@ -73,17 +73,17 @@ export class CachedChain implements KeyUse {
     return this.#terms.revokedAt;
   }
 
-  /** The address lists of the chain that are not empty, where there are any: all of them must have the client's address. */
+  /** The non-empty address lists of the chain, if there are any. The client's address must be in all of them. */
   get allowedIps(): readonly (readonly IpRange[])[] | undefined {
     return this.#terms.allowedIps;
   }
 
-  /** Why the chain may not be used, whatever the time and the request. */
+  /** Reason why the chain may not be used at any time; undefined if there is none. */
   get fault(): string | undefined {
     return this.#terms.fault;
   }
 
-  /** A change of one of them may be one of what its principal may do. */
+  /** Reports whether the chain depends on one of these ids, so that a change may affect its principal. */
   dependsOn(ids: ReadonlySet<string>): boolean {
     const has = (id: string | null) => id !== null && ids.has(id);
     const isAbout = ({ personId, appId }: KeyTerms) => has(personId) || has(appId);
@@ -104,7 +104,7 @@ export class CachedChain implements KeyUse {
     const keys: Principal["keys"] = makers.length === 0 ? [key] : [key, ...makers];
     const ofChain = "quota" in limits ? new ChainLimits(limits, keys) : limits;
     if (this.#counted) ofChain.counted = this.#counted;
-    // Each member by its name: those that are spread would lie apart from the others.
+    // Every member is written out: members from a spread would be stored apart from the others.
     this.#principal = {
       account,
       keys,
@@ -124,15 +124,18 @@ export class CachedChain implements KeyUse {
   }
 }
 
-/** So many at least that are in use are not made again and again; what leaves a ring as short as that mostly is young garbage. */
+/**
+ * Minimum number of principals that stay in memory, so that keys in use are not rebuilt repeatedly. Principals that
+ * leave such a short ring are mostly young garbage.
+ */
 const maxRecent = 1_024;
 
-/** Chains of which the principal is kept, in a ring. */
+/** A ring of the chains that have a principal in memory. */
 class RecentPrincipals {
   #chains: CachedChain[] = [];
   #next = 0;
 
-  /** One whose principal was made now. */
+  /** Adds a chain whose principal was just built. */
   add(chain: CachedChain): void {
     const before = this.#chains[this.#next];
     this.#chains[this.#next] = chain;
@@ -140,7 +143,7 @@ class RecentPrincipals {
     before?.letGo();
   }
 
-  /** Whoever still knows one of the chains keeps no principal by it. */
+  /** Drops all principals, also for callers that still refer to a chain. */
   clear(): void {
     for (const chain of this.#chains) chain.letGo();
     this.#chains = [];
@@ -148,7 +151,10 @@ class RecentPrincipals {
   }
 }
 
-/** Each full garbage collection walks through every object, list and text of 100,000 keys that is not shared. */
+/**
+ * Caches chains. Shared parts matter, because each full garbage collection visits every object, list and text of
+ * 100,000 keys that is not shared.
+ */
 export class CachedChains {
   readonly #limitsOf: (chain: Chain) => LimitSet;
   readonly #priorityOf: (account: Account) => Priority;
@@ -162,7 +168,7 @@ export class CachedChains {
   readonly #tags = new EqualParts<readonly string[]>();
   readonly #terms = new EqualParts<ChainTerms>();
 
-  /** `priorityOf`: the highest of an account. */
+  /** `priorityOf` returns the highest priority of an account. */
   constructor(
     limitsOf: (chain: Chain) => LimitSet,
     priorityOf: (account: Account) => Priority = () => defaultPriority,
@@ -171,7 +177,7 @@ export class CachedChains {
     this.#priorityOf = priorityOf;
   }
 
-  /** Frees what only former chains had. */
+  /** Frees parts that only former chains had. */
   clear(): void {
     this.#recent.clear();
     this.#accounts.clear();
@@ -192,12 +198,12 @@ export class CachedChains {
     const keys: Principal["keys"] = [new KeptKey(first.id, first.limitId, own), ...kept];
     const limits = this.#limitsOf({ keys, account });
     const ofAccount = limits instanceof ChainLimits ? limits.ofAccount : undefined;
-    // Before it is shared: stores leave there what they found.
+    // Serialised before the limits are shared, because stores attach data to shared limits.
     const limitsText = JSON.stringify(ofAccount);
     const scopes = keys.map((key) => new Set(key.scopes)).reduce((common, more) => common.intersection(more));
     const allowedIps = keys
       .filter((key) => key.allowedIps.length > 0)
-      // What cannot be read allows nobody.
+      // A list whose ranges cannot be read allows no address.
       .map((key) => key.allowedIps.map(parseRange).filter((range) => range !== undefined));
     const most = this.#priorityOf(account);
     const terms: ChainTerms = {
@@ -228,7 +234,7 @@ export class CachedChains {
     return this.#keyTerms.shared(JSON.stringify(terms), terms);
   }
 
-  /** What any of them does not leave, none of them has. */
+  /** Returns the model access that all keys of the chain allow. */
   #reachOf(keys: readonly ChainKey[]): ModelAccess | undefined {
     const models = keys.flatMap((key) => (key.models ? [key.models] : []));
     const neverLeaves = keys.some((key) => key.neverLeaves);
@@ -237,26 +243,29 @@ export class CachedChains {
     return this.#reaches.shared(JSON.stringify(reach), reach);
   }
 
-  /** Each list bounds the others. */
+  /** Returns the tool access: each list restricts the others. */
   #toolsOf(keys: readonly ChainKey[], account: Account): ToolAccess | undefined {
     const lists = [...keys, account].flatMap(({ tools }) => (tools ? [tools] : []));
     return lists.length === 0 ? undefined : this.#toolReaches.shared(JSON.stringify(lists), { lists });
   }
 
-  /** What a key makes is counted under its tags as well: else it could make itself one that is not. */
+  /**
+   * Returns the tags of all keys. Requests of a key that another key made also count under the maker's tags, so that
+   * a key cannot escape its tags.
+   */
   #tagsOf(keys: readonly ChainKey[]): readonly string[] | undefined {
     const tags = [...new Set(keys.flatMap((key) => key.tags))];
     return tags.length === 0 ? undefined : this.#tags.shared(tags.join(" "), tags);
   }
 }
 
-/** Off for all that hangs on a key that has it off; else as the nearest says that says anything. */
+/** Returns the cache setting: off if any key of the chain turns it off; otherwise that of the nearest key with a setting. */
 function responseCacheOf(keys: readonly ChainKey[]): ResponseCache | undefined {
   const said = keys.flatMap(({ responseCache }) => responseCache ?? []);
   return said.includes("off") ? "off" : said[0];
 }
 
-/** An app acts for itself; the command line tool, and a membership, for the person. */
+/** Returns the acting party: an app acts for itself; the command line tool and a membership act for the person. */
 function actingParty(keys: Principal["keys"]): Pick<Principal, "appId" | "person"> {
   const [{ kind, appId, personId }] = keys;
   if (kind === "key") return { appId: null };
@@ -265,7 +274,7 @@ function actingParty(keys: Principal["keys"]): Pick<Principal, "appId" | "person
   return { appId: null, person: { id: personId ?? "", role, isOperator: false, sessionId: null } };
 }
 
-/** When it is revoked, in Unix seconds; what is revoked for good is so at any time. */
+/** Returns the time of the revocation in Unix seconds. A final revocation applies at any time. */
 function revocationOf({ revoked, revokedAt }: ChainKey): number {
   return revoked ? Number.NEGATIVE_INFINITY : (revokedAt ?? Number.POSITIVE_INFINITY);
 }

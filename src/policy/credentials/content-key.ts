@@ -1,4 +1,4 @@
-// The key under which the content of stored responses is sealed: made once for an installation, itself sealed under the secret.
+// The key under which stored responses are sealed: created once for an installation, and itself sealed under the secret.
 import { hkdfSync, randomBytes } from "node:crypto";
 import { StartError } from "../../base/errors.ts";
 import type { Keys } from "../../domain/key-ring.ts";
@@ -6,12 +6,13 @@ import type { ContentKeyStore, SealFor } from "../../domain/seal.ts";
 import { seal, unseal } from "./sealing.ts";
 
 const keyBytes = 32;
-/** What the key itself is sealed for. */
+/** Sealing context of the key. */
 const keyContext = "content_key";
 
 /**
- * Makes the key where there is none yet; of several first starts at once all get the same. `sealingKey`: 32 bytes, of the
- * secret in use and of those that are accepted. Throws a StartError where the key opens under none of them.
+ * Opens the key, or creates it if there is none; processes that start at the same time get the same key. `sealingKey`
+ * has 32 bytes: those of the current secret and of accepted older ones. Throws a StartError if none of them opens the
+ * key.
  */
 export async function openContentKey(store: ContentKeyStore, sealingKey: Keys): Promise<SealFor> {
   const key = await foundKey(store, sealingKey);
@@ -27,7 +28,7 @@ export async function openContentKey(store: ContentKeyStore, sealingKey: Keys): 
   });
 }
 
-/** The key of pseudonyms, which are the same over all replicas, and after the secret was replaced. Throws likewise. */
+/** Opens the key of pseudonyms, which stay equal across replicas and after the secret was replaced. Throws as `openContentKey` does. */
 export async function openPseudonymKey(store: ContentKeyStore, sealingKey: Keys): Promise<Uint8Array> {
   return new Uint8Array(hkdfSync("sha256", await foundKey(store, sealingKey), "", "pseudonyms-v1", keyBytes));
 }
@@ -45,7 +46,7 @@ function opened(sealed: string, sealingKey: Keys): Uint8Array {
     const key = Buffer.from(unseal(sealed, sealingKey, keyContext), "base64url");
     if (key.length === keyBytes) return key;
   } catch {
-    // Told below: neither case says more than that it is not the key that was made here.
+    // Reported below: in both cases the key is not the one that was created here.
   }
   throw new StartError(
     "The key of stored responses opens under no secret that HEADRACE_SECRET, or the file `secret`, has. Name the one that was in use before as well, after the one in use. If it is lost, `headrace secret forget-old --force` gives up the responses that are stored.",

@@ -1,4 +1,4 @@
-// Keeps key chains in memory for as long as the store has not changed, so that a warm credential costs no read.
+// Caches key chains for as long as the store has not changed, so that a known credential costs no read.
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
@@ -17,36 +17,36 @@ export interface CredentialCacheOptions {
   keys: Pick<KeyStore, "findChainByDigest" | "findChainById" | "credentialRevision" | "endDue">;
   clock: Clock;
   log: Log;
-  /** What a request of this chain counts against; asked once for each entry. */
+  /** Returns the limits that requests of the chain count against; called once for each entry. */
   limitsOf(chain: Chain): LimitSet;
-  /** The highest priority that requests of an account may have; left out: the usual one. */
+  /** Returns the highest priority that an account's requests may have. Default: the normal priority. */
   priorityOf?(account: Account): Priority;
-  /** Told of a key that was found by its digest under an older secret, with that under the one in use. */
+  /** Notified of a key that was found by its digest under an older secret, with its digest under the current one. */
   renewals?: { keyFound(key: Pick<ApiKeyRecord, "id" | "digest">, digest: string): void } | undefined;
-  /** Reads anew what `limitsOf` depends on, after a change by whichever process. */
+  /** Reads again what `limitsOf` depends on, after a change by any process. */
   reread?(): Promise<void>;
-  /** How long entries hold while the store cannot be asked. */
+  /** Seconds for which entries stay valid while the store cannot be asked. */
   graceSeconds?: number;
   pollMs?: number;
-  /** Keys. */
+  /** Maximum number of keys. */
   capacity?: number;
 }
 
-/** `digests`: as the store may have it, worked out only where the store is asked. */
+/** A look-up. `digests` are possible digests in the store, computed only if the store is asked. */
 type Lookup = { by: "key"; key: string; index: string; digests: () => Digests } | { by: "id"; index: string };
 
-/** Under the secret in use, and under those that it replaces. */
+/** Digests under the current secret and under those that it replaces. */
 export type Digests = readonly [current: string, ...older: string[]];
 
 const defaultGraceSeconds = 300;
 const defaultCapacity = 100_000;
-/** Keys whose tokens are in use: as many as there are tokens remembered. */
+/** Maximum keys whose tokens are in use, equal to the maximum of cached tokens. */
 const maxByToken = 50_000;
-/** Reads at a time, and requests that wait for their turn: a flood of made-up keys ends in 503, not in the store. */
+/** Maximum concurrent reads, and maximum requests that wait for one: a flood of made-up keys gets 503 and does not reach the store. */
 const maxReads = 32;
 const maxWaiting = 2_000;
 const readMs = 5_000;
-/** A read that was overtaken by a change so often says that the store changes faster than it can be read. */
+/** Maximum attempts of a read that changes keep overtaking: the store changes faster than it can be read. */
 const maxAttempts = 10;
 
 export class CredentialCache {
@@ -54,12 +54,12 @@ export class CredentialCache {
   readonly #watcher: RevisionWatcher;
   readonly #byKey: SecretMap<CachedChain>;
   readonly #byId: LruMap<CachedChain>;
-  /** By `memoryIndex` of keys, and by ids: they cannot collide, as only ids have an underscore. */
+  /** Reads in progress, by `memoryIndex` of keys and by ids. The two cannot collide, because only ids have an underscore. */
   readonly #loading = new Map<string, Promise<CachedChain | undefined>>();
   readonly #turns = new Turns(maxReads, maxWaiting);
   readonly #graceMs: number;
   readonly #chains: CachedChains;
-  /** Raised by every change: a read that began under another generation is neither used nor kept. */
+  /** Incremented by every change. A read that began under another generation is neither used nor cached. */
   #generation = 0;
 
   constructor(options: CredentialCacheOptions) {
@@ -77,7 +77,7 @@ export class CredentialCache {
     });
   }
 
-  /** Watches the store for changes of other processes. */
+  /** Starts to watch the store for changes by other processes. */
   start(): void {
     this.#watcher.start();
   }
@@ -86,24 +86,24 @@ export class CredentialCache {
     this.#watcher.close();
   }
 
-  /** Another process says that something changed, and perhaps what. */
+  /** Called when another process reports a change, perhaps with ids. */
   hint(ids?: readonly string[]): Promise<void> {
     return this.#watcher.hint(ids);
   }
 
-  /** Whether the store answers now, which takes a second at most; and if not, whether there is anything that still holds. */
+  /** Checks within a second whether the store answers and, if not, whether any cached entry is still valid. */
   async reach(): Promise<"ok" | "away" | "gone"> {
     await this.#watcher.ask();
     return this.standing;
   }
 
-  /** The same as of the last look, a second ago or so, without asking. */
+  /** The result of the last check, at most about a second old. */
   get standing(): "ok" | "away" | "gone" {
     if (!this.#watcher.isAway) return "ok";
     return this.#watcher.unconfirmedMs() > this.#graceMs || this.#isEmpty ? "gone" : "away";
   }
 
-  /** Nothing that was read up to now holds any more, reads in flight included. */
+  /** Drops everything that was read so far, reads in progress included. */
   invalidate(): void {
     this.#generation++;
     this.#byKey.clear();
@@ -111,7 +111,7 @@ export class CredentialCache {
     this.#chains.clear();
   }
 
-  /** What `limitsOf` tells is another. Where the store cannot be asked, what is known of the keys themselves is used on. */
+  /** Call if the result of `limitsOf` changes. If the store cannot be asked, cached keys stay in use. */
   limitsChanged(): void {
     if (!this.#watcher.isAway) {
       this.invalidate();
@@ -133,7 +133,7 @@ export class CredentialCache {
     else this.invalidate();
   }
 
-  /** The others hold on: where the store cannot be asked, nobody could read them again. */
+  /** Drops only these entries: if the store cannot be asked, the others could not be read again. */
   #forget(ids: ReadonlySet<string>): void {
     this.#generation++;
     const isAbout = (entry: CachedChain) => entry.dependsOn(ids);
@@ -141,12 +141,12 @@ export class CredentialCache {
     this.#byId.forgetWhere(isAbout);
   }
 
-  /** Credentials in memory, and the milliseconds since the store last said that they hold. */
+  /** Number of cached credentials, and milliseconds since the store last confirmed them. */
   get figures(): { cached: number; unconfirmedMs: number } {
     return { cached: this.#byKey.size + this.#byId.size, unconfirmedMs: this.#watcher.unconfirmedMs() };
   }
 
-  /** What is known of a key, as far as that holds without asking the store. */
+  /** Returns a cached key if it is valid without asking the store. */
   warm(key: string): CachedChain | undefined {
     const unconfirmedMs = this.#watcher.unconfirmedMs();
     if (this.#watcher.freshness(unconfirmedMs) === "overdue" || unconfirmedMs > this.#graceMs) return undefined;
@@ -154,8 +154,8 @@ export class CredentialCache {
   }
 
   /**
-   * `index`: the key's `memoryIndex`. A promise only where the store has to be asked; rejects with `service_unavailable`
-   * where that fails.
+   * Finds a key. `index` is the key's `memoryIndex`. Returns a promise only if the store must be asked; rejects with
+   * `service_unavailable` if that fails.
    */
   byKey(key: string, index: string, digests: () => Digests): CachedChain | Promise<CachedChain | undefined> {
     return this.#get({ by: "key", key, index, digests });
@@ -171,7 +171,7 @@ export class CredentialCache {
   }
 
   #known(lookup: Lookup): CachedChain | undefined {
-    // Covers a store that is away, for as long as the grace lasts, as well as a fresh one.
+    // Within the grace, an entry is valid even if the store is away.
     if (this.#watcher.unconfirmedMs() > this.#graceMs) return undefined;
     return lookup.by === "key" ? this.#byKey.get(lookup.key) : this.#byId.get(lookup.index);
   }
@@ -193,7 +193,7 @@ export class CredentialCache {
     return loading;
   }
 
-  /** Unknown credentials are not remembered: made-up ones must not push real ones out. */
+  /** Unknown credentials are not cached: made-up ones must not displace real ones. */
   async #read(lookup: Lookup): Promise<CachedChain | undefined> {
     for (let attempt = 0; attempt < maxAttempts; attempt++) {
       const generation = this.#generation;

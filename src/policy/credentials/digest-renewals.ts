@@ -1,4 +1,4 @@
-// Brings what was found by its digest under an older secret under the one in use, in the background.
+// Replaces digests under an older secret by digests under the current one, in the background.
 import type { Log } from "../../base/log.ts";
 
 export interface DigestRenewal {
@@ -9,14 +9,14 @@ export interface DigestRenewal {
 }
 
 export interface DigestRenewalsOptions {
-  /** Writes those that are still as they were found. */
+  /** Writes those renewals whose record has not changed since. */
   write(renewals: readonly DigestRenewal[]): Promise<void>;
   log: Log;
   flushMs?: number;
 }
 
 const defaultFlushMs = 1_000;
-/** Beyond it the next one is given up until it is found once more. */
+/** Maximum pending renewals. Further ones are dropped until the key is found again. */
 const maxPending = 100_000;
 
 export class DigestRenewals {
@@ -38,7 +38,7 @@ export class DigestRenewals {
     this.#add({ table: "app_secrets", id, from, to: digest });
   }
 
-  /** Writes what is pending. Never rejects: what could not be written is found again at its next use. */
+  /** Writes pending renewals. Never rejects: a key whose renewal failed is found again at its next use. */
   flush(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;

@@ -1,15 +1,15 @@
-// Keeps once what many have in common, such as the account of many keys.
+// Stores equal parts of many objects once, such as the account of many keys.
 
-/** Where there are more, those that are known are forgotten: that they are shared is of use, never needed. */
+/** Maximum parts. Beyond it all known parts are forgotten, because sharing only saves memory. */
 const maxKept = 10_000;
 
-/** A longer text is kept as its digest: where no two parts are equal, the texts would take more than the parts. */
+/** Texts from this length on are stored as digests: if no parts are equal, the texts would take more memory than the parts. */
 const shortest = 64;
 
 export class EqualParts<Part> {
   readonly #parts = new Map<string, Part>();
 
-  /** The first part of this text, which must say all of it: the others are equal. Nobody may change what is shared. */
+  /** Returns the first part with this text. The text must describe the part completely, and nobody may change the part. */
   shared(text: string, part: Part): Part {
     const name = text.length > shortest ? Bun.SHA256.hash(text, "base64") : text;
     const known = this.#parts.get(name);

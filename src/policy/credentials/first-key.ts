@@ -1,4 +1,4 @@
-// Mints the installation's first key of an environment.
+// Creates the installation's first key of an environment.
 
 import type { Clock } from "../../base/clock.ts";
 import { displayParts, type Environment, generateApiKey } from "../../domain/api-key.ts";
@@ -9,7 +9,7 @@ import { keyDigest } from "./key-digest.ts";
 
 export interface FirstKey {
   record: ApiKeyRecord;
-  /** The secret, only when it was made just now. */
+  /** The secret; undefined unless the key was created now. */
   key: string | undefined;
 }
 
@@ -18,13 +18,13 @@ export interface FirstKeyOptions {
   environment: Environment;
   pepper: Uint8Array;
   clock: Clock;
-  /** Gives how to undo it. */
+  /** Stores the key and returns a function that undoes this. */
   keep(key: string): () => void;
 }
 
 /**
- * Once for each environment: a key with every scope of an account, handed to `keep`. Started again, or where another
- * process was faster, the same record and no secret.
+ * Ensures that an environment has a key with every scope of an account, which `keep` receives. If the key exists, or
+ * another process was faster, returns the record without the secret.
  */
 export async function ensureFirstKey(
   store: Pick<KeyStore, "firstKey" | "insertFirstKey">,
@@ -63,7 +63,8 @@ export async function ensureFirstKey(
       detail: { name: record.name, environment: record.environment, scopes: [...accountScopes] },
     },
   );
-  // Kept before it is valid: after a crash in between, the next start mints another, instead of one that nobody knows.
+  // The secret is stored before the key is valid. After a crash in between, the next start creates another key, and
+  // no key exists whose secret is lost.
   const forget = options.keep(key);
   const first = await store.insertFirstKey(record, event);
   if (first.id === id) return { record, key };

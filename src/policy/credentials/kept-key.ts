@@ -1,7 +1,7 @@
-// A key in memory: its ids, and behind them all that very many keys have in common, kept once.
+// A key in memory: its ids, and a reference to the data that many keys share.
 import type { ChainKey } from "../../domain/principal.ts";
 
-/** What keys of one account mostly have in common. */
+/** The data that keys of one account usually have in common. */
 export type KeyTerms = Omit<ChainKey, "id" | "limitId">;
 
 export class KeptKey implements ChainKey {
@@ -11,7 +11,7 @@ export class KeptKey implements ChainKey {
 
   constructor(id: string, limitId: string, terms: KeyTerms) {
     this.id = id;
-    // One text in place of two that are equal.
+    // One string object instead of two equal ones.
     this.limitId = limitId === id ? id : limitId;
     this.#terms = terms;
   }

@@ -1,14 +1,14 @@
-// Remembers when keys were last used and writes it in the background, off the path of requests.
+// Remembers when keys were last used and writes the times in the background, outside of requests.
 import type { Log } from "../../base/log.ts";
 import { inOrderOfTexts } from "../../base/text/text-order.ts";
 import type { KeyStore } from "../../domain/principal.ts";
 
-/** The last use of a key, as whoever knows the key keeps it: that is where it waits to be written. */
+/** The last use of a key, stored with the cached key until it is written. */
 export interface KeyUse {
   readonly keyId: string;
   /** Unix time. */
   seconds: number;
-  /** Whether it is not written yet: then a later time may be put in its place. */
+  /** True if the time is not written yet, so that a later time may replace it. */
   isWaiting: boolean;
 }
 
@@ -16,24 +16,27 @@ export interface KeyActivityOptions {
   keys: Pick<KeyStore, "touchKeys">;
   log: Log;
   flushMs?: number;
-  /** Keys that are written each time. */
+  /** Maximum keys in one write. */
   maxAtOnce?: number;
 }
 
 const defaultFlushMs = 5_000;
-/** The others have their turn next time: to write all of 100,000 keys in use every few seconds would be felt by their requests. */
+/**
+ * Maximum keys in one write; the others follow in the next write. Writing 100,000 used keys every few seconds would
+ * slow their requests.
+ */
 const defaultMaxAtOnce = 2_000;
-/** Keys whose times wait to be written; beyond it the time of the next key is given up until there is room again. */
+/** Maximum keys that wait for a write. Beyond it, times of further keys are dropped until there is space. */
 const maxPending = 100_000;
-/** An array that is added to is visited as a whole by the next collection: uses wait in several, of so many each. */
+/** Uses wait in several arrays of this length, because the next collection visits the whole of an array that grew. */
 const chunkLength = 512;
 
 export class KeyActivity {
   readonly #options: KeyActivityOptions;
-  /** In the order in which they came. A key that is read anew meanwhile may have two: the later one is written. */
+  /** Waiting uses in order of arrival. A key that was read again meanwhile may have two entries; the later one is written. */
   #waiting: KeyUse[][] = [];
   #count = 0;
-  /** Where too many wait for one write: those that have their turn before all others, in the order in which they do. */
+  /** If too many uses wait for one write, the uses that are written next, in this order. */
   #round: KeyUse[] = [];
   #timer: ReturnType<typeof setTimeout> | undefined;
   #writing: Promise<void> = Promise.resolve();
@@ -42,7 +45,7 @@ export class KeyActivity {
     this.#options = options;
   }
 
-  /** The key was used at `seconds`, Unix time. Where there is no room for one more, it waits for the next use. */
+  /** Notes a use at `seconds`, Unix time. If there is no space, the use is dropped. */
   used(use: KeyUse, seconds: number): void {
     if (!use.isWaiting) {
       if (this.#count >= maxPending) return;
@@ -52,7 +55,7 @@ export class KeyActivity {
     this.#writeLater();
   }
 
-  /** Writes what is pending; what could not be written waits for the next time. */
+  /** Writes pending times. If a write fails, they wait for the next one. */
   flush(): Promise<void> {
     return this.#write(Number.POSITIVE_INFINITY);
   }
@@ -97,7 +100,7 @@ export class KeyActivity {
     else this.#waiting.push([use]);
   }
 
-  /** Those that wait the longest: a key that is used again meanwhile keeps its place. */
+  /** Returns the uses that have waited longest. A key that is used again meanwhile keeps its position. */
   async #take(most: number): Promise<KeyUse[]> {
     if (this.#count <= most) this.#round = [...this.#round, ...this.#allWaiting()];
     else if (this.#round.length === 0) this.#round = await this.#newRound();
@@ -107,7 +110,7 @@ export class KeyActivity {
     return batch;
   }
 
-  /** Those that come later wait for themselves. */
+  /** Returns all waiting uses. Later ones are queued separately. */
   #allWaiting(): KeyUse[] {
     const all = this.#waiting.flat();
     this.#waiting = [];
@@ -115,8 +118,8 @@ export class KeyActivity {
   }
 
   /**
-   * All that wait now, in about the order of their ids, which is the one in which a database has them: those that share a
-   * page are written together, where each would change a page of its own.
+   * Returns all waiting uses, roughly in the order of their ids. The database has the same order, so keys on one page
+   * are written together.
    */
   async #newRound(): Promise<KeyUse[]> {
     const uses = this.#allWaiting();
@@ -124,7 +127,7 @@ export class KeyActivity {
     for (;;) {
       const { done, value: order } = sorting.next();
       if (done) return Array.from(order, (index) => uses[index] as KeyUse);
-      // Requests have their turn.
+      // Lets requests run in between.
       await new Promise((resolve) => setImmediate(resolve));
     }
   }

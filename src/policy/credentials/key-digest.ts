@@ -1,11 +1,11 @@
-// How an API key is turned into what is stored and looked up.
+// Computes the digests of API keys by which keys are stored and found.
 
-/** Hex HMAC-SHA-256 of the whole key under the installation's pepper: a stolen database cannot be searched offline. */
+/** Returns the hex HMAC-SHA-256 of the whole key under the installation's pepper, so that a stolen database cannot be searched offline. */
 export function keyDigest(key: string, pepper: Uint8Array): string {
   return new Bun.CryptoHasher("sha256", pepper).update(key).digest("hex");
 }
 
-/** Names a key where it is looked for, so that no memory of that has a key in it; as `SecretMap`, SHA-256. */
+/** Returns the SHA-256 of a key, as in `SecretMap`, so that no cache contains a key. */
 export function memoryIndex(key: string): string {
   return Bun.SHA256.hash(key, "hex");
 }

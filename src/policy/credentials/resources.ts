@@ -1,22 +1,22 @@
-// The protected resources that access tokens are for (RFC 8707): the API, and the endpoints of tools, each known by its path.
+// The protected resources that access tokens are for (RFC 8707): the API and the MCP endpoints, each identified by its path.
 import type { Scope } from "../../domain/scope.ts";
 import { mcpServerName } from "../../domain/tools/mcp-server.ts";
 
 export const apiResource = "/v1";
-/** The resource of all MCP servers; the resource of each is below it. */
+/** The resource of all MCP servers. The resource of each server is below it. */
 export const toolsResource = "/mcp";
 
 const loopbackName = /^(?:127\.0\.0\.1|\[::1\]|localhost)$/;
 
 /**
- * The path of one of ours, behind the public URL `issuer`; undefined for anything else. Whether there is an MCP server by
- * that name is not looked at: nobody learns it that way.
+ * Returns the path of a resource of this gateway, after the public URL `issuer`; undefined for any other. Does not
+ * check whether an MCP server of that name exists, so that clients cannot find out.
  */
 export function resourceOf(uri: string, issuer: string): string | undefined {
   const url = uri.includes("#") ? null : URL.parse(uri);
   const own = URL.parse(issuer);
   if (!url || !own) return undefined;
-  // This machine by another of its names: clients on it say the one that they were given.
+  // Clients on this machine may use another loopback name than the public URL has.
   if (loopbackName.test(url.hostname) && loopbackName.test(own.hostname)) url.hostname = own.hostname;
   const root = own.href.replace(/\/$/, "");
   const path = url.href.startsWith(`${root}/`) ? url.href.slice(root.length).replace(/\/$/, "") : "";
@@ -27,7 +27,7 @@ function isOfOneServer(path: string): boolean {
   return path.startsWith(`${toolsResource}/`) && mcpServerName.test(path.slice(toolsResource.length + 1));
 }
 
-/** The resource that a path of ours belongs to, as it was sent. */
+/** Returns the resource that a path of this gateway belongs to, as sent. */
 export function resourceAt(path: string): string {
   if (path === toolsResource) return toolsResource;
   if (!path.startsWith(`${toolsResource}/`)) return apiResource;
@@ -43,12 +43,12 @@ function decodedOr(path: string, otherwise: string): string {
   }
 }
 
-/** Reports whether a grant for these resources is good at another. A grant for all MCP servers is good at each. */
+/** Reports whether a grant for these resources is valid at another. A grant for all MCP servers is valid at each of them. */
 export function coversResource(granted: readonly string[], resource: string): boolean {
   return granted.some((one) => one === resource || (one === toolsResource && resource.startsWith(`${toolsResource}/`)));
 }
 
-/** Those that scopes are for, where nobody named any. */
+/** Returns the resources that scopes are for, if the client names none. */
 export function defaultResources(scopes: readonly Scope[]): readonly string[] {
   const isForTools = (scope: Scope) => scope === "tools:use";
   if (scopes.every(isForTools) && scopes.length > 0) return [toolsResource];
@@ -56,8 +56,9 @@ export function defaultResources(scopes: readonly Scope[]): readonly string[] {
 }
 
 /**
- * The public URL by the name of this machine that the client says, where it is one of this machine: what clients are told of a resource has
- * to begin as what they were given does (RFC 9728, 3.3). `host`: the field of the request.
+ * Returns the public URL with the loopback name that the client uses, if the name is one of this machine: the
+ * metadata of a resource must begin with the URL that the client was given (RFC 9728, 3.3). `host` is the request's
+ * header.
  */
 export function rootAsAsked(issuer: string, host: string | null): string {
   const [own, asked] = [URL.parse(issuer), URL.parse(`http://${host ?? ""}`)];
@@ -67,7 +68,7 @@ export function rootAsAsked(issuer: string, host: string | null): string {
   return loopbackName.test(own.hostname) && loopbackName.test(asked.hostname) ? asked.origin : issuer;
 }
 
-/** Where a client learns of a resource (RFC 9728, 3.1): the path of the resource comes after the well-known one. */
+/** Returns the URL of a resource's metadata (RFC 9728, 3.1): the path of the resource follows the well-known path. */
 export function resourceMetadataUrl(resource: string, root: string): string {
   return `${root}/.well-known/oauth-protected-resource${resource}`;
 }

@@ -1,4 +1,4 @@
-// Learns that a key, account or tier was changed, by whichever process, and whether the store can be asked at all.
+// Detects changes of keys, accounts or tiers by any process, and whether the store can be reached.
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { KeyStore } from "../../domain/principal.ts";
@@ -9,22 +9,25 @@ export interface RevisionWatcherOptions {
   clock: Clock;
   log: Log;
   /**
-   * Something may have changed since the last look: nothing that was read before holds any more; with `ids`, nothing that is
-   * about one of these.
+   * Called if something may have changed since the last poll: everything read before is invalid or, with `ids`,
+   * everything about these ids.
    */
   onChange(ids?: readonly string[]): void;
-  /** Then: reads anew what is always at hand, such as tiers. Where it rejects, the next look counts as a change again. */
+  /**
+   * Called after `onChange`: reads again what is always in memory, such as tiers. If it rejects, the next poll counts
+   * as a change again.
+   */
   reread?(): Promise<void>;
   pollMs?: number;
 }
 
-/** `fresh`: nothing changed up to a second ago; `overdue`: that has to be asked first; `away`: it cannot be asked. */
+/** `fresh`: nothing changed up to a second ago; `overdue`: the store must be asked first; `away`: the store cannot be asked. */
 export type Freshness = "fresh" | "overdue" | "away";
 
 const defaultPollMs = 500;
-/** The bound on a revocation: what was confirmed longer ago is not believed while the store can be asked. */
+/** Maximum delay of a revocation in milliseconds: an older confirmation is not trusted while the store can be asked. */
 const freshMs = 1_000;
-/** A store that takes longer is as good as away: a warm key must not wait for it. Its answer counts when it comes. */
+/** Milliseconds after which a slow store counts as away, so that a cached key does not wait. A late answer still counts. */
 const patienceMs = 800;
 const abandonMs = 10_000;
 const wentBack =
@@ -34,7 +37,7 @@ export class RevisionWatcher {
   readonly #options: RevisionWatcherOptions;
   #timer: ReturnType<typeof setInterval> | undefined;
   #revision: number | undefined;
-  /** The older revision that the log names already. */
+  /** The older revision that was already logged. */
   #wentBackTo: number | undefined;
   #confirmedMs = Number.NEGATIVE_INFINITY;
   #away = false;
@@ -61,31 +64,31 @@ export class RevisionWatcher {
     return this.#away ? "away" : "overdue";
   }
 
-  /** Whether the last look failed, or took too long. */
+  /** True if the last poll failed or took too long. */
   get isAway(): boolean {
     return this.#away;
   }
 
-  /** Milliseconds since the start of the last look that succeeded. */
+  /** Milliseconds since the start of the last successful poll. */
   unconfirmedMs(): number {
     return this.#options.clock.monotonicMs() - this.#confirmedMs;
   }
 
   /**
-   * Another process says that something changed, and perhaps what: looks at once, and where the store cannot be asked, takes
-   * it for true. Never rejects.
+   * Called when another process reports a change, perhaps with ids. Polls immediately. If the store cannot be asked,
+   * the report is trusted. Never rejects.
    */
   hint(ids?: readonly string[]): Promise<void> {
     const hintedMs = this.#options.clock.monotonicMs();
     if (this.#away) this.#options.onChange(ids);
-    // What is told while it looks may be newer than what that look sees.
+    // A report that arrives during a poll may be newer than the poll's result.
     const done = this.ask().then(() => (this.#confirmedMs < hintedMs ? this.ask() : undefined));
     return done.then(() => {
       if (this.#confirmedMs < hintedMs) this.#options.onChange(ids);
     });
   }
 
-  /** Looks now, and waits a moment at most. Never rejects: afterwards `freshness` says how it went. */
+  /** Polls now and waits a moment at most. Never rejects; `freshness` then has the result. */
   ask(): Promise<void> {
     this.#polling ??= this.#poll().finally(() => {
       this.#polling = undefined;
@@ -101,7 +104,7 @@ export class RevisionWatcher {
     return this.#asking;
   }
 
-  /** One at a time, so that no answer overtakes a later one. */
+  /** Polls one after the other, so that no answer overtakes a later one. */
   async #poll(): Promise<void> {
     const { keys, clock, log, onChange, reread } = this.#options;
     const startedMs = clock.monotonicMs();
@@ -111,7 +114,7 @@ export class RevisionWatcher {
       this.#wentBackTo = revision;
       log.error("database_went_back", { detail: wentBack });
     }
-    // The first look counts as a change as well: what was read before it may have changed in between.
+    // The first poll counts as a change too: data that was read before it may have changed in between.
     if (revision !== this.#revision) {
       onChange();
       if (reread) await withDeadline(reread(), abandonMs);

@@ -1,4 +1,4 @@
-// Seals text under a key of the installation, so that the database alone does not give it away.
+// Seals text under a key of the installation, so that the database alone does not reveal the text.
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import { currentKey, type Keys, keyRing } from "../../domain/key-ring.ts";
 
@@ -8,8 +8,9 @@ const nonceBytes = 12;
 const tagBytes = 16;
 
 /**
- * AES-256-GCM under a 32-byte key, the current one, and a random nonce, which is safe for far more texts than are ever sealed here.
- * `context` is authenticated but not part of the result: sealed text opens only where it belongs.
+ * Seals with AES-256-GCM under the current 32-byte key and a random nonce, which is safe for far more texts than are
+ * ever sealed here. `context` is authenticated but not part of the result, so sealed text opens only in the same
+ * context.
  */
 export function seal(text: string, keys: Keys, context: string): string {
   const nonce = randomBytes(nonceBytes);
@@ -19,7 +20,7 @@ export function seal(text: string, keys: Keys, context: string): string {
   return `${version}.${sealed.toString("base64url")}`;
 }
 
-/** Throws where the text was sealed under none of the keys or for another context, or was changed. */
+/** Opens sealed text. Throws if none of the keys or another context sealed the text, or if it was changed. */
 export function unseal(sealed: string, keys: Keys, context: string): string {
   let failure: unknown;
   for (const key of keyRing(keys)) {

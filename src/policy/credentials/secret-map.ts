@@ -1,30 +1,28 @@
-// A map by secrets that keeps no secret, only digests of them, and is as quick with 100,000 of them as with ten.
+// A map by secrets that stores only digests of the secrets. It is as fast with 100,000 entries as with ten.
 import { WordTable } from "../../base/word-table.ts";
 
-/** SHA-256 in 32-bit words. */
+/** 32-bit words of a SHA-256 digest. */
 const digestWords = 8;
 const smallest = 64;
 
 /**
- * Its size is bounded: an entry that was asked for since it was last considered is spared, one that was not gives its place
- * to the next. Digests, and what of them is looked for, lie in typed arrays: a look-up touches three places in memory,
- * changes at most a byte, and leaves nothing for a garbage collection to walk through.
- *
- * SHA-256 costs a third of an HMAC. Without a pepper anybody can compute it of a guess, but of a key's 178 random bits
- * there is no guessing, and what a look-up may tell of a digest by its time brings nobody closer to the key.
+ * The size is bounded: an entry that was used since it was last considered stays, and any other makes room for a new
+ * one. Digests and use marks are in typed arrays: a look-up touches three places in memory, changes at most a byte,
+ * and leaves nothing for a garbage collection to visit. SHA-256 costs a third of an HMAC. Anybody can compute it of a
+ * guess, but the 178 random bits of a key cannot be guessed, and the time of a look-up brings nobody closer to a key.
  */
 export class SecretMap<Value> {
   readonly #capacity: number;
   #digests: WordTable;
-  /** The bytes of the digest that is looked for. */
+  /** Bytes of the digest to find. */
   #sought: Uint8Array;
-  /** By slot, which is a row of the digests: values, and whether they were asked for. */
+  /** Values by slot (a row of the digests), and whether they were used. */
   #values: Value[] = [];
   #asked: Uint8Array;
   /** The slot that is considered next. */
   #hand = 0;
 
-  /** At least 1. */
+  /** `capacity` must be at least 1. */
   constructor(capacity: number) {
     this.#capacity = capacity;
     const room = this.#roomFor(0);
@@ -55,7 +53,7 @@ export class SecretMap<Value> {
     this.#add(this.#freeSlot(), value, 0);
   }
 
-  /** Takes as long as there are entries. */
+  /** Takes time proportional to the number of entries. */
   forgetWhere(isOver: (value: Value) => boolean): void {
     const [digests, values, asked] = [this.#digests, this.#values, this.#asked];
     this.#empty(values.length);
@@ -74,7 +72,7 @@ export class SecretMap<Value> {
     this.#empty(0);
   }
 
-  /** With the digest that is looked for. */
+  /** Stores a value under the sought digest. */
   #add(slot: number, value: Value, asked: number): void {
     this.#digests.add(slot);
     this.#values[slot] = value;

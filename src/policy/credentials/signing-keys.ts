@@ -1,4 +1,4 @@
-// The keys that sign access tokens: made, sealed, published, rotated without a gap.
+// The keys that sign access tokens: created, sealed, published, and rotated without a gap.
 
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
@@ -13,23 +13,23 @@ import { seal, unseal } from "./sealing.ts";
 export interface SigningKeysOptions {
   store: SigningKeyStore;
   audit: Pick<AuditLog, "append">;
-  /** 32 bytes. */
+  /** Keys of 32 bytes. */
   sealingKey: Keys;
   clock: Clock;
   log: Log;
 }
 
-/** A signing key as an operator sees it. Times in Unix seconds. */
+/** A signing key as operators see it. Times in Unix seconds. */
 export interface SigningKeyInfo {
   id: string;
   createdAt: number;
   activeAt: number;
   retiresAt: number | null;
-  /** Published and not yet used, in use, or only verifying what it signed. */
+  /** Published but not used yet; in use; or only for verification of earlier signatures. */
   state: "upcoming" | "signing" | "verifying";
 }
 
-/** RFC 7517, public members alone. */
+/** Public members of a key (RFC 7517). */
 export interface PublishedJwk {
   kty: string;
   crv: string;
@@ -43,19 +43,25 @@ export interface PublishedJwk {
 interface LoadedKey {
   record: SigningKey;
   publicKey: CryptoKey;
-  /** Undefined where it was sealed under another secret: it verifies, but signs no more. */
+  /** Undefined if another secret sealed the key: the key verifies, but signs no more. */
   privateKey: CryptoKey | undefined;
 }
 
 /** No token lives longer. */
 export const maxTokenSeconds = 86_400;
-/** Who caches the published set (`max-age` 300 s) and every process has seen a key before it signs. */
+/**
+ * Seconds between publishing a key and signing with it, so that clients that cache the key set (`max-age` 300 s) and
+ * every process have seen the key.
+ */
 const publishSeconds = 600;
-/** Beyond the last token that a key may have signed: a process that missed the change may sign with it a little longer. */
+/**
+ * Seconds that a key stays published after the last token that it may have signed: a process that missed a change may
+ * use the key a little longer.
+ */
 const slackSeconds = 3_600;
 const rotateAfterSeconds = 90 * 86_400;
 const reloadMs = 60_000;
-/** A token with an unknown `kid` is a reason to look, though not more often than this. */
+/** Milliseconds between two reads of the store because of a token with an unknown `kid`. */
 const lookAgainMs = 1_000;
 const algorithm = { name: "ECDSA", namedCurve: "P-256" } as const;
 
@@ -66,17 +72,17 @@ export class SigningKeys {
   #rereadMs = Number.NEGATIVE_INFINITY;
   #rereading: Promise<void> | undefined;
   #failure: unknown;
-  /** Reads of the store are numbered as they begin: one that was overtaken must bring no ended key back. */
+  /** Number of reads that have begun. An overtaken read must not bring back an ended key. */
   #readsBegun = 0;
   #newestRead = 0;
-  /** A key ended: whoever remembers what it signed forgets that. */
+  /** Called when a key ended, so that caches drop what the key signed. */
   onEnded: (() => void) | undefined;
 
   constructor(options: SigningKeysOptions) {
     this.#options = options;
   }
 
-  /** Makes the first key where there is none. */
+  /** Creates the first key if there is none. */
   async start(): Promise<void> {
     await this.#reload();
     if (!this.#signer()) await this.#add(this.#newest(), 0, systemActor, this.#ownOrigin());
@@ -88,7 +94,7 @@ export class SigningKeys {
     clearInterval(this.#timer);
   }
 
-  /** What the background does each minute: takes over what other processes did, and rotates when it is time. */
+  /** Called by the background job each minute: applies changes of other processes and rotates when due. */
   async maintain(): Promise<void> {
     try {
       await this.#reload();
@@ -101,8 +107,8 @@ export class SigningKeys {
   }
 
   /**
-   * A new key, which signs ten minutes from now. While one is upcoming it is that one: another would bring nothing
-   * sooner.
+   * Creates a key that signs ten minutes from now. If a key is already upcoming, returns that key, because another
+   * would sign no sooner.
    */
   async rotate(by: Principal | AuditActor, origin: Origin): Promise<SigningKeyInfo> {
     await this.#reload();
@@ -117,8 +123,8 @@ export class SigningKeys {
   }
 
   /**
-   * For a key that somebody else may have: a new one signs at once, and what was signed by any before it is refused here
-   * from when this resolves, and at other processes as soon as they see that credentials changed.
+   * Replaces keys that may be compromised: a new key signs immediately. When the promise resolves, this process
+   * refuses all earlier signatures; other processes follow as soon as they notice the change of credentials.
    */
   async replace(by: Principal | AuditActor, origin: Origin): Promise<SigningKeyInfo> {
     const { store } = this.#options;
@@ -142,12 +148,12 @@ export class SigningKeys {
     return info;
   }
 
-  /** Something changed: keys may have been ended. Rejects where that cannot be read. */
+  /** Call after a change, because keys may have ended. Rejects if the keys cannot be read. */
   async refresh(): Promise<void> {
     await this.#reload();
   }
 
-  /** Whether what it signed counts, as far as this process knows. */
+  /** Reports whether signatures of this key count, as far as this process knows. */
   isPublished(id: string): boolean {
     return this.#published().some(({ record }) => record.id === id);
   }
@@ -155,7 +161,7 @@ export class SigningKeys {
   async signer(): Promise<{ id: string; privateKey: CryptoKey }> {
     let signer = this.#signer();
     if (!signer) {
-      // Sealed under another secret, or missing from the store.
+      // The key is sealed under another secret, or is missing from the store.
       await this.#reload();
       if (!this.#signer()) await this.#add(this.#newest(), 0, systemActor, this.#ownOrigin());
       signer = this.#signer();
@@ -164,7 +170,7 @@ export class SigningKeys {
     return { id: signer.record.id, privateKey: signer.privateKey };
   }
 
-  /** Undefined for a key that does not exist; throws `service_unavailable` where that cannot be found out. */
+  /** Returns the verification key; undefined if it does not exist. Throws `service_unavailable` if the store cannot be asked. */
   async verifier(id: string): Promise<CryptoKey | undefined> {
     const known = this.#published().find(({ record }) => record.id === id);
     if (known) return known.publicKey;
@@ -187,7 +193,7 @@ export class SigningKeys {
     return { keys };
   }
 
-  /** Oldest first. */
+  /** Lists the keys, oldest first. */
   list(): SigningKeyInfo[] {
     const signing = this.#signer()?.record.id;
     return this.#published().map(({ record: { id, createdAt, activeAt, retiresAt } }) => {
@@ -214,8 +220,8 @@ export class SigningKeys {
   }
 
   /**
-   * The key that became active last, of those that stay published for as long as any token that it signs now. With none
-   * active, as after a clock was set back, the one that will be next.
+   * Returns the key that became active last, among those that stay published as long as any token signed now. If none
+   * is active, as after a clock was set back, returns the next one.
    */
   #signer(): LoadedKey | undefined {
     const now = this.#now();
@@ -225,13 +231,13 @@ export class SigningKeys {
     return able.findLast(({ record }) => record.activeAt <= now) ?? able[0];
   }
 
-  /** Looks into the store, unless that was done just now. Never rejects. */
+  /** Reads the store, unless it was read a moment ago. Never rejects. */
   #reread(): Promise<void> {
     const nowMs = this.#options.clock.monotonicMs();
     if (this.#rereading) return this.#rereading;
     if (nowMs - this.#rereadMs < lookAgainMs) return Promise.resolve();
     this.#rereading = this.#reload()
-      // The keys that are known go on, and the next look comes soon.
+      // The known keys stay in use, and the next read comes soon.
       .catch(() => {})
       .finally(() => {
         this.#rereading = undefined;
@@ -280,7 +286,7 @@ export class SigningKeys {
     return { id, publicJwk: { kty, crv, x, y }, sealedPrivateJwk, createdAt: this.#now(), activeAt, retiresAt: null };
   }
 
-  /** Where another process was faster, its key is taken. */
+  /** Adds a key. If another process was faster, its key is used. */
   async #add(
     predecessor: LoadedKey | undefined,
     publishedForSeconds: number,

@@ -1,11 +1,14 @@
-// Bounds what made-up keys and session tokens cost: each of them is a look into the database that finds nothing.
+// Limits the cost of made-up keys and session tokens, each of which needs a database look-up without a result.
 import type { AddressThrottle } from "../address-throttle.ts";
 import { Turns } from "../turns.ts";
 import { SecretMap } from "./secret-map.ts";
 
-/** Credentials that were found here; about 4 MB. */
+/** Maximum number of credentials that were found here; about 4 MB. */
 const maxKept = 50_000;
-/** Looks for addresses that presented too many: one at a time, of all of them together. */
+/**
+ * Maximum waiting look-ups for addresses that presented too many unknown credentials. These look-ups run one at a
+ * time for all such addresses.
+ */
 const maxWaiting = 100;
 
 export class UnknownCredentials {
@@ -18,10 +21,10 @@ export class UnknownCredentials {
   }
 
   /**
-   * What the store has of a credential. Rejects with `rate_limit_exceeded` for one that is nobody's where the address
-   * presented too many of those. Whoever sits behind the same address is not locked out, which may be all the world where
-   * a proxy is not trusted: what was found before is looked up as ever, and the rest, such as all of them after a restart,
-   * one after the other.
+   * Returns the stored data of a credential. If its address presented too many unknown credentials, rejects with
+   * `rate_limit_exceeded` for another unknown one. Other clients behind that address are not locked out, which
+   * matters if a proxy is not trusted and all clients share its address: credentials that were found before are
+   * looked up as usual, and the rest, such as all credentials after a restart, one after the other.
    */
   async find<Found>(
     digest: string,

@@ -1,16 +1,19 @@
-// The addresses of an app, checked beyond their shape: where people may be sent back to, and its home page.
+// Checks the addresses of an app beyond their shape: its redirect addresses and its home page.
 import { invalidRequest } from "../../base/errors.ts";
 
-/** What RFC 3986 lets stand in an address; browsers would quietly change or drop anything else. */
+/** Characters that RFC 3986 allows in an address. Browsers would change or drop any other. */
 const uriCharacters = /^(?:[A-Za-z0-9\-._~:/?@!$&'(),;=+[\]]|%[0-9A-Fa-f]{2})+$/;
-/** Scheme and, where there is one, authority. */
+/** Matches the scheme and, if present, the authority. */
 const uriParts = /^([A-Za-z][A-Za-z0-9+.-]*):(?:\/\/([^/?]*))?(.*)$/;
-/** The parameters of the answer itself (RFC 6749, 4.1.2; RFC 9207, 2), which has each once. */
+/** Parameters of the authorization response (RFC 6749, 4.1.2; RFC 9207, 2), each of which occurs once. */
 const ofAnswers = ["code", "state", "iss", "error", "error_description", "error_uri"];
-/** Loopback hosts in the form that a client writes, and not every form that a URL parser takes for one. */
+/** Matches loopback hosts as clients write them, and not every form that a URL parser accepts. */
 const loopbackHost = /^(?:127\.0\.0\.1|\[::1\]|localhost)(?::\d{1,5})?$/;
 
-/** Kept byte for byte, as they are compared. Throws `invalid_request` that names the place and what to write instead. */
+/**
+ * Checks redirect addresses and returns them byte for byte, because they are compared that way. Throws
+ * `invalid_request`, naming the place and what to write instead.
+ */
 export function redirectUris(uris: readonly string[]): string[] {
   for (const [i, uri] of uris.entries()) {
     const fault = uris.indexOf(uri) < i ? "is there twice; leave one out." : redirectFault(uri);
@@ -31,13 +34,13 @@ export function homepageFault(url: string): string | undefined {
 }
 
 /**
- * An app's own scheme is a domain name backwards (RFC 8252, 7.1), whose owner can be known. Words without a dot, and names
- * that begin otherwise, belong to systems and browsers: `ms-msdt:`, `x-apple.systempreferences:`.
+ * Matches an app's own scheme: a reversed domain name (RFC 8252, 7.1), whose owner can be known. Words without a dot
+ * and other beginnings belong to systems and browsers: `ms-msdt:`, `x-apple.systempreferences:`.
  */
 const ownScheme = /^[a-z]{2,}(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+$/;
 /**
- * Redirect addresses of well-known MCP clients whose scheme has no dot: Cursor, Warp, and Cline in each editor that runs it.
- * Other addresses of the same programs open files or install MCP servers.
+ * Redirect addresses of well-known MCP clients whose scheme has no dot: Cursor, Warp, and Cline in each editor that
+ * runs it. Other addresses of the same programs open files or install MCP servers.
  */
 const knownAddresses = [
   /^cursor:\/\/anysphere\.cursor-(?:mcp|retrieval)\/oauth\/(?:[\w-]+\/)*callback$/,
@@ -45,10 +48,10 @@ const knownAddresses = [
   /^(?:vscode|vscode-insiders|vscodium|cursor|windsurf):\/\/saoudrizwan\.claude-dev\/mcp-auth\/callback\/[\w-]+$/,
 ];
 
-/** Returns what is wrong with the address; undefined: nothing. */
+/** Returns the fault of the address; undefined if there is none. */
 export function redirectFault(uri: string): string | undefined {
   if (uri.includes("*")) return "must have no wildcard; list each address of its own.";
-  // RFC 6749, 3.1.2. An empty one, too.
+  // An empty fragment is refused as well (RFC 6749, 3.1.2).
   if (uri.includes("#")) return "must have no fragment; leave out the # and what follows it.";
   const fault = commonFault(uri);
   if (fault !== undefined) return fault;
@@ -67,7 +70,7 @@ export function redirectFault(uri: string): string | undefined {
   return `must have a slash after the scheme, such as ${scheme}:/callback.`;
 }
 
-/** What holds for each kind of address. */
+/** Returns faults that are the same for all kinds of addresses. */
 function commonFault(uri: string): string | undefined {
   if (!uriCharacters.test(uri)) {
     return "must be an address in ASCII without blanks; percent-encode what an address cannot have, and write a foreign host name in its xn-- form.";

@@ -1,4 +1,4 @@
-// Delegation: a key makes, changes, rotates and revokes only keys within its own authority, and none widens itself.
+// Delegation: a key creates, changes, rotates and revokes only keys within its own authority, and no key widens itself.
 import { forbidden } from "../../base/errors.ts";
 import { formatRange, type IpRange, parseRange, rangeCovers } from "../../base/text/ip-range.ts";
 import { keyAmounts } from "../../domain/limits/amounts.ts";
@@ -11,59 +11,62 @@ import type { Scope } from "../../domain/scope.ts";
 import { commonTools, coversTools } from "../../domain/tools/tool-access.ts";
 import { requireScope } from "../authorize.ts";
 
-/** Keys one behind the other, from one that nobody bounds to the last. */
+/** Maximum length of a chain of keys, from a key without a maker to the last. */
 export const maxChainDepth = 8;
 
-/** What one key may let another have. */
+/** The attributes that one key may give to another. */
 export type Authority = Required<Omit<KeyChanges, "name" | "note" | "scopes" | "revokedAt">>;
 
-/** A field that goes further than a key allows. */
+/** A field that exceeds what a key allows. */
 interface Excess {
   field: string;
-  /** `at most 5, the monthly_tokens`, to be followed by whose. */
+  /** Begins the message, such as `at most 5, the monthly_tokens`; the owner of the limit follows. */
   must: string;
 }
 
-/** Apps act for an account, they never manage its keys and apps. */
+/** Throws for an app: apps act for an account, but never manage its keys and apps. */
 export function requireKeyManager(principal: Principal): void {
   if (principal.appId === null) return;
   throw forbidden("Apps cannot manage keys or apps; use an API key of the account, or sign in.");
 }
 
 /**
- * Unix seconds at which the credential ends by expiry or by a revocation already set; null for never. What a person makes is
- * bounded by the role, and not by the session or login in which it is made.
+ * Returns when the credential ends, by expiry or by a revocation that is already set, in Unix seconds; null for
+ * never. For a person the role counts, not the session or login.
  */
 export function endOf(principal: Principal): number | null {
   if (principal.person) return null;
   return earliest([...principal.keys.map(keyEnd), principal.tokenExpiresAt ?? null]);
 }
 
-/** Normalised ranges common to all keys of the principal; undefined: from anywhere. */
+/** Returns the normalised address ranges that all keys of the principal allow; undefined allows all. */
 export function addressesOf(principal: Principal): string[] | undefined {
   const lists = principal.keys.map((key) => key.allowedIps).filter((list) => list.length > 0);
   if (lists.length === 0) return undefined;
   return lists.map(parseRanges).reduce(common).map(formatRange);
 }
 
-/** Ids and patterns of models common to all keys of the principal; undefined: all of its environment. */
+/** Returns the model ids and patterns that all keys of the principal allow; undefined allows all of its environment. */
 export function modelsOf({ reach }: Principal): string[] | undefined {
   if (!reach || reach.models.length === 0) return undefined;
   return [...reach.models.reduce(commonPatterns)].sort();
 }
 
-/** Entries for tools common to all keys of the principal; undefined: all. Its account bounds what it makes by itself, as it is then. */
+/**
+ * Returns the tool entries that all keys of the principal allow; undefined allows all. The account restricts new keys
+ * separately, by its settings at that time.
+ */
 export function toolsOf({ keys }: Principal): string[] | undefined {
   const lists = keys.flatMap(({ tools }) => (tools ? [tools] : []));
   return lists.length === 0 ? undefined : [...lists.reduce(commonTools, ["*"])].sort();
 }
 
-/** What the keys of the principal may have, where one of them says so; null: none does. */
+/** Returns the highest priority that the keys of the principal set; null if none sets one. */
 export function priorityOf({ keys, priority = defaultPriority }: Principal): Priority | null {
   return keys.some((key) => key.priority !== null) ? priority : null;
 }
 
-/** The new key is one more in the chain. */
+/** Requires that the chain has room for another key. */
 export function requireDepth(principal: Principal): void {
   if (principal.keys.length < maxChainDepth) return;
   throw forbidden(
@@ -72,25 +75,26 @@ export function requireDepth(principal: Principal): void {
 }
 
 /**
- * Whether the principal may act on an existing key: what bounds the principal either bounds that key too, as one of its
- * makers, or that key's own attributes are within it. A key never acts on its own makers.
+ * Requires that the principal may act on an existing key. Each restriction of the principal must also restrict that
+ * key, because it comes from one of the key's makers, or the key's attributes must be within it. A key never acts on
+ * its own makers.
  */
 export function requireWithin(principal: Principal, target: KeyChain, verb: "change" | "rotate" | "revoke"): void {
   const [key, ...makers] = target.keys;
   if (principal.person) {
     requireRole(principal, key, verb);
-    // The successor's secret is shown, which must not lead to more tools than the person has.
+    // The successor's secret is shown, so it must not give access to more tools than the person has.
     if (verb === "rotate") requireToolsWithin(principal, key.tools, makers);
     return;
   }
-  // By what they count under: a maker that was rotated is one still, although its children went to its successor.
+  // Makers are compared by limit id: a maker that was rotated is still one, although its children went to its successor.
   if (principal.keys.slice(1).some((maker) => maker.limitId === key.limitId)) {
     throw forbidden(`A key cannot ${verb} a key that bounds it.`);
   }
   const inChain = target.keys.some((one) => one.id === keyOf(principal).id);
   requireScopes(principal, inChain ? commonScopes(target) : key.scopes);
   const bounds = principal.keys.filter((one) => one.id !== key.id && !makers.some((maker) => maker.id === one.id));
-  // Tags are no authority: what counts under others may be acted on.
+  // Tags are no authority: the principal may act on keys with other tags.
   const { tags: _, ...authority } = key;
   const excess = firstExcess({ ...authority, expiresAt: keyEnd(key) }, principal, bounds);
   if (excess) {
@@ -98,13 +102,13 @@ export function requireWithin(principal: Principal, target: KeyChain, verb: "cha
       `The key in the request may not ${verb} this one, which reaches further: its ${excess.field} would have to be ${excess.must} of the key in the request.`,
     );
   }
-  // The successor's secret goes to whoever rotates: of a key that does not end with the rotator, it would outlive it.
+  // The successor's secret goes to the key that rotates. If the target does not end with that key, its secret would outlive it.
   if (verb === "rotate" && !inChain && !principal.scopes.has("admin:manage")) {
     throw forbidden(
       "A key may rotate itself and the keys that were made with it; revoke another one, and create a key in its place.",
     );
   }
-  // A token that ends before its key must not turn into something that lasts.
+  // A token that ends before its key must not create anything that outlives the token.
   const { tokenExpiresAt } = principal;
   if (verb === "rotate" && tokenExpiresAt !== undefined && (key.expiresAt === null || key.expiresAt > tokenExpiresAt)) {
     throw forbidden("An access token cannot rotate a key that outlives it; use an API key instead of the token.");
@@ -112,8 +116,8 @@ export function requireWithin(principal: Principal, target: KeyChain, verb: "cha
 }
 
 /**
- * Whether the principal may let a key have these values. `makers` are the keys that will bound it whatever it says: limits
- * and quotas that it does not have itself are theirs. Only the named fields are looked at.
+ * Requires that the principal may give a key these values. `makers` are the keys that restrict it in any case; limits
+ * and quotas that it lacks are theirs. Only the named fields are checked.
  */
 export function requireGrantable(
   principal: Principal,
@@ -133,7 +137,7 @@ export function requireGrantable(
   throw forbidden(`${excess.field}: must be ${excess.must} of the key that ${verb} it.`);
 }
 
-/** Nobody gives others tools that are not their own. `makers` bound them anyway. Throws `permission_denied`. */
+/** Requires that the principal has these tools itself. `makers` restrict the key anyway. Throws `permission_denied`. */
 export function requireToolsWithin(
   { keys }: Principal,
   wanted: readonly string[] | null | undefined,
@@ -144,7 +148,7 @@ export function requireToolsWithin(
   if (excess) throw forbidden(`${excess.field}: must be ${excess.must} that you may use yourself.`);
 }
 
-/** The tier bounds who acts as well, be it a key or a person. */
+/** Requires a permitted priority. The tier restricts keys and people. */
 function requirePriority({ priority: most = defaultPriority, account }: Principal, wanted: Priority): void {
   if (isWithinPriority(wanted, most)) return;
   throw forbidden(
@@ -152,16 +156,16 @@ function requirePriority({ priority: most = defaultPriority, account }: Principa
   );
 }
 
-/** A person acts by role: whose keys are found at all is settled before (`requireKey`). */
+/** Requires that a person's role permits the action. `requireKey` has already decided which keys are visible. */
 function requireRole(principal: Principal, key: ChainKey, verb: "change" | "rotate" | "revoke"): void {
   if (key.scopes.includes("admin:manage") && !principal.scopes.has("admin:manage")) {
     throw forbidden(`Only an operator may ${verb} an operator's key.`);
   }
-  // The successor's secret is shown: to a login that was allowed less than the person, it would give the rest.
+  // The successor's secret is shown. A login with fewer rights than the person must not get more by it.
   if (verb === "rotate") requireScopes(principal, key.scopes);
 }
 
-/** What its makers do not have, the key would never be able to do, whatever its record says. */
+/** Requires that the makers have all wanted scopes: the key could never use others. */
 function requireWithinMakers(wanted: readonly Scope[], makers: readonly ChainKey[], verb: "makes" | "changes"): void {
   const lacking = wanted.find((scope) => makers.some((maker) => !maker.scopes.includes(scope)));
   if (lacking === undefined) return;
@@ -177,7 +181,10 @@ function commonScopes({ keys: [key, ...makers] }: KeyChain): Scope[] {
   return key.scopes.filter((scope) => makers.every((maker) => maker.scopes.includes(scope)));
 }
 
-/** A field that is undefined is not looked at; a limit or quota that is null is fine where a maker bounds it. */
+/**
+ * Returns the first field that exceeds the bounds. An undefined field is not checked; a limit or quota of null is
+ * fine if a maker restricts it.
+ */
 function firstExcess(
   wanted: Partial<Authority>,
   principal: Principal,
@@ -186,7 +193,7 @@ function firstExcess(
 ): Excess | undefined {
   if (wanted.expiresAt !== undefined) {
     const ends = bounds.map(keyEnd);
-    // Where the own key is among the bounds, the token that stands for it is as well.
+    // If the own key is among the bounds, so is the token that stands for it.
     if (bounds.includes(keyOf(principal))) ends.push(principal.tokenExpiresAt ?? null);
     const most = earliest(ends);
     if (most !== null && (wanted.expiresAt ?? Number.POSITIVE_INFINITY) > most) {
@@ -251,7 +258,7 @@ function quotaExcess(wanted: Partial<Authority>, bound: ChainKey, bounded: boole
   return undefined;
 }
 
-/** Each quota of the bound has to be among the wanted ones, or a smaller one, unless it bounds the key anyway. */
+/** Each quota of the bound must be among the wanted quotas, or a smaller one, unless it restricts the key anyway. */
 function windowExcess({ quotas }: Partial<Authority>, bound: ChainKey, bounded: boolean): Excess | undefined {
   if (quotas === undefined || bounded) return undefined;
   const missing = bound.quotas.find((outer) => !quotas.some((inner) => isWithinRule(inner, outer)));
@@ -270,7 +277,7 @@ function toolExcess(wanted: readonly string[] | null | undefined, bound: ChainKe
   return listExcess("tools", wanted, bound.tools, coversTools);
 }
 
-/** Lists of names and patterns, null for all. */
+/** Compares lists of names and patterns; null allows all. */
 function listExcess(
   field: string,
   wanted: readonly string[] | null | undefined,
@@ -288,21 +295,21 @@ function leavingExcess(wanted: boolean | undefined, bound: ChainKey): Excess | u
   return wanted === false && bound.neverLeaves ? { field: "never_leaves", must: "true, as that" } : undefined;
 }
 
-/** One that is null is that of the tier, as far as its makers may have it. */
+/** Checks a priority. Null means that of the tier, as far as the makers allow. */
 function priorityExcess(wanted: Priority | null | undefined, bound: ChainKey, bounded: boolean): Excess | undefined {
   if (wanted === undefined || bound.priority === null || (wanted === null && bounded)) return undefined;
   if (wanted !== null && isWithinPriority(wanted, bound.priority)) return undefined;
   return { field: "priority", must: `at most ${bound.priority}, the priority` };
 }
 
-/** Its maker's answers are made anew, so its own are, whatever it says: it says nothing else. */
+/** Checks the cache setting. If the maker's answers are not cached, neither are the key's, so it may set nothing else. */
 function cacheExcess(wanted: ResponseCache | null | undefined, bound: ChainKey): Excess | undefined {
   return wanted === "on" && bound.responseCache === "off"
     ? { field: "response_cache", must: "off, as that" }
     : undefined;
 }
 
-/** Those of its makers count for a key whatever it says; its own are no more its own to drop than its quotas. */
+/** Checks tags. The makers' tags count for a key in any case; it cannot drop its own tags, as it cannot drop its quotas. */
 function tagExcess(wanted: readonly string[] | undefined, bound: ChainKey, bounded: boolean): Excess | undefined {
   if (wanted === undefined || bounded || bound.tags.every((tag) => wanted.includes(tag))) return undefined;
   return { field: "tags", must: `with ${bound.tags.join(", ")} among them, the tags` };
@@ -317,7 +324,7 @@ function earliest(times: readonly (number | null)[]): number | null {
   return ends.length === 0 ? null : Math.min(...ends);
 }
 
-/** CIDR ranges are apart or one within the other, so that what two have in common is the inner one. */
+/** Returns the common part of two lists. Two CIDR ranges are disjoint or one contains the other, so their common part is the inner one. */
 function common(some: readonly IpRange[], others: readonly IpRange[]): IpRange[] {
   return some.flatMap((a) =>
     others.flatMap((b) => {

@@ -1,4 +1,4 @@
-// What a request says about a key, checked beyond its shape and put into the form in which it is kept.
+// Checks the values of a key in a request beyond their shape, and converts them to the stored form.
 
 import { invalidRequest } from "../../base/errors.ts";
 import { formatRange, parseRange } from "../../base/text/ip-range.ts";
@@ -6,7 +6,7 @@ import { maskKeys } from "../../domain/api-key.ts";
 import { type GivenQuotaRule, type QuotaRule, quotaFault, quotaRuleOf } from "../../domain/limits/quota-rules.ts";
 import { defaultWindowSeconds } from "../../wire/keys.ts";
 
-/** Control, format and surrogate characters and line ends: they could hide or rearrange what a table shows. */
+/** Control, format and surrogate characters and line ends, which could hide or rearrange the content of a table. */
 const unprintable = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/u;
 
 export function keyName(text: string): string {
@@ -18,7 +18,7 @@ export function keyName(text: string): string {
   throw invalidRequest("name: must be 1 to 100 printable characters, not only spaces.");
 }
 
-/** Normalised, each once. */
+/** Returns normalised addresses without duplicates. */
 export function keyAddresses(texts: readonly string[] | null): string[] {
   const addresses = (texts ?? []).map((text, i) => {
     const range = parseRange(text.trim());
@@ -30,13 +30,16 @@ export function keyAddresses(texts: readonly string[] | null): string[] {
   return [...new Set(addresses)];
 }
 
-/** Unix seconds. */
+/** Checks an expiry in Unix seconds. */
 export function keyExpiry(expiresAt: number | null, nowSeconds: number): number | null {
   if (expiresAt === null || expiresAt > nowSeconds) return expiresAt;
   throw invalidRequest(`expires_at: must be in the future, in Unix seconds after ${nowSeconds} (got ${expiresAt}).`);
 }
 
-/** A limit always has a window, and only a limit has one. `current` is what stays where the request says nothing. */
+/**
+ * Checks a limit and its window: a limit always has a window, and only a limit has one. `current` holds the values
+ * that the request does not change.
+ */
 export function keyRate(
   request: { rate_limit?: number | null | undefined; rate_limit_window?: number | null | undefined },
   current: { rateLimit: number | null; rateLimitWindow: number | null } = { rateLimit: null, rateLimitWindow: null },
@@ -50,19 +53,19 @@ export function keyRate(
   throw invalidRequest("rate_limit_window: is the window of rate_limit; send rate_limit as well, or leave both out.");
 }
 
-/** Quotas per window; of what has the right shape it may still be that it means nothing. */
+/** Checks quotas with a window. Values of the right shape may still make no sense. */
 export function quotaRules(given: readonly GivenQuotaRule[] | null): QuotaRule[] {
   const fault = quotaFault(given ?? []);
   if (fault) throw invalidRequest(`quotas[${fault.at}].${fault.field}: ${fault.must}.`);
   return (given ?? []).map(quotaRuleOf);
 }
 
-/** Each once, in order; null: all of the environment. */
+/** Returns the sorted models without duplicates; null allows all of the environment. */
 export function keyModels(given: readonly string[] | null): string[] | null {
   return names("models", given);
 }
 
-/** Each once, in order; null: all. */
+/** Returns the sorted tools without duplicates; null allows all. */
 export function keyTools(given: readonly string[] | null): string[] | null {
   return names("tools", given);
 }
@@ -73,14 +76,14 @@ function names(field: string, given: readonly string[] | null): string[] | null 
   throw invalidRequest(`${field}[${at}]: must be printable characters, and no API key, as it is shown to others.`);
 }
 
-/** Each once, in order. */
+/** Returns the sorted tags without duplicates. */
 export function keyTags(given: readonly string[] | null): string[] {
   const at = (given ?? []).findIndex((tag) => maskKeys(tag) !== tag);
   if (at < 0) return [...new Set(given)].sort();
   throw invalidRequest(`tags[${at}]: holds a whole API key. Tags are shown to others; choose another.`);
 }
 
-/** Without spaces around it; nothing else is no note. */
+/** Returns the trimmed note; null if it is empty. */
 export function keyNote(given: string | null): string | null {
   const note = given?.trim() ?? "";
   if (maskKeys(note) !== note) {

@@ -1,4 +1,4 @@
-// Creates and changes accounts: makes the records and events, which a store then writes in one step.
+// Creates and changes accounts: makes the records and audit events, which a store writes in one step.
 
 import { GatewayError, invalidRequest } from "../../base/errors.ts";
 import { shown } from "../../base/text/shown.ts";
@@ -44,7 +44,7 @@ export function createAccount(
   return { account, event: auditEvent("account.created", principal, origin, about(account, detail)) };
 }
 
-/** Undefined where the request changes nothing. */
+/** Returns undefined if the request changes nothing. */
 export function updateAccount(
   principal: Principal,
   current: Account,
@@ -98,7 +98,7 @@ function existingTier(name: string, tiers: TierNames): string {
 
 type Override = number | "unlimited" | null;
 
-/** Undefined, which is as the tier says, where the wire has null: the domain's null is no limit. */
+/** Undefined means the value of the tier, which is null on the wire. In the domain, null means no limit. */
 function overrideOf(value: Override): number | null | undefined {
   if (value === null) return undefined;
   return value === "unlimited" ? null : value;
@@ -109,7 +109,7 @@ function overrideToWire(value: number | null | undefined): Override {
   return value ?? "unlimited";
 }
 
-/** What a request may set. */
+/** Returns the attributes that a request may set. */
 function attributesToWire(
   account: Pick<Account, "name" | "tier" | "status" | "storeChats" | "tools"> & {
     overrides: AccountChanges["overrides"];

@@ -1,4 +1,4 @@
-// Creates, changes, rotates and revokes API keys: makes the records and events, which a store then writes in one step.
+// Creates, changes, rotates and revokes API keys: makes the records and audit events, which a store writes in one step.
 
 import { forbidden, GatewayError, invalidRequest } from "../../base/errors.ts";
 import { shown } from "../../base/text/shown.ts";
@@ -47,7 +47,7 @@ import {
 
 export interface NewKey {
   record: ApiKeyRecord;
-  /** The secret: shown once, never stored. */
+  /** The secret, shown once and never stored. */
   key: string;
   event: AuditEvent;
 }
@@ -58,8 +58,8 @@ export interface KeyUpdate {
 }
 
 /**
- * A key of the principal's own account and environment, bounded by its maker. Expiry, addresses, models, tools, priority and whether
- * requests stay are inherited.
+ * Creates a key of the principal's own account and environment, restricted by its maker. Expiry, addresses, models,
+ * tools, priority and whether requests must stay local are inherited.
  */
 export function createKey(
   principal: Principal,
@@ -71,7 +71,7 @@ export function createKey(
   const values = valuesOf(request, context.origin.nowSeconds, principal.scopes);
   const record: Attributes = {
     ...values,
-    // Written into the record, so that it says itself what holds for it.
+    // Written into the record, so that the record itself shows the expiry.
     expiresAt: values.expiresAt ?? endOf(principal),
     allowedIps: values.allowedIps.length > 0 ? values.allowedIps : (addressesOf(principal) ?? []),
     models: values.models ?? modelsOf(principal) ?? null,
@@ -86,8 +86,8 @@ export function createKey(
 }
 
 /**
- * A key that nobody bounds, of any account and environment. Needs `admin:manage`. Another operator's key is made as any key
- * makes one: within its own environment, expiry and addresses, and not with a token.
+ * Creates a key without a maker, of any account and environment. Needs `admin:manage`. A further operator's key is
+ * created like any other key: within the creating key's environment, expiry and addresses, and not with a token.
  */
 export function createKeyAsOperator(
   principal: Principal,
@@ -97,7 +97,7 @@ export function createKeyAsOperator(
 ): NewKey {
   requireScope(principal, "admin:manage");
   const values = valuesOf(request, context.origin.nowSeconds, new Set(defaultScopes));
-  // An operator's key that was given to something that may use few models makes itself none that may use more.
+  // An operator's key with access to few models must not create itself one with access to more.
   const { models, tools, neverLeaves } = values;
   requireGrantable(principal, [], { models, tools, neverLeaves }, "makes");
   if (values.scopes.includes("admin:manage")) {
@@ -115,7 +115,7 @@ export function createKeyAsOperator(
   );
 }
 
-/** The same by whoever has the data directory. */
+/** Creates such a key for an operator with access to the data directory. */
 export function createKeyAtConsole(
   request: CreateKeyRequest,
   owner: { accountId: string; environment: Environment },
@@ -129,7 +129,7 @@ export function createKeyAtConsole(
   );
 }
 
-/** Behind whom a new key stands. What owners and admins make is the account's, and does not end with their membership. */
+/** Returns the makers of a new key. Keys that owners and admins create belong to the account and do not end with their membership. */
 function makersOf(principal: Principal): readonly ChainKey[] {
   const { person, keys } = principal;
   if (!person) {
@@ -137,13 +137,13 @@ function makersOf(principal: Principal): readonly ChainKey[] {
     return keys;
   }
   if (person.role !== "member") return [];
-  // Not the login: what a person makes with it outlives it.
+  // The membership and not the login is the maker: keys that a person creates outlive the login.
   const membership = keys.find(({ kind }) => kind === "membership");
   if (membership) return [membership];
   throw forbidden("Only a member of the account may make keys.");
 }
 
-/** Undefined where the request changes nothing. */
+/** Returns undefined if the request changes nothing. */
 export function updateKey(
   principal: Principal,
   target: KeyChain,
@@ -177,20 +177,20 @@ export function updateKey(
   return { changes, event: auditEvent("key.updated", principal, origin, about(current, detail)) };
 }
 
-/** Undefined where it has ended already. */
+/** Returns undefined if the key has already ended. */
 export function revokeKey(principal: Principal, target: KeyChain, origin: Origin): KeyUpdate | undefined {
   requireKeyManager(principal);
   requireWithin(principal, target, "revoke");
   return revocation(principal, target.keys[0], origin);
 }
 
-/** Any key of any account. Needs `admin:manage`. */
+/** Revokes any key of any account. Needs `admin:manage`. */
 export function revokeKeyAsOperator(principal: Principal, key: ApiKeyRecord, origin: Origin): KeyUpdate | undefined {
   requireScope(principal, "admin:manage");
   return revocation(principal, key, origin);
 }
 
-/** The successor takes the old key's place: same attributes, makers, children and budget. The old one ends at `revokeAt`. */
+/** Replaces a key by a successor with the same attributes, makers, children and budget. The old key ends at `revokeAt`. */
 export function rotateKey(
   principal: Principal,
   target: KeyChain,
@@ -217,7 +217,7 @@ export function rotateKey(
   return { successor, key, revokeAt, event };
 }
 
-/** For a rotation that another one, or a revocation, was faster than. */
+/** Returns the error for a rotation when another rotation or a revocation was faster. */
 export function rotatedBefore(revokedAt: number | null): GatewayError {
   const when = revokedAt === null ? "" : ` at ${revokedAt}`;
   return invalidRequest(
@@ -225,7 +225,7 @@ export function rotatedBefore(revokedAt: number | null): GatewayError {
   );
 }
 
-/** The key, or `not_found`: one of another account or environment does not exist. */
+/** Returns the key. Throws `not_found` for a missing key and for one of another account or environment. */
 export function requireKey(principal: Principal, chain: KeyChain | undefined, id: string): KeyChain {
   const key = chain?.keys[0];
   if (chain && key?.kind === "key" && isHere(principal, key)) return chain;
@@ -235,7 +235,7 @@ export function requireKey(principal: Principal, chain: KeyChain | undefined, id
   );
 }
 
-/** Whether the principal sees this credential: of its account and environment; members see their own alone. */
+/** Reports whether the principal sees this credential: one of its account and environment; members see only their own. */
 export function isHere(
   principal: Principal,
   { accountId, environment, personId }: Pick<ApiKeyRecord, "accountId" | "environment" | "personId">,
@@ -245,7 +245,7 @@ export function isHere(
   return isOwn && accountId === principal.account.id && environment === principal.environment;
 }
 
-/** A key ends with the first of those that made it, `makers`. */
+/** Converts a key to wire form. A key ends with the first of `makers`, the keys that made it. */
 export function toWire(record: ApiKeyRecord, makers: readonly ChainKey[], nowSeconds: number): KeyWire {
   const { name, scopes, ...attributes } = attributesToWire(record);
   return {
@@ -265,10 +265,10 @@ export function toWire(record: ApiKeyRecord, makers: readonly ChainKey[], nowSec
   };
 }
 
-/** What a request may set. */
+/** The attributes that a request may set. */
 type Attributes = Required<Omit<KeyChanges, "revokedAt">>;
 
-/** `mayGive` bounds the default scopes alone; those that are asked for are checked by who grants them. */
+/** Converts and checks the values of a request. `mayGive` restricts only the default scopes; requested scopes are checked elsewhere. */
 function valuesOf(request: CreateKeyRequest, nowSeconds: number, mayGive: ReadonlySet<Scope>): Attributes {
   const { expires_at: expiresAt = null, expires_in: expiresIn = null } = request;
   if (expiresAt !== null && expiresIn !== null) {
@@ -327,7 +327,7 @@ function newIdentity(environment: Environment, pepper: Uint8Array) {
 }
 
 function revocation(principal: Principal, key: ApiKeyRecord, origin: Origin): KeyUpdate | undefined {
-  // One that is due by the clock is not final yet, and is made so here.
+  // A revocation that is due by the clock is not final yet, and becomes final here.
   if (key.revoked || keyStatus(key, origin.nowSeconds) === "expired") return undefined;
   const detail = { revoked_at: { before: key.revokedAt, after: origin.nowSeconds } };
   const event = auditEvent("key.revoked", principal, origin, about(key, detail));
@@ -354,7 +354,8 @@ function differences(current: ApiKeyRecord, wanted: Attributes): KeyChanges {
   if (wanted.expiresAt !== current.expiresAt) changes.expiresAt = wanted.expiresAt;
   if (!Bun.deepEquals(wanted.allowedIps, current.allowedIps)) changes.allowedIps = wanted.allowedIps;
   if (wanted.rateLimit !== current.rateLimit || wanted.rateLimitWindow !== current.rateLimitWindow) {
-    // Always both: one without the other means nothing, whoever else changes the key at the same time.
+    // Limit and window are always written together: one has no meaning without the other, even if another request
+    // changes the key at the same time.
     changes.rateLimit = wanted.rateLimit;
     changes.rateLimitWindow = wanted.rateLimitWindow;
   }

@@ -1,4 +1,4 @@
-// Puts and deletes the tiers of the database: makes the records and events, which a store then writes in one step.
+// Creates, changes and deletes the tiers of the database: makes the records and audit events, which a store writes in one step.
 
 import { forbidden, GatewayError, invalidRequest } from "../../base/errors.ts";
 import { shown } from "../../base/text/shown.ts";
@@ -15,7 +15,7 @@ import { quotaRules } from "./key-values.ts";
 import { requireOperator } from "./operator.ts";
 import type { KnownTier, Tiers } from "./tiers.ts";
 
-/** Undefined where it is in the database with these figures already. */
+/** Returns undefined if the database already has the tier with these figures. */
 export function putTier(
   principal: Principal,
   name: string,
@@ -40,7 +40,7 @@ export function putTier(
   return { tier, event: auditEvent("tier.changed", principal, origin, aboutInstallation(name, detail)) };
 }
 
-/** `accounts` is how many have the tier, `stored` what the database holds under its name. */
+/** `accounts` is the number of accounts with the tier, `stored` the tier in the database. */
 export function deleteTier(
   principal: Principal,
   name: string,
@@ -62,7 +62,7 @@ export function deleteTier(
   return auditEvent("tier.deleted", principal, origin, aboutInstallation(name, figuresToWire(stored)));
 }
 
-/** For a deletion that another one was faster than. */
+/** Returns the error for a deletion when another deletion was faster. */
 export function unknownTier(name: string): GatewayError {
   return new GatewayError("not_found", `There is no tier ${shown(name)}. GET /v1/admin/tiers lists the tiers.`);
 }

@@ -1,11 +1,11 @@
-// What holds for operators whatever they do: an app is none, and none locks itself out.
+// Rules for all actions of operators: an app is no operator, and no operator locks itself out.
 
 import { forbidden } from "../../base/errors.ts";
 import type { Account } from "../../domain/account.ts";
 import type { ApiKeyRecord, Principal } from "../../domain/principal.ts";
 import { requireScope } from "../authorize.ts";
 
-/** Whether names and addresses of model servers are theirs to see. */
+/** Reports whether the principal may see names and addresses of model servers. */
 export function isOperator({ scopes, appId }: Principal): boolean {
   return scopes.has("admin:manage") && appId === null;
 }
@@ -16,7 +16,7 @@ export function requireOperator(principal: Principal): void {
   throw forbidden("Apps cannot operate the installation; use an API key with admin:manage.");
 }
 
-/** The keys behind the one in the request count as well: with any of them it ends. */
+/** Requires that the target is none of the keys behind the request: the request's credential would end with any of them. */
 export function requireOtherKey(principal: Principal, key: Pick<ApiKeyRecord, "id">): void {
   if (principal.keys.every(({ id }) => id !== key.id)) return;
   throw forbidden(

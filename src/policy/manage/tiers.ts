@@ -1,4 +1,4 @@
-// The tiers that accounts can have: built in, overridden by the database, overridden by the configuration file.
+// The tiers that accounts can have: built-in tiers, overridden by the database, overridden by the configuration file.
 import { defaultTierEnvironments, type Tier, type TierSource } from "../../domain/account.ts";
 import { amounts, byName } from "../../domain/limits/amounts.ts";
 import { defaultPriority } from "../../domain/models/policies/priority.ts";
@@ -17,7 +17,7 @@ const free: KnownTier = {
   source: "built-in",
 };
 
-/** Where neither the configuration nor an operator says otherwise. */
+/** Used if neither the configuration nor an operator defines the tier. */
 const builtIn: readonly KnownTier[] = [
   free,
   { name: "pro", ...unlimited, requestsPerMinute: 100, tokensPerMinute: 100_000, source: "built-in" },
@@ -33,13 +33,13 @@ export class Tiers {
     this.#merge();
   }
 
-  /** Takes the tiers of the configuration file, also after a reload of it. */
+  /** Sets the tiers of the configuration file, also after a reload. */
   configure(tiers: readonly Tier[]): void {
     this.#ofFile = tiers.map((tier) => ({ ...tier, source: "file" }));
     this.#merge();
   }
 
-  /** Takes the tiers of the database, also after a change there. Gives whether anything is another than before. */
+  /** Sets the tiers of the database, also after a change. Returns whether any tier changed. */
   load(tiers: readonly Tier[]): boolean {
     const before = JSON.stringify(this.#ofDatabase);
     this.#ofDatabase = tiers.map((tier) => ({ ...tier, source: "database" }));
@@ -47,12 +47,12 @@ export class Tiers {
     return JSON.stringify(this.#ofDatabase) !== before;
   }
 
-  /** Those of the database, as they were loaded last. */
+  /** Tiers of the database, as last loaded. */
   get ofDatabase(): readonly Tier[] {
     return this.#ofDatabase;
   }
 
-  /** Whether it would be there without the database. */
+  /** Reports whether the tier would exist without the database. */
   isGivenElsewhere(name: string): boolean {
     return [...builtIn, ...this.#ofFile].some((tier) => tier.name === name);
   }
@@ -61,12 +61,12 @@ export class Tiers {
     return this.#merged.get(name);
   }
 
-  /** The figures that hold for an account: a tier that no longer exists limits like `free`, never less. */
+  /** Returns the effective figures for an account. A tier that no longer exists limits like `free`, never less. */
   find(name: string): KnownTier {
     return this.#merged.get(name) ?? this.#merged.get(free.name) ?? free;
   }
 
-  /** The built-in ones first, then in the order of their sources. */
+  /** Lists built-in tiers first, then the others in the order of their sources. */
   list(): KnownTier[] {
     return [...this.#merged.values()];
   }

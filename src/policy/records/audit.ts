@@ -1,12 +1,12 @@
-// Makes the events of the audit log.
+// Creates the events of the audit log.
 import type { Acting, ActorStatus, AuditAction, AuditActor, AuditEvent } from "../../domain/audit.ts";
 import type { SignedIn } from "../../domain/people/session.ts";
 import { actorOf, keyOf, type Principal } from "../../domain/principal.ts";
 
-/** Somebody at a page. */
+/** A person at a page. */
 type Visitor = { person: Pick<SignedIn["person"], "id">; session: Pick<SignedIn["session"], "id"> };
 
-/** The request that asks for a change; addresses and ids are null for what no client asked for. */
+/** The request that asks for a change. Address and ids are null for changes that no client requested. */
 export interface Origin {
   /** Unix seconds. */
   nowSeconds: number;
@@ -14,7 +14,7 @@ export interface Origin {
   requestId: string | null;
 }
 
-/** `detail` must have no secret in it: names and plain values only. */
+/** `detail` must not contain secrets: names and plain values only. */
 export function auditEvent(
   action: AuditAction,
   by: Principal | Visitor | AuditActor,
@@ -32,12 +32,12 @@ export function auditEvent(
   };
 }
 
-/** For an event about what is no account's, but the installation's. */
+/** Returns an event about the installation, which belongs to no account. */
 export function aboutInstallation(targetId: string | null, detail: AuditEvent["detail"]) {
   return { accountId: null, targetId, detail };
 }
 
-/** Who acts, of somebody who changes what the audit log does not tell by itself. */
+/** Returns the acting party, for changes that do not pass it to the audit log themselves. */
 export function actingOf(by: Principal | Visitor | AuditActor, at: number, accountId: string | null): Acting {
   const standing = standingOf(by, accountId);
   return { at, actor: actorIn(by), accountId, ...(standing ? { standing } : {}) };
@@ -57,7 +57,7 @@ function standingOf(by: Principal | Visitor | AuditActor, accountId: string | nu
   return { sessionId, credentialId, role: isHere ? role : null, isOperator };
 }
 
-/** The members that differ, each with what it was and what it became. */
+/** Returns the members that differ, each with its old and new value. */
 export function changedMembers(
   before: Readonly<Record<string, unknown>>,
   after: Readonly<Record<string, unknown>>,

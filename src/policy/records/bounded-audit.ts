@@ -1,4 +1,4 @@
-// Puts what anybody can cause into the audit log, in the background and bounded: a flood of it ends as one row that counts.
+// Writes audit events that anybody can cause, in the background and in limited number: a flood of them becomes one row with a count.
 
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
@@ -9,18 +9,18 @@ export interface BoundedAuditOptions {
   audit: Pick<AuditLog, "append">;
   clock: Clock;
   log: Log;
-  /** Name in the log of the fault that rows cannot be written. */
+  /** Name of the log event for failed writes. */
   faultName: string;
-  /** The action of the row that counts what was left out in a minute. */
+  /** The action of the row that counts the events left out in a window. */
   action: AuditAction;
   flushMs?: number;
 }
 
 const defaultFlushMs = 1_000;
 const windowMs = 60_000;
-/** Rows of each kind in a window; what is beyond is counted by reason. */
+/** Maximum rows of each kind in a window. Further events are counted by reason. */
 const maxRows = 100;
-/** Rows that wait for an audit log that cannot be written; more are given up. */
+/** Maximum rows that wait while the audit log cannot be written. Further rows are dropped. */
 const maxPending = 1_000;
 
 export class BoundedAudit {
@@ -28,7 +28,7 @@ export class BoundedAudit {
   #pending: AuditEvent[] = [];
   #suppressed = new Map<string, number>();
   #windowStartMs = Number.NEGATIVE_INFINITY;
-  /** Rows of what exists, and of anything: a flood of what is made up must not hide what happens to the former. */
+  /** Number of rows about existing objects, and about others: a flood of made-up names must not hide events of existing objects. */
   #rows = { known: 0, unknown: 0 };
   #failing = false;
   #inWriting = 0;
@@ -40,7 +40,7 @@ export class BoundedAudit {
     this.#options = options;
   }
 
-  /** Rows that wait to be written, and how many were given up. */
+  /** Number of rows that wait for a write, and of dropped rows. */
   get figures(): { pending: number; lost: number } {
     return { pending: this.#pending.length + this.#inWriting, lost: this.#lost };
   }
@@ -57,7 +57,7 @@ export class BoundedAudit {
     this.#schedule();
   }
 
-  /** Writes what is pending, the count of the suppressed ones where their window is over. Never rejects. */
+  /** Writes pending rows, and the count of suppressed events if their window is over. Never rejects. */
   flush(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -65,7 +65,7 @@ export class BoundedAudit {
     return this.#write();
   }
 
-  /** The count as well. */
+  /** Also writes the count. */
   close(): Promise<void> {
     this.#windowStartMs = Number.NEGATIVE_INFINITY;
     return this.flush();

@@ -1,4 +1,4 @@
-// Stores chats of accounts that have room for them.
+// Stores chats of accounts that are below their storage limit.
 import type { Log } from "../../base/log.ts";
 import type { ChatStore, NewChat } from "../../domain/models/stored-chat.ts";
 import { roughSizeOf, type StoredRoom } from "./stored-room.ts";
@@ -16,7 +16,7 @@ export class BoundedChats implements Pick<ChatStore, "insert"> {
     this.#options = options;
   }
 
-  /** Rejects where the store is away; then all of them may come again. */
+  /** Rejects if the store is away; the caller may then send all chats again. */
   async insert(chats: readonly NewChat[]): Promise<void> {
     const { room, log } = this.#options;
     const kept: NewChat[] = [];

@@ -1,4 +1,4 @@
-// The time by which records are deleted: the clock's, unless that jumped ahead, as what a wrong clock deletes is gone.
+// The time by which records are deleted. It follows the clock unless the clock jumped ahead, because wrongly deleted records are lost.
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { SeenTimes, SeenTimesStore } from "../../domain/usage/retention.ts";
@@ -11,11 +11,11 @@ export interface DeletionClockOptions {
 
 const hourSeconds = 3_600;
 const daySeconds = 24 * hourSeconds;
-/** By so much more than what has passed, as far as that is known: a wrong clock, or a server that was off. */
+/** Difference between two readings, beyond the time that passed, that counts as a jump: the clock is wrong, or the server was off. */
 const jumpSeconds = daySeconds;
-/** A time that was doubted is believed once it went on for so long: whoever set the clock wrong has that long to notice. */
+/** Seconds after which a doubted time is accepted. An operator has this long to notice a wrong clock. */
 const doubtSeconds = 3 * daySeconds;
-/** It did not go on, but jumped again. */
+/** Gap in a doubted time that counts as another jump. */
 const gapSeconds = 30 * daySeconds;
 
 export class DeletionClock {
@@ -27,7 +27,7 @@ export class DeletionClock {
     this.#options = options;
   }
 
-  /** Unix seconds: what was past its time by then may be deleted. Rejects where the store is away. */
+  /** Returns Unix seconds: records that expired by then may be deleted. Rejects if the store is away. */
   async nowSeconds(): Promise<number> {
     const { clock, store } = this.#options;
     const now = clock.nowSeconds();
@@ -52,7 +52,7 @@ export class DeletionClock {
     return now;
   }
 
-  /** The time that was last believed, until the other one has gone on for long enough. */
+  /** Returns the last accepted time until the doubted one has continued for long enough. */
   async #doubt(now: number, { believed, doubted }: SeenTimes): Promise<number> {
     const { store, log } = this.#options;
     const goesOn = doubted !== undefined && now >= doubted.from && now <= doubted.seen + gapSeconds;

@@ -10,7 +10,7 @@ export interface RefusalCountsOptions {
   clock: Pick<Clock, "nowSeconds">;
   log: Log;
   flushMs?: number;
-  /** Counts that wait to be written; beyond it those of an account are one, and beyond twice as many new ones are given up. */
+  /** Maximum counts that wait for a write. Beyond it, counts of one account are merged; beyond twice as many, new counts are dropped. */
   maxPending?: number;
 }
 
@@ -23,7 +23,7 @@ export type RefusalNow = Omit<RefusalCount, "start" | "requests" | "lastAt" | "k
 const hourSeconds = 3600;
 const defaultFlushMs = 3_000;
 const defaultMaxPending = 10_000;
-/** Counts of one transaction: SQLite works in the thread that serves requests. */
+/** Counts in one transaction: SQLite runs in the thread that serves requests. */
 const batchSize = 200;
 
 export class RefusalCounts {
@@ -32,7 +32,7 @@ export class RefusalCounts {
   #pending = new Map<string, RefusalCount>();
   #timer: ReturnType<typeof setTimeout> | undefined;
   #writing: Promise<void> = Promise.resolve();
-  /** Has not begun yet. */
+  /** The next write, which has not begun yet. */
   #nextWrite: Promise<void> | undefined;
   #failing = false;
   #givenUp = 0;
@@ -42,23 +42,23 @@ export class RefusalCounts {
     this.#maxPending = options.maxPending ?? defaultMaxPending;
   }
 
-  /** How many counts wait to be written. */
+  /** Number of counts that wait for a write. */
   get pending(): number {
     return this.#pending.size;
   }
 
-  /** Counts a request that ended with `error`, where that is the refusal of a limit. */
+  /** Counts a request that ended with `error`, if that is the refusal of a limit. */
   count(principal: Pick<Principal, "account" | "environment" | "appId" | "keys">, model: string, error: unknown): void {
     if (!(error instanceof GatewayError) || error.refusal === undefined) return;
     const { account, environment, appId, keys } = principal;
     this.add({ accountId: account.id, environment, keyId: keys[0].id, appId, model, reason: error.refusal });
   }
 
-  /** Counts one that happened now. */
+  /** Counts a refusal that happened now. */
   add({ accountId, environment, keyId, appId, model, reason }: RefusalNow): void {
     const at = this.#options.clock.nowSeconds();
     const start = at - (at % hourSeconds);
-    // A credential has one account, environment and app.
+    // The name leaves out account, environment and app, because each credential has only one of each.
     const known = this.#pending.get(nameOf(start, reason, keyId, model));
     if (known) {
       known.requests++;
@@ -69,11 +69,11 @@ export class RefusalCounts {
     this.#schedule();
   }
 
-  /** Writes what is pending; what could not be written waits for the next time. Never rejects. */
+  /** Writes pending counts. If a write fails, they wait for the next one. Never rejects. */
   flush(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    // However many wait for it: where the database fails, each write of its own would try, and wait, once more.
+    // All callers share the next write: if the database fails, separate writes would each try and wait again.
     this.#nextWrite ??= this.#writing.then(() => {
       this.#nextWrite = undefined;
       return this.#write();
@@ -139,7 +139,7 @@ function nameOf(start: number, reason: RefusalReason, keyId: string, model: stri
   return `${start} ${reason} ${keyId} ${model}`;
 }
 
-/** Two spaces: no credential has an empty id. */
+/** The second space stands for an empty key id, which no key has. */
 function nameOfRest(start: number, reason: RefusalReason, accountId: string, environment: string): string {
   return `${start} ${reason}  ${accountId} ${environment}`;
 }

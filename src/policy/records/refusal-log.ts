@@ -8,7 +8,7 @@ import { BoundedAudit, type BoundedAuditOptions } from "./bounded-audit.ts";
 export interface Refusal {
   /** One of a few words, never anything that the client sent. */
   reason: string;
-  /** Null where the credential is nobody's. */
+  /** Id of the key; null if the credential is unknown. */
   keyId: string | null;
   accountId: string | null;
   clientAddress: string;

@@ -1,4 +1,4 @@
-// Takes note of refused requests in the background, bounded for each key and for all, so that a flood of them costs next to nothing.
+// Records refused requests in the background, in limited number for each key and for all, so that a flood of them costs almost nothing.
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import { SweptMap } from "../../base/swept-map.ts";
@@ -12,7 +12,7 @@ export interface RefusedRequestsOptions {
   bounds?: NotedBounds;
 }
 
-/** So many at once, and then one each so many milliseconds. */
+/** Maximum burst, and the milliseconds after which another request may be recorded. */
 export interface NotedBound {
   atOnce: number;
   everyMs: number;
@@ -20,26 +20,26 @@ export interface NotedBound {
 
 export interface NotedBounds {
   ofKey: NotedBound;
-  /** Well below that of all, so that no account keeps those of others out. */
+  /** Bound of an account: well below that of all, so that no account displaces the others. */
   ofAccount: NotedBound;
   ofAll: NotedBound;
 }
 
 const defaultFlushMs = 2_000;
-/** Rows of one process: with rows of 300 bytes that are kept for a month, 400 MB where keys flood it all the time. */
+/** Bounds of one process: with rows of 300 bytes that are kept for a month, constant floods take 400 MB. */
 const defaultBounds: NotedBounds = {
   ofKey: { atOnce: 100, everyMs: 60_000 },
   ofAccount: { atOnce: 200, everyMs: 20_000 },
   ofAll: { atOnce: 1_000, everyMs: 2_000 },
 };
-/** That wait for a database which takes none; more are given up. */
+/** Maximum rows that wait while the database accepts none. Further rows are dropped. */
 const maxPending = 2_000;
-/** Rows of one transaction: SQLite works in the thread that serves requests. */
+/** Rows in one transaction: SQLite runs in the thread that serves requests. */
 const batchSize = 100;
 
-/** What is noted of one key, of one account, or of all (GCRA). */
+/** The recorded requests of one key, of one account, or of all (GCRA). */
 class Notes {
-  /** When all of the bound is there again: monotonic milliseconds. */
+  /** Time at which the whole bound is available again, in monotonic milliseconds. */
   wholeMs = 0;
 
   hasRoom({ atOnce, everyMs }: NotedBound, nowMs: number): boolean {
@@ -73,12 +73,15 @@ export class RefusedRequests {
     this.#ofAccounts = new SweptMap(isWhole);
   }
 
-  /** Those that wait to be written, those that were beyond a bound, and those that the database took none of. */
+  /** Number of rows that wait for a write, that exceeded a bound, and that the database did not accept. */
   get figures(): { pending: number; leftOut: number; lost: number } {
     return { pending: this.#pending.length + this.#inWriting, leftOut: this.#leftOut, lost: this.#lost };
   }
 
-  /** Whether there is room for one more of the key; where there is none it is counted. What is said of it need not be made then. */
+  /**
+   * Reports whether another request of the key may be recorded; otherwise counts it. Callers build the record only if
+   * this returns true.
+   */
   admits(keyId: string, accountId: string): boolean {
     const { ofKey, ofAccount, ofAll } = this.#bounds;
     const nowMs = this.#options.clock.monotonicMs();
@@ -99,7 +102,7 @@ export class RefusedRequests {
     return true;
   }
 
-  /** Keeps one that `admits` had room for. */
+  /** Records a request that `admits` accepted. */
   note(refused: RefusedRequest): void {
     if (this.#pending.length >= maxPending) {
       this.#lost++;
@@ -109,7 +112,7 @@ export class RefusedRequests {
     this.#schedule();
   }
 
-  /** Writes what is pending; what could not be written waits for the next time. Never rejects. */
+  /** Writes pending rows. If a write fails, they wait for the next one. Never rejects. */
   flush(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;

@@ -1,4 +1,4 @@
-// This process among those that share its database: says that it is there, and knows who else is.
+// Registers this process among those that share its database, and knows the others.
 import type { Log } from "../../base/log.ts";
 import { type Replica, type ReplicaStore, replicaBeatSeconds } from "../../domain/replica.ts";
 import { withDeadline } from "../deadline.ts";
@@ -8,14 +8,14 @@ export interface ReplicasOptions {
   advertiseUrl: string | null;
   version: string;
   log: Log;
-  /** Whether the database can be shared at all. */
+  /** True if several processes can use the database. */
   isShared: boolean;
-  /** Whether limits are counted in one place for all; otherwise several of them are worth a warning. */
+  /** True if limits are counted in one place for all replicas; otherwise several replicas cause a warning. */
   sharesLimits: boolean;
   beatMs?: number;
 }
 
-/** A beat that takes longer is given up: the next one may find another connection. */
+/** Milliseconds after which a heartbeat is given up; the next one may get another connection. */
 const patienceMs = 4_000;
 const farewellMs = 1_000;
 const retryMs = 1_000;
@@ -26,7 +26,7 @@ export class Replicas {
   #timer: ReturnType<typeof setInterval> | undefined;
   #live: readonly Replica[] = [];
   #beating: Promise<void> | undefined;
-  /** Beats in a row that failed. */
+  /** Number of consecutive failed heartbeats. */
   #failures = 0;
   #retry: ReturnType<typeof setTimeout> | undefined;
   #isUncoordinated = false;
@@ -36,37 +36,37 @@ export class Replicas {
     this.#options = options;
   }
 
-  /** Rejects where the database cannot be written. */
+  /** Registers this process. Rejects if the database cannot be written. */
   async start(): Promise<void> {
     await this.#beat();
     this.#timer = setInterval(() => void this.refresh(), this.#options.beatMs ?? replicaBeatSeconds * 1000);
     this.#timer.unref();
   }
 
-  /** Those that were there at the last beat that succeeded, this one included, oldest first. */
+  /** Returns the replicas at the last successful heartbeat, this one included, oldest first. */
   live(): readonly Replica[] {
     return this.#live;
   }
 
-  /** How many share what is shared out; at least 1. A database that is away changes nothing: they are probably still there. */
+  /** Number of replicas that share limits, at least 1. If the database is away, the number stays: the others probably still run. */
   get count(): number {
     return Math.max(1, this.#live.length);
   }
 
-  /** Whether several of them count the same limits, each for itself. */
+  /** True if several replicas count the same limits separately. */
   get isUncoordinated(): boolean {
     return this.#isUncoordinated;
   }
 
   /**
-   * Whether the database takes writes, as each beat is one. One that fails alone says nothing: another program may have had
-   * the lock for a moment.
+   * True if the database accepts writes, as every heartbeat is a write. A single failed heartbeat does not count,
+   * because another program may have held the lock.
    */
   get canWrite(): boolean {
     return this.#failures < 2;
   }
 
-  /** Says now that it is there. Never rejects. */
+  /** Sends a heartbeat now. Never rejects. */
   refresh(): Promise<void> {
     const { log } = this.#options;
     this.#beating ??= this.#beat()
@@ -85,7 +85,7 @@ export class Replicas {
     return this.#beating;
   }
 
-  /** Others need not wait until it counts as gone. */
+  /** Removes this replica, so that others need not wait until it counts as gone. */
   async close(): Promise<void> {
     this.#isClosing = true;
     clearInterval(this.#timer);
@@ -110,7 +110,7 @@ export class Replicas {
     this.#judge();
   }
 
-  /** Only one that was seen since this one started is surely there: a process that was killed counts on for some seconds. */
+  /** Only a replica that was seen since this one started is certain: a killed process counts for some more seconds. */
   #judge(): void {
     const own = this.#live.find(({ id }) => id === this.id);
     const others = this.#live.filter(({ id, seenAt }) => id !== this.id && own && seenAt > own.startedAt);

@@ -1,4 +1,4 @@
-// The requests that ended and those that were refused, as one list.
+// Merges the requests that ended and those that were refused into one list.
 import type { RefusedRequest, RefusedRequestStore } from "../../domain/usage/refused-request.ts";
 import type { RequestFilter, RequestLog, RequestOwner, RequestPosition } from "../../domain/usage/request-log.ts";
 import type { UsageOutcome, UsageRecord } from "../../domain/usage/usage.ts";
@@ -10,7 +10,7 @@ export interface HistoryFilter extends Omit<RequestFilter, "outcome"> {
 }
 
 export interface HistoryPage {
-  /** What it is in `RequestPage`. */
+  /** See `RequestPage`. */
   requests: PastRequest[];
   next: RequestPosition | null;
 }
@@ -32,7 +32,7 @@ export class RequestHistory {
     { outcome, ...filter }: HistoryFilter,
     page: { after: RequestPosition | undefined; limit: number },
   ): Promise<HistoryPage> {
-    // Tags are looked at once a request is taken: those that were refused have none.
+    // Refused requests have no tags, because tags are read only after admission.
     if (outcome === "refused" && filter.tag !== undefined) return { requests: [], next: null };
     if (outcome === "refused") {
       const { refused, next } = await this.#refused.list(filter, page);
@@ -49,7 +49,7 @@ export class RequestHistory {
   }
 }
 
-/** How far back both were looked through. */
+/** Merges both pages as far back as both were searched. */
 function joined(one: HistoryPage, other: HistoryPage, limit: number): HistoryPage {
   const next = later(one.next, other.next);
   const both = [...one.requests, ...other.requests]

@@ -1,4 +1,4 @@
-// Keeps responses while their clients wait for their end: those of the same moment in one write, each with a deadline.
+// Stores responses while their clients wait for the end: responses of the same moment in one write, each with a deadline.
 import type { Log } from "../../base/log.ts";
 import type { NotKept, ResponseKeeper } from "../../domain/models/response-keeper.ts";
 import type { ResponseStore, StoredResponse } from "../../domain/models/stored-response.ts";
@@ -6,41 +6,41 @@ import { roughSizeOf, type StoredRoom } from "./stored-room.ts";
 
 export interface ResponseWriterOptions {
   responses: Pick<ResponseStore, "insert">;
-  /** Bounds each account; left out: an account stores as much as it likes. */
+  /** Limits the storage of each account; absent if accounts have no limit. */
   room?: Pick<StoredRoom, "take" | "require"> | undefined;
   log: Log;
-  /** Is read for every response: a reload may change it. */
+  /** Called for every response, because a reload may change the value. */
   retentionDays(): number;
-  /** Milliseconds that a client waits at most. Default 5 s. */
+  /** Maximum milliseconds that a client waits. Default 5 s. */
   maxMs?: number;
 }
 
 const defaultMaxMs = 5_000;
-/** The longest wait for the sum of all that an account has stored. */
+/** Maximum milliseconds to wait for the sum of an account's stored data. */
 const maxRoomMs = 1_000;
-/** Between a write that failed and the next try: a database that is locked or changes hands is back within moments. */
+/** Milliseconds between a failed write and the next attempt: a locked database or a failover recovers within moments. */
 const retryMs = 100;
-/** What is written in one transaction, for which other writers wait: responses, and the items of all of them. */
+/** Maximum responses, and items of all of them, in one transaction, for which other writers wait. */
 const maxBatch = 32;
 const maxBatchItems = 10_000;
 
 interface Waiting {
   response: StoredResponse;
   timer: ReturnType<typeof setTimeout>;
-  /** True once the answer says `store: false` for this response. */
+  /** True once the answer tells the client `store: false` for this response. */
   isOver: boolean;
   done(isStored: boolean): void;
 }
 
 /**
- * Whoever is answered may go on from the response at once, at another replica: so its row comes first, and a client whose
- * store is away gets its answer all the same, a little later.
+ * A client may continue from the response immediately, at another replica, so the row is written before the client
+ * gets the end of the answer. If the store is away, the client still gets its answer, a little later.
  */
 export class ResponseWriter implements ResponseKeeper {
   readonly #options: ResponseWriterOptions;
   #waiting: Waiting[] = [];
   #writing: Promise<void> | undefined;
-  /** The last write failed, which was logged. */
+  /** True if the last write failed, which was logged. */
   #isFailing = false;
 
   constructor(options: ResponseWriterOptions) {
@@ -61,14 +61,14 @@ export class ResponseWriter implements ResponseKeeper {
     return false;
   }
 
-  /** A store that does not tell is away: then the write waits for it, and ends in time. */
+  /** If the store does not return the sum, it is away: the write then waits for it and gives up in time. */
   async #hasRoom({ accountId, conversationId, input, response }: StoredResponse): Promise<boolean> {
     const { room } = this.#options;
     if (!room) return true;
     const size = roughSizeOf(input) + roughSizeOf(response);
     const { promise: isLate, resolve: late } = Promise.withResolvers<boolean>();
     const timer = setTimeout(late, maxRoomMs, true);
-    // Items of a conversation are stored in the conversation as well.
+    // Items of a conversation are stored twice: in the response and in the conversation.
     const hasRoom = room.take(accountId, conversationId === null ? size : 2 * size).catch(() => true);
     return await Promise.race([hasRoom, isLate]).finally(() => clearTimeout(timer));
   }
@@ -96,16 +96,16 @@ export class ResponseWriter implements ResponseKeeper {
     this.#options.log.warn("response_not_stored", { account: accountId, reason });
   }
 
-  /** Resolves when nothing is written any more. */
+  /** Resolves when nothing is being written any more. */
   async close(): Promise<void> {
     await this.#writing;
   }
 
   async #write(): Promise<void> {
-    // Those of the same turn of the event loop are one write.
+    // Responses of the same turn of the event loop are written together.
     await new Promise(setImmediate);
     while (this.#waiting.length > 0) {
-      // One that the database does not take must not keep the others out.
+      // After a failure, responses are written one by one, so that one which the database refuses does not block the others.
       const batch = this.#waiting.splice(0, this.#isFailing ? 1 : this.#nextBatch());
       if (await this.#isWritten(batch)) continue;
       this.#waiting.push(...batch.filter(({ isOver }) => !isOver));
@@ -114,7 +114,7 @@ export class ResponseWriter implements ResponseKeeper {
     this.#writing = undefined;
   }
 
-  /** How many of those that wait; one at least. */
+  /** Returns the number of waiting responses to write next, at least one. */
   #nextBatch(): number {
     let items = 0;
     for (const [count, { response }] of this.#waiting.slice(0, maxBatch).entries()) {
@@ -139,7 +139,7 @@ export class ResponseWriter implements ResponseKeeper {
       );
     } catch (error) {
       if (isTooLate) return false;
-      // The error itself may quote what was to be stored.
+      // The error itself may quote stored content, so only its detail is logged.
       const { detail } = error as { detail?: unknown };
       if (!this.#isFailing) {
         log.error("response_write_failed", { count: batch.length, detail: String(detail ?? "unknown") });

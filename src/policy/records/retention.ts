@@ -1,4 +1,4 @@
-// Deletes what is past its time, in the background, in pieces that no request notices.
+// Deletes expired records in the background, in pieces that requests do not notice.
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import {
@@ -15,29 +15,29 @@ import type { DeletionClock } from "./deletion-clock.ts";
 
 export interface RetentionOptions {
   store: RetentionStore;
-  /** Resolves when the sums of usage have all requests that there are as it is called; rejects where that cannot be. */
+  /** Resolves when the sums of usage include all requests that exist at the call. Rejects if that is not possible. */
   rollUp(): Promise<void>;
-  /** Read at each sweep: a reload may change them. */
+  /** Called at each sweep, because a reload may change the settings. */
   settings(): RetentionSettings;
   clock: Clock;
-  /** By which it deletes. */
+  /** The time that decides what has expired. */
   deletionClock: Pick<DeletionClock, "nowSeconds">;
   log: Log;
-  /** Default ten minutes. */
+  /** Milliseconds between sweeps. Default ten minutes. */
   everyMs?: number;
-  /** How long one piece should take, default 4: in it, SQLite answers nothing else. */
+  /** Target duration of a piece in milliseconds, default 4: meanwhile SQLite serves no other query. */
   pieceMs?: number;
-  /** The delay of the first sweep, after the start. Default half a minute. */
+  /** Milliseconds before the first sweep. Default half a minute. */
   firstMs?: number;
 }
 
 const daySeconds = 86_400;
-/** From the first start of a version with a default that deletes. */
+/** Seconds between the first start of a version whose default deletes records and the first deletion. */
 const notificationSeconds = 14 * daySeconds;
 const defaultPieceMs = 4;
 const fewest = 20;
 const most = 1_000;
-/** Purging takes a fifth of the time at most. */
+/** Deleting takes at most a fifth of the time. */
 const restFactor = 4;
 const minRestMs = 10;
 
@@ -46,7 +46,7 @@ export class Retention {
   readonly #timers: ReturnType<typeof setTimeout>[];
   #keptFrom: KeptFrom = {};
   #rows = 100;
-  /** Up to when this process has seen to it that nothing older is there. */
+  /** Time before which this process has deleted all records, by kind. */
   readonly #cleared = new Map<RetainedKind, number>();
   #isReported = false;
   #isNotificationOver = false;
@@ -62,17 +62,17 @@ export class Retention {
     for (const timer of this.#timers) timer.unref();
   }
 
-  /** Reads what was deleted before; `keptSince` knows nothing earlier than that. */
+  /** Loads earlier deletions; `keptSince` knows nothing before this. */
   async load(): Promise<void> {
     this.#keptFrom = await this.#options.store.keptFrom();
   }
 
-  /** Unix seconds before which nothing is kept any more; null: nothing was deleted. */
+  /** Returns the Unix seconds before which no record is kept; null if nothing was deleted. */
   keptSince(kind: RetainedKind): number | null {
     return this.#keptFrom[kind] ?? null;
   }
 
-  /** Never rejects: a failure is logged, and the next sweep goes on from there. */
+  /** Deletes expired records. Never rejects: a failure is logged, and the next sweep continues there. */
   sweep(): Promise<void> {
     this.#sweeping ??= this.#sweep().finally(() => {
       this.#sweeping = undefined;
@@ -80,7 +80,7 @@ export class Retention {
     return this.#sweeping;
   }
 
-  /** Resolves when it no longer uses the store. */
+  /** Resolves when the store is no longer used. */
   async close(): Promise<void> {
     this.#closed = true;
     for (const timer of this.#timers) clearTimeout(timer);
@@ -93,7 +93,7 @@ export class Retention {
     for (const kind of retainedKinds) {
       if (this.#closed) return;
       try {
-        // Read anew for each: sums by hour are kept for as long as the requests that are found by them.
+        // Loaded again for each kind: sums by hour are kept as long as the requests that they find.
         await this.load();
         const before = await this.#due(kind, wanted);
         if (before !== undefined) await this.#keepFrom(kind, before, wanted[kind]);
@@ -105,7 +105,7 @@ export class Retention {
     }
   }
 
-  /** Whole days (UTC), so that a day is there or it is not. Undefined: nothing is to be deleted. */
+  /** Returns whole days (UTC), so that a day is kept or deleted as a whole. Undefined if nothing is to be deleted. */
   async #due(kind: RetainedKind, settings: RetentionSettings): Promise<number | undefined> {
     const { days, isDefault } = settings[kind];
     if (days === null) return undefined;
@@ -117,7 +117,7 @@ export class Retention {
     return requests === undefined ? undefined : Math.min(before, requests);
   }
 
-  /** Where there is something that a default would delete, that is told for two weeks first. */
+  /** Reports whether defaults apply: if a default would delete records, operators are notified for two weeks first. */
   async #defaultsHold(settings: RetentionSettings, now: number): Promise<boolean> {
     if (this.#isNotificationOver) return true;
     const { store } = this.#options;
@@ -168,12 +168,12 @@ export class Retention {
     await this.load();
   }
 
-  /** Also what another process, or one that died, has left. */
+  /** Deletes records of a kind, also those that another or a crashed process left. */
   async #clear(kind: RetainedKind): Promise<void> {
     const before = this.#keptFrom[kind];
     if (before === undefined || this.#cleared.get(kind) === before) return;
     const { store, clock, log, rollUp } = this.#options;
-    // From now on none is added that is so old: those that there are must not go before they are in the sums.
+    // No older record can arrive now. The remaining ones are added to the sums before they are deleted.
     if (kind === "requests") await rollUp();
     let count = 0;
     for (let cursor: PurgeCursor | undefined | null; cursor !== null && !this.#closed; ) {
@@ -183,7 +183,7 @@ export class Retention {
       if (deleted === this.#rows) this.#adapt(tookMs);
       count += deleted;
       cursor = next;
-      // What found nothing took next to no time: the next account may have its turn at once.
+      // A piece that deleted nothing took almost no time, so the next account follows immediately.
       if (cursor !== null) await (deleted > 0 ? Bun.sleep(Math.max(minRestMs, tookMs * restFactor)) : immediate());
     }
     if (!this.#closed) this.#cleared.set(kind, before);

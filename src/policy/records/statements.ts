@@ -1,4 +1,4 @@
-// Makes statements: reads what was used day by day, and adds it up by what is asked for, in whole nano-USD.
+// Creates statements: reads usage day by day and adds it up by the requested groups, in whole nano-USD.
 import type {
   Statement,
   StatementGroup,
@@ -11,13 +11,13 @@ import type { UsageGroup, UsagePosition, UsageQuery, UsageReports, UsageRow } fr
 
 const daySeconds = 86_400;
 const pageRows = 1_000;
-/** Lines that are kept apart while a month is read; all beyond is one. */
+/** Maximum separate lines while a month is read. All further usage is added to one line. */
 const maxLines = 100_000;
 
-/** What of the records tells the lines of a group apart. A further one is an entry here. */
+/** The field of usage records for each group. To add a group, add an entry here. */
 const readBy: Readonly<Record<StatementGroup, UsageGroup>> = {
   key: "key",
-  // The person is that of the credential, which stays when it ends.
+  // The person is the owner of the credential, which stays known after it ends.
   person: "key",
   model: "model",
   app: "app",
@@ -27,7 +27,7 @@ const readBy: Readonly<Record<StatementGroup, UsageGroup>> = {
 export interface StatementsOptions {
   reports: UsageReports;
   parties: Pick<UsageParties, "credentials">;
-  /** Lines that are kept apart. */
+  /** Maximum separate lines. */
   maxLines?: number;
 }
 
@@ -45,7 +45,7 @@ export class Statements {
     const groups = [...new Set(groupBy.map((group) => readBy[group]))];
     const sums = new Lines(groupBy, this.#options.maxLines ?? maxLines);
     const people = groupBy.includes("person") ? new Map<string, string | null>() : undefined;
-    // A day at a time: each query reads a part of the month, and other work has room between them.
+    // Read day by day: each query covers a part of the month, and other work runs in between.
     for (let day = start; day < end; day += daySeconds) {
       const ofDay = {
         ...this.#partOf(query),
@@ -100,7 +100,7 @@ export class Statements {
     }
   }
 
-  /** Whose the credentials of these rows are; null: the account's. */
+  /** Finds the people who own the credentials of these rows; null for credentials of the account. */
   async #learnPeople(
     { accountId, environment }: StatementQuery,
     rows: readonly UsageRow[],
@@ -112,7 +112,7 @@ export class Statements {
   }
 }
 
-/** Sums by the values of their groups, as many as there is room for. */
+/** Sums by the values of their groups, up to the maximum number of lines. */
 class Lines {
   readonly #groupBy: readonly StatementGroup[];
   readonly #most: number;
@@ -138,7 +138,7 @@ class Lines {
     return line;
   }
 
-  /** The most expensive first, and of what is alike the one that used more; what is alike in both by name. */
+  /** Returns the most expensive lines first. Lines of equal cost are sorted by usage, then by name. */
   mostFirst(): StatementLine[] {
     return [...this.#byName]
       .sort(([name, one], [otherName, other]) => {

@@ -1,4 +1,4 @@
-// Bounds what one account stores: chats, responses and conversations must not fill the disk that all accounts share.
+// Limits what one account stores: chats, responses and conversations must not fill the disk that all accounts share.
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { StoredSizes } from "../../domain/models/stored-response.ts";
@@ -7,30 +7,30 @@ import { LruMap } from "../lru-map.ts";
 export interface StoredRoomOptions {
   sizes: StoredSizes;
   clock: Pick<Clock, "monotonicMs">;
-  /** `stored_chats.account_bytes`. Is read each time: a reload may change it. */
+  /** Returns `stored_chats.account_bytes`. Called each time, because a reload may change it. */
   maxBytes(): number;
 }
 
-/** A sum is read again after this long: at once near the bound, and seldom far below it. */
+/** Milliseconds after which a sum is read again: the first near the limit, the second far below it. */
 const [nearMs, farMs] = [5_000, 300_000];
-/** A sum is read again after this many times as long as reading took: millions of rows must not keep a database busy. */
+/** A sum is read again only after this many times the duration of the read, so that millions of rows do not keep a database busy. */
 const restFactor = 100;
-/** The part of the bound below which a sum is seldom read again. */
+/** Part of the limit below which a sum is seldom read again. */
 const farPart = 1 / 2;
 const maxAccounts = 10_000;
 
 interface Known {
-  /** The last sum, and all that was taken since. */
+  /** The last sum, plus everything taken since. */
   size: number;
   readAtMs: number;
-  /** Milliseconds that the last sum took. */
+  /** Duration of the last read in milliseconds. */
   readMs: number;
 }
 
-/** Characters of a name, a number or a bracket, roughly. */
+/** Assumed characters of a name, a number or a bracket. */
 const smallSize = 16;
 
-/** Estimates the characters of the value as JSON: writing that JSON would take as long as storing it. */
+/** Estimates the characters of the value as JSON. Writing the JSON would take as long as storing it. */
 export function roughSizeOf(value: unknown): number {
   if (typeof value === "string") return value.length;
   if (typeof value !== "object" || value === null) return smallSize;
@@ -48,7 +48,7 @@ export class StoredRoom {
     this.#options = options;
   }
 
-  /** Resolves to false where the account has no room for so many characters more. Rejects where the sum cannot be read. */
+  /** Takes storage for this many characters. Resolves to false if the account has too little left. Rejects if the sum cannot be read. */
   async take(accountId: string, size: number): Promise<boolean> {
     const known = await this.#sumOf(accountId);
     if (known.size + size > this.#options.maxBytes()) return false;
@@ -56,13 +56,13 @@ export class StoredRoom {
     return true;
   }
 
-  /** Takes back what `take` added, as nothing was stored. */
+  /** Returns storage that `take` took, because nothing was stored. */
   giveBack(accountId: string, size: number): void {
     const known = this.#known.get(accountId);
     if (known) known.size = Math.max(0, known.size - size);
   }
 
-  /** Throws `request_too_large`. */
+  /** Throws `request_too_large` if the account has too little storage left. */
   async require(accountId: string, size: number): Promise<void> {
     if (await this.take(accountId, size)) return;
     throw new GatewayError(

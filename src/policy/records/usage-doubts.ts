@@ -1,10 +1,10 @@
-// Remembers which model servers report too few tokens, or ignore limits of an answer, and warns of each once in a while.
+// Remembers which model servers report too few tokens or ignore limits of an answer, and logs a warning about each from time to time.
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
 
 const againMs = 600_000;
-/** Upstreams and nodes come and go; the one that was warned of longest ago is forgotten first. */
+/** Maximum remembered warnings: upstreams and nodes come and go. The oldest warning is forgotten first. */
 const maxKnown = 1_000;
 const none: ReadonlySet<string> = new Set();
 
@@ -15,9 +15,9 @@ interface LimitNames {
 export class UsageDoubts {
   readonly #clock: Clock;
   readonly #log: Log;
-  /** Monotonic milliseconds of the last warning, by its name and that of the upstream. */
+  /** Time of the last warning in monotonic milliseconds, by the names of the warning and the upstream. */
   readonly #warned = new Map<string, number>();
-  /** Members by which a deployment was told a limit that it ignored, by upstream and model. */
+  /** Names of limits that a deployment ignored, by upstream and model. */
   readonly #ignored = new Map<string, Set<string>>();
 
   constructor({ clock, log }: { clock: Clock; log: Log }) {
@@ -30,7 +30,7 @@ export class UsageDoubts {
     this.#warn("usage_understated", upstream, { upstream, model, detail });
   }
 
-  /** An answer of `deployment` is longer than the limit that it was told by the member `name`. */
+  /** Notes that an answer of `deployment` is longer than its limit in the member `name`. */
   limitIgnored({ engine, model }: Deployment, name: string): void {
     const key = keyOf(engine.name, model);
     const names = this.#ignored.get(key) ?? new Set();
@@ -41,12 +41,12 @@ export class UsageDoubts {
     this.#warn("limit_ignored", key, { upstream: engine.name, model, detail });
   }
 
-  /** Names of the limits that the deployment has ignored. */
+  /** Returns the names of the limits that the deployment has ignored. */
   ignoredLimits({ engine, model }: Deployment): ReadonlySet<string> {
     return this.#ignored.size === 0 ? none : (this.#ignored.get(keyOf(engine.name, model)) ?? none);
   }
 
-  /** Reports whether a deployment of the model ignores the limit under all names that it has. */
+  /** Reports whether a deployment of the model ignores the limit under all of its names. */
   ignoresLimits({ deployments }: Pick<Model, "deployments">, { limitMembers }: LimitNames): boolean {
     if (this.#ignored.size === 0) return false;
     return deployments.some((one) => {
@@ -70,7 +70,7 @@ function keyOf(upstream: string, model: string): string {
   return JSON.stringify([upstream, model]);
 }
 
-/** Makes room for one more, which becomes the newest. */
+/** Removes the oldest entry if the map is full, so that a new entry fits. */
 function forgetOldest<Value>(map: Map<string, Value>, key: string): void {
   map.delete(key);
   const [oldest] = map.keys();
