@@ -21,7 +21,7 @@ test.each([
   ["chat", 0.6],
   ["shared", 0.6],
   ["agents", 0.5],
-] as const)("%s: at least %d of what least requests would compute again is not", (name, cut) => {
+] as const)("recomputes %s prompts by at least %d less than least-requests routing", (name, cut) => {
   const { least, ours } = outcomes(name);
   expect(least.requests).toBeGreaterThan(150);
   expect(least.recomputed).toBeGreaterThan(0.1);
@@ -30,7 +30,7 @@ test.each([
   if (name !== "agents") expect(ours.workImbalance).toBeLessThan(1.3);
 });
 
-test("three gateways that do not know of each other's requests still save a good part", () => {
+test("saves much recomputation with three gateways that do not see each other's requests", () => {
   const { least, ours } = outcomes("chat", 3);
   expect(1 - ours.recomputed / least.recomputed).toBeGreaterThan(0.35);
 });

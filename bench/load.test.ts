@@ -31,7 +31,7 @@ const job = (plan?: { chunks: number; paceMs: number }, events = plan ? eventsOf
   events,
 });
 
-test("the load sends no more requests than it may, and counts what the upstream counted", async () => {
+test("sends at most the allowed requests, and counts what the upstream counted", async () => {
   const before = await requestsSeen();
   const result = await load.run(job());
   expect(result).toMatchObject({ requests: 30, errors: {} });
@@ -39,7 +39,7 @@ test("the load sends no more requests than it may, and counts what the upstream 
   expect(result.p99Ms).toBeGreaterThanOrEqual(result.p50Ms);
 });
 
-test("streams arrive whole, at full speed and paced", async () => {
+test("receives streams whole, at full speed and paced", async () => {
   for (const paceMs of [0, 1]) {
     const plan = { chunks: 20, paceMs };
     const result = await load.run(job(plan));
@@ -49,17 +49,17 @@ test("streams arrive whole, at full speed and paced", async () => {
   }
 });
 
-test("a stream with events missing is an error, not a figure", async () => {
+test("reports a stream with missing events as an error instead of a figure", async () => {
   const result = await load.run(job({ chunks: 20, paceMs: 0 }, 24));
   expect(result).toMatchObject({ requests: 0, errors: { "23 events for 24": 30 } });
 });
 
-test("a target that does not listen is an error, not a figure", async () => {
+test("reports an unreachable target as an error instead of a figure", async () => {
   const result = await load.run({ ...job(), port: 1 });
   expect(result).toMatchObject({ requests: 0, errors: { "cannot connect": 3 } });
 });
 
-test("the upstream tells who asked by the path, and counts the tokens that it reported", async () => {
+test("counts the mock upstream's requests by path, and the tokens that it reported", async () => {
   const result = await load.run({ ...job(), path: "/someone/v1/chat/completions" });
   expect(result).toMatchObject({ requests: 30, errors: {} });
   const { sources } = await mock.counters();
@@ -71,13 +71,13 @@ test("the upstream tells who asked by the path, and counts the tokens that it re
   });
 });
 
-test("a body of a megabyte arrives whole", async () => {
+test("sends a body of a megabyte whole", async () => {
   const body = chatRequest(upstreamModel, undefined, 1_000_000);
   expect(Math.abs(body.length - 1_000_000)).toBeLessThan(100);
   expect(await load.run({ ...job(), body })).toMatchObject({ requests: 30, errors: {} });
 });
 
-test("chunks with pauses between them come one by one, and those at full speed together", async () => {
+test("receives paced chunks one by one, and chunks at full speed together", async () => {
   const paced = await load.run(job({ chunks: 20, paceMs: 5 }));
   expect(paced.reads / paced.requests).toBeGreaterThan(5);
   const whole = await load.run(job({ chunks: 20, paceMs: 0 }));
@@ -85,7 +85,7 @@ test("chunks with pauses between them come one by one, and those at full speed t
   expect(whole.reads).toBeLessThan(whole.events / 2);
 });
 
-test("keys and models take turns, each once where asked for", async () => {
+test("rotates keys and models, or uses each once on request", async () => {
   const directory = mkdtempSync(join(tmpdir(), "headrace-bench-load-"));
   const keysFile = join(directory, "keys.txt");
   const seen: string[] = [];
@@ -114,7 +114,7 @@ test("keys and models take turns, each once where asked for", async () => {
   }
 });
 
-test("streams are held open while other jobs run", async () => {
+test("holds streams open while other jobs run", async () => {
   const body = chatRequest(upstreamModel, { chunks: 1, paceMs: 0, hold: true });
   expect(await load.hold({ ...job(), body, connections: 50 })).toBe(50);
   expect(await load.run(job())).toMatchObject({ requests: 30, errors: {} });

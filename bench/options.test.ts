@@ -2,24 +2,24 @@ import { expect, test } from "bun:test";
 import { readOptions } from "./options.ts";
 import { UsageError } from "./usage-error.ts";
 
-test("measures the core and the engine, and with --full everything", () => {
+test("measures the core and the engine by default, and everything with --full", () => {
   expect(readOptions([])?.sections).toEqual(["core", "engine"]);
   expect(readOptions(["--quick"])?.sections).toEqual(["core"]);
   expect(readOptions(["--full"])?.sections).toHaveLength(12);
   expect(readOptions(["--section", "keys, streams"])?.sections).toEqual(["keys", "streams"]);
 });
 
-test("five rounds unless it must be quick", () => {
+test("runs five rounds unless --quick is given", () => {
   expect(readOptions([])?.rounds).toBe(5);
   expect(readOptions(["--quick"])?.rounds).toBe(2);
   expect(readOptions(["--quick", "--rounds", "7"])?.rounds).toBe(7);
 });
 
-test("the reader of options gives none where only the help was asked for", () => {
+test("returns no options if only the help was requested", () => {
   expect(readOptions(["--help"])).toBeUndefined();
 });
 
-test("the reader of options takes another gateway with its address, key, model, process and headers", () => {
+test("reads another gateway's address, key, model, process and headers from options", () => {
   const options = readOptions([
     "--other",
     "rival=http://127.0.0.1:8787/api/v1/,key=sk-1,model=m,pid=42,header=x-provider: openai",
@@ -49,7 +49,7 @@ test.each([
   ["another gateway over TLS", ["--other", "rival=https://a.example/v1"], "--other"],
   ["another gateway with a name of ours", ["--other", "nginx=http://127.0.0.1:1/v1"], "nginx"],
   ["a process that is no number", ["--other", "rival=http://127.0.0.1:1/v1,pid=x"], "pid=x"],
-])("the reader of options refuses %s and names it", (_, args, named) => {
+])("refuses the option %s and names it", (_, args, named) => {
   expect(() => readOptions(args)).toThrow(UsageError);
   expect(() => readOptions(args)).toThrow(named);
 });

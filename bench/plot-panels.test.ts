@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { barPanel } from "./plot-panels.ts";
 
-test("a figure below nothing is written beside the axis, not outside of the drawing", () => {
+test("prints a negative figure beside the axis within the plot", () => {
   const value = { median: -71.4, least: -71.4, most: -71.4 };
   const panel = barPanel("KB a stream", "KB", [
     { title: "9,000", value: { median: 18, least: 18, most: 18 }, colour: 0 },

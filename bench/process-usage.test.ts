@@ -3,7 +3,7 @@ import { cpuMicros, cpuSnapshot, processTree, rssBytes } from "./process-usage.t
 
 const rest = { waitedNanos: 0 };
 
-test("the use of a process adds up its threads, also one that began in between", () => {
+test("sums the usage of all threads of a process, including new ones", () => {
   const before = { threads: new Map([["1", 1_000_000]]), ticks: 5, ...rest };
   const after = {
     threads: new Map([
@@ -16,12 +16,12 @@ test("the use of a process adds up its threads, also one that began in between",
   expect(cpuMicros(before, after)).toBe(2_500);
 });
 
-test("falls back to clock ticks where a thread ended, or the kernel has no finer figures", () => {
+test("uses clock ticks if a thread ended or the kernel has no finer figures", () => {
   const before = { threads: new Map([["1", 1_000_000_000]]), ticks: 100, ...rest };
   expect(cpuMicros(before, { threads: new Map(), ticks: 150, ...rest })).toBe(500_000);
 });
 
-test.skipIf(process.platform !== "linux")("sees the work of this process", () => {
+test.skipIf(process.platform !== "linux")("measures the usage of the current process", () => {
   const before = cpuSnapshot([process.pid]);
   const end = performance.now() + 30;
   while (performance.now() < end);
@@ -30,7 +30,7 @@ test.skipIf(process.platform !== "linux")("sees the work of this process", () =>
   expect(rssBytes([process.pid])).toBeGreaterThan(10e6);
 });
 
-test.skipIf(process.platform !== "linux")("the use of a process finds its children", async () => {
+test.skipIf(process.platform !== "linux")("finds the children of a process", async () => {
   const child = Bun.spawn(["sleep", "30"]);
   try {
     expect(processTree(process.pid)).toContain(child.pid);

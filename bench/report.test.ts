@@ -13,18 +13,18 @@ const coreOf = (result = sampleResult()) => {
   return result.core;
 };
 
-test("ratios are taken within a round, and their median decides", () => {
+test("compares gateways within a round and takes the median ratio", () => {
   expect(coreRatio(coreOf(), "chat-64", "same", perRequest)).toEqual({ median: 1.5, least: 1.5, most: 2 });
   expect(coreRatio(coreOf(), "chat-64", "nginx", perRequest)).toBeUndefined();
 });
 
-test("what a gateway adds is its latency less that of the mock in the same round", () => {
+test("subtracts the mock's latency of the same round from a gateway's", () => {
   const core = coreOf();
   const sample = core.samples.find(({ scenario, target }) => scenario === "chat-1" && target === "same");
   expect(sample && added(core, "p50Ms")(sample)).toBeCloseTo(0.12);
 });
 
-test("every goal of the run is told, met or missed", () => {
+test("reports every goal of the run as met or missed", () => {
   const told = goals(sampleResult()).map(({ title, met }) => [title, met]);
   expect(Object.fromEntries(told)).toEqual({
     "CPU of a request: same": true,
@@ -50,12 +50,12 @@ test("every goal of the run is told, met or missed", () => {
   });
 });
 
-test("without nginx there are no goals that compare with it", () => {
+test("compares with no nginx goals if nginx did not run", () => {
   const result = sampleResult();
   expect(goals({ ...result, core: { ...coreOf(result), baseline: "direct" } })).toHaveLength(13);
 });
 
-test("a missing usage and a failed request make a run void", () => {
+test("voids a run with missing usage or a failed request", () => {
   const result = sampleResult();
   expect(faults(result)).toEqual([]);
   const core = coreOf(result);
@@ -68,7 +68,7 @@ test("a missing usage and a failed request make a run void", () => {
   ]);
 });
 
-test("text has columns of one width, Markdown has rows of one length", () => {
+test("aligns text columns, and gives Markdown rows the same length", () => {
   const lines = render(sampleResult()).split("\n");
   const start = lines.indexOf("Goals");
   const ends = lines.slice(start + 2, start + 8).map((line) => line.search(/ (met|MISSED)$/));
@@ -79,7 +79,7 @@ test("text has columns of one width, Markdown has rows of one length", () => {
   }
 });
 
-test("the drawing is one well-formed document whose text cannot break it", async () => {
+test("writes one well-formed drawing that no text can break", async () => {
   const svg = plot(sampleResult());
   expect(svg).toContain("Some &lt;CPU&gt;");
   expect(svg).not.toMatch(/NaN|undefined|Infinity/);
@@ -91,13 +91,13 @@ test("the drawing is one well-formed document whose text cannot break it", async
   expect(open).toEqual([]);
 });
 
-test("axes go from 0 to the value or the next step above, in round steps", () => {
+test("scales axes from 0 to the value or the next round step", () => {
   expect(ticksTo(24)).toEqual([0, 5, 10, 15, 20, 25]);
   expect(ticksTo(0.3)).toEqual([0, 0.1, 0.2, 0.3]);
   expect(ticksTo(0)).toEqual([0, 1]);
 });
 
-test("only what stands between the markers of the page is replaced", () => {
+test("replaces only the part between the page's markers", () => {
   const page = `# Title\n\n${beginMarker}\n\nold\n\n${endMarker}\n\nafter\n`;
   expect(withFigures(page, "new")).toBe(`# Title\n\n${beginMarker}\n\nnew\n\n${endMarker}\n\nafter\n`);
   expect(() => withFigures("# Title\n", "new")).toThrow("docs/benchmark.md must have");

@@ -10,7 +10,7 @@ for (const [name, text, events, tail] of [
   ["a counted body", counted, 0, '{"a":"b\\n"}'],
   ["a chunked stream of events", chunked, 3, "data: 1\n\ndata: 22\n\ndata: [DONE]\n\n"],
 ] as const) {
-  test(`the reader of a response reads ${name} the same, wherever it is cut`, () => {
+  test(`reads ${name} the same wherever the response is cut`, () => {
     const bytes = Buffer.from(text);
     for (let cut = 1; cut < bytes.length; cut++) {
       const reader = new ResponseReader();
@@ -21,7 +21,7 @@ for (const [name, text, events, tail] of [
   });
 }
 
-test("the reader of a response reads the next one on the same connection afresh", () => {
+test("reads the next response on the same connection from a clean state", () => {
   const reader = new ResponseReader();
   expect(reader.push(Buffer.from(chunked))).toBe(true);
   expect(reader.push(Buffer.from("HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"))).toBe(true);
@@ -29,7 +29,7 @@ test("the reader of a response reads the next one on the same connection afresh"
   expect(reader.eventsInAll).toBe(3);
 });
 
-test("the reader of a response does not count three line ends in a row as two events", () => {
+test("does not count three line ends in a row as two events", () => {
   const reader = new ResponseReader();
   reader.push(Buffer.from("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\na\n\n\nb"));
   expect(reader.events).toBe(1);
@@ -40,6 +40,6 @@ test.each([
   ["no length", "HTTP/1.1 200 OK\r\n\r\n"],
   ["bytes behind the end", `${counted}x`],
   ["a malformed chunk size", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n"],
-])("the reader of a response refuses %s", (_, text) => {
+])("refuses a response with %s", (_, text) => {
   expect(() => new ResponseReader().push(Buffer.from(text))).toThrow(ResponseError);
 });

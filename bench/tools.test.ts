@@ -12,7 +12,7 @@ import { sampleResult } from "./sample-result.ts";
 import { calledTool, toolHeaders } from "./tool-workload.ts";
 import { measureTools, pathAt, startMcpServer } from "./tools.ts";
 
-test("the ledger has each call that the server answered, with few tools and with many, beside the calls made directly", async () => {
+test("finds every answered tool call in the ledger, with few and many tools, compared with direct calls", async () => {
   await using mock = await startMock();
   await using load = startLoadGenerator();
   const options = readOptions(["--section", "tools", "--quick", "--rounds", "1"]);
@@ -35,7 +35,7 @@ test("the ledger has each call that the server answered, with few tools and with
   expect(render(result)).toContain("tools, 64 connections");
 }, 60_000);
 
-test("a call that its server refuses counts as none, and is no figure", async () => {
+test("excludes a refused tool call from the counts and figures", async () => {
   await using server = await startMcpServer();
   const target = { name: "direct", title: "the server", port: server.port, key: "unused", pids: () => [], settleMs: 0 };
   const call = (model: string) =>

@@ -47,8 +47,8 @@ function start({ account: ofAccount, environment = "live", key: ofKey }: Setting
   return { get, access, limits, clock, tiers, principal };
 }
 
-describe("the account", () => {
-  test("the account says its tier's limits, what is left of them, and the month's usage against the quota", async () => {
+describe("GET /v1/account", () => {
+  test("shows the tier's limits, what remains of them, and the month's usage against the quota", async () => {
     const { get, limits, principal } = start({ account: { overrides: { monthlyTokens: 5_000, monthlySpend: 0.5 } } });
     const admission = await limits.admit(principal.limits, { tokens: 100, nanoUsd: 0, minTokens: 1, minNanoUsd: 0 });
     expect("lease" in admission).toBe(true);
@@ -75,7 +75,7 @@ describe("the account", () => {
     });
   });
 
-  test("the account says what was used of each quota per window that holds for the credential, and when it opens", async () => {
+  test("shows the usage and reset of each windowed quota that applies to the credential", async () => {
     const quotas = [{ unit: "tokens", amount: 5_000, per: "month", window: "calendar" }] as const;
     const own = [{ unit: "requests", amount: 3, per: "5h", window: "rolling", models: ["m*"] }] as const;
     const { get, limits, principal } = start({ account: { overrides: { quotas } }, key: { quotas: own } });
@@ -97,7 +97,7 @@ describe("the account", () => {
     });
   });
 
-  test("whoever may use models is told of all quotas that would refuse them, with what is left and when each opens", async () => {
+  test("shows a credential for models all quotas that would refuse it, with remainder and reset", async () => {
     const own = [{ unit: "usd", amount: 0.3, per: "day", window: "calendar", models: ["m*"] }] as const;
     const overrides = { monthlyTokens: 1_000, monthlySpend: 0.5 };
     const { get, limits, principal, access } = start({ account: { overrides }, key: { quotas: own } });
@@ -133,7 +133,7 @@ describe("the account", () => {
     });
   });
 
-  test("the account has nothing but nulls for limits where its tier does not hold, and counts all the same", async () => {
+  test("shows null limits if the tier does not apply, and counts usage anyway", async () => {
     const { get } = start({ environment: "dev" });
     expect(await get("/v1/account")).toMatchObject({
       environment: "dev",
@@ -143,7 +143,7 @@ describe("the account", () => {
     });
   });
 
-  test("the account shows the key's own limit where that is the tighter one", async () => {
+  test("shows the key's own limit if it is the tighter one", async () => {
     const { get } = start({ key: { rateLimit: 5, rateLimitWindow: 1 } });
     expect(await get("/v1/account")).toMatchObject({
       limits: { requests_per_minute: 100 },
@@ -151,14 +151,14 @@ describe("the account", () => {
     });
   });
 
-  test("owes tokens as none left and as time to wait, never as a negative figure", async () => {
+  test("shows token debt as zero remaining with a wait time, never as a negative figure", async () => {
     const { get, limits, principal } = start();
     const admission = await limits.admit(principal.limits, { tokens: 1, nanoUsd: 0, minTokens: 1, minNanoUsd: 0 });
     if ("lease" in admission) admission.lease.settle(200_000, 0);
     expect(await get("/v1/account")).toMatchObject({ rate: { tokens: { remaining: 0, reset_seconds: 120 } } });
   });
 
-  test("the account may be looked at without that counting against its limits", async () => {
+  test("does not count reads of GET /v1/account against limits", async () => {
     const { get } = start();
     const first = await get("/v1/account");
     for (let i = 0; i < 200; i++) await get("/v1/account");
@@ -166,10 +166,10 @@ describe("the account", () => {
   });
 });
 
-describe("the tiers", () => {
+describe("GET /v1/tiers", () => {
   const team = tierFor({ name: "team", tokensPerMinute: 7, monthlyTokens: 9, monthlySpend: 1.5 });
 
-  test("the tiers are listed with where they come from, the account's own marked; those made for others are not shown", async () => {
+  test("lists tiers with their source and the account's own marked, without tiers of other accounts", async () => {
     const { get, tiers } = start();
     tiers.load([team]);
     const list = (await get("/v1/tiers")) as { data: unknown[] };
@@ -191,7 +191,7 @@ describe("the tiers", () => {
     expect(list.data).toHaveLength(3);
   });
 
-  test("hold one that an operator added where it is the account's own", async () => {
+  test("lists an operator's tier if it is the account's own", async () => {
     const { get, tiers } = start({ account: { tier: "team" } });
     tiers.load([team]);
     const { data } = (await get("/v1/tiers")) as { data: unknown[] };

@@ -117,7 +117,7 @@ const register = async (request = {}, by = admin) =>
   (await call("POST", "/v1/apps", { name: "Notes", redirect_uris: ["https://notes.example/cb"], ...request }, by)).body;
 
 describe("POST /v1/apps", () => {
-  test("POST /v1/apps answers the app with its secret, once and not to be stored", async () => {
+  test("returns a new app with its secret once, and forbids storing the answer", async () => {
     const request = {
       name: " Notes ",
       homepage_url: "https://notes.example/",
@@ -155,7 +155,7 @@ describe("POST /v1/apps", () => {
     ]);
   });
 
-  test("POST /v1/apps for a public app has no secret in its answer", async () => {
+  test("returns a new public app without a secret", async () => {
     const app = await register({ type: "public" });
     expect(app).toMatchObject({ type: "public", secrets: [], require_pkce: true });
     expect(app).not.toHaveProperty("client_secret");
@@ -176,21 +176,21 @@ describe("POST /v1/apps", () => {
     [{ type: "public", require_pkce: false }, "require_pkce: "],
     [{ environment: "test" }, "environment: is no member"],
     [{ redirect_uri: "https://a.example/" }, "redirect_uri: is no member"],
-  ])("refuses %j, and names the field", async (request, message) => {
+  ])("refuses the app %j and names the field", async (request, message) => {
     const answer = await call("POST", "/v1/apps", { name: "Notes", ...request });
     expect(refusal(answer)).toEqual([400, "invalid_request"]);
     expect(answer.body.error.message).toStartWith(message);
     expect((await call("GET", "/v1/apps")).body.data).toEqual([]);
   });
 
-  test("POST /v1/apps takes 20 addresses of 2048 characters, or none", async () => {
+  test("accepts 20 redirect URIs of 2,048 characters, or none", async () => {
     const uris = Array.from({ length: 20 }, (_, i) => `https://a.example/${String(i).padStart(2_030, "x")}`);
     expect((await register({ redirect_uris: uris })).redirect_uris).toEqual(uris);
     expect((await register({ redirect_uris: [] })).redirect_uris).toEqual([]);
   });
 });
 
-test("nobody without keys:manage, and no app, gets at any of them", async () => {
+test("refuses app routes without keys:manage and to apps", async () => {
   const { id } = await register();
   const narrow = { ...admin, scopes: new Set(["chat:write", "models:read", "usage:read"] as const) };
   const app = { ...admin, appId: id };
@@ -204,7 +204,7 @@ test("nobody without keys:manage, and no app, gets at any of them", async () => 
 });
 
 describe("GET /v1/apps", () => {
-  test("pages through the apps of the account and environment, newest first", async () => {
+  test("pages through an account and environment's apps, newest first", async () => {
     const ids: string[] = [];
     for (const name of ["a", "b", "c"]) ids.unshift((await register({ name })).id);
     await register({ name: "other" }, await withKey("key_test", { environment: "test" }));
@@ -216,7 +216,7 @@ describe("GET /v1/apps", () => {
     expect(JSON.stringify([first, second])).not.toContain("client_secret");
   });
 
-  test("GET /v1/apps refuses a cursor that is no app of the list", async () => {
+  test("refuses a cursor that is no app of the list", async () => {
     const { id: theirs } = await register({}, await withKey("key_test", { environment: "test" }));
     for (const after of ["app_none", theirs]) {
       const answer = await call("GET", `/v1/apps?after=${after}`);
@@ -226,7 +226,7 @@ describe("GET /v1/apps", () => {
   });
 });
 
-test("an app of another account or environment, or none at all, is 404 to every method alike", async () => {
+test("answers 404 to every method for another owner's app and an unknown one", async () => {
   await new SqlAccountStore(db).insertAccount(accountFor({ id: "acct_2" }), testEvent());
   const { id: theirs } = await register({}, await withKey("key_2", { accountId: "acct_2" }));
   const { id: ofTest } = await register({}, await withKey("key_test", { environment: "test" }));
@@ -245,8 +245,8 @@ test("an app of another account or environment, or none at all, is 404 to every 
   expect(await apps.findApp(theirs)).toMatchObject({ name: "Notes" });
 });
 
-describe("members", () => {
-  test("see and manage their own apps alone; owners and admins all of the account's", async () => {
+describe("apps of members", () => {
+  test("lets members manage only own apps, and owners and admins all of the account", async () => {
     const [owner, ada, ben] = [
       await person("usr_o", "admin"),
       await person("usr_a", "member"),
@@ -273,7 +273,7 @@ describe("members", () => {
     expect((await call("DELETE", `/v1/apps/${hers.id}`, undefined, ada)).status).toBe(200);
   });
 
-  test("members who left meanwhile register nothing more", async () => {
+  test("refuses an app registration by a member who left meanwhile", async () => {
     const ada = await person("usr_a", "member");
     await db`DELETE FROM memberships WHERE person_id = 'usr_a'`;
     expect(refusal(await call("POST", "/v1/apps", { name: "late" }, ada))).toEqual([401, "invalid_api_key"]);
@@ -282,7 +282,7 @@ describe("members", () => {
 });
 
 describe("PATCH /v1/apps/{id}", () => {
-  test("changes what is named, and the audit log has before and after", async () => {
+  test("changes named fields of an app and audits old and new values", async () => {
     const { client_secret: _, ...app } = await register({ homepage_url: "https://notes.example/" });
     const { status, body } = await call("PATCH", `/v1/apps/${app.id}`, {
       homepage_url: null,
@@ -301,7 +301,7 @@ describe("PATCH /v1/apps/{id}", () => {
     expect(drops).toBe(1);
   });
 
-  test("PATCH /v1/apps/{id} that changes nothing records nothing", async () => {
+  test("audits nothing if a PATCH of an app changes nothing", async () => {
     const { client_secret: _, ...app } = await register();
     expect((await call("PATCH", `/v1/apps/${app.id}`, { name: "Notes" })).body).toMatchObject({ id: app.id });
     expect(await audit({ action: "app.updated" })).toEqual([]);
@@ -315,7 +315,7 @@ describe("PATCH /v1/apps/{id}", () => {
     [{ type: "public" }, "type: is no member"],
     [{ environment: "dev" }, "environment: is no member"],
     [{ client_secret: "hrs_x" }, "client_secret: is no member"],
-  ])("refuses %j", async (request, message) => {
+  ])("refuses the app change %j", async (request, message) => {
     const { id } = await register();
     const answer = await call("PATCH", `/v1/apps/${id}`, request);
     expect(refusal(answer)).toEqual([400, "invalid_request"]);
@@ -324,7 +324,7 @@ describe("PATCH /v1/apps/{id}", () => {
 });
 
 describe("POST /v1/apps/{id}/rotate-secret", () => {
-  test("POST /v1/apps/{id}/rotate-secret answers the new secret, not to be stored, and lets the old one work for a day", async () => {
+  test("returns a rotated app secret, forbids storing it, and accepts the old one for a day", async () => {
     const { id, client_secret: old } = await register();
     now += 10;
     const { status, headers, body } = await call("POST", `/v1/apps/${id}/rotate-secret`);
@@ -341,27 +341,27 @@ describe("POST /v1/apps/{id}/rotate-secret", () => {
     expect(drops).toBe(1);
   });
 
-  test("POST /v1/apps/{id}/rotate-secret leaves two at most, and one alone without an overlap", async () => {
+  test("keeps at most two app secrets, and one without an overlap", async () => {
     const { id } = await register();
     const rotate = async (overlap: number) =>
       (await call("POST", `/v1/apps/${id}/rotate-secret`, { overlap_seconds: overlap })).body.secrets.length;
     expect([await rotate(2_592_000), await rotate(60), await rotate(0)]).toEqual([2, 2, 1]);
   });
 
-  test.each([-1, 2_592_001, 1.5, "1"])("POST /v1/apps/{id}/rotate-secret refuses an overlap of %p", async (overlap) => {
+  test.each([-1, 2_592_001, 1.5, "1"])("refuses an app secret overlap of %p", async (overlap) => {
     const { id } = await register();
     const answer = await call("POST", `/v1/apps/${id}/rotate-secret`, { overlap_seconds: overlap });
     expect(refusal(answer)).toEqual([400, "invalid_request"]);
     expect(answer.body.error.message).toStartWith("overlap_seconds: ");
   });
 
-  test("a new secret of a public app is refused", async () => {
+  test("refuses a secret for a public app", async () => {
     const { id } = await register({ type: "public" });
     expect(refusal(await call("POST", `/v1/apps/${id}/rotate-secret`))).toEqual([400, "invalid_request"]);
   });
 });
 
-test("a deleted app is gone with its grants, for good", async () => {
+test("deletes an app with its grants permanently", async () => {
   const { id } = await register();
   await keys.insertKey(keyRecordFor({ id: "grt_1", kind: "grant", accountId, appId: id }), testEvent());
   const { status, body } = await call("DELETE", `/v1/apps/${id}`);
@@ -380,7 +380,7 @@ describe("GET /v1/apps/{id}/usage", () => {
     return db`INSERT INTO usage_rollups ${db({ ...row, key_id: "grt_1", app_id: "", model: "m", ...figures, ...more })}`;
   };
 
-  test("GET /v1/apps/{id}/usage has what was used by this app in all accounts, and by no other", async () => {
+  test("reports an app's usage in all accounts, and no other's", async () => {
     const { id } = await register();
     await used({ app_id: id, requests: 3 });
     await used({ app_id: id, requests: 4, key_id: "grt_2" });
@@ -397,7 +397,7 @@ describe("GET /v1/apps/{id}/usage", () => {
   });
 });
 
-test("at most 300 changes a minute are taken of one key, and a deletion always", async () => {
+test("limits a key to 300 app changes a minute, but not deletions", async () => {
   const { id } = await register();
   const answers: number[] = [];
   for (let i = 0; i < 300; i++) {
@@ -409,7 +409,7 @@ test("at most 300 changes a minute are taken of one key, and a deletion always",
   expect((await call("DELETE", `/v1/apps/${id}`)).status).toBe(200);
 });
 
-test("all of them need keys:manage, and their answers are what the OpenAPI document says", async () => {
+test("requires keys:manage on all app routes, with answers that fit the OpenAPI document", async () => {
   expect(new Set(routes.map((route) => route.access))).toEqual(new Set(["keys:manage"]));
   const document = openApiDocument(routes, "1.0.0");
   const made = await call("POST", "/v1/apps", { name: "a", redirect_uris: ["com.example.a:/cb"] });

@@ -118,8 +118,8 @@ const list = async (person?: string, query = "") =>
   (await call("GET", `/v1/authorizations${query}`, person)).body.data as { id: string }[];
 const isRevoked = async (id: string) => (await keys.findChainById(id))?.keys[0].revoked;
 
-describe("the list", () => {
-  test("the list of allowed apps has each app once for each account, with all that was allowed, and who publishes it", async () => {
+describe("GET /v1/authorizations", () => {
+  test("lists each allowed app once per account, with all its rights and publisher", async () => {
     await allow("grt_1", "usr_1", "acct_1", { lastUsedAt: now - 5 });
     await allow("grt_2", "usr_1", "acct_1", { scopes: ["models:read"], createdAt: now - 50 });
     await allow("grt_3", "usr_1", "acct_2", { createdAt: now - 20 });
@@ -147,12 +147,12 @@ describe("the list", () => {
     });
   });
 
-  test("the list of allowed apps has one's own alone", async () => {
+  test("lists only a person's own allowed apps", async () => {
     await allow("grt_1", "usr_1", "acct_1");
     expect(await list("usr_2")).toEqual([]);
   });
 
-  test("the list of allowed apps goes on after the last one shown, and only after one of its own", async () => {
+  test("continues the list of allowed apps after the last one shown, and only after an own one", async () => {
     await allow("grt_1", "usr_1", "acct_1");
     await allow("grt_2", "usr_1", "acct_2", { createdAt: now - 50 });
     const first = (await call("GET", "/v1/authorizations?limit=1")).body;
@@ -163,7 +163,7 @@ describe("the list", () => {
   });
 });
 
-describe("taking it back", () => {
+describe("DELETE /v1/authorizations/{id}", () => {
   beforeEach(async () => {
     await allow("grt_1", "usr_1", "acct_1");
     await allow("grt_2", "usr_1", "acct_1");
@@ -172,7 +172,7 @@ describe("taking it back", () => {
     await allow("grt_hers", "usr_2", "acct_1");
   });
 
-  test("taking back what an app was allowed ends all of the app's grants for that account, and nothing else", async () => {
+  test("ends all grants of a withdrawn app for one account, and nothing else", async () => {
     const id = `${appId}:acct_1`;
     expect(await call("DELETE", `/v1/authorizations/${id}`)).toEqual({
       status: 200,
@@ -188,13 +188,13 @@ describe("taking it back", () => {
     ]);
   });
 
-  test("taking back what an app was allowed ends logins of the command line tool as well", async () => {
+  test("ends command line logins with a withdrawn authorization", async () => {
     expect((await call("DELETE", `/v1/authorizations/${commandLineAppId}:acct_1`)).status).toBe(200);
     expect(await isRevoked("grt_login")).toBe(true);
     expect(await isRevoked("grt_1")).toBe(false);
   });
 
-  test("what an app may use is bounded for all of its grants together, those that come later among them", async () => {
+  test("limits all present and later grants of an app together", async () => {
     const id = `${appId}:acct_1`;
     const quotas = [{ unit: "requests", amount: 5, per: "5h", window: "rolling" }] as const;
     const limited = await call("PATCH", `/v1/authorizations/${id}`, "usr_1", { quotas });
@@ -215,7 +215,7 @@ describe("taking it back", () => {
     expect((await call("PATCH", "/v1/authorizations/app_9:acct_1", "usr_1", { quotas })).status).toBe(404);
   });
 
-  test("what an app used of its quotas, by whichever of its grants, is told with what is left and when it opens", async () => {
+  test("shows an app's usage of its quotas over all grants, with remainder and reset", async () => {
     const id = `${appId}:acct_1`;
     await call("PATCH", `/v1/authorizations/${id}`, "usr_1", { quotas: [{ unit: "requests", amount: 5, per: "5h" }] });
     for (const grant of ["grt_1", "grt_2"]) {
@@ -233,7 +233,7 @@ describe("taking it back", () => {
     expect((await call("GET", `/v1/authorizations/${commandLineAppId}:acct_1`, "usr_2")).status).toBe(404);
   });
 
-  test("taking back what is not there, or there no more, is 404 and changes nothing", async () => {
+  test("answers 404 without changes to a withdrawal of an unknown or ended authorization", async () => {
     await call("DELETE", `/v1/authorizations/${appId}:acct_1`);
     for (const id of [`${appId}:acct_1`, `${appId}:acct_9`, "app_9:acct_1", appId, ":", "%3a", `${appId}:acct_2:x`]) {
       const { status, body } = await call("DELETE", `/v1/authorizations/${id}`);
@@ -244,7 +244,7 @@ describe("taking it back", () => {
   });
 });
 
-test("all are for people, and answer what the OpenAPI document says", async () => {
+test("serves authorization routes to people only, with answers that fit the OpenAPI document", async () => {
   await allow("grt_1", "usr_1", "acct_1");
   expect(routes.map(({ access }) => access)).toEqual(["person", "person", "person", "person"]);
   const document = openApiDocument(routes, "1.0.0");

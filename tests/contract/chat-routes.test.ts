@@ -112,7 +112,7 @@ async function refusal(method: string, target: string, body?: unknown, who?: Who
   return `${answer.status} ${code} ${message}`;
 }
 
-test("every route needs chat:read", () => {
+test("requires chat:read on every stored chat route", () => {
   expect(routes.map(({ method, path, access }) => `${method} ${path} ${access}`)).toEqual([
     `GET ${list} chat:read`,
     `GET ${list}/:id chat:read`,
@@ -122,7 +122,7 @@ test("every route needs chat:read", () => {
   ]);
 });
 
-test("a search shows what it found, and goes on after last_id however little that was", async () => {
+test("shows a search's results so far, and continues after last_id however few there are", async () => {
   for (let i = 0; i < 1_010; i++) {
     store(`c${String(i).padStart(4, "0")}`, { messages: [{ role: "user", content: i === 1_005 ? "A Mill" : "Hi" }] });
     // The queue holds no more than a thousand.
@@ -137,8 +137,8 @@ test("a search shows what it found, and goes on after last_id however little tha
   expect(await refusal("GET", `${list}?search=${"x".repeat(201)}`)).toStartWith(`400 invalid_request ${must}`);
 });
 
-describe("a chat", () => {
-  test("a chat is its completion with labels, request id and parameters; what was not given is null", async () => {
+describe("a stored chat", () => {
+  test("returns a stored chat as its completion with metadata, request id and parameters, and null for absent ones", async () => {
     store("chatcmpl-0190", { metadata: { topic: "t" }, parameters: { temperature: 0.5, user: "u", max_tokens: 9 } });
     const { status, body } = await call("GET", `${list}/chatcmpl-0190`);
     expect(status).toBe(200);
@@ -166,7 +166,7 @@ describe("a chat", () => {
     expect(storedChat.safeParse(body).error).toBeUndefined();
   });
 
-  test("a chat cannot be disguised by parameters with the names of its own members", async () => {
+  test("does not let parameters replace a stored chat's own members", async () => {
     store("a", { parameters: { id: "b", object: "x", choices: [], usage: 1, metadata: 1, request_id: "req_b" } });
     expect((await call("GET", `${list}/a`)).body).toMatchObject({
       id: "a",
@@ -177,7 +177,7 @@ describe("a chat", () => {
     });
   });
 
-  test("a chat that is unknown, expired, deleted or somebody else's is the same 404 on every route", async () => {
+  test("answers the same 404 on every route for an unknown, expired, deleted or foreign chat", async () => {
     store("expired", { expiresAt: nowSeconds });
     store("deleted");
     store("foreign", { accountId: "acct_2" });
@@ -194,7 +194,7 @@ describe("a chat", () => {
     expect(await refusal("GET", `${list}/of-key`, undefined, { ...me, appId: "app_1" })).toStartWith("404 not_found");
   });
 
-  test("a chat is deleted with the answer that clients expect", async () => {
+  test("answers a chat's deletion as clients expect", async () => {
     store("a");
     const { body } = await call("DELETE", `${list}/a`);
     expect(body).toEqual({ id: "a", object: "chat.completion.deleted", deleted: true });
@@ -203,8 +203,8 @@ describe("a chat", () => {
   });
 });
 
-describe("labels", () => {
-  test("labels are replaced as a whole, and null removes them", async () => {
+describe("metadata of stored chats", () => {
+  test("replaces chat metadata as a whole, and removes it with null", async () => {
     store("a", { metadata: { old: "1" } });
     expect((await call("POST", `${list}/a`, { metadata: { new: "2" } })).body).toMatchObject({
       id: "a",
@@ -214,7 +214,7 @@ describe("labels", () => {
     expect((await call("GET", `${list}/a`)).body["metadata"]).toEqual({});
   });
 
-  test("beyond the limits are refused, naming the field and not the value", async () => {
+  test("refuses chat metadata beyond the limits by field, without its value", async () => {
     store("a");
     const update = (body: unknown) => refusal("POST", `${list}/a`, body);
     const many = Object.fromEntries(Array.from({ length: 17 }, (_, i) => [`k${i}`, "v"]));
@@ -231,7 +231,7 @@ describe("labels", () => {
   });
 });
 
-describe("the list", () => {
+describe("the list of stored chats", () => {
   beforeEach(() => {
     for (let i = 0; i < 25; i++) {
       store(`c${String(i).padStart(2, "0")}`, {
@@ -242,7 +242,7 @@ describe("the list", () => {
     }
   });
 
-  test("the list of chats is a page of 20, oldest first, that finds chats which still wait to be stored", async () => {
+  test("lists 20 chats a page, oldest first, including chats not yet stored", async () => {
     const { status, body } = await call("GET", list);
     expect(status).toBe(200);
     expect(body).toMatchObject({ object: "list", first_id: "c00", last_id: "c19", has_more: true });
@@ -251,7 +251,7 @@ describe("the list", () => {
     expect(rest.body).toMatchObject({ first_id: "c20", last_id: "c24", has_more: false });
   });
 
-  test("the list follows limit, order, model and labels, together as well", async () => {
+  test("filters the chat list by limit, order, model and metadata, also combined", async () => {
     expect(idsOf(await call("GET", `${list}?limit=2&order=desc`))).toEqual(["c24", "c23"]);
     expect(idsOf(await call("GET", `${list}?limit=2&order=desc&after=c23`))).toEqual(["c22", "c21"]);
     expect(idsOf(await call("GET", `${list}?model=odd&limit=2`))).toEqual(["c01", "c03"]);
@@ -262,7 +262,7 @@ describe("the list", () => {
     expect(none.body).toEqual({ object: "list", data: [], first_id: null, last_id: null, has_more: false });
   });
 
-  test("the list refuses what it does not know, naming the parameter", async () => {
+  test("refuses an unknown parameter of the chat list by name", async () => {
     for (const [query, said] of [
       ["limit=0", "limit: must be a whole number from 1 to 100"],
       ["limit=101", "limit: must be"],
@@ -284,7 +284,7 @@ describe("the list", () => {
   });
 });
 
-describe("messages", () => {
+describe("messages of a stored chat", () => {
   const messages = [
     { role: "system", content: "Be brief." },
     { role: "user", name: "ann", content: [{ type: "text", text: "What is it?" }] },
@@ -292,7 +292,7 @@ describe("messages", () => {
     { role: "tool", tool_call_id: "t", content: "4 degrees" },
   ];
 
-  test("messages are those of the request in its order, each with an id; parts have a member of their own", async () => {
+  test("returns a chat's messages in request order with ids, and content parts separately", async () => {
     store("a", { messages });
     const { body } = await call("GET", `${list}/a/messages`);
     expect(body).toEqual({
@@ -310,7 +310,7 @@ describe("messages", () => {
     for (const message of body["data"] as Json[]) expect(storedMessage.safeParse(message).error).toBeUndefined();
   });
 
-  test("the messages of a chat come in pages, in both orders", async () => {
+  test("pages the messages of a chat in both orders", async () => {
     store("a", { messages });
     const page = async (query: string) => {
       const { body } = await call("GET", `${list}/a/messages?${query}`);
@@ -324,14 +324,14 @@ describe("messages", () => {
   });
 });
 
-test("a database that is away is a 503 that says when to retry", async () => {
+test("answers 503 with a retry time while the database is away", async () => {
   await db.unsafe("ALTER TABLE stored_chats RENAME TO gone");
   expect(await refusal("GET", list)).toBe(
     "503 service_unavailable Stored chats cannot be reached at the moment. Retry in 5 s.",
   );
 });
 
-test("an account has eight searches under way, and further ones are refused until one has ended", async () => {
+test("refuses an account's ninth concurrent search until one ends", async () => {
   const search = () => call("GET", `${list}?search=nothing`);
   const refused = (await Promise.all(Array.from({ length: 11 }, search))).filter(({ status }) => status === 429);
   expect(refused).toHaveLength(3);
@@ -354,7 +354,7 @@ class CountingStore extends SqlChatStore {
   }
 }
 
-test("reads the chats that it labels two at a time", async () => {
+test("reads the chats to update two at a time", async () => {
   const chats = new CountingStore(db);
   store("chatcmpl-a");
   await queue.flush();
@@ -371,7 +371,7 @@ test("reads the chats that it labels two at a time", async () => {
   expect(chats.most).toBe(2);
 });
 
-test("a store that takes its time is not waited for any longer than a second", async () => {
+test("waits at most a second for a slow store", async () => {
   const slow = chatRoutes({
     chats: new SqlChatStore(db),
     chatWriter: { flush: () => new Promise(() => {}) },

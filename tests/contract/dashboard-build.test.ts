@@ -16,7 +16,7 @@ beforeAll(async () => {
   });
 });
 
-test("each component of the library that is in the dashboard has its styles there, and no other has", () => {
+test("includes styles of exactly the library components that the dashboard uses", () => {
   const used = new Set<string>();
   for (const { inputs } of Object.values(built.metafile?.outputs ?? {})) {
     for (const [path, { bytesInOutput }] of Object.entries(inputs)) {
@@ -30,7 +30,7 @@ test("each component of the library that is in the dashboard has its styles ther
   expect(imported.toSorted()).toEqual([...used].toSorted());
 });
 
-test("no script of the dashboard is so large that reading it holds a slow machine up for long", () => {
+test("keeps each dashboard script small enough not to block a slow machine", () => {
   const scripts = built.outputs.filter(({ path }) => path.endsWith(".js"));
   expect(scripts.length).toBeGreaterThan(5);
   for (const { path, size } of scripts) expect(size / 1000, path).toBeLessThan(largestKb);

@@ -27,25 +27,28 @@ function parsed(name: string): Yaml[] {
 // biome-ignore lint/suspicious/noExplicitAny: files of others' formats, of which a few members are looked at.
 type Yaml = any;
 
-test.each(files)("%s names only variables that Headrace has", (name) => {
+test.each(files)("uses only existing Headrace variables in %s", (name) => {
   const known = new Set(Object.values(options).flatMap(({ env }) => (env === undefined ? [] : [env])));
   const named = new Set(read(name).match(/\bHEADRACE_[A-Z_]+\b/g));
   expect([...named].filter((variable) => !known.has(variable))).toEqual([]);
 });
 
 // Templates of the chart become YAML with values: tests/deploy/helm.test.ts.
-test.each(files.filter((name) => name.endsWith(".yaml") && !name.includes("/templates/")))("%s is YAML", (name) => {
-  expect(parsed(name).length).toBeGreaterThan(0);
-});
+test.each(files.filter((name) => name.endsWith(".yaml") && !name.includes("/templates/")))(
+  "parses %s as YAML",
+  (name) => {
+    expect(parsed(name).length).toBeGreaterThan(0);
+  },
+);
 
-test.each(["headrace.yaml", "kubernetes/headrace.yaml"])("%s is a configuration that Headrace takes", async (name) => {
+test.each(["headrace.yaml", "kubernetes/headrace.yaml"])("accepts %s as a configuration", async (name) => {
   await readConfigFile({ path: join(deploy, name), env: {} });
 });
 
-describe("the image", () => {
+describe("the container image", () => {
   const dockerfile = read("Dockerfile");
 
-  test("the image has what is copied into it, and is built by commands that there are", () => {
+  test("copies and builds only what exists", () => {
     const copied = [...dockerfile.matchAll(/^COPY(?: --chmod=\d+)? ([^-].*) \S+$/gm)].flatMap(([, from = ""]) =>
       from.split(" "),
     );
@@ -57,7 +60,7 @@ describe("the image", () => {
     expect(read("headrace")).toContain("exec bun /opt/headrace/app/main.js");
   });
 
-  test("the image starts Bun as the launcher does, and nobody in it is root", () => {
+  test("starts Bun like the launcher, and not as root", () => {
     for (const [name, value] of Object.entries(bunSettings)) expect(dockerfile).toContain(`${name}=${value} `);
     expect(dockerfile).toMatch(/^USER 10001:10001$/m);
     expect(parsed("kubernetes/stateful-set.yaml")[0].spec.template.spec.securityContext).toMatchObject({
@@ -66,7 +69,7 @@ describe("the image", () => {
     });
   });
 
-  test("the check of its health follows the server", async () => {
+  test("checks the health of the configured server", async () => {
     const script = join(deploy, "health-check.ts");
     let status = 200;
     const server = Bun.serve({
@@ -104,7 +107,7 @@ describe("Kubernetes", () => {
   const pod = set.spec.template.spec;
   const [container] = pod.containers;
 
-  test("each replica has a volume of its own, and a name that the headless service gives", () => {
+  test("gives each replica its own volume and a name of the headless service", () => {
     const services = parsed("kubernetes/services.yaml");
     expect(services.find(({ metadata }) => metadata.name === set.spec.serviceName).spec.clusterIP).toBe("None");
     expect(set.spec.volumeClaimTemplates.map(({ metadata }: Yaml) => metadata.name)).toEqual(["data"]);
@@ -114,17 +117,17 @@ describe("Kubernetes", () => {
     expect(set.spec.template.metadata.labels).toMatchObject(budget.spec.selector.matchLabels);
   });
 
-  test("no service of its namespace becomes a variable of Headrace, and a stop is given its time", async () => {
+  test("keeps service names out of Headrace's variables, and allows time to stop", async () => {
     expect(pod.enableServiceLinks).toBe(false);
     expect(pod.terminationGracePeriodSeconds).toBeGreaterThan((await stopSeconds()) + 5);
   });
 
-  test("a replica whose database is away is not restarted for it", () => {
+  test("does not restart a replica because its database is away", () => {
     expect(container.livenessProbe.httpGet.path).toBe("/healthz");
     expect(container.readinessProbe.httpGet.path).toBe("/readyz");
   });
 
-  test("all that kustomization.yaml names is there", () => {
+  test("names only existing files in kustomization.yaml", () => {
     const [kustomization] = parsed("kubernetes/kustomization.yaml");
     const [generated] = kustomization.configMapGenerator;
     for (const name of [...kustomization.resources, ...generated.files]) {
@@ -139,7 +142,7 @@ describe("Kubernetes", () => {
 describe("compose", () => {
   const [compose] = parsed("compose.yaml");
 
-  test("replicas have the same settings but for their address, and a volume each; a stop is given its time", async () => {
+  test("gives replicas equal settings except for their address, own volumes, and time to stop", async () => {
     const replicas = Object.entries<Yaml>(compose.services).filter(([name]) => name.startsWith("headrace-"));
     expect(replicas.length).toBe(2);
     const volumes = replicas.map(
@@ -164,7 +167,7 @@ describe("compose", () => {
     for (const [name] of replicas) expect(read("nginx/compose.conf")).toContain(`server ${name}:7545`);
   });
 
-  test("every variable that it asks for is in the example, and every file that it mounts is there", () => {
+  test("includes each requested variable in the example, and each mounted file", () => {
     const asked = new Set([...read("compose.yaml").matchAll(/\$\{([A-Z_]+)/g)].map(([, name]) => name));
     for (const name of asked) expect(read("compose.env.example")).toMatch(new RegExp(`^${name}=`, "m"));
     for (const [, path = ""] of read("compose.yaml").matchAll(/(\.\/[\w./-]+):/g)) {
@@ -176,14 +179,14 @@ describe("compose", () => {
 describe("systemd", () => {
   const unit = read("headrace.service");
 
-  test("systemd starts what there is, and gives a stop its time", async () => {
+  test("starts existing commands by systemd, with time to stop", async () => {
     const [, path = ""] = /^ExecStart=\/usr\/bin\/node \/opt\/headrace\/(\S+) serve$/m.exec(unit) ?? [];
     expect(existsSync(join(root, path))).toBe(true);
     expect(packageJson.scripts.build).toBe("node scripts/build.mjs");
     expect(Number(/^TimeoutStopSec=(\d+)$/m.exec(unit)?.[1])).toBeGreaterThan((await stopSeconds()) + 5);
   });
 
-  test("the backup is made from the directory of the server, by its user, with flags that there are, into where it may write", async () => {
+  test("backs up the server's directory by its user with existing flags into a writable place", async () => {
     const backup = read("headrace-backup.service");
     const [, path = "", words = ""] =
       /^ExecStart=\/usr\/bin\/node \/opt\/headrace\/(\S+) backup (.*)$/m.exec(backup) ?? [];
@@ -202,7 +205,7 @@ describe("systemd", () => {
   });
 
   // Wherever systemd is: it knows all of its settings, and says which it does not.
-  test.skipIf(Bun.which("systemd-analyze") === null)("our unit is one that systemd takes", async () => {
+  test.skipIf(Bun.which("systemd-analyze") === null)("passes systemd's check of our unit", async () => {
     const child = Bun.spawn(["systemd-analyze", "verify", join(deploy, "headrace.service")], {
       stderr: "pipe",
     });

@@ -29,23 +29,23 @@ const decided: Readonly<Record<string, readonly [status: number, type: string]>>
   service_unavailable: [503, "overloaded_error"],
 };
 
-test("the union, the table and the decisions name the same codes", () => {
+test("lists the same codes in the type, the table and the decisions", () => {
   expect([...errorCodes].sort()).toEqual(Object.keys(decided).sort() as never);
   expect(Object.keys(errorTable).sort()).toEqual(Object.keys(decided).sort());
 });
 
-test.each([...errorCodes])("%s has the decided status and type, in the table and on the reference page", (code) => {
+test.each([...errorCodes])("gives %s its decided status and type in the table and the reference", (code) => {
   const { status, type, when } = errorTable[code];
   expect([status, type]).toEqual([...(decided[code] ?? [])] as never);
   expect(page).toContain(`| ${status} | \`${code}\` | \`${type}\` | ${when} |`);
 });
 
-test("the reference page lists no other code", () => {
+test("lists no other code in the reference", () => {
   const listed = [...page.matchAll(/^\| \d+ \| `(\w+)` \|/gm)].map((match) => match[1] ?? "");
   expect(listed.sort()).toEqual([...errorCodes].sort());
 });
 
-test("SDKs are told not to retry what a retry cannot mend, and to retry what it can", () => {
+test("tells SDKs to retry only errors that a retry can mend", () => {
   expect(errorTable.insufficient_quota.shouldRetry).toBe(false);
   expect(errorTable.service_unavailable.shouldRetry).toBe(true);
 });

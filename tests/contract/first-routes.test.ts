@@ -9,7 +9,7 @@ import { startHeadrace } from "../support/headrace.ts";
 const unreached = new Proxy({}, { get: () => undefined }) as RouteDeps;
 const { routes: first, others } = createFirstRoutes(unreached);
 
-test("no route that is loaded later is hidden by one of the first, and both together are all routes", async () => {
+test("hides no lazily loaded route behind an eager one, and covers all routes", async () => {
   const later = await others();
   const table = new RouteTable(first);
   for (const { method, path } of later) expect(table.find(method, path.replace("*", "any"))).toBeUndefined();
@@ -17,7 +17,7 @@ test("no route that is loaded later is hidden by one of the first, and both toge
   expect([...first, ...later].map(placeOf).sort()).toEqual(createRoutes(unreached).map(placeOf).sort());
 });
 
-test("requests that come while routes are loaded are all answered, also those that are for none", async () => {
+test("answers all requests that arrive while routes load, also for unknown paths", async () => {
   await using server = await startHeadrace();
   const asked = ["/v1/keys", "/v1/usage", "/v1/nothing", "/v1/models", "/v1/account"].map(async (path) => {
     const { status } = await server.request(path);

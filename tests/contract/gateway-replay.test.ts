@@ -8,7 +8,7 @@ import { byteByByte, recordings, replay } from "./replay.ts";
 /** Cuts per recording; the relay itself is cut at every byte in sse-replay.test.ts. */
 const samples = 6;
 
-test("every recording reaches the client of a running gateway with the same bytes, wherever the network cuts it", async () => {
+test("relays every recording with the same bytes, wherever the network splits it", async () => {
   await using upstream = await startRawUpstream();
   await using server = await startHeadrace({ yaml: rawYaml(upstream) });
 

@@ -230,9 +230,9 @@ const cases: Case[] = [
   ["a malformed chunk of a body that nobody reads", [chunked("/unread", "zz\r\n") + last]],
 ];
 
-describe("a worker that hands over", () => {
+describe("a worker that hands requests over", () => {
   for (const [name, pieces] of cases) {
-    test(`answers like the primary, and shows it the same requests: ${name}`, async () => {
+    test(`answers like the primary and forwards the same requests: ${name}`, async () => {
       seenDirectly.length = seenBehind.length = 0;
       const [expected, got] = await Promise.all([said(direct.url, pieces), said(front.url, pieces)]);
       expect(got === expected ? "" : got.slice(0, 2_000)).toBe(got === expected ? "" : expected.slice(0, 2_000));
@@ -246,7 +246,7 @@ describe("a worker that hands over", () => {
     ["in chunks, with leave", [chunked("/", "", "Expect: 100-continue\r\n"), "4\r\nbody\r\n0\r\n\r\n", last]],
     ["of 1 MB", [sized("/", 1_000_000), bytes(1_000_000), last]],
   ] satisfies Case[]) {
-    test(`hands over a body that it has read, with its length: ${name}`, async () => {
+    test(`forwards a body already read with its length: ${name}`, async () => {
       seenDirectly.length = seenBehind.length = 0;
       await said(direct.url, pieces);
       const text = await said(readingFront.url, pieces);

@@ -8,11 +8,11 @@ const root = join(import.meta.dir, "..", "..");
 const source = readFileSync(join(root, "tests", "hardening.md"), "utf8");
 const { page, faults } = hardeningPage(source, readTests(root));
 
-test("every row has tests, and every test that says a row's id has that row", () => {
+test("requires tests for every hardening row, and a row for every tag", () => {
   expect(faults).toEqual([]);
 });
 
-test("the page has all sections, and every row of it an id, a statement, a source, a test and a figure", () => {
+test("gives every hardening row an id, a statement, a source, a test and a figure in a known section", () => {
   const sections = [...page.matchAll(/^## (.+)$/gm)].map(([, name]) => name);
   expect(sections).toEqual(["OAuth", "Keys and tokens", "Limits", "Faults", "Supply chain", "Operations"]);
   const rows = page.split("\n").filter((line) => line.startsWith("| ") && !line.startsWith("| Id |"));
@@ -22,18 +22,18 @@ test("the page has all sections, and every row of it an id, a statement, a sourc
   }
 });
 
-test("the page of hardening names nothing of the machine on which it was written", () => {
+test("names nothing of the writer's machine in the hardening page", () => {
   expect(page).not.toMatch(/\/(?:tmp|work|home|root)\//);
 });
 
-describe("the page is written from the tags above the tests", () => {
+describe("the hardening page is generated from tags above tests", () => {
   const table = "| Id | What holds | Source | Reached |\n|---|---|---|---|\n";
   const row = (id: string) => `| ${id} | It holds. | our own | 7 |\n`;
   const written = (rows: string, ...lines: string[]) =>
     hardeningPage(table + rows, [{ path: "src/a.test.ts", text: `${lines.join("\n")}\n` }]);
   const nothing = "test('is here', () => {});";
 
-  test("a test is named under its groups, with what is filled in left open, and for each row that it is there for", () => {
+  test("names a test under its groups with open placeholders, for each of its rows", () => {
     const { page, faults } = written(
       row("A1") + row("A2"),
       'describe("another group", () => {',
@@ -56,7 +56,7 @@ describe("the page is written from the tags above the tests", () => {
     expect(page).toContain(`${link}: “a group > is named … times”, “a group > of %s \\| one” | 7 |`);
   });
 
-  test("a row without a test, an id of no row, an id of two rows, and a tag above no test are refused", () => {
+  test("refuses a row without a test, an unknown or duplicate id, and a tag above no test", () => {
     expect(written(row("A1")).faults).toEqual(["tests/hardening.md: no test says `// hardening: A1`."]);
     expect(written(row("A1"), "// hardening: A1, A2", nothing).faults).toEqual([
       "src/a.test.ts: tests/hardening.md has no row A2.",

@@ -72,7 +72,7 @@ function expectGood(route: Route, { status, headers }: Response): void {
 
 describe.each(answering.map((route) => ({ name: `${route.method} ${route.path}`, route })))("$name", ({ route }) => {
   // hardening: A6
-  test("each answer says what browsers and caches may do with it: to nobody, to a key, to who is signed in", async () => {
+  test("sends cache headers on each answer: without a credential, with a key, and with a session", async () => {
     for (const headers of [{}, { authorization: `Bearer ${key}` }, cookie]) {
       const response = await send(route, server, headers);
       expectGood(route, response);
@@ -81,7 +81,7 @@ describe.each(answering.map((route) => ({ name: `${route.method} ${route.path}`,
   });
 
   // hardening: A6
-  test("an answer keeps browsers that came by https to it, where they come first", async () => {
+  test("sends Strict-Transport-Security over HTTPS where browsers arrive first", async () => {
     const { headers } = await send(route, secure);
     expect(headers.get("strict-transport-security")).toBe(
       isOpen(route) || !headers.has("openai-processing-ms") ? "max-age=31536000" : null,
@@ -90,7 +90,7 @@ describe.each(answering.map((route) => ({ name: `${route.method} ${route.path}`,
 });
 
 // hardening: A6
-test("all pages but those on the way of an app's authorization are cut off from whoever opened them", async () => {
+test("isolates all pages from their opener except those of an app's authorization", async () => {
   const openerPolicy = async (path: string, headers = {}) => {
     const response = await fetch(server.url + path, { headers, redirect: "manual" });
     expect([path, response.headers.get("content-type")]).toEqual([path, "text/html; charset=utf-8"]);
@@ -106,7 +106,7 @@ test("all pages but those on the way of an app's authorization are cut off from 
   expect((await fetch(`${secure.url}/reset`)).headers.get("cross-origin-opener-policy")).toBe("same-origin");
 });
 
-test("by plain http at a name, where browsers do not take it, nothing is said of openers", async () => {
+test("sends no opener policy over plain HTTP at a host name, where browsers ignore it", async () => {
   await using plain = await startHeadrace({ flags: { mode: "production", publicUrl: "http://ai.example.com" } });
   const { status, headers } = await fetch(`${plain.url}/reset`);
   expect([status, headers.get("cross-origin-opener-policy")]).toEqual([200, null]);
@@ -114,7 +114,7 @@ test("by plain http at a name, where browsers do not take it, nothing is said of
 });
 
 // hardening: A6
-test("errors of no route, and what is no request, are neither guessed at nor kept", async () => {
+test("forbids sniffing and caching of errors without a route and of malformed requests", async () => {
   for (const [method, path] of [
     ["GET", "/nowhere"],
     ["GET", "/v1/nowhere"],

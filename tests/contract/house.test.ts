@@ -34,7 +34,7 @@ function planted(files: Readonly<Record<string, string>>) {
   return readSources(root, ["src", "web"]);
 }
 
-describe("the layers", () => {
+describe("the rule of layers", () => {
   const room = (name: string) => `src/${name}/x.ts`;
   const refused: [from: string, statement: string][] = [
     ...["doctor", "mail", "metrics", "logging", "storage", "policy", "cli"].map((name): [string, string] => [
@@ -63,19 +63,19 @@ describe("the layers", () => {
   ];
 
   for (const [from, statement] of refused) {
-    test(`the layers refuse ${statement.replace(/\s+/g, " ")} in ${from}, and say what may be imported there`, () => {
+    test(`refuses ${statement.replace(/\s+/g, " ")} in ${from} and names the allowed imports`, () => {
       const [finding, ...more] = checkLayers(planted({ [from]: `\n${statement}\n` }), layers);
       expect(finding).toMatch(new RegExp(`^${from}:\\d+: .* may not import .*: .+ It may import: .+\\.$`));
       expect(more).toEqual([]);
     });
   }
 
-  test("the layers refuse a folder that the table does not know", () => {
+  test("refuses a folder that is missing in the table", () => {
     const [finding] = checkLayers(planted({ "src/helpers/x.ts": "" }), layers);
     expect(finding).toStartWith("src/helpers/x.ts: is in no room.");
   });
 
-  test("let pass what the table allows, tests what they need beside it, and comments anything", () => {
+  test("allows imports of the table, extra ones in tests, and anything in comments", () => {
     const files = planted({
       "src/policy/x.ts":
         'import { createHmac } from "node:crypto";\nimport type { X } from "../domain/x.ts";\n// import { x } from "../http/x.ts";\n',
@@ -88,7 +88,7 @@ describe("the layers", () => {
   });
 });
 
-test("a cycle of imports is found where types alone close it, and named whole", () => {
+test("detects an import cycle by types alone and names it whole", () => {
   const files = planted({
     "src/domain/a.ts": 'import { b } from "./b.ts";\n',
     "src/domain/b.ts": 'import { c } from "./c.ts";\n',
@@ -100,11 +100,11 @@ test("a cycle of imports is found where types alone close it, and named whole", 
   expect(more).toEqual([]);
 });
 
-test("cycles that were undone cannot come back: their number is to be lowered", () => {
+test("requires the number of allowed cycles to go down with the cycles", () => {
   expect(checkCycles(planted({ "src/domain/a.ts": "" }), 1)).toHaveLength(1);
 });
 
-test("a 26th file in a folder is one too many, tests not counted, and a grant goes down with what it was for", () => {
+test("refuses a 26th file in a folder, tests excluded, and requires grants to go down", () => {
   const names = Array.from({ length: 26 }, (_, index) => `src/mail/f${index}`);
   const files = planted(
     Object.fromEntries(names.flatMap((name) => [`${name}.ts`, `${name}.test.ts`].map((path) => [path, ""]))),
@@ -114,7 +114,7 @@ test("a 26th file in a folder is one too many, tests not counted, and a grant go
   expect(checkFolders(files, { "src/mail": 27 })).toEqual([expect.stringContaining("goes down to that")]);
 });
 
-test("finds a path in a document that leads nowhere", () => {
+test("finds a broken path in a document", () => {
   planted({
     "src/mail/smtp.ts": "",
     "src/mail/README.md": "`smtp.ts` sends, `src/mail/smtp.ts` too, `pop.ts` receives.",
@@ -126,7 +126,7 @@ test("finds a path in a document that leads nowhere", () => {
   ]);
 });
 
-test("a reading of the time outside of the clock is found, whatever reads it", () => {
+test("finds any reading of the time outside the clock", () => {
   const readings = ["performance.now()", "Date.now()", "new Date()"];
   const text = readings.map((reading) => `const x = ${reading};\n`).join("");
   const files = planted({ "src/policy/x.ts": text, "src/policy/x.test.ts": text, "src/cli/x.ts": text });
@@ -136,7 +136,7 @@ test("a reading of the time outside of the clock is found, whatever reads it", (
   expect(checkTime(files, timeRooms, ["src/policy/x.ts"])).toEqual([]);
 });
 
-describe("the rule of money", () => {
+describe("the rule of money amounts", () => {
   for (const statement of [
     "sum.cost += row.cost;",
     "total = total + row.cost;",
@@ -151,14 +151,14 @@ describe("the rule of money", () => {
     "const nanoUsdPerUsd = 1e9;",
     "const amount = Number.parseFloat(text);",
   ]) {
-    test(`the rule of money refuses ${statement}`, () => {
+    test(`refuses ${statement} by the rule of money`, () => {
       const findings = checkMoney(planted({ "src/policy/x.ts": `\n${statement}\n` }), moneyRooms);
       expect(findings.length).toBeGreaterThan(0);
       for (const finding of findings) expect(finding).toMatch(/^src\/policy\/x\.ts:2: .*\(src\/base\/money\.ts/);
     });
   }
 
-  test("the rule of money lets pass whole nano-USD, rounded parts of them, text, and what turns one into the other", () => {
+  test("accepts whole nano-USD, rounded parts of them, text and conversions in the rule of money", () => {
     const allowed = `
       used.nanoUsd += more.nanoUsd;
       const held = usedNanoUsd + heldNanoUsd - minNanoUsd;
@@ -177,7 +177,7 @@ describe("the rule of money", () => {
   });
 });
 
-describe("comments", () => {
+describe("the rule of comments", () => {
   const path = "src/policy/limits/x.ts";
   const text = `// The leases of a worker
 // and their ends.
@@ -189,7 +189,7 @@ const pattern = /[/*]/; const other = \`// none \${url}\`;
   const openings = new Set(["the", "returns"]);
   const rooms = () => countedRooms(planted({ [path]: text }), openings);
 
-  test("finds comments, and no signs of one within texts and patterns", () => {
+  test("finds comments, and none inside strings and patterns", () => {
     expect(commentsOf(text).map(({ line, text: said }) => [line, said])).toEqual([
       [1, "The leases of a worker and their ends."],
       [3, "What a client sees."],
@@ -197,7 +197,7 @@ const pattern = /[/*]/; const other = \`// none \${url}\`;
     ]);
   });
 
-  test("refuses more unlisted openings and pronouns than a room is granted", () => {
+  test("refuses more unlisted openings and pronouns in comments than a room's grant", () => {
     expect(checkComments(rooms(), new Map())).toEqual([
       expect.stringMatching(/^src\/policy\/limits: 1 comments that open with a word .* at most 0 are granted:$/),
       `  ${path}:3: What a client sees.`,
@@ -207,13 +207,13 @@ const pattern = /[/*]/; const other = \`// none \${url}\`;
     expect(checkComments(rooms(), readGrants("src/policy/limits 1 1\n"))).toEqual([]);
   });
 
-  test("asks to lower a grant that is higher than needed", () => {
+  test("requires a lower grant if a room's comments need less", () => {
     expect(checkComments(rooms(), readGrants("src/policy/limits 2 1\nsrc/gone 0 3\n"))).toHaveLength(2);
     expect(grantsText(readGrants("src/b 2 1\nsrc/gone 0 0\nsrc/a 0 3\n"))).toBe("src/a 0 3\nsrc/b 2 1\n");
   });
 });
 
-describe("renamed words", () => {
+describe("the rule of renamed words", () => {
   test.each([
     ["servers of tools", "MCP server"],
     ["Kept answers", "response cache"],
@@ -228,7 +228,7 @@ describe("renamed words", () => {
     );
   });
 
-  test("passes names in code, tests, and data that keeps its old name", () => {
+  test("accepts old words in code names, tests and data", () => {
     const files = planted({
       "src/policy/x.ts": 'log.warn("ledger_upkeep_failed"); const standIns = [];\n',
       "src/policy/x.test.ts": "// A stand-in.\n",
@@ -238,7 +238,7 @@ describe("renamed words", () => {
   });
 });
 
-describe("the prose", () => {
+describe("the rule of prose", () => {
   const room = "src/policy";
   const comments: [before: string, mark: string, word: string][] = [
     ["", "//", "Of"],
@@ -251,7 +251,7 @@ describe("the prose", () => {
   ];
 
   for (const [before, mark, word] of comments) {
-    test(`the rule of prose refuses a comment that begins with ${word}`, () => {
+    test(`refuses a comment that begins with ${word}`, () => {
       const path = `${room}/x.ts`;
       const files = planted({ [path]: `const y = 0;\n${before}${mark} ${word} of it\n` });
       const refusal = new RegExp(`^${path}:[23]: begins with "${word}": a comment is `);
@@ -265,13 +265,13 @@ describe("the prose", () => {
     ['test.each([1, 2])("', "but"],
     ['it(\n  "', "Or"],
   ]) {
-    test(`the rule of prose refuses the name of a test that begins with ${word}, in ${JSON.stringify(call)}`, () => {
+    test(`refuses a test title that begins with ${word}, in ${JSON.stringify(call)}`, () => {
       const files = planted({ [`${room}/x.test.ts`]: `${call}${word} more", () => {});\n` });
       expect(checkProse(files, {})).toEqual([expect.stringContaining(": the name of a test is ")]);
     });
   }
 
-  test("the rule of prose lets pass whole comments, lines in which a comment goes on, other words and texts in code", () => {
+  test("accepts whole comments, continued lines, other words and strings in code", () => {
     const lines = [
       "// The first line goes on here",
       "// Of all lines the second.",
@@ -282,7 +282,7 @@ describe("the prose", () => {
     expect(checkProse(planted({ [`${room}/x.test.ts`]: lines.join("\n") }), {})).toEqual([]);
   });
 
-  test("has a grant for each room that goes down with what it was for", () => {
+  test("has a grant for each room that goes down with its use", () => {
     const files = planted({ [`${room}/manage/x.ts`]: "// Of one.\n" });
     expect(checkProse(files, { "src/policy/manage": 1 })).toHaveLength(2);
     expect(checkProse(files, { [room]: 1 })).toEqual([]);
@@ -290,34 +290,34 @@ describe("the prose", () => {
   });
 });
 
-describe("the Lua that runs in Redis", () => {
+describe("the rule of Lua scripts for Redis", () => {
   const first = { path: "src/limits/first.lua", text: "-- First.\nlocal function twice(x) return 2 * x end\n" };
   const second = (line: string) => ({ path: "src/limits/second.lua", text: `-- Second.\n\n${line}\n` });
   const found = (line: string) => checkLua([first, second(line)], [first.text + second(line).text]);
 
-  test("the Lua that runs in Redis may name what a file before it declares, and what Redis gives", () => {
+  test("allows names that an earlier Lua file declares and that Redis provides", () => {
     expect(found("return twice(tonumber(redis.call('GET', KEYS[1])))")).toEqual([]);
   });
 
-  test("the Lua that runs in Redis may read and write nothing that is declared nowhere", () => {
+  test("refuses undeclared names in a Lua script", () => {
     const finding = "src/limits/second.lua:3: thrice is declared nowhere in front of it.";
     expect(found("return thrice(2)")).toEqual([finding]);
     expect(found("thrice = 3")).toEqual([finding]);
     expect(checkLua([second("return twice(2)")], [second("return twice(2)").text])).toHaveLength(1);
   });
 
-  test("the Lua that runs in Redis is refused where it is no Lua, at the file and line", () => {
+  test("refuses invalid Lua with file and line", () => {
     expect(found("return twice(2")).toEqual([expect.stringMatching(/^src\/limits\/second\.lua:\d: .*expected/)]);
   });
 
-  test("is in a script that was looked at", () => {
+  test("checks every Lua script", () => {
     expect(checkLua([first, second("return 1")], [first.text])).toEqual([
       expect.stringContaining("src/limits/second.lua: is in no script"),
     ]);
   });
 });
 
-test("a test that sets the time of all, or casts its way in, is found, whatever it says", () => {
+test("finds a test that sets the global time or casts its way in, however written", () => {
   const ways = [
     'spyOn(performance, "now")',
     'jest.spyOn(Date, "now")',
@@ -337,7 +337,7 @@ test("a test that sets the time of all, or casts its way in, is found, whatever 
   ]);
 });
 
-describe("what outlives a request", () => {
+describe("the rule of long-lived state", () => {
   test.each([
     "const timer = setInterval(() => {}, 1_000);",
     "new WebSocketLink(channel, {});",
@@ -345,7 +345,7 @@ describe("what outlives a request", () => {
     'Bun.spawn(["true"]);',
     "new Pending<number>(options, kind);",
     "const answer = { begin: (client) => pump(client) };",
-  ])("a file that has %s is refused unless it is listed", (statement) => {
+  ])("refuses a file that has %s unless it is listed", (statement) => {
     const path = "src/http/api/x.ts";
     const files = planted({ [path]: `${statement}\n`, "src/http/api/plain.ts": "// setInterval( in a comment\n" });
     expect(checkLongLived(files, [], [])).toEqual([expect.stringContaining(`${path}: makes `)]);
@@ -353,7 +353,7 @@ describe("what outlives a request", () => {
     expect(checkLongLived(files, [], [path])).toEqual([]);
   });
 
-  test("a row that names a file that is gone is refused", () => {
+  test("refuses a listed file that is gone", () => {
     const [finding] = checkLongLived(planted({ "src/x.ts": "" }), [], ["src/gone.ts"]);
     expect(finding).toContain("src/gone.ts: is listed");
   });

@@ -26,7 +26,7 @@ function bytesOf(path: string): number {
 }
 
 // hardening: S2
-test("the engine's packages come to less than 100 MB", () => {
+test("keeps the engine's packages under 100 MB", () => {
   const own = bytesOf(join(modules, "node-llama-cpp"));
   const platforms = bytesOf(join(modules, "@node-llama-cpp"));
   expect(own + platforms).toBeGreaterThan(10e6);
@@ -34,12 +34,12 @@ test("the engine's packages come to less than 100 MB", () => {
 });
 
 // hardening: S2
-test("the default install brings the CPU back-end of this platform alone", () => {
+test("installs only the CPU back-end of this platform by default", () => {
   expect(readdirSync(join(modules, "@node-llama-cpp"))).toEqual([`${process.platform}-${process.arch}`]);
 });
 
 // hardening: S1
-test("every dependency has an exact version, and the lock file names no registry", () => {
+test("pins every dependency to an exact version without a registry in the lock file", () => {
   const versions = Object.values({ ...packageJson.dependencies, ...packageJson.devDependencies });
   // An older version of a package beside the newest has a name of its own.
   expect(versions.filter((version) => !/^(?:npm:@?[\w/.-]+@)?\d+\.\d+\.\d+$/.test(version))).toEqual([]);
@@ -62,7 +62,7 @@ function bunBesidePackage(bytes: number) {
   }
 }
 
-test("where the install script of bun has moved its executable, it is found there; the text without that script is not it", () => {
+test("finds bun's executable where its install script moved it, and not the placeholder text", () => {
   expect(bunBesidePackage(2_000_000)).toEqual({ status: 0, found: true });
   expect(bunBesidePackage(450)).toEqual({ status: 1, found: false });
 });

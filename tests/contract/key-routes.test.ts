@@ -123,7 +123,7 @@ const audit = (filter = {}): Promise<AuditEvent[]> =>
   new SqlAuditLog(db).list(filter, { after: undefined, limit: 100 });
 
 describe("POST /v1/keys", () => {
-  test("POST /v1/keys answers the record with the secret, once and not to be stored; the key is there at once", async () => {
+  test("returns a new key with its secret once, forbids storing it, and accepts it at once", async () => {
     const { status, headers, body } = await call("POST", "/v1/keys", { name: "Shop", rate_limit: 5 });
     expect(status).toBe(200);
     expect(headers.get("cache-control")).toBe("no-store");
@@ -228,7 +228,7 @@ describe("POST /v1/keys", () => {
     ],
     ["a key in a note", { name: "a", note: `old: ${generateApiKey("live")}` }, "note: holds a whole API key."],
     ["no object", "[]", "The body must be a JSON object."],
-  ])("refuses %s with what is allowed, and stores nothing", async (_what, request, message) => {
+  ])("refuses %s with the allowed values, and stores nothing", async (_what, request, message) => {
     const before = await audit();
     const { status, body } = await call("POST", "/v1/keys", request);
     expect({ status, code: body.error.code }).toEqual({ status: 400, code: "invalid_request" });
@@ -237,7 +237,7 @@ describe("POST /v1/keys", () => {
     expect(drops).toBe(0);
   });
 
-  test("a wider key is refused with scope, or field and bound", async () => {
+  test("refuses a wider key by scope, or by field and bound", async () => {
     await add({ id: "key_small", scopes: ["keys:manage", "chat:read"], expiresAt: now + 60, parentId: "key_admin" });
     const scope = await call("POST", "/v1/keys", { name: "a", scopes: ["chat:write"] }, "key_small");
     expect(scope.status).toBe(403);
@@ -259,7 +259,7 @@ describe("POST /v1/keys", () => {
     });
   });
 
-  test("what a key makes has its models and stays where it stays, unless it asks for less, and is refused more", async () => {
+  test("passes a key's models and local setting to its children, which may narrow but not widen them", async () => {
     const scopes = ["keys:manage", "chat:write"] as const;
     await add({ id: "key_agent", scopes, models: ["gpt-*", "tiny"], neverLeaves: true, parentId: "key_admin" });
     const make = (more: object) =>
@@ -282,7 +282,7 @@ describe("POST /v1/keys", () => {
     expect([status, body.models]).toEqual([200, ["tiny"]]);
   });
 
-  test("at most eight keys stand one behind the other", async () => {
+  test("limits a chain of keys to eight", async () => {
     let maker = "key_admin";
     for (let depth = 2; depth <= 8; depth++) {
       maker = (await call("POST", "/v1/keys", { name: `${depth}`, scopes: ["keys:manage"] }, maker)).body.id;
@@ -291,7 +291,7 @@ describe("POST /v1/keys", () => {
     expect({ status: ninth.status, code: ninth.body.error.code }).toEqual({ status: 403, code: "permission_denied" });
   });
 
-  test("a maker that was revoked while its request was under way makes nothing", async () => {
+  test("creates nothing by a key revoked during its request", async () => {
     const principal = await principalOf("key_admin");
     await call("DELETE", "/v1/keys/key_admin");
     const { status, body } = await call("POST", "/v1/keys", { name: "late" }, principal);
@@ -302,7 +302,7 @@ describe("POST /v1/keys", () => {
 });
 
 describe("GET /v1/keys", () => {
-  test("GET /v1/keys lists the keys of this account and environment, newest first, page by page", async () => {
+  test("lists an account and environment's keys, newest first, in pages", async () => {
     for (const id of ["key_b1", "key_b2", "key_b3"]) await add({ id });
     await add({ id: "key_b4", environment: "dev" });
     const first = (await call("GET", "/v1/keys?limit=3")).body;
@@ -314,7 +314,7 @@ describe("GET /v1/keys", () => {
     expect((await call("GET", "/v1/keys?limit=101")).status).toBe(400);
   });
 
-  describe("with what is sought", () => {
+  describe("GET /v1/keys with a search", () => {
     const listed = async (query: string, by?: string) =>
       (await call("GET", `/v1/keys?${query}`, undefined, by)).body.data.map(({ id }: { id: string }) => id);
 
@@ -327,7 +327,7 @@ describe("GET /v1/keys", () => {
       await add({ id: "key_b6", name: "web elsewhere", environment: "dev" });
     });
 
-    test("a list of keys with what is sought finds part of the name in whatever case, the id or how it begins, and the last four", async () => {
+    test("finds keys by part of the name in any case, by id or its beginning, and by the last four characters", async () => {
       expect(await listed("search=WEB")).toEqual(["key_b5", "key_b4", "key_b3", "key_b1"]);
       expect(await listed("search=%C3%B6ko")).toEqual(["key_b4"]);
       expect(await listed("search=zx9K")).toEqual(["key_b1"]);
@@ -339,19 +339,19 @@ describe("GET /v1/keys", () => {
       expect(await listed("search=_")).toEqual([]);
     });
 
-    test("a list of keys with what is sought keeps to the status that is shown, which is that of the makers as well", async () => {
+    test("filters keys by the shown status, which includes the creators'", async () => {
       now += 60;
       expect(await listed("status=expired")).toEqual(["key_b4", "key_b2"]);
       expect(await listed("status=revoked")).toEqual(["key_b3"]);
       expect(await listed("status=active&search=web")).toEqual(["key_b5", "key_b1"]);
     });
 
-    test("a list of keys with what is sought shows to a member, and a member's key, the member's own alone", async () => {
+    test("shows a member, and a member's key, only the member's own keys", async () => {
       expect(await listed("search=web", "key_b5")).toEqual(["key_b5"]);
       expect(await listed("status=revoked", "key_b5")).toEqual([]);
     });
 
-    test("a search gives pages that together have every match once", async () => {
+    test("returns every match of a key search once over all pages", async () => {
       const seen: string[] = [];
       for (let after = ""; ; ) {
         const { body } = await call("GET", `/v1/keys?search=web&limit=1${after}`);
@@ -362,7 +362,7 @@ describe("GET /v1/keys", () => {
       expect(seen).toEqual(["key_b5", "key_b4", "key_b3", "key_b1"]);
     });
 
-    test("looks at five thousand keys for one page, and says where the next one goes on", async () => {
+    test("examines five thousand keys for one page, and says where the next begins", async () => {
       const many = Array.from({ length: 5_010 }, (_, i) =>
         keyRecordFor({ accountId, createdAt: now, id: `key_c${String(i).padStart(4, "0")}`, name: "One of many" }),
       );
@@ -378,7 +378,7 @@ describe("GET /v1/keys", () => {
       expect(full.body).toMatchObject({ last_id: "key_c5008", has_more: true });
     });
 
-    test("a list of keys with what is sought lets other work in between the keys that made those which it looks at", async () => {
+    test("yields to other work while a key search examines keys", async () => {
       for (let i = 100; i < 200; i++) await add({ id: `key_d${i}`, parentId: i === 100 ? "key_b1" : `key_d${i - 1}` });
       let [reads, most] = [0, 0];
       const findChainById = keys.findChainById.bind(keys);
@@ -397,7 +397,7 @@ describe("GET /v1/keys", () => {
       read.mockRestore();
     });
 
-    test("a list of keys with what is sought names what is wrong with a query", async () => {
+    test("names the error of a key query", async () => {
       const message = async (query: string) => (await call("GET", `/v1/keys?${query}`)).body.error.message;
       expect(await message("status=ended")).toBe('status: must be one of active, expired, revoked (got "ended").');
       expect(await message("search=")).toStartWith("search: must be 1 to 100 characters");
@@ -405,7 +405,7 @@ describe("GET /v1/keys", () => {
     });
   });
 
-  test("GET /v1/keys shows a key as ended from the moment when one of its makers ends", async () => {
+  test("shows a key as ended once one of its creators ends", async () => {
     await add({ id: "key_b1", parentId: "key_admin", expiresAt: now + 50 });
     await add({ id: "key_b2", parentId: "key_b1" });
     await add({ id: "key_c" });
@@ -430,7 +430,7 @@ describe("quotas of a key", () => {
     { unit: "usd", amount: 2.5, per: "week", window: "calendar", models: ["gpt-*"], hard_stop: true },
   ];
 
-  test("quotas of a key are given, changed, taken away, and shown with their windows and what was used", async () => {
+  test("sets, changes, removes and shows quotas of a key with windows and usage", async () => {
     const { status, body } = await call("POST", "/v1/keys", { name: "a", quotas });
     expect([status, body.quotas]).toEqual([200, shown]);
     const found = (await call("GET", `/v1/keys/${body.id}`)).body;
@@ -470,13 +470,13 @@ describe("quotas of a key", () => {
     [[{ ...quotas[0], hard_stop: true }], "quotas[0].hard_stop: must be left out of a quota of requests"],
     [[quotas[0], quotas[0]], "quotas[1].per: must not be that of another quota"],
     [Array.from({ length: 17 }, (_, i) => ({ unit: "tokens", amount: 1, per: 60 + i })), "quotas: must"],
-  ])("quotas that mean nothing are told by place and field: %j", async (wrong, message) => {
+  ])("refuses an invalid quota by position and field: %j", async (wrong, message) => {
     const { status, body } = await call("POST", "/v1/keys", { name: "a", quotas: wrong });
     expect([status, body.error.message]).toEqual([400, expect.stringContaining(message)]);
   });
 });
 
-test("models, priority, tags and a note of a key are given, changed and cleared, each list once and in order", async () => {
+test("sets, changes and clears a key's models, priority, tags and note, each list deduplicated and sorted", async () => {
   const given = {
     models: ["tiny", "gpt-*", "tiny"],
     tools: ["github/search", "crm", "crm"],
@@ -521,7 +521,7 @@ test("models, priority, tags and a note of a key are given, changed and cleared,
 });
 
 describe("a single key", () => {
-  test("a single key of another account or environment, or none at all, is 404 to every method alike", async () => {
+  test("answers 404 to every method for another owner's key and an unknown one", async () => {
     const other = {
       id: "acct_2",
       name: "B",
@@ -554,7 +554,7 @@ describe("a single key", () => {
     expect(await audit()).toEqual(before);
   });
 
-  test("a single key is changed, cleared, and the audit log has before and after", async () => {
+  test("changes and clears fields of a key, and audits old and new values", async () => {
     await add({ id: "key_b", expiresAt: now + 99, rateLimit: 5, rateLimitWindow: 60, name: "old" });
     const request = { name: " new ", expires_at: null, rate_limit: null, allowed_ips: ["192.0.2.7/24"] };
     const { status, body } = await call("PATCH", "/v1/keys/key_b", request);
@@ -581,7 +581,7 @@ describe("a single key", () => {
     expect((await call("PATCH", "/v1/keys/key_b", { scopes: null })).status).toBe(400);
   });
 
-  test("a single key is revoked for good: again is no error, changing or rotating it is", async () => {
+  test("revokes a key permanently, repeats without an error, and refuses changing or rotating it", async () => {
     await add({ id: "key_b" });
     const first = await call("DELETE", "/v1/keys/key_b");
     expect(first.status).toBe(200);
@@ -598,7 +598,7 @@ describe("a single key", () => {
     }
   });
 
-  test("a single key is not managed by an app, nor read by it", async () => {
+  test("lets no app manage or read a key", async () => {
     const app = { ...(await principalOf("key_admin")), appId: "app_1" };
     for (const [method, path] of [
       ["GET", "/v1/keys"],
@@ -612,7 +612,7 @@ describe("a single key", () => {
 });
 
 describe("POST /v1/keys/{id}/rotate", () => {
-  test("POST /v1/keys/{id}/rotate answers the new key, lets the old one work for a day unless told otherwise, and moves its children", async () => {
+  test("returns a rotated key, keeps the old one for a day by default, and moves its children", async () => {
     await add({ id: "key_b", parentId: "key_admin", rateLimit: 5, rateLimitWindow: 60, expiresAt: now + 1_000_000 });
     await add({ id: "key_c", parentId: "key_b" });
     const { status, headers, body } = await call("POST", "/v1/keys/key_b/rotate");
@@ -636,7 +636,7 @@ describe("POST /v1/keys/{id}/rotate", () => {
     expect((await call("GET", "/v1/keys/key_c")).body.status).toBe("active");
   });
 
-  test("a rotation with no overlap ends the old key now; a key rotates itself; twice is refused", async () => {
+  test("ends the old key at once without an overlap, rotates a key by itself, and refuses a second rotation", async () => {
     const { body } = await call("POST", "/v1/keys/key_admin/rotate", { overlap_seconds: 0 });
     expect((await keys.findChainById("key_admin"))?.keys[0].revokedAt).toBe(now);
     expect((await call("GET", "/v1/keys/key_admin", undefined, body.id)).body.status).toBe("revoked");
@@ -652,7 +652,7 @@ describe("POST /v1/keys/{id}/rotate", () => {
   });
 });
 
-test("all of them need keys:manage, and their answers are what the OpenAPI document says", async () => {
+test("requires keys:manage on all key routes, with answers that fit the OpenAPI document", async () => {
   expect(new Set(routes.map((route) => route.access))).toEqual(new Set(["keys:manage"]));
   const document = openApiDocument(routes, "1.0.0");
   const answers: [string, string, Answer][] = [

@@ -40,8 +40,8 @@ async function ask(body: Json): Promise<Json> {
   return (await answer.json()) as Json;
 }
 
-describe.each(Object.entries(answers))("an answer of %s from a lean server", (_, answer) => {
-  test("is a whole response without faults, which the openai SDK reads", async () => {
+describe.each(Object.entries(answers))("a %s answer of a minimal model server", (_, answer) => {
+  test("completes a minimal answer to a valid response that the openai SDK reads", async () => {
     upstream.script(leanScript(answer));
     const response = await ask({ store: false, tools: [look] });
     expect(responseFaults(response)).toEqual([]);
@@ -55,7 +55,7 @@ describe.each(Object.entries(answers))("an answer of %s from a lean server", (_,
     );
   });
 
-  test("is a response without faults where it is stored", async () => {
+  test("stores a minimal answer as a valid response", async () => {
     upstream.script(leanScript(answer));
     const response = await ask({});
     expect(responseFaults(response)).toEqual([]);
@@ -88,9 +88,9 @@ function isOf(answer: LeanAnswer, response: unknown): void {
   expect(calls.map((item) => item["arguments"])).toEqual(call === undefined ? [] : ['{"city":"Oslo"}']);
 }
 
-describe.each(streams)("a lean stream of %s", (kind) => {
+describe.each(streams)("a minimal stream of %s", (kind) => {
   test.each(Object.entries(answers))(
-    "with %s has all events of a response, which the openai SDK reads",
+    "sends all Responses events of a minimal stream with %s, readable by the openai SDK",
     async (_, answer) => {
       upstream.script(leanScript(answer, kind));
       const body = { model: "lean", input: "Hi", store: false, tools: [look] };
@@ -112,7 +112,7 @@ describe.each(streams)("a lean stream of %s", (kind) => {
     },
   );
 
-  test("is stored without faults, with the id that its events name", async () => {
+  test("stores a minimal stream as a valid response under the id in its events", async () => {
     upstream.script(leanScript({ text: ["Hel", "lo"] }, kind));
     const body = { model: "lean", input: "Hi", stream: true };
     const events = eventsIn(await (await server.request("/v1/responses", { body })).text());
@@ -124,7 +124,7 @@ describe.each(streams)("a lean stream of %s", (kind) => {
     isOf({ text: ["Hello"] }, stored);
   });
 
-  test("has all events of a response over a WebSocket", async () => {
+  test("sends all Responses events of a minimal stream over a WebSocket", async () => {
     upstream.script(leanScript({ text: ["Hel", "lo"], call: "look" }, kind));
     const socket = new WebSocket(`${server.url.replace("http", "ws")}/v1/responses`, {
       headers: { authorization: `Bearer ${server.key}` },
@@ -145,7 +145,7 @@ describe.each(streams)("a lean stream of %s", (kind) => {
   });
 });
 
-test("a lean stream whose text a guardrail masks is as the document has it", async () => {
+test("keeps a minimal stream valid when a guardrail masks its text", async () => {
   upstream.script(leanScript({ text: ["Use ", "AKIAIOSFODNN", "7EXAMPLQ", " today."] }));
   const body = { model: "guarded", input: "Hi", store: false, stream: true };
   const text = await (await server.request("/v1/responses", { body })).text();
@@ -156,7 +156,7 @@ test("a lean stream whose text a guardrail masks is as the document has it", asy
   expect(events.at(-1)).toMatchObject({ response: { output: [{ type: "message", content }] } });
 });
 
-test("a lean server that breaks off ends the stream with a failed response", async () => {
+test("ends a minimal server's broken stream with a failed response", async () => {
   upstream.script((_, res) => {
     res.writeHead(200, { "content-type": "text/event-stream" });
     res.write('data: {"type":"response.output_text.delta","delta":"Hel"}\n\n');
@@ -168,7 +168,7 @@ test("a lean server that breaks off ends the stream with a failed response", asy
   expect(events.at(-1)).toMatchObject({ type: "response.failed", response: { status: "failed" } });
 });
 
-test("a response of a lean server repeats what its request says", async () => {
+test("repeats the request's settings in a minimal server's response", async () => {
   upstream.script(leanScript({ text: ["Hi"] }));
   const asked = {
     temperature: 0.5,
@@ -181,7 +181,7 @@ test("a response of a lean server repeats what its request says", async () => {
   expect(await ask({ ...asked, store: false })).toMatchObject(told);
 });
 
-test("members that a server leaves out of an answer are filled in, and the rest of its bytes stays", async () => {
+test("fills members that a server omits, and keeps the other bytes", async () => {
   const part = { type: "output_text", text: "1.0", annotations: [], logprobs: [] };
   const item = `{"type":"message","id":"m1","status":"completed","role":"assistant","content":[${JSON.stringify(part)}]}`;
   const usage = '{"input_tokens":7,"output_tokens":2,"total_tokens":9,"input_tokens_details":{"cached_tokens":0},';
@@ -194,7 +194,7 @@ test("members that a server leaves out of an answer are filled in, and the rest 
   expect(got).toEndWith(text.slice(1).replace('"tools":null', '"tools":[]'));
 });
 
-test("usage that a lean server leaves out is what the ledger counts", async () => {
+test("reports the ledger's counts if a minimal server omits usage", async () => {
   upstream.script((_, res) => {
     json(res, 200, { output: [{ type: "message", content: [{ type: "output_text", text: "Hello world" }] }] });
   });

@@ -27,7 +27,7 @@ function anchorsOf(page: string): Set<string> {
   );
 }
 
-test.each(pages.map((page) => relative(root, page)))("%s", (name) => {
+test.each(pages.map((page) => relative(root, page)))("resolves every local link of %s", (name) => {
   const page = join(root, name);
   const text = readFileSync(page, "utf8")
     .replace(/^```.*?^```/gms, "")

@@ -38,8 +38,8 @@ async function goodAt(accessToken: unknown): Promise<string[]> {
   return answers.flatMap(([path, status]) => (status === 200 ? [path] : []));
 }
 
-describe("a token", () => {
-  test("a token is good at its own resource, and refused at every other", async () => {
+describe("an access token for a resource", () => {
+  test("accepts a token at its own resource, and refuses it at every other", async () => {
     for (const [resources, paths, aud] of [
       [["/v1"], ["/v1/probe"], `${issuer}/v1`],
       [["/mcp"], ["/mcp", "/mcp/github", "/mcp/gitlab"], `${issuer}/mcp`],
@@ -56,7 +56,7 @@ describe("a token", () => {
     }
   });
 
-  test("a token that is refused for its resource is told where to get another one", async () => {
+  test("says where to get another token if one is refused for its resource", async () => {
     const { body } = await redeemed(["/v1"]);
     const headers = { authorization: `Bearer ${body["access_token"]}` };
     const answer = await fetch(`${server.url}/mcp/github`, { headers });
@@ -66,7 +66,7 @@ describe("a token", () => {
     ]);
   });
 
-  test("a token may be narrowed to a part of what was allowed, and never be widened", async () => {
+  test("narrows a token to part of the allowed resources, and never widens it", async () => {
     const narrow = await redeemed(["/v1", "/mcp"], { resource: `${issuer}/mcp/github` });
     expect(await goodAt(narrow.body["access_token"])).toEqual(["/mcp/github"]);
     for (const resource of [
@@ -83,7 +83,7 @@ describe("a token", () => {
     }
   });
 
-  test("a token that is refreshed stays for what was allowed, and an answer that is given again is for the same resource", async () => {
+  test("keeps the resource through a refresh, and repeats an answer for the same resource", async () => {
     const first = await redeemed(["/v1", "/mcp"], { resource: `${issuer}/mcp` });
     const refresh = first.body["refresh_token"];
     const atApi = await server.rotate(refresh, { resource: `${issuer}/v1` });
@@ -96,7 +96,7 @@ describe("a token", () => {
     ]);
   });
 
-  test("a refresh token that comes again for another resource is a replay: all that was allowed ends", async () => {
+  test("revokes the grant if a refresh token is repeated for another resource", async () => {
     const { body } = await redeemed(["/v1", "/mcp"]);
     await server.rotate(body["refresh_token"], { resource: `${issuer}/v1` });
     const other = await server.rotate(body["refresh_token"], { resource: `${issuer}/mcp` });
@@ -104,7 +104,7 @@ describe("a token", () => {
     expect(await server.liveGrants()).toEqual([]);
   });
 
-  test("a token for several resources is asked for by several parameters", async () => {
+  test("requests a token for several resources by several parameters", async () => {
     const code = await server.code("web", { resources: ["/v1", "/mcp"], scopes });
     const fields = new URLSearchParams(redemption(code));
     for (const path of ["/v1", "/mcp/github"]) fields.append("resource", issuer + path);
@@ -112,7 +112,7 @@ describe("a token", () => {
     expect(await goodAt(body["access_token"])).toEqual(["/v1/probe", "/mcp/github"]);
   });
 
-  test("a token that was made from a key works wherever the key does", async () => {
+  test("accepts a token made from a key wherever the key works", async () => {
     const { secret } = await server.addKey("live", { scopes: ["tools:use", "models:read"] });
     const principal = await server.authenticator.authenticate({
       ...{ authorization: null, apiKey: secret, clientAddress: "127.0.0.1", requestId: "req_1" },
@@ -125,8 +125,8 @@ describe("a token", () => {
   });
 });
 
-describe("a device", () => {
-  test("a device asks for a resource, and its tokens are for that one", async () => {
+describe("the device flow for a resource", () => {
+  test("issues a device's tokens for the requested resource", async () => {
     const fields = { client_id: "web", scope: "tools:use", resource: `${issuer}/mcp/github` };
     const begun = await server.post("/oauth/device_authorization", fields, basic("web"));
     const device_code = String(begun.body["device_code"]);
@@ -137,16 +137,16 @@ describe("a device", () => {
     expect(await goodAt(body["access_token"])).toEqual(["/mcp/github"]);
   });
 
-  test("a device is refused a resource that is not ours", async () => {
+  test("refuses a device a foreign resource", async () => {
     const fields = { client_id: "web", resource: "https://other.example/mcp" };
     const begun = await server.post("/oauth/device_authorization", fields, basic("web"));
     expect(refusal(begun)).toEqual([400, "invalid_target"]);
   });
 });
 
-describe("discovery", () => {
+describe("discovery of protected resources", () => {
   test.each([["/mcp"], ["/mcp/github"], ["/mcp/nobody-has-this-name"]])(
-    "discovery of %s tells the resource as it was asked for, and says nothing of whether it exists",
+    "describes %s as requested without revealing whether it exists",
     async (path) => {
       const refused = await fetch(server.url + path);
       const metadata = `${issuer}/.well-known/oauth-protected-resource${path}`;
@@ -163,20 +163,20 @@ describe("discovery", () => {
     },
   );
 
-  test("discovery of a name that no server can have is not found", async () => {
+  test("answers 404 to discovery of an impossible server name", async () => {
     for (const name of ["Git_Hub", "a/b", "x".repeat(25), "%00"]) {
       expect((await fetch(`${server.url}/.well-known/oauth-protected-resource/mcp/${name}`)).status).toBe(404);
     }
   });
 
-  test("discovery of the API is as it was, and tells nothing of tools", async () => {
+  test("describes the API resource without mentioning tools", async () => {
     const refused = await fetch(`${server.url}/v1/probe`);
     expect(refused.headers.get("www-authenticate")).toBe(
       `Bearer realm="headrace", resource_metadata="${issuer}/.well-known/oauth-protected-resource/v1"`,
     );
   });
 
-  test("discovery goes on where a token lacks the scope: it names what to ask for, and where", async () => {
+  test("names the missing scope and its authorization server in a refused token's answer", async () => {
     const code = await server.code("web", { resources: ["/mcp"], scopes: ["models:read"] });
     const { body } = await server.redeem(code);
     const headers = { authorization: `Bearer ${body["access_token"]}` };

@@ -30,8 +30,8 @@ async function tokensOf(appId = "web") {
   return body;
 }
 
-describe("the token endpoint", () => {
-  test("the token endpoint gives for a code what RFC 6749 says, and the token works as the app's", async () => {
+describe("POST /oauth/token", () => {
+  test("issues tokens for a code as RFC 6749 requires, and accepts them as the app's", async () => {
     const { status, headers, body } = await server.token(redemption(await server.code()), basic("web"));
     expect([status, headers.get("cache-control"), headers.get("content-type")]).toEqual([
       ...[200, "no-store", "application/json"],
@@ -57,7 +57,7 @@ describe("the token endpoint", () => {
     });
   });
 
-  test("the token endpoint takes a secret in the header or in the body, and a public app by its name", async () => {
+  test("accepts a client secret in header or body, and a public app by its id", async () => {
     const body = { client_id: "web", client_secret: secretOf("web") };
     expect((await server.token(redemption(await server.code(), body))).status).toBe(200);
     const both = { client_id: "web" };
@@ -69,7 +69,7 @@ describe("the token endpoint", () => {
     expect((await server.token(redemption(await server.code("native")), basic("native", ""))).status).toBe(200);
   });
 
-  test("the token endpoint gives a refresh token a successor each time, within the scopes that were allowed", async () => {
+  test("replaces a refresh token each time, within the allowed scopes", async () => {
     const first = await tokensOf();
     const narrow = await server.token(refreshFields(first["refresh_token"], { scope: "models:read" }), basic("web"));
     expect([narrow.status, narrow.body["scope"]]).toEqual([200, "models:read"]);
@@ -83,7 +83,7 @@ describe("the token endpoint", () => {
     expect(refreshed.map(({ detail }) => detail["scopes"])).toEqual([["models:read"], ["chat:write", "models:read"]]);
   });
 
-  test("the token endpoint gives only what the app may still have", async () => {
+  test("issues tokens only for scopes that the app may still have", async () => {
     const first = await tokensOf();
     const change = (scopes: ("models:read" | "usage:read")[]) =>
       server.apps.updateApp("web", { scopes }, testEvent(server.now.seconds));
@@ -96,7 +96,7 @@ describe("the token endpoint", () => {
     ]);
   });
 
-  test("the token endpoint says in which way a request is refused, in the form that clients read", async () => {
+  test("reports each kind of token refusal in the format that clients read", async () => {
     const { status, headers, body } = await server.token({ grant_type: "password" }, basic("web"));
     expect([status, headers.get("cache-control"), headers.get("www-authenticate")]).toEqual([400, "no-store", null]);
     expect(headers.get("pragma")).toBe("no-cache");
@@ -109,7 +109,7 @@ describe("the token endpoint", () => {
     expect(unknown.body["error"]).toBe("invalid_client");
   });
 
-  test("the token endpoint answers pages of configured origins, and no other", async () => {
+  test("answers token requests from pages of configured origins only", async () => {
     const origin = async (value: string) =>
       (await server.token({}, { origin: value })).headers.get("access-control-allow-origin");
     expect(await origin("https://page.example")).toBe("https://page.example");
@@ -117,7 +117,7 @@ describe("the token endpoint", () => {
   });
 });
 
-describe("a device", () => {
+describe("the device flow", () => {
   const begin = (fields: Record<string, string> = {}) =>
     server.post("/oauth/device_authorization", { client_id: commandLineAppId, ...fields });
   const poll = (code: unknown, client = commandLineAppId) =>
@@ -128,7 +128,7 @@ describe("a device", () => {
     return code;
   }
 
-  test("a device gets what RFC 8628 says, and no code of two is the same", async () => {
+  test("issues device codes as RFC 8628 requires, each unique", async () => {
     const { status, headers, body } = await begin({ scope: "chat:write" });
     expect([status, headers.get("cache-control")]).toEqual([200, "no-store"]);
     const userCode = String(body["user_code"]);
@@ -143,7 +143,7 @@ describe("a device", () => {
   });
 
   // hardening: A12
-  test("a device waits for a person, is told to slow down, and gets its tokens once", async () => {
+  test("makes a device wait for a person, slows it down, and issues tokens once", async () => {
     const { device_code: code } = (await begin()).body;
     expect(refusal(await poll(code))).toEqual([400, "authorization_pending"]);
     server.now.seconds += 4;
@@ -164,7 +164,7 @@ describe("a device", () => {
 
   // hardening: A12
   // long-lived: deviceCode.age
-  test("a device is told of a denial, and of the end of its time, decided or not", async () => {
+  test("reports denial and expiry to a device, decided or not", async () => {
     const denied = (await begin()).body["device_code"];
     await server.decide(await found(denied), "denied");
     expect(refusal(await poll(denied))).toEqual([400, "access_denied"]);
@@ -175,7 +175,7 @@ describe("a device", () => {
     expect(refusal(await poll(approved))).toEqual([400, "expired_token"]);
   });
 
-  test("a device is of one app, and asks for no scope that the app has not", async () => {
+  test("limits a device code to one app and the app's scopes", async () => {
     const { device_code: code } = (await begin()).body;
     await server.decide(await found(code), "approved");
     expect(refusal(await poll(code, "native"))).toEqual([400, "invalid_grant"]);
@@ -187,7 +187,7 @@ describe("a device", () => {
     expect(refusal(await server.post("/oauth/device_authorization", {}))).toEqual([401, "invalid_client"]);
   });
 
-  test("a device gets no tokens where whoever approved it is no member any more", async () => {
+  test("issues no tokens to a device if its approver is no longer a member", async () => {
     const { device_code: code } = (await begin()).body;
     await server.decide(await found(code), "approved");
     await server.keys.updateKey("mbr_1_live", { revokedAt: server.now.seconds }, testEvent(server.now.seconds));
@@ -195,35 +195,32 @@ describe("a device", () => {
   });
 });
 
-describe("revocation", () => {
+describe("POST /oauth/revoke", () => {
   const revoke = (token: unknown, headers = basic("web")) =>
     server.post("/oauth/revoke", { token: String(token) }, headers);
 
-  test.each(["access_token", "refresh_token"])(
-    "revocation of the %s ends all that the app was allowed, at once",
-    async (kind) => {
-      const tokens = await tokensOf();
-      const others = await tokensOf();
-      expect(await server.probe(tokens["access_token"])).toBe(200);
-      const { status, body } = await revoke(tokens[kind]);
-      expect([status, body]).toEqual([200, {}]);
-      expect(await server.probe(tokens["access_token"])).toBe(401);
-      expect(refusal(await server.token(refreshFields(tokens["refresh_token"]), basic("web")))).toEqual([
-        400,
-        "invalid_grant",
-      ]);
-      expect(await server.probe(others["access_token"])).toBe(200);
-      expect((await server.grantEvents()).at(-1)).toMatchObject({
-        action: "grant.revoked",
-        detail: { reason: "by_app" },
-      });
-      expect((await revoke(tokens[kind])).status).toBe(200);
-      expect(server.changes.count).toBe(1);
-    },
-  );
+  test.each(["access_token", "refresh_token"])("ends an app's whole grant at once by revoking the %s", async (kind) => {
+    const tokens = await tokensOf();
+    const others = await tokensOf();
+    expect(await server.probe(tokens["access_token"])).toBe(200);
+    const { status, body } = await revoke(tokens[kind]);
+    expect([status, body]).toEqual([200, {}]);
+    expect(await server.probe(tokens["access_token"])).toBe(401);
+    expect(refusal(await server.token(refreshFields(tokens["refresh_token"]), basic("web")))).toEqual([
+      400,
+      "invalid_grant",
+    ]);
+    expect(await server.probe(others["access_token"])).toBe(200);
+    expect((await server.grantEvents()).at(-1)).toMatchObject({
+      action: "grant.revoked",
+      detail: { reason: "by_app" },
+    });
+    expect((await revoke(tokens[kind])).status).toBe(200);
+    expect(server.changes.count).toBe(1);
+  });
 
   // hardening: A11
-  test("revocation of what is unknown, or another app's, changes nothing and tells nothing", async () => {
+  test("changes and reveals nothing by revoking an unknown or another app's token", async () => {
     const tokens = await tokensOf();
     const { secret } = await server.addKey();
     const foreign = [tokens["access_token"], tokens["refresh_token"]];
@@ -235,7 +232,7 @@ describe("revocation", () => {
     expect(refusal(await server.post("/oauth/revoke", { token: "x" }))).toEqual([401, "invalid_client"]);
   });
 
-  test("revocation is for public apps as well", async () => {
+  test("revokes tokens of public apps", async () => {
     const { body } = await server.token(redemption(await server.code("native"), { client_id: "native" }));
     await server.post("/oauth/revoke", { token: String(body["access_token"]), client_id: "foreign" });
     expect(await server.probe(body["access_token"])).toBe(200);
@@ -244,11 +241,11 @@ describe("revocation", () => {
   });
 });
 
-describe("introspection", () => {
+describe("POST /oauth/introspect", () => {
   const introspect = async (token: unknown, headers = basic("web")) =>
     (await server.post("/oauth/introspect", { token: String(token), token_type_hint: "nonsense" }, headers)).body;
 
-  test("introspection tells an app what its tokens are good for", async () => {
+  test("describes an app's own valid tokens", async () => {
     const tokens = await tokensOf();
     const common = { active: true, client_id: "web", sub: "usr_1", iss: issuer, iat: server.now.seconds };
     expect(await introspect(tokens["access_token"])).toEqual({
@@ -261,7 +258,7 @@ describe("introspection", () => {
   });
 
   // hardening: A11
-  test("introspection says of any other token, and of what has ended, nothing but that it is not active", async () => {
+  test("reports other and ended tokens only as inactive", async () => {
     const tokens = await tokensOf();
     const foreign = await tokensOf("other");
     const used = await tokensOf();
@@ -279,7 +276,7 @@ describe("introspection", () => {
     expect(await introspect(tokens["refresh_token"])).toMatchObject({ active: true });
   });
 
-  test("introspection says not active as well of what is idle for too long, and of what its grant does not stand behind", async () => {
+  test("reports tokens idle too long or without a valid grant as inactive", async () => {
     const tokens = await tokensOf();
     const [grantId = ""] = await server.liveGrants();
     const { accountId } = server;
@@ -304,13 +301,13 @@ describe("introspection", () => {
     expect(await introspect(tokens["refresh_token"])).toEqual({ active: false });
   });
 
-  test("introspection has of a refresh token only what the app may still ask for", async () => {
+  test("reports a refresh token's scopes only as far as the app may still request them", async () => {
     const tokens = await tokensOf();
     await server.apps.updateApp("web", { scopes: ["models:read"] }, testEvent(server.now.seconds));
     expect(await introspect(tokens["refresh_token"])).toMatchObject({ active: true, scope: "models:read" });
   });
 
-  test("introspection says that the tokens for an account that is suspended are not active, and they are good for nothing", async () => {
+  test("reports and treats tokens of a suspended account as inactive", async () => {
     const publisher = accountFor({ id: "acct_publisher", tier: "enterprise" });
     await server.accounts.insertAccount(publisher, testEvent(server.now.seconds));
     const web = await server.apps.findApp("web");
@@ -328,7 +325,7 @@ describe("introspection", () => {
   });
 
   // hardening: A11
-  test("introspection is refused to apps that cannot prove who they are", async () => {
+  test("refuses introspection to unauthenticated apps", async () => {
     const { body } = await server.token(redemption(await server.code("native"), { client_id: "native" }));
     const fields = { token: String(body["access_token"]), client_id: "native" };
     expect(refusal(await server.post("/oauth/introspect", fields))).toEqual([401, "invalid_client"]);
@@ -338,7 +335,7 @@ describe("introspection", () => {
   });
 });
 
-describe("metadata", () => {
+describe("OAuth metadata", () => {
   async function read(path: string) {
     const response = await fetch(`${server.url}/.well-known/${path}`);
     expect([response.status, response.headers.get("cache-control")]).toEqual([200, "public, max-age=300"]);
@@ -346,7 +343,7 @@ describe("metadata", () => {
     return response.json();
   }
 
-  test("metadata of the authorization server names its endpoints and what they take", async () => {
+  test("names the authorization server's endpoints and supported values", async () => {
     const methods = ["client_secret_basic", "client_secret_post"];
     expect(await read("oauth-authorization-server")).toEqual({
       registration_endpoint: `${issuer}/oauth/register`,
@@ -371,7 +368,7 @@ describe("metadata", () => {
     });
   });
 
-  test("metadata of the API is where the API's address leads, and tells of nothing else", async () => {
+  test("serves API resource metadata at its address, and nothing about others", async () => {
     expect((await fetch(`${server.url}/.well-known/oauth-protected-resource`)).status).toBe(404);
     expect(await read(`oauth-protected-resource${new URL(audience).pathname}`)).toMatchObject({
       ...{ resource: audience, authorization_servers: [issuer], bearer_methods_supported: ["header"] },

@@ -81,12 +81,12 @@ function unknownLabels(expression: string): string[] {
   return [...selected, ...grouped].filter((label) => !known.has(label));
 }
 
-describe("the guide", () => {
-  test("the guide of observability lists each metric that a server has, and no other", () => {
+describe("the observability guide", () => {
+  test("lists exactly the server's metrics in the guide", () => {
     expect([...listed.keys()].toSorted()).toEqual([...metrics.types.keys()].toSorted());
   });
 
-  test("the guide of observability names the labels of each", () => {
+  test("names each metric's labels in the guide", () => {
     const samples = Map.groupBy(metrics.samples, ({ name }) => namesIn(name)[0] ?? name);
     for (const [name, some] of samples) {
       const labels = Object.keys(some[0]?.labels ?? {}).filter((label) => label !== "le");
@@ -95,14 +95,14 @@ describe("the guide", () => {
   });
 });
 
-describe("the alerts", () => {
-  test("there are those that an operator needs, each once", () => {
+describe("Prometheus alerts", () => {
+  test("covers the alerts that an operator needs, each once", () => {
     const names = rules.map(({ alert }) => alert);
     expect(new Set(names).size).toBe(names.length);
     expect(names.length).toBeGreaterThan(10);
   });
 
-  test.each(rules)("$alert asks for metrics and labels that there are, and says what to do", (rule) => {
+  test.each(rules)("uses existing metrics and labels in $alert, and says what to do", (rule) => {
     const names = namesIn(rule.expr);
     expect(names.filter((name) => !metrics.types.has(name))).toEqual([]);
     if (!/^up\{/.test(rule.expr)) expect(names.length).toBeGreaterThan(0);
@@ -116,17 +116,17 @@ describe("the alerts", () => {
     expect(section.length).toBeGreaterThan(80);
   });
 
-  test("every section about one is about one that there is", () => {
+  test("documents only existing alerts", () => {
     const sections = [...guide.matchAll(/^### (Headrace\w+)$/gm)].map(([, name]) => name as string);
     expect(sections.toSorted()).toEqual(rules.map(({ alert }) => alert).toSorted());
   });
 });
 
-describe("the dashboard", () => {
+describe("the Grafana dashboard", () => {
   const asking = panels.filter(({ targets }) => targets);
   const expressions = asking.flatMap(({ title, targets = [] }) => targets.map(({ expr }) => ({ title, expr })));
 
-  test("the dashboard of metrics asks for metrics and labels that there are, of the job and replica that were chosen", () => {
+  test("queries existing metrics and labels of the chosen job and replica", () => {
     expect(expressions.length).toBeGreaterThan(50);
     for (const { title, expr } of expressions) {
       const names = namesIn(expr);
@@ -138,13 +138,13 @@ describe("the dashboard", () => {
     }
   });
 
-  test("the dashboard of metrics shows every metric that a server has", () => {
+  test("shows every metric of the server", () => {
     const shown = new Set(expressions.flatMap(({ expr }) => namesIn(expr)));
     const elsewhere = ["headrace_ready", "headrace_degraded"];
     expect([...metrics.types.keys()].filter((name) => !shown.has(name) && !elsewhere.includes(name))).toEqual([]);
   });
 
-  test("the dashboard of metrics asks for its data source, job, replica and model, and its panels do not lie on each other", () => {
+  test("lets the reader choose data source, job, replica and model, without overlapping panels", () => {
     const variables = dashboard.templating.list.map((variable: { name: string }) => variable.name);
     expect(variables).toEqual(["datasource", "job", "instance", "model"]);
     for (const { datasource, targets = [] } of asking) {
@@ -167,7 +167,7 @@ describe("the dashboard", () => {
   });
 });
 
-test("Prometheus reads the alerts that there are, with a token from a file", () => {
+test("lets Prometheus read the alerts, with a token from a file", () => {
   const config = parse(read("deploy/prometheus/prometheus.yml"));
   expect(config.rule_files).toEqual(["headrace-alerts.yaml"]);
   const [job] = config.scrape_configs;

@@ -124,13 +124,13 @@ function outputOf(response: unknown): string[] {
   });
 }
 
-describe.each(apis)("behind a server that speaks %s alone,", (api) => {
+describe.each(apis)("Responses by a server that speaks only %s", (api) => {
   const model = modelOf(api);
 
   describe.each(Object.entries(scenarios))("%s", (_, { told, asked = {}, status, output }) => {
     const request = { model, input: "Hi", store: false, ...asked };
 
-    test("is a response as the document has it", async () => {
+    test("returns a response that fits the Open Responses document", async () => {
       upstreams[api].script(toldScript(told));
       const response = (await (await ask("/v1/responses", request)).json()) as Json;
       expect(responseFaults(response)).toEqual([]);
@@ -138,7 +138,7 @@ describe.each(apis)("behind a server that speaks %s alone,", (api) => {
       expect(outputOf(response)).toEqual([...output]);
     });
 
-    test("is a stream of events as the document has them, which end in that response", async () => {
+    test("streams events that fit the Open Responses document and end in the same response", async () => {
       upstreams[api].script(toldScript(told));
       const events = await eventsOf(await ask("/v1/responses", { ...request, stream: true }));
       expectDocumented(events);
@@ -147,7 +147,7 @@ describe.each(apis)("behind a server that speaks %s alone,", (api) => {
       expect(outputOf(events.at(-1)?.["response"])).toEqual([...output]);
     });
 
-    test("is put together by the reader of streams of the openai SDK", async () => {
+    test("streams events that the openai SDK assembles", async () => {
       upstreams[api].script(toldScript(told));
       const final = await openaiClient(server)
         .responses.stream(request as never)
@@ -156,7 +156,7 @@ describe.each(apis)("behind a server that speaks %s alone,", (api) => {
       expect(final.usage?.output_tokens).toBe(toldUsage.completionTokens);
     });
 
-    test("is put together by the reader of streams of the Anthropic SDK", async () => {
+    test("streams Messages events that the Anthropic SDK assembles", async () => {
       upstreams[api].script(toldScript(told));
       const client = new Anthropic({ baseURL: server.url, apiKey: server.key, maxRetries: 0 });
       const messages = [{ role: "user" as const, content: "Hi" }];
@@ -174,7 +174,7 @@ describe.each(apis)("behind a server that speaks %s alone,", (api) => {
     });
   });
 
-  test("a refusal is as the document has it, whole and as a stream", async () => {
+  test("returns a refusal that fits the Open Responses document, whole and streamed", async () => {
     const told = [say.refusal("I can"), say.refusal("not."), say.end(api === "messages" ? "refusal" : "stop")];
     upstreams[api].script(toldScript(told));
     const request = { model, input: "Hi", store: false };
@@ -186,7 +186,7 @@ describe.each(apis)("behind a server that speaks %s alone,", (api) => {
     expect(outputOf(events.at(-1)?.["response"])).toEqual(["I cannot."]);
   });
 
-  test("all but the custom call itself, which the document does not know, is as the document has it", async () => {
+  test("fits the Open Responses document except for a custom tool call, which it does not define", async () => {
     const isNative = api === "responses";
     const told: readonly Told[] = isNative
       ? [
@@ -208,7 +208,7 @@ describe.each(apis)("behind a server that speaks %s alone,", (api) => {
     }
   });
 
-  test("an engine that fails in the middle ends the stream with a failed response as the document has it", async () => {
+  test("ends the stream with a valid failed response if the engine fails in the middle", async () => {
     const fault = { status: 503, code: "overloaded", message: "Too much to do." };
     upstreams[api].script(toldScript([say.text("Hel")], fault));
     const events = await eventsOf(await ask("/v1/responses", { model, input: "Hi", store: false, stream: true }));
@@ -228,7 +228,7 @@ describe.each(apis)("behind a server that speaks %s alone,", (api) => {
     };
     const idIn = ([first]: readonly Json[]) => (first?.["response"] as Json | undefined)?.["id"];
 
-    test("a response and its events are as the document has them, and stay so when they are read again", async () => {
+    test("returns a background response and events that fit the document, also when read again", async () => {
       upstreams[api].script(toldScript([say.thought("Hm."), say.text("Hel"), say.text("lo"), say.end("stop")]));
       const events = await eventsOf(await ask("/v1/responses", asked));
       expectDocumented(events);
@@ -240,7 +240,7 @@ describe.each(apis)("behind a server that speaks %s alone,", (api) => {
       expect(await statuses(id)).toBe("completed");
     });
 
-    test("one whose model fails ends as the document has it", async () => {
+    test("ends a background response with a failed model as the document requires", async () => {
       const fault = { status: 503, code: "overloaded", message: "Too much to do." };
       upstreams[api].script(toldScript([say.text("Hel")], fault));
       const broken = await eventsOf(await ask("/v1/responses", asked));
@@ -253,7 +253,7 @@ describe.each(apis)("behind a server that speaks %s alone,", (api) => {
       }
     });
 
-    test("one that is stopped ends as the document has it", async () => {
+    test("ends a cancelled background response as the document requires", async () => {
       upstreams[api].script((request, res) => {
         // It never comes to its end.
         res.end = () => res;
@@ -269,7 +269,7 @@ describe.each(apis)("behind a server that speaks %s alone,", (api) => {
     });
   });
 
-  test("an engine that breaks off in the middle does so too", async () => {
+  test("ends the stream with a valid failed response if the engine breaks off in the middle", async () => {
     upstreams[api].script((request, res) => {
       toldScript([say.text("Hel"), (_sink) => void res.destroy()])(request, res);
     });
@@ -279,14 +279,14 @@ describe.each(apis)("behind a server that speaks %s alone,", (api) => {
   });
 });
 
-test("log-probabilities of servers that leave out bytes are as the document has them", async () => {
+test("fits log probabilities without bytes to the Open Responses document", async () => {
   upstreams.chat.script(toldScript([say.text("lo", [logprob]), say.end("stop")]));
   const request = { model: modelOf("chat"), input: "Hi", store: false, top_logprobs: 1 };
   expect(responseFaults(await (await ask("/v1/responses", request)).json())).toEqual([]);
   expectDocumented(await eventsOf(await ask("/v1/responses", { ...request, stream: true })));
 });
 
-test("a conversation that was made short is as the document has it", async () => {
+test("returns a compacted conversation that fits the Open Responses document", async () => {
   upstreams.chat.script(toldScript([say.text("They met."), say.end("stop")]));
   const input = [
     { role: "user", content: "Where did they meet?" },
@@ -296,7 +296,7 @@ test("a conversation that was made short is as the document has it", async () =>
   expect(compactionFaults(compacted)).toEqual([]);
 });
 
-test("an error of the WebSocket is as the document has it", async () => {
+test("sends WebSocket errors that fit the Open Responses document", async () => {
   const socket = new WebSocket(`${server.url.replace("http", "ws")}/v1/responses`, {
     headers: { authorization: `Bearer ${server.key}` },
   } as never);
@@ -309,7 +309,7 @@ test("an error of the WebSocket is as the document has it", async () => {
   socket.close();
 });
 
-test("a response without one of its members, or with another type of one, is not as the document has it", () => {
+test("refuses a response with a missing or mistyped member by the Open Responses document", () => {
   expect(responseFaults({ object: "response", output: [{ type: "message" }] })).not.toEqual([]);
   expect(eventFaults({ type: "response.output_text.delta", sequence_number: "1" })).not.toEqual([]);
   expect(eventFaults({ type: "response.unheard_of", sequence_number: 1 })).not.toEqual([]);

@@ -61,14 +61,14 @@ function operations(): { path: string; method: string; operation: Operation }[] 
   );
 }
 
-describe("structure", () => {
-  test("the document is OpenAPI 3.1 with title and version", () => {
+describe("structure of the OpenAPI document", () => {
+  test("has OpenAPI version 3.1, a title and a version", () => {
     expect(document.openapi).toMatch(/^3\.1\.\d+$/);
     expect(document.info.title).toBe("Headrace");
     expect(document.info.version).toMatch(/^\d+\.\d+\.\d+/);
   });
 
-  test("every reference leads to a schema or an answer, and each of these is referred to", () => {
+  test("resolves every reference, and uses every schema and response", () => {
     const text = JSON.stringify(document);
     const references = [...text.matchAll(/"\$ref":"([^"]*)"/g)].map((match) => match[1] ?? "");
     for (const reference of references) resolve(reference);
@@ -82,7 +82,7 @@ describe("structure", () => {
     expect(text).not.toContain('"$schema"');
   });
 
-  test("an error answer that several operations share is written once, and says each of its codes once", () => {
+  test("defines each shared error response once, with each of its codes once", () => {
     const shared = Object.values(document.components.responses);
     const own = operations().flatMap(({ operation }) =>
       Object.entries(operation.responses).flatMap(([status, answer]) =>
@@ -97,7 +97,7 @@ describe("structure", () => {
     }
   });
 
-  test("every operation has a unique name, described answers, known security and declared path parameters", () => {
+  test("gives every operation a unique name, described answers, known security and declared path parameters", () => {
     const names = operations().map(({ operation }) => operation.operationId);
     expect(new Set(names).size).toBe(names.length);
     for (const { path, operation } of operations()) {
@@ -121,14 +121,14 @@ describe("structure", () => {
     }
   });
 
-  test("the error schema lists exactly the error codes, those of engines among them, and allows no other member", () => {
+  test("lists exactly the error codes, engines' included, and allows no other member", () => {
     const error = resolve("#/components/schemas/Error") as { properties: { error: Schema } };
     const inner = error.properties.error as { additionalProperties: boolean; properties: { code: { enum: string[] } } };
     expect(inner.additionalProperties).toBe(false);
     expect(inner.properties.code.enum).toEqual([...errorCodes, ...engineErrorCodes]);
   });
 
-  test("request examples fit their own schemas", () => {
+  test("has request examples that fit their schemas", () => {
     for (const { operation } of operations()) {
       const media = operation.requestBody?.content["application/json"];
       if (media?.example) expect(mismatches(media.example, media.schema, resolve)).toEqual([]);
@@ -136,11 +136,11 @@ describe("structure", () => {
   });
 });
 
-describe("routes", () => {
+describe("routes of the OpenAPI document", () => {
   const all = createRoutes(new Proxy({}, { get: () => undefined }) as Parameters<typeof createRoutes>[0]);
   const table = all.filter(isDescribed);
 
-  test("every served route is documented with its access, and nothing else is", () => {
+  test("documents exactly the served routes with their access", () => {
     const documented = operations().map(({ path, method, operation }) => {
       const access = operation.security.length > 0 ? "key" : "public";
       return `${method.toUpperCase()} ${path} ${access}`;
@@ -152,7 +152,7 @@ describe("routes", () => {
     expect(documented.sort()).toEqual(served.sort());
   });
 
-  test("every documented operation is answered by the running server, not with 404 or 405", async () => {
+  test("serves every documented operation", async () => {
     for (const { path, method } of operations()) {
       const url = server.url + path.replace(/\{\w+\}/g, "upstream-model");
       const response = await fetch(url, { method: method.toUpperCase(), redirect: "manual" });
@@ -161,7 +161,7 @@ describe("routes", () => {
     }
   });
 
-  test("the document and the reference page need no credentials", async () => {
+  test("serves the document and the reference page without credentials", async () => {
     for (const path of ["/openapi.json", "/docs/api"]) expect((await fetch(server.url + path)).status).toBe(200);
     // Whoever opens the server's address finds the way to sign in.
     expect(await (await fetch(server.url)).text()).toContain("<h1>Sign in</h1>");
@@ -201,7 +201,7 @@ describe("answers of the running server fit their schemas", () => {
     ["get", "/readyz", undefined, chatScript(), "200"],
   ] as const;
 
-  test.each(cases)("%s %s %o", async (method, path, body, script, status) => {
+  test.each(cases)("returns an answer that fits its schema: %s %s %o", async (method, path, body, script, status) => {
     upstream.script(script);
     const response = await server.request(
       path.replace("{model}", "upstream-model"),
@@ -212,7 +212,7 @@ describe("answers of the running server fit their schemas", () => {
     expect(response.headers.get("x-request-id")).toMatch(/^req_/);
   });
 
-  test("usage without its sum is completed, in an answer and in a stream", async () => {
+  test("completes usage without a total, whole and streamed", async () => {
     const usage = { prompt_tokens: 3, completion_tokens: 2 };
     upstream.script((request, res) => {
       if (request.body["stream"] !== true) {
@@ -237,7 +237,7 @@ describe("answers of the running server fit their schemas", () => {
     expect(JSON.parse(events.at(-2)?.slice("data: ".length) ?? "").usage).toMatchObject({ ...usage, total_tokens: 5 });
   });
 
-  test("every event of a stream fits the schema of the event stream", async () => {
+  test("streams events that fit the schema of the event stream", async () => {
     upstream.script(chatScript());
     const body = { ...chat, stream: true, stream_options: { include_usage: true } };
     const events = (await (await server.request("/v1/chat/completions", { body })).text()).trim().split("\n\n");
@@ -249,7 +249,7 @@ describe("answers of the running server fit their schemas", () => {
     }
   });
 
-  test("every status that a documented operation answers is documented", async () => {
+  test("documents every status of a documented operation", async () => {
     upstream.script((_request, res) => json(res, 500, {}));
     const seen: [string, Record<string, string>, unknown][] = [
       ["401", { authorization: "Bearer nonsense" }, chat],
@@ -281,12 +281,12 @@ describe("answers of the running server fit their schemas", () => {
     ]);
   });
 
-  test("the readiness description names its 503", () => {
+  test("documents the 503 of readiness", () => {
     expect(document.paths["/readyz"]?.["get"]?.responses).toHaveProperty("503");
   });
 });
 
-test("says that a body is required exactly where a request without one is refused", async () => {
+test("marks a body as required exactly where a request without one is refused", async () => {
   const operator = await makeOperatorKey(server.dataDir);
   const said: Record<string, boolean> = {};
   const found: Record<string, boolean> = {};
@@ -309,7 +309,7 @@ test("says that a body is required exactly where a request without one is refuse
   expect(found).toEqual(said);
 });
 
-test("lets a key be rotated without a body, as it says", async () => {
+test("rotates a key without a body, as documented", async () => {
   expect(document.paths["/v1/keys/{id}/rotate"]?.["post"]?.requestBody?.required).toBe(false);
   const made = await server.request("/v1/keys", { body: { name: "rotated", scopes: ["usage:read"] } });
   const { id } = (await made.json()) as { id: string };
@@ -322,7 +322,7 @@ test.each([
   ["/v1beta/models/gemini-2.5-flash:generateContent", "POST /v1/chat/completions"],
   ["/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse", "POST /v1/chat/completions"],
   ["/v1/models/gemini-2.5-flash:generateContent", "POST /v1/chat/completions"],
-])("names a path that takes the request in the place of %s", async (path, instead) => {
+])("documents a path that replaces %s", async (path, instead) => {
   const answer = await server.request(path, { body: {} });
   const { error } = (await answer.json()) as { error: { message: string } };
   expect([answer.status, error.message]).toEqual([404, expect.stringContaining(instead)]);

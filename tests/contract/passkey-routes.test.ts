@@ -87,8 +87,8 @@ async function signInBody(device: SoftwareAuthenticator, more: Record<string, un
   return { challenge_id: body.challenge_id, response: device.get(body.options), ...more };
 }
 
-describe("one's own passkeys", () => {
-  test("one's own passkeys are added, listed, renamed and removed, without their keys", async () => {
+describe("a person's own passkeys", () => {
+  test("adds, lists, renames and removes passkeys without showing their keys", async () => {
     const { principal, passkey } = await withPasskey("own@example.com");
     expect(passkey).toEqual({
       ...{ object: "passkey", id: passkey.id, name: "Laptop", backed_up: true },
@@ -102,7 +102,7 @@ describe("one's own passkeys", () => {
     expect((await call("GET", "/v1/passkeys", { principal })).body.data).toEqual([]);
   });
 
-  test("one's own passkeys are added within 15 minutes of signing in: later, whoever finds the browser open cannot", async () => {
+  test("adds a passkey only within 15 minutes of signing in", async () => {
     const { person, principal } = await member("later@example.com");
     world.clock.advance(15 * 60_000);
     expect((await call("POST", "/v1/passkeys/options", { principal })).status).toBe(200);
@@ -115,7 +115,7 @@ describe("one's own passkeys", () => {
     expect((await call("POST", "/v1/passkeys/options", { principal: again })).status).toBe(200);
   });
 
-  test("one's own passkeys are nobody else's: another person's are not found", async () => {
+  test("hides another person's passkeys", async () => {
     const { passkey } = await withPasskey("mine@example.com");
     const { principal } = await member("other@example.com");
     const call1 = await call("PATCH", "/v1/passkeys/:id", { principal, id: passkey.id, body: { name: "Desk" } });
@@ -123,7 +123,7 @@ describe("one's own passkeys", () => {
     expect([call1.status, call2.status]).toEqual([404, 404]);
   });
 
-  test("one's own passkeys are out of reach of a command line's token", async () => {
+  test("refuses a command line's token for passkeys", async () => {
     const { principal } = await member("cli@example.com", null);
     for (const [method, path] of [
       ["GET", "/v1/passkeys"],
@@ -136,7 +136,7 @@ describe("one's own passkeys", () => {
     }
   });
 
-  test("a body of another shape is refused with the field's name", async () => {
+  test("refuses a malformed passkey body by the field's name", async () => {
     const { principal } = await member("shape@example.com");
     const wrong = await call("POST", "/v1/passkeys", { principal, body: { name: "x", response: { id: "a" } } });
     expect(wrong.status).toBe(400);
@@ -144,8 +144,8 @@ describe("one's own passkeys", () => {
   });
 });
 
-describe("signing in", () => {
-  test("signing in starts a session of its own, by passkey, and leads on", async () => {
+describe("sign-in by passkey", () => {
+  test("starts a new session by passkey and redirects onward", async () => {
     const { person, device } = await withPasskey("in@example.com");
     const done = await call("POST", "/sign-in/passkey", { body: await signInBody(device, { next: "/device?code=A" }) });
     expect(done).toMatchObject({ status: 200, body: { next: "/device?code=A" } });
@@ -155,7 +155,7 @@ describe("signing in", () => {
   });
 
   test.each(["https://evil.example", "//evil.example", "/\\evil.example", "javascript:alert(1)", "/a\nb"])(
-    "signing in never leads to %p",
+    "never redirects a sign-in to %p",
     async (next) => {
       const { device } = await withPasskey(`next${next.length}${next.charCodeAt(1)}@example.com`);
       const done = await call("POST", "/sign-in/passkey", { body: await signInBody(device, { next }) });
@@ -164,7 +164,7 @@ describe("signing in", () => {
   );
 
   test.each(["https://evil.example", "null", "http://localhost:7546", ""])(
-    "signing in is refused from a page of %p, and says so before anything is looked at",
+    "refuses a sign-in from a page of %p before any other check",
     async (from) => {
       const headers = { origin: from };
       for (const path of ["/sign-in/passkey/options", "/sign-in/passkey"]) {
@@ -173,7 +173,7 @@ describe("signing in", () => {
     },
   );
 
-  test("signing in fails thirty times from one network, then waits; another network does not", async () => {
+  test("delays sign-ins from a network after thirty failures, and not from another", async () => {
     const { device } = await withPasskey("bound@example.com");
     const [here, near, elsewhere] = ["2001:db8::1", "2001:db8::2", "2001:db8:0:1::1"];
     const wrong = { ...(await signInBody(device)), challenge_id: "nobody-gave-it" };
@@ -190,7 +190,7 @@ describe("signing in", () => {
   });
 });
 
-test("a passkey that nobody knows, or that does not verify, counts as a failure as well", async () => {
+test("counts an unknown or invalid passkey as a failure", async () => {
   const { device } = await withPasskey("guessed@example.com");
   const stranger = new SoftwareAuthenticator(origin);
   stranger.passkeys.push(...device.passkeys.map((passkey) => ({ ...passkey, id: Buffer.alloc(32) })));
@@ -203,7 +203,7 @@ test("a passkey that nobody knows, or that does not verify, counts as a failure 
   expect((await call("POST", "/sign-in/passkey", { body, clientAddress })).status).toBe(429);
 });
 
-describe("the origin of our pages", () => {
+describe("the expected origin of passkeys", () => {
   const request = (host: string, headers = {}) => incoming({ target: "/", headers: { host, ...headers } });
   test.each([
     [request("evil.example"), "https://ai.example.com", "https://ai.example.com"],
@@ -212,10 +212,7 @@ describe("the origin of our pages", () => {
     [request("evil.example"), undefined, undefined],
     [request("host.docker.internal:7545"), undefined, undefined],
     [request("localhost:7545", { "x-forwarded-for": "192.0.2.1" }), undefined, undefined],
-  ])(
-    "the origin of our pages is that of the public URL, or the one asked for on this machine (%#)",
-    (req, publicUrl, expected) => {
-      expect(pageOrigin(req, publicUrl, locality)).toBe(expected);
-    },
-  );
+  ])("uses the public URL's origin, or this machine's requested one (%#)", (req, publicUrl, expected) => {
+    expect(pageOrigin(req, publicUrl, locality)).toBe(expected);
+  });
 });

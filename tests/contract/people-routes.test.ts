@@ -22,13 +22,13 @@ afterEach(() => api.closeAll());
 const events = async (action: string) =>
   (await api.audit.list({}, { after: undefined, limit: 200 })).filter((event) => event.action === action);
 
-describe("members", () => {
+describe("GET and changes of members", () => {
   const setRole = (by: Record<string, string>, target: ApiMember, role: Role) =>
     api.send(by, `/v1/members/${target.membership.id}`, "PATCH", { role });
   const remove = (by: Record<string, string>, target: ApiMember) =>
     api.send(by, `/v1/members/${target.membership.id}`, "DELETE");
 
-  test("members are listed for owners and admins, oldest first, in pages", async () => {
+  test("lists members to owners and admins, oldest first, in pages", async () => {
     for (const { headers } of [owner, admin]) {
       const { body } = await api.send(headers, "/v1/members?limit=2");
       expect(body.data.map(({ id, role }: Record<string, unknown>) => [id, role])).toEqual([
@@ -42,7 +42,7 @@ describe("members", () => {
     expect((await api.send(member.headers, "/v1/members")).status).toBe(403);
   });
 
-  test("how much a member may use is said by owners, and of members by admins; it bounds what they do and make", async () => {
+  test("lets owners, and admins for members, limit a member and the member's keys", async () => {
     const quotas = [{ unit: "requests", amount: 2, per: "5h" }];
     const shown = [{ unit: "requests", amount: 2, per: "5h", window: "rolling" }];
     const limit = (by: Record<string, string>, target: ApiMember, to: unknown) =>
@@ -70,7 +70,7 @@ describe("members", () => {
     expect((await limit(owner.headers, member, null)).body.quotas).toEqual([]);
   });
 
-  test("which tools a member may use is said by owners, and of members by admins, within their own; it bounds what they make", async () => {
+  test("lets owners, and admins for members, choose a member's tools within their own", async () => {
     const allow = (by: Record<string, string>, target: ApiMember, tools: unknown) =>
       api.send(by, `/v1/members/${target.membership.id}`, "PATCH", { tools });
     expect((await allow(member.headers, member, null)).status).toBe(403);
@@ -95,7 +95,7 @@ describe("members", () => {
     expect((await allow(owner.headers, member, null)).body.tools).toBeNull();
   });
 
-  test("members get another role from owners alone; nobody changes their own", async () => {
+  test("lets only owners change a member's role, and nobody the own", async () => {
     for (const by of [admin, member]) {
       for (const target of [owner, admin, member])
         expect((await setRole(by.headers, target, "owner")).status).toBe(403);
@@ -121,7 +121,7 @@ describe("members", () => {
     expect(wrong.body.error.message).toContain("role: must be");
   });
 
-  test("members are removed by whoever ranks above them, and may leave; the last owner stays", async () => {
+  test("removes members by a higher role or by themselves, and keeps the last owner", async () => {
     const second = await api.addSignedIn("admin");
     for (const [by, target] of [
       [member, admin],
@@ -144,7 +144,7 @@ describe("members", () => {
     expect((await remove(owner.headers, admin)).status).toBe(200);
   });
 
-  test("members of another account are not there, also for somebody who is in both", async () => {
+  test("hides members of another account, even from a person in both", async () => {
     const elsewhere = await api.addAccount();
     const stranger = await api.addSignedIn("owner", { inAccount: elsewhere.id });
     for (const attempt of [await setRole(owner.headers, stranger, "member"), await remove(owner.headers, stranger)]) {
@@ -159,7 +159,7 @@ describe("members", () => {
     expect((await remove(another.headers, stranger)).body).toEqual((await remove(another.headers, admin)).body);
   });
 
-  test("members are not managed with a login that was not allowed to manage", async () => {
+  test("refuses member management by a login without that right", async () => {
     const narrow = await api.allow(owner, undefined, ["chat:write", "models:read"]);
     for (const { status, body } of [
       await api.send(narrow, "/v1/members"),
@@ -172,7 +172,7 @@ describe("members", () => {
     expect((await setRole(await api.allow(owner), member, "admin")).status).toBe(200);
   });
 
-  test("members of any account are an operator's to manage as well, at a browser", async () => {
+  test("lets a browser operator manage any account's members", async () => {
     const operator = await api.addSignedIn("member", { isOperator: true });
     expect((await setRole(operator.headers, member, "admin")).status).toBe(200);
     expect((await setRole(await api.allow(operator), member, "member")).status).toBe(403);
@@ -188,7 +188,7 @@ describe("members", () => {
 describe("invitations", () => {
   const invite = (by: Record<string, string>, body: unknown) => api.send(by, "/v1/invitations", "POST", body);
 
-  test("show their link once, are listed while open, and are taken back", async () => {
+  test("shows an invitation's link once, lists open ones, and withdraws them", async () => {
     const { status, headers, body } = await invite(admin.headers, { email: " Ada@Example.TEST " });
     expect([status, headers.get("cache-control")]).toEqual([200, "no-store"]);
     expect(body).toMatchObject({
@@ -220,7 +220,7 @@ describe("invitations", () => {
     ["admin", "admin", 403],
     ["admin", "member", 200],
     ["member", "member", 403],
-  ])("by an %s for an %s: %d", async (by, role, expected) => {
+  ])("answers an invitation by an %s for an %s with %d", async (by, role, expected) => {
     const inviter = { owner, admin, member }[by];
     expect((await invite(inviter.headers, { email: "ada@example.test", role })).status).toBe(expected);
     const made = await invite(owner.headers, { email: "bob@example.test", role });
@@ -228,7 +228,7 @@ describe("invitations", () => {
     expect(taken.status).toBe(expected);
   });
 
-  test("invitations are refused for a member's address and for what is none, and are of one account", async () => {
+  test("refuses an invitation for a member's or invalid address, and limits it to one account", async () => {
     for (const email of [member.person.email.toUpperCase(), "ada", "a@b@c", "ada@example.test\r\nBcc: x@y.test"]) {
       const { status, body } = await invite(owner.headers, { email });
       expect([status, body.error.message]).toEqual([400, expect.stringMatching(/^email: /)]);
@@ -242,14 +242,14 @@ describe("invitations", () => {
     expect((await api.send(member.headers, `/v1/invitations/${body.id}`, "DELETE")).status).toBe(403);
   });
 
-  test("invitations of whoever lost the role are gone with it", async () => {
+  test("ends invitations of a person who lost the role", async () => {
     await api.send(owner.headers, `/v1/members/${admin.membership.id}`, "PATCH", { role: "owner" });
     await invite(admin.headers, { email: "ada@example.test", role: "owner" });
     await api.send(owner.headers, `/v1/members/${admin.membership.id}`, "PATCH", { role: "member" });
     expect((await api.send(owner.headers, "/v1/invitations")).body.data).toEqual([]);
   });
 
-  test("invitations are sent by mail where there is a mail server, and then shown to nobody else", async () => {
+  test("sends invitations by mail if there is a mail server, and then shows them to no one", async () => {
     const mailing = await openPeopleApi({ mailing: true });
     try {
       const by = await mailing.addSignedIn("owner");
@@ -275,7 +275,7 @@ describe("invitations", () => {
     }
   });
 
-  test("invitations make the first owner of a new account, by an operator", async () => {
+  test("lets an operator invite a new account's first owner", async () => {
     const operator = await api.addSignedIn("member", { isOperator: true });
     const { id } = await api.addAccount();
     const path = `/v1/admin/accounts/${id}/invitations`;
@@ -293,14 +293,14 @@ describe("invitations", () => {
   });
 });
 
-describe("people, for operators", () => {
+describe("people administration by operators", () => {
   let operator: ApiMember;
 
   beforeEach(async () => {
     operator = await api.addSignedIn("owner", { isOperator: true });
   });
 
-  test("people are listed for operators in pages and by address, and shown with their accounts", async () => {
+  test("lists people in pages and by address, with their accounts", async () => {
     const { body } = await api.send(operator.headers, "/v1/admin/people?limit=3");
     expect(body.data.map(({ id }: { id: string }) => id)).toEqual([owner.person.id, admin.person.id, member.person.id]);
     const { body: rest } = await api.send(operator.headers, `/v1/admin/people?after=${body.last_id}`);
@@ -318,7 +318,7 @@ describe("people, for operators", () => {
     }
   });
 
-  test("become operators and cease to be; nobody by themselves, and never the last one", async () => {
+  test("grants and withdraws the operator role, not by the person and not from the last one", async () => {
     const set = (headers: Record<string, string>, { person }: ApiMember, isOperator: boolean) =>
       api.send(headers, `/v1/admin/people/${person.id}`, "PATCH", { is_operator: isOperator });
     const itself = await set(operator.headers, operator, false);
@@ -336,7 +336,7 @@ describe("people, for operators", () => {
     });
   });
 
-  test("operators take the role from each other at the same moment: one of them stays", async () => {
+  test("keeps one operator if two withdraw each other's role at once", async () => {
     const second = await api.addSignedIn("owner", { isOperator: true });
     const key = await api.keyHeaders(["admin:manage"]);
     const answers = await Promise.all(
@@ -348,7 +348,7 @@ describe("people, for operators", () => {
     expect(await operators(api.people)).toBe(1);
   });
 
-  test("people are deleted by operators with all that they could do; operators only once they are none", async () => {
+  test("deletes people with all their rights, and operators only after their role ends", async () => {
     const path = `/v1/admin/people/${member.person.id}`;
     const made = await api.send(member.headers, "/v1/keys", "POST", { name: "Own" });
     const login = await api.allow(member);
@@ -365,7 +365,7 @@ describe("people, for operators", () => {
     expect((await api.send(owner.headers, "/v1/members")).body.data).toHaveLength(3);
   });
 
-  test("people get a link for another password from operators, shown this once", async () => {
+  test("shows operators a person's password link once", async () => {
     const path = (id: string) => `/v1/admin/people/${id}/reset-link`;
     const { status, headers, body } = await api.send(operator.headers, path(member.person.id), "POST");
     expect([status, headers.get("cache-control")]).toEqual([200, "no-store"]);
@@ -389,7 +389,7 @@ describe("the audit log of an account", () => {
     await api.send(owner.headers, `/v1/members/${member.membership.id}`, "PATCH", { role: "member" });
   });
 
-  test("the audit log of an account is for its owners and admins, and for operators; not for members, keys and apps", async () => {
+  test("serves an account's audit log to owners, admins and operators, not to members, keys and apps", async () => {
     const operator = await api.addSignedIn("member", { isOperator: true });
     for (const { headers } of [owner, admin, operator]) expect((await read(headers)).status).toBe(200);
     const { status, body } = await read(member.headers);
@@ -400,7 +400,7 @@ describe("the audit log of an account", () => {
     }
   });
 
-  test("the audit log of an account has what concerns the account and nothing else, whatever is asked for", async () => {
+  test("limits an account's audit log to that account, whatever is requested", async () => {
     const elsewhere = await api.addAccount();
     const stranger = await api.addSignedIn("owner", { inAccount: elsewhere.id });
     const { body } = await read(stranger.headers, "?limit=100");
@@ -415,7 +415,7 @@ describe("the audit log of an account", () => {
     ]);
   });
 
-  test("the audit log of an account is filtered and paged as operators have it", async () => {
+  test("filters and pages an account's audit log like the operators'", async () => {
     const updated = ["member.updated", member.membership.id];
     expect(told(await read(admin.headers, "?action=member.updated"))).toEqual([updated, updated]);
     const { body } = await read(admin.headers, `?target=${member.membership.id}&limit=1`);
@@ -436,7 +436,7 @@ describe("the audit log of an account", () => {
     expect(wrong.error.message).toStartWith("start: must be before end");
   });
 
-  test("the audit log of an account ends a page early where many events were looked at in vain, and goes on from the last of them", async () => {
+  test("ends an audit page early after many unmatched events, and continues from the last", async () => {
     const origin = { nowSeconds: api.clock.nowSeconds(), clientAddress: null, requestId: null };
     const about = { accountId: api.accountId, targetId: "key_any", detail: {} };
     await api.audit.append(

@@ -10,7 +10,7 @@ import { principalFor } from "../support/principal.ts";
 
 const at = Date.parse("2026-11-22T12:00:00Z") / 1000;
 
-test("the list says whence and of which day it is, and each of its prices can be set as one's own", () => {
+test("names source and date of the price list, and allows each price as an own one", () => {
   const { source, date, prices, vendors } = priceList();
   expect(source).toMatch(/^genai-prices \d+\.\d+\.\d+ \(MIT\)$/);
   expect(date).toMatch(/^\d{4}-\d\d-\d\d$/);
@@ -26,12 +26,12 @@ test.each([
   ["anthropic/claude-haiku-5-5", [100_001, 10, 100_000, 0], 5_025_500],
   ["google/gemini-2.5-pro", [200_001, 100, 0, 0], 501_502_500],
   ["deepseek/deepseek-flash", [1_024, 300, 960, 0], 192_480],
-] as const)("%s charges what its vendor does", (name, [promptTokens, completionTokens, cached, written], nanoUsd) => {
+] as const)("charges %s as its vendor does", (name, [promptTokens, completionTokens, cached, written], nanoUsd) => {
   const parts = { cachedTokens: cached, cacheWriteTokens: written, reasoningTokens: 0 };
   expect(nanoUsdOf({ promptTokens, completionTokens, parts }, listedPrice(name), at)).toBe(nanoUsd);
 });
 
-test("what served and when decide as at the vendor, the rates of later before those of now", () => {
+test("prices by serving model and time as the vendor does, future rates first", () => {
   const usage = { promptTokens: 1_000_000, completionTokens: 0 };
   const batch = { cachedTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0, details: { served: ["batch"] } };
   const argon = listedPrice("google/gemini-4-argon");
@@ -42,21 +42,21 @@ test("what served and when decide as at the vendor, the rates of later before th
   expect(nanoUsdOf({ ...usage, parts: batch }, argon, december)).toBe(2_000_000_000);
 });
 
-test("a name that the list does not have is told with the one that was meant", () => {
+test("suggests the intended name for an unknown price", () => {
   expect(listedPriceFault("openai/gpt-6.1-sol")).toBeUndefined();
   expect(listedPriceFault("openai/gpt-6.1-soll")?.fix).toBe("Did you mean openai/gpt-6.1-sol?");
   expect(listedPriceFault("x")?.fix).toContain("headrace prices");
   expect(listedPrice("x")).toBeUndefined();
 });
 
-test("prices are found by parts of their names, one alone by its whole name", () => {
+test("finds prices by parts of names, and one alone by its whole name", () => {
   expect(matchingPrices(["openai/gpt-6.1-sol"]).map(({ name }) => name)).toEqual(["openai/gpt-6.1-sol"]);
   const found = matchingPrices(["anthropic", "HAIKU"]);
   expect(found.length).toBeGreaterThan(1);
   for (const { name } of found) expect(name).toMatch(/anthropic.*haiku/);
 });
 
-test("the list is searched over the API by parts of a name and by vendor, in pages that say whence and of which day it is", async () => {
+test("searches the price list over the API by name and vendor, in pages with source and date", async () => {
   const [route] = priceRoutes({ clock: manualClock(at), requestLimits: () => ({ bodyBytes: 10_000, depth: 8 }) });
   const get = async (query: string) => {
     const exchange = exchangeFor(incoming({ target: `/v1/prices${query}` }));

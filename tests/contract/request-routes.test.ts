@@ -195,7 +195,7 @@ const everything = ["streamed", "over", "failed", "of_app_2", "of_app", "embeddi
 const ids = ({ body }: { body: Body }) => body.data.map(({ id }: { id: string }) => id.slice("req_".length));
 
 describe("GET /v1/requests", () => {
-  test("says since when requests are kept where earlier ones were asked for", async () => {
+  test("says how long requests are kept if earlier ones are requested", async () => {
     keptSince = start + 3;
     expect((await get(`/v1/requests?start=${start + 3}`)).body).not.toHaveProperty("kept_since");
     const { body } = await get(`/v1/requests?start=${start + 2}`);
@@ -204,7 +204,7 @@ describe("GET /v1/requests", () => {
     keptSince = null;
   });
 
-  test("GET /v1/requests has every figure of a request, newest first, and null for what is not known", async () => {
+  test("returns every figure of a request, newest first, and null for unknown ones", async () => {
     const { status, body } = await get("/v1/requests");
     expect(status).toBe(200);
     expect(body).toMatchObject({ object: "list", next: null, searched_to: null });
@@ -249,7 +249,7 @@ describe("GET /v1/requests", () => {
     });
   });
 
-  test("GET /v1/requests has what was refused among the others, with what its client was told, and no usage", async () => {
+  test("lists refused requests with the client's error and without usage", async () => {
     const { body } = await get("/v1/requests?limit=2");
     expect(body.data[1]).toEqual({
       ...body.data[0],
@@ -262,7 +262,7 @@ describe("GET /v1/requests", () => {
     expect(data.at(-1)).toMatchObject({ id: "req_unread", model: null, stream: null, error_status: 403 });
   });
 
-  test("leads through its pages with `next`, from the newest to the oldest, and says how far back it has looked", async () => {
+  test("pages requests by `next` from newest to oldest, and says how far back it looked", async () => {
     const seen: string[] = [];
     const searched: (number | null)[] = [];
     let next: string | null = "";
@@ -292,11 +292,11 @@ describe("GET /v1/requests", () => {
     [`end=${start + 3}`, ["embedding", "mine", "unread"]],
     ["key=key_none", []],
   ];
-  test.each(filters)("?%s has only those", async (query, found) => {
+  test.each(filters)("filters requests by ?%s", async (query, found) => {
     expect(ids(await get(`/v1/requests?${query}`))).toEqual(found);
   });
 
-  test("GET /v1/requests is of the credential's own account and environment, and of an app's own requests", async () => {
+  test("limits requests to the credential's account and environment, and an app to its own", async () => {
     expect(ids(await get("/v1/requests", { environment: "test" }))).toEqual(["of_test"]);
     expect(ids(await get("/v1/requests", { account: accountFor({ id: "acct_2" }) }))).toEqual(["over_in_2", "of_2"]);
     expect(ids(await get("/v1/requests", { appId: "app_1" }))).toEqual(["of_app"]);
@@ -319,13 +319,13 @@ describe("GET /v1/requests", () => {
     [`cursor=${Buffer.from('[1,"",2]').toString("base64url")}`, "cursor: must be"],
     [`cursor=${Buffer.from('{"at":1}').toString("base64url")}`, "cursor: must be"],
   ] as const;
-  test.each(wrong)("?%s is refused by name", async (query, message) => {
+  test.each(wrong)("refuses ?%s of the request list by name", async (query, message) => {
     const { status, body } = await get(`/v1/requests?${query}`);
     expect([status, body.error.code]).toEqual([400, "invalid_request"]);
     expect(body.error.message).toStartWith(message);
   });
 
-  test("GET /v1/requests has what just ended, and does not fail where the database cannot be written", async () => {
+  test("lists requests that just ended, even if the database cannot be written", async () => {
     const as = { account: accountFor({ id: "acct_late" }) };
     flush = async () => {
       await Bun.sleep(10);
@@ -339,7 +339,7 @@ describe("GET /v1/requests", () => {
 });
 
 describe("GET /v1/requests/{id}", () => {
-  test("GET /v1/requests/{id} gives the request as the list does, with the chat that it made", async () => {
+  test("returns a request as in the list, with its chat", async () => {
     const [listed] = (await get("/v1/requests?limit=1")).body.data;
     const { status, body } = await get("/v1/requests/req_streamed");
     const { trail, ...others } = body;
@@ -356,7 +356,7 @@ describe("GET /v1/requests/{id}", () => {
   });
 
   // hardening: O9
-  test("GET /v1/requests/{id} names model servers, and says what they said, to operators alone: to everybody else they are numbered", async () => {
+  test("names model servers and their messages only to operators, and numbers them for others", async () => {
     const known = [
       { server: 1, result: "refused", status: 500, started_ms: 0, duration_ms: 10 },
       { server: 2, result: "unreachable", status: null, started_ms: 10 },
@@ -382,7 +382,7 @@ describe("GET /v1/requests/{id}", () => {
     }
   });
 
-  test("GET /v1/requests/{id} finds what was refused, which has no trail, for its owner alone", async () => {
+  test("finds a refused request without a trail for its owner only", async () => {
     const { status, body } = await get("/v1/requests/req_over");
     expect([status, body.outcome, body.trail, body.chat]).toEqual([200, "refused", [], null]);
     expect((await get("/v1/requests/req_over_in_2")).status).toBe(404);
@@ -390,7 +390,7 @@ describe("GET /v1/requests/{id}", () => {
     expect((await get("/v1/requests/req_of_app_2", { appId: "app_2" })).status).toBe(200);
   });
 
-  test("GET /v1/requests/{id} names no chat that was not kept, has expired, or is not the caller's to read", async () => {
+  test("links no chat that was not stored, has expired, or is not readable to the caller", async () => {
     const chat = async (id: string, as: Partial<Principal> = {}) => (await get(`/v1/requests/${id}`, as)).body.chat;
     expect(await chat("req_failed")).toBeNull();
     expect(await chat("req_embedding")).toBeNull();
@@ -412,19 +412,22 @@ describe("GET /v1/requests/{id}", () => {
     clock.jump(-40 * 86_400);
   });
 
-  test.each(["req_none", "req_of_2", "req_of_test", "streamed", "%00"])("%s, which is not here, is 404", async (id) => {
-    const { status, body } = await get(`/v1/requests/${id}`);
-    expect([status, body.error.code]).toEqual([404, "not_found"]);
-  });
+  test.each(["req_none", "req_of_2", "req_of_test", "streamed", "%00"])(
+    "returns 404 for an unknown or another owner's request: %s",
+    async (id) => {
+      const { status, body } = await get(`/v1/requests/${id}`);
+      expect([status, body.error.code]).toEqual([404, "not_found"]);
+    },
+  );
 
-  test("an app finds its own alone", async () => {
+  test("finds only an app's own requests", async () => {
     expect((await get("/v1/requests/req_of_app", { appId: "app_1" })).status).toBe(200);
     expect((await get("/v1/requests/req_streamed", { appId: "app_1" })).status).toBe(404);
     expect((await get("/v1/requests/req_of_app", { appId: "app_2" })).status).toBe(404);
   });
 });
 
-test("both need usage:read, and their answers are what the OpenAPI document says", async () => {
+test("requires usage:read on both request routes, with answers that fit the OpenAPI document", async () => {
   expect(new Set(routes.map((route) => route.access))).toEqual(new Set(["usage:read"]));
   const document = openApiDocument(routes, "1.0.0");
   const answers = [

@@ -54,7 +54,7 @@ beforeAll(async () => {
 afterAll(() => server[Symbol.asyncDispose]());
 
 // hardening: K1
-test("every route has a known scope or is public, and the public ones are exactly those listed", () => {
+test("gives every route a known scope or public access, exactly as listed", () => {
   for (const route of routes) expect(["public", "person", ...scopes]).toContain(route.access);
   const open = routes.filter((route) => route.access === "public").map((route) => `${route.method} ${route.path}`);
   expect(open.sort()).toEqual(openToAll);
@@ -107,7 +107,7 @@ test("every list has pages of at most 100 entries, or is named here with its bou
   expect(Object.fromEntries(long)).toEqual(longPages);
 });
 
-test("no method and path is routed twice, and every operation has a name of its own", () => {
+test("routes no method and path twice, and names every operation uniquely", () => {
   const places = all.map((route) => `${route.method} ${route.path}`);
   expect(new Set(places).size).toBe(places.length);
   const names = routes.map((route) => route.doc.operationId);
@@ -138,7 +138,7 @@ function inFormOf({ errorForm }: ApiRoute, response: Response, error: { message:
 
 describe.each(named(closed))("$name", ({ route }) => {
   // hardening: K1
-  test("a route answers 401 without a key", async () => {
+  test("returns 401 from a protected route without a key", async () => {
     const response = await send(route, {});
     expect(response.status).toBe(401);
     expect(await response.json()).toEqual(inFormOf(route, response, refused.error));
@@ -146,7 +146,7 @@ describe.each(named(closed))("$name", ({ route }) => {
   });
 
   test.each(["live", "test", "dev"] as const)(
-    "a route answers 401 to a fabricated, well-formed %s key",
+    "returns 401 from a protected route for a fabricated, well-formed %s key",
     async (environment) => {
       const key = generateApiKey(environment);
       for (const headers of [{ authorization: `Bearer ${key}` }, { "x-api-key": key }]) {
@@ -162,7 +162,7 @@ describe.each(named(closed))("$name", ({ route }) => {
 });
 
 describe.each(named(ofPeople))("$name", ({ route }) => {
-  test("a route for people tells a key with every scope so", async () => {
+  test("says that a route is for people to a key with every scope", async () => {
     const response = await send(route, { authorization: `Bearer ${await addKey(server, { scopes: [...scopes] })}` });
     expect(response.status).toBe(403);
     expect((await response.json()).error.code).toBe("permission_denied");
@@ -171,7 +171,7 @@ describe.each(named(ofPeople))("$name", ({ route }) => {
 
 describe.each(named(scoped))("$name", ({ route }) => {
   // hardening: K1
-  test("a route answers 403 naming the scope to a key that has every other scope", async () => {
+  test("returns 403 with the missing scope to a key with every other scope", async () => {
     const key = await addKey(server, { scopes: scopes.filter((scope) => scope !== route.access) });
     const response = await send(route, { authorization: `Bearer ${key}` });
     expect(response.status).toBe(403);
@@ -186,7 +186,7 @@ describe.each(named(scoped))("$name", ({ route }) => {
     expect(challenge).toBe(`Bearer realm="headrace", error="insufficient_scope", scope="${route.access}"`);
   });
 
-  test("a route lets a key in that has this scope alone", async () => {
+  test("accepts a key with only the route's scope", async () => {
     const key = await addKey(server, { scopes: [route.access as (typeof scopes)[number]] });
     const { status } = await send(route, { authorization: `Bearer ${key}` });
     // 405: there is no session of tools to follow. 415: it is for forms. 426: it is a WebSocket.
@@ -194,7 +194,7 @@ describe.each(named(scoped))("$name", ({ route }) => {
   });
 });
 
-test("a refused credential is refused before the body is looked at", async () => {
+test("refuses a wrong credential before the body is read", async () => {
   const response = await fetch(`${server.url}/v1/chat/completions`, { method: "POST", body: "\0garbage" });
   expect(response.status).toBe(401);
 });

@@ -20,8 +20,8 @@ export function hasEnded({ until }: Lease, now: number): boolean {
 }
 `;
 
-describe("a commit of prose", () => {
-  test("may change comments, types and formatting", () => {
+describe("a docs or style commit", () => {
+  test("lets a docs commit change comments, types and formatting", () => {
     const rewritten = lease
       .replace("Whether it ended.", "Reports whether the lease has ended.")
       .replaceAll("\n", "\n\n");
@@ -29,13 +29,13 @@ describe("a commit of prose", () => {
     expect(emitted(path, rewritten)).toBe(emitted(path, lease));
   });
 
-  test("is refused where an operator changes", () => {
+  test("refuses a docs commit that changes an operator", () => {
     expect(faultsOf("style: describe the end", [change(lease, lease.replace("<=", "<"))])).toEqual([
       `${path}: its JavaScript changes, which a \`style\` commit leaves alone.`,
     ]);
   });
 
-  test("is refused where a file is added or removed", () => {
+  test("refuses a docs commit that adds or removes a file", () => {
     expect(faultsOf("docs: describe leases", [{ before: undefined, after: at(lease) }])).toHaveLength(1);
     expect(faultsOf("docs: describe leases", [{ before: at(lease), after: undefined }])).toHaveLength(1);
   });
@@ -47,22 +47,22 @@ test.each([1, 2])("as well: %d", (n) => { expect(n).toBeGreaterThan(0); });
 `;
 const testPath = "src/domain/lease.test.ts";
 
-describe("a commit of test titles", () => {
+describe("a test(titles) commit", () => {
   const subject = "test(titles): name what leases do";
 
-  test("may change titles", () => {
+  test("lets a test(titles) commit change titles", () => {
     const after = tested.replace("what has ended", "ends a lease on time").replace("as well: %d", "ends lease %d");
     expect(faultsOf(subject, [change(tested, after, testPath)])).toEqual([]);
   });
 
-  test("is refused where a test is lost", () => {
+  test("refuses a test(titles) commit that loses a test", () => {
     const after = tested.split("\n").toSpliced(2, 1).join("\n");
     expect(faultsOf(subject, [change(tested, after, testPath)])).toEqual([
       `${testPath}: more than titles of tests changes.`,
     ]);
   });
 
-  test("is refused where an expectation changes", () => {
+  test("refuses a test(titles) commit that changes an expectation", () => {
     expect(faultsOf(subject, [change(tested, tested.replace("true", "false"), testPath)])).toHaveLength(1);
   });
 });
@@ -75,7 +75,7 @@ const renames: ChangedFile = {
   after: at("turn tick\n#turn #tick\nlook poll\n", "scripts/safeguards/renames.txt"),
 };
 
-describe("a commit of names", () => {
+describe("a refactor(names) commit", () => {
   const subject = "refactor(names): call a turn of the loop a tick";
   const kept = wire
     .replace("import { look, type Turn } from", "import { poll, type Turn } from")
@@ -84,25 +84,25 @@ describe("a commit of names", () => {
     .replace("write(turn: Turn)", "write(tick: Turn)")
     .replace("{ turn, kind", "{ turn: tick, kind");
 
-  test("may change names by the table, and keeps the member that goes out", () => {
+  test("lets a refactor(names) commit rename by the table with exported members kept", () => {
     expect(faultsOf(subject, [renames, change(wire, kept)])).toEqual([]);
   });
 
-  test("is refused for a name that the table does not list", () => {
+  test("refuses a refactor(names) commit with an unlisted name", () => {
     expect(faultsOf(subject, [renames, change(wire, kept.replace("Desk", "Handler"))])).toEqual([
       `${path}: "Desk" becomes "Handler", which renames.txt does not list.`,
     ]);
   });
 
-  test("is refused where a string changes", () => {
+  test("refuses a refactor(names) commit that changes a string", () => {
     expect(faultsOf(subject, [renames, change(wire, kept.replace('"turn"', '"tick"'))])).toHaveLength(1);
   });
 
-  test("is refused where an import disappears", () => {
+  test("refuses a refactor(names) commit that drops an import", () => {
     expect(faultsOf(subject, [renames, change(`import "./side.ts";\n${wire}`, kept)])).toHaveLength(1);
   });
 
-  test("follows files that move along", () => {
+  test("lets a refactor(names) commit move files", () => {
     const moved: ChangedFile = {
       before: at("export type Turn = number; export const look = 1;", "src/domain/turn.ts"),
       after: at("export type Turn = number; export const poll = 1;", "src/domain/tick.ts"),
@@ -113,18 +113,18 @@ describe("a commit of names", () => {
   });
 });
 
-describe("a change of the surface", () => {
+describe("a commit that changes the surface", () => {
   const before = "# metrics\nheadrace_ready gauge\n\n# routes\nGET /readyz public\n";
   const file = change(before, before.replace("headrace_ready", "headrace_is_ready"), surfaceFile);
 
-  test("is refused where the body does not name it", () => {
+  test("refuses a commit whose body does not name its surface change", () => {
     expect(faultsOf("feat: rename a metric", [file])).toEqual([
       'The surface changes in "metrics", and the body has no line "Surface: metrics".',
     ]);
     expect(faultsOf("feat: rename a metric", [file], "Why not.\n\nSurface: routes")).toHaveLength(1);
   });
 
-  test("is taken where the body names it", () => {
+  test("accepts a commit whose body names its surface change", () => {
     expect(faultsOf("feat: rename a metric", [file], "For a reason.\n\nSurface: metrics")).toEqual([]);
   });
 });
@@ -136,6 +136,6 @@ test.each([
   ["count a retry once", 1],
   ["fix(limits): a retry is counted once", 1],
   [`fix(limits): count ${"very ".repeat(12)}often`, 1],
-] as const)("finds the faults of the subject %j", (subject, faults) => {
+] as const)("finds the faults of the commit subject %j", (subject, faults) => {
   expect(subjectFaults(subject)).toHaveLength(faults);
 });

@@ -51,7 +51,7 @@ const bill = JSON.parse(text) as {
 };
 
 // hardening: S3
-test("the bill is the same each time, and a CycloneDX one", () => {
+test("builds the same CycloneDX bill of materials each time", () => {
   expect(makeBill()).toBe(text);
   expect([bill.bomFormat, bill.specVersion]).toEqual(["CycloneDX", "1.5"]);
   expect(bill.serialNumber).toMatch(/^urn:uuid:[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}$/);
@@ -59,7 +59,7 @@ test("the bill is the same each time, and a CycloneDX one", () => {
 });
 
 // hardening: S1, S3
-test("the bill lists exactly the packages of the lock file that running needs, each once, with the digest that npm checks", () => {
+test("lists exactly the runtime packages of the lock file once, with npm's digest", () => {
   const listed = bill.components.map(({ name, version }) => `${name}@${version}`);
   expect(listed).toEqual([...new Set(listed)]);
   const wanted = new Set(running.map(([path, entry]) => `${nameOf(path, entry)}@${entry.version}`));
@@ -77,7 +77,7 @@ test("the bill lists exactly the packages of the lock file that running needs, e
 });
 
 // hardening: S3
-test("what needs what is told: from Headrace all of it is reached, and nothing is named that is not listed", () => {
+test("reaches all packages from Headrace in the bill, and names no unlisted one", () => {
   const dependsOn = new Map(bill.dependencies.map((one) => [one.ref, one.dependsOn]));
   const reached = new Set<string>();
   const reach = (ref: string) => {
@@ -94,7 +94,7 @@ test("what needs what is told: from Headrace all of it is reached, and nothing i
 const permissive = /^(MIT|MIT-0|ISC|0BSD|BSD-2-Clause|BSD-3-Clause|Apache-2\.0|BlueOak-1\.0\.0|Unlicense|CC0-1\.0)$/;
 
 // hardening: S2
-test("every package has a digest and a licence under which it may be passed on, binaries for other systems apart", () => {
+test("requires a digest and a redistributable licence for every package except foreign binaries", () => {
   for (const { name, licenses, hashes } of bill.components) {
     const [path, entry] = running.find(([at, one]) => nameOf(at, one) === name) ?? ["", undefined];
     if (entry?.os && !entry.os.includes("linux") && entry.integrity === undefined) continue;
@@ -106,7 +106,7 @@ test("every package has a digest and a licence under which it may be passed on, 
 });
 
 // hardening: S1
-test("three packages have an install script, and none of them is needed: none is ever run", () => {
+test("runs none of the three packages' install scripts, since none is needed", () => {
   const scripted = entries.filter(([, { hasInstallScript }]) => hasInstallScript).map(([path]) => path);
   // Two would copy the executable that is started by its own path, the last build from source what comes built.
   expect(scripted).toEqual(["node_modules/bun", "node_modules/esbuild", "node_modules/node-llama-cpp"]);

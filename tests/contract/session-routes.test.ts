@@ -18,7 +18,7 @@ const events = async (action: string) =>
   (await api.audit.list({}, { after: undefined, limit: 200 })).filter((event) => event.action === action);
 
 describe("GET /v1/session", () => {
-  test("GET /v1/session says who is signed in, for which account, with the token for changes", async () => {
+  test("shows the signed-in person, account and CSRF token", async () => {
     const { status, headers, body } = await api.send(member.headers, "/v1/session");
     expect([status, headers.get("cache-control")]).toEqual([200, "no-store"]);
     expect(body).toEqual({
@@ -42,14 +42,14 @@ describe("GET /v1/session", () => {
     expect((await api.send(operator.headers, "/v1/session")).body.scopes).toContain("admin:manage");
   });
 
-  test("GET /v1/session shows a login of the command line the same, without a session", async () => {
+  test("shows a command line login like a session, without session fields", async () => {
     const login = await api.allow(owner, undefined, ["models:read"]);
     const { body } = await api.send(login, "/v1/session");
     expect(body).toMatchObject({ role: "owner", scopes: ["models:read"], session_id: null, csrf_token: null });
     expect(body.has_password).toBeNull();
   });
 
-  test("GET /v1/session says whether the person has a password, from the first one on", async () => {
+  test("shows whether the person has a password", async () => {
     const withOne = await api.addSignedIn("member", { password: "correct horse battery" });
     expect((await api.send(withOne.headers, "/v1/session")).body.has_password).toBe(true);
     const hasPassword = async () => (await api.send(member.headers, "/v1/session")).body.has_password;
@@ -61,7 +61,7 @@ describe("GET /v1/session", () => {
     expect(body.has_password).toBe(true);
   });
 
-  test("GET /v1/session is for people: keys, their tokens and apps of others are refused, on every such endpoint", async () => {
+  test("refuses keys, key tokens and apps on every session route", async () => {
     const strangers = [await api.keyHeaders(), await api.allow(owner, "app_other", ["keys:manage"])];
     for (const headers of strangers) {
       for (const [method, path] of [
@@ -86,7 +86,7 @@ describe("GET /v1/session", () => {
   });
 });
 
-test("a login that was allowed to read looks at its person, and changes nothing of them", async () => {
+test("lets a read-only login read its person and change nothing", async () => {
   const narrow = await api.allow(owner, undefined, ["models:read"]);
   expect((await api.send(narrow, "/v1/sessions")).status).toBe(200);
   for (const [method, path, body] of [
@@ -100,7 +100,7 @@ test("a login that was allowed to read looks at its person, and changes nothing 
 });
 
 describe("PATCH /v1/session", () => {
-  test("looks at another of one's accounts from then on, and at no other", async () => {
+  test("switches a session to another of the person's accounts, and to no other", async () => {
     const other = await api.addAccount({ name: "Other" });
     const closed = await api.addAccount({ status: "suspended" });
     const foreign = await api.addAccount();
@@ -117,13 +117,13 @@ describe("PATCH /v1/session", () => {
     expect([after.account.id, after.person.name]).toEqual([other.id, "Test Person"]);
   });
 
-  test("a login stays with the account that it was allowed for", async () => {
+  test("keeps a login in the account that it was allowed for", async () => {
     const login = await api.allow(owner);
     const { status, body } = await api.send(login, "/v1/session", "PATCH", { account_id: api.accountId });
     expect([status, body.error.message]).toEqual([403, expect.stringContaining("account_id: a login is for")]);
   });
 
-  test("PATCH /v1/session gives oneself another name, with an event of before and after; nothing else is taken", async () => {
+  test("renames the signed-in person with old and new value audited, and nothing else", async () => {
     const { body } = await api.send(member.headers, "/v1/session", "PATCH", { name: " Ada " });
     expect(body.person.name).toBe("Ada");
     expect((await events("person.updated"))[0]).toMatchObject({
@@ -136,8 +136,8 @@ describe("PATCH /v1/session", () => {
   });
 });
 
-describe("sessions", () => {
-  test("sessions are one's own, newest first, in pages; the current one is marked, ended ones are not shown", async () => {
+describe("GET and DELETE of sessions", () => {
+  test("lists own active sessions, newest first, in pages, with the current one marked", async () => {
     const idle = await api.signIn(member.person);
     api.clock.jump(13 * 86_400);
     await api.send(member.headers, "/v1/session");
@@ -161,7 +161,7 @@ describe("sessions", () => {
     }
   });
 
-  test("sessions end from elsewhere, one by one or all but the own; never somebody else's", async () => {
+  test("ends own sessions one by one or all others, and never another person's", async () => {
     const [second, third] = [await api.signIn(member.person), await api.signIn(member.person)];
     expect((await api.send(owner.headers, `/v1/sessions/${second.sessionId}`, "DELETE")).status).toBe(404);
     expect((await api.send(member.headers, `/v1/sessions/${second.sessionId}`, "DELETE")).body).toEqual({
@@ -182,7 +182,7 @@ describe("sessions", () => {
   });
 });
 
-test("all but the own ends logins of the command line at once; one that asks stays, and so do apps", async () => {
+test("ends all other sessions and command line logins at once, but not the asking login or apps", async () => {
   const [first, second] = [await api.allow(member), await api.allow(member)];
   const [app, stranger] = [await api.allow(member, "app_other"), await api.allow(owner)];
   const statusOf = async (headers: Record<string, string>) => (await api.send(headers, "/v1/session")).status;
@@ -205,7 +205,7 @@ describe("POST /v1/session/password", () => {
   const old = "a few words that are long";
   const next = "some other words, as long";
 
-  test("changes it where the current one is right, and ends the other sessions and logins at once", async () => {
+  test("changes the password with the right current one, and ends other sessions and logins at once", async () => {
     const person = await api.addSignedIn("member", { password: old });
     const other = await api.signIn(person.person);
     const [login, app] = [await api.allow(person), await api.allow(person, "app_other")];
@@ -227,7 +227,7 @@ describe("POST /v1/session/password", () => {
     for (const secret of [old, next]) expect(told).not.toContain(secret);
   });
 
-  test("POST /v1/session/password is not for a login: whoever got hold of a token must not set a first password with it", async () => {
+  test("refuses a first password by a login's token, which may be stolen", async () => {
     const login = await api.allow(member);
     const { status, body } = await api.send(login, "/v1/session/password", "POST", { new_password: next });
     expect([status, body.error.code]).toEqual([403, "permission_denied"]);

@@ -64,38 +64,38 @@ test("installs nothing again if all packages are there and the last start needed
   expect(await child.exited).toBe(0);
 });
 
-test("a lock file out of step is told as that, and not as a fault of the network", async () => {
+test("reports a lock file out of step as such, not as a network fault", async () => {
   const said = await setUp({});
   expect(said).toContain("Missing: part@1.0.0 from lock file");
   expect(said).toMatch(/npm \d+\.\d+\.\d+ refuses package\.json or package-lock\.json; the network is not the cause\./);
 });
 
-test("a registry that cannot be reached is told with its address", async () => {
+test("names the address of an unreachable registry", async () => {
   const nowhere = "http://127.0.0.1:9/";
   const said = await setUp({ "node_modules/part": part }, { npm_config_registry: nowhere });
   expect(said).toContain(`The registry ${nowhere} could not be asked (ECONNREFUSED).`);
 });
 
-test("a registry without a package of the lock file is told with its address", async () => {
+test("names a registry that lacks a package of the lock file", async () => {
   const said = await setUp({ "node_modules/part": { version: "2.0.0" } });
   expect(said).toContain(`The registry ${registry.url} refuses a package of the lock file or lacks it.`);
 });
 
-test("a package with another checksum is told as that", async () => {
+test("reports a package with another checksum", async () => {
   const integrity = `sha512-${Buffer.alloc(64).toString("base64")}`;
   expect(await setUp({ "node_modules/part": { ...part, integrity } })).toContain(
     "A package does not have the checksum of the lock file.",
   );
 });
 
-test("a machine without npm is told where npm comes from", async () => {
+test("says where to get npm on a machine without it", async () => {
   const nodeAlone = join(clone, "path");
   mkdirSync(nodeAlone);
   cpSync(Bun.which("node") ?? "", join(nodeAlone, "node"));
   expect(await setUp({ "node_modules/part": part }, { PATH: nodeAlone })).toContain("npm is not on the PATH.");
 });
 
-test("an npm that is too old is told with what is needed", async () => {
+test("names the required version for an outdated npm", async () => {
   const old = join(clone, "path");
   mkdirSync(old);
   writeFileSync(join(old, "npm"), '#!/bin/sh\n[ "$1" = --version ] && echo 6.14.18 && exit\nexit 1\n');

@@ -66,14 +66,14 @@ const expectations: Readonly<Record<string, Expected>> = {
   "fault-done-only": { texts: [], finish: [], error: /sent no answer/ },
 };
 
-test("every recording has an expectation, and every expectation a recording", () => {
+test("pairs every recording with an expectation", () => {
   expect(recordings.map((recording) => recording.name).sort()).toEqual(Object.keys(expectations).sort());
 });
 
 describe.each(recordings)("$name", ({ name, bytes, operation }) => {
   const expected = expectations[name] as Expected;
 
-  test("the parser gives the same events for a cut at every byte, and byte by byte", () => {
+  test("parses the same events for a cut at every byte, and byte by byte", () => {
     const whole = parse([bytes]);
     expect(parse(byteByByte(bytes))).toEqual(whole);
     for (let position = 0; position <= bytes.length; position++) {
@@ -81,7 +81,7 @@ describe.each(recordings)("$name", ({ name, bytes, operation }) => {
     }
   });
 
-  test.each([true, false])("the client gets the recorded answer (include_usage: %p)", async (includeUsage) => {
+  test.each([true, false])("delivers the recorded answer to the client (include_usage: %p)", async (includeUsage) => {
     const { text, observed, error } = await replay(byteByByte(bytes), operation, includeUsage);
     const seen = readAnswer(clientEvents(text), includeUsage);
     expect(seen.texts).toEqual([...expected.texts]);
@@ -111,7 +111,7 @@ describe.each(recordings)("$name", ({ name, bytes, operation }) => {
   });
 
   test.each([true, false])(
-    "the relay sends the same bytes for a cut at every byte (include_usage: %p)",
+    "relays the same bytes for a cut at every byte (include_usage: %p)",
     async (includeUsage) => {
       const whole = await replay(byteByByte(bytes), operation, includeUsage);
       for (let position = 0; position <= bytes.length; position++) {
@@ -126,7 +126,7 @@ describe.each(recordings)("$name", ({ name, bytes, operation }) => {
 
   // Whether data over several lines leaves in one line or in several is equally right: the tests above read it.
   if (name === "multi-line-data") return;
-  test.each([true, false])("the wire format is the golden one (include_usage: %p)", async (includeUsage) => {
+  test.each([true, false])("keeps the golden wire format (include_usage: %p)", async (includeUsage) => {
     const { text } = await replay(byteByByte(bytes), operation, includeUsage);
     expectGolden(`streams/${name}${includeUsage ? ".with-usage" : ""}.sse`, text);
   });

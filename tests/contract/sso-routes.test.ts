@@ -63,8 +63,8 @@ async function begin(target = "/sso/start") {
   return { cookie, target: back.pathname + back.search };
 }
 
-describe("the way there and back", () => {
-  test("signs the browser in and leads on to where it was going", async () => {
+describe("sign-in by an identity provider", () => {
+  test("signs the browser in and redirects to its destination", async () => {
     const person = await world.addPerson({ email: "there@example.com" });
     await world.addMember(person, "member");
     provider.person = { sub: "there", email: person.email, email_verified: true };
@@ -76,7 +76,7 @@ describe("the way there and back", () => {
     expect(session?.signedIn).toMatchObject({ person, session: { method: "sso", accountId: world.accountId } });
   });
 
-  test("a way back that proves an address for the first time says so, and has caches forget the logins that ended", async () => {
+  test("announces a newly proven address, and clears cached logins that ended", async () => {
     for (const [isEmailProven, location] of [
       [false, "/settings?done=address"],
       [true, "/"],
@@ -96,7 +96,7 @@ describe("the way there and back", () => {
   });
 
   test.each(["https%3A%2F%2Fevil.example", "%2F%2Fevil.example", "%2F%5Cevil.example", "javascript%3Aalert(1)"])(
-    "the way there and back of a sign-in never leads to %s",
+    "never redirects a sign-in by identity provider to %s",
     async (next) => {
       const person = await world.addPerson({
         email: `next-${next.replaceAll("%", "-").replaceAll(/[^\w-]/g, "")}@example.com`,
@@ -107,7 +107,7 @@ describe("the way there and back", () => {
     },
   );
 
-  test("the cookie is for scripts and other sites' forms out of reach, and where there is https for nothing else", async () => {
+  test("hides the cookie from scripts and other sites' forms, and uses only HTTPS where available", async () => {
     const plain = (await get("/sso/start")).headers.get("set-cookie");
     expect(plain).toMatch(/^headrace_sso=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=600$/);
     publicUrl = "https://ai.example.com";
@@ -120,11 +120,11 @@ describe("the way there and back", () => {
   });
 });
 
-describe("what goes wrong is said on a page with a way on", () => {
+describe("a failed sign-in by identity provider shows a page with a way on", () => {
   test.each([
     ["in another browser", ""],
     ["with two cookies, of which one is somebody else's", "headrace_sso=a; headrace_sso=b"],
-  ])("%s", async (_, cookie) => {
+  ])("refuses to finish a sign-in %s", async (_, cookie) => {
     const { target } = await begin();
     const page = await get(target, { cookie });
     expect(page).toMatchObject({ status: 400, noted: { code: "invalid_request", detail: "sso: state" } });
@@ -133,7 +133,7 @@ describe("what goes wrong is said on a page with a way on", () => {
     expect(page.headers.get("content-security-policy")).toContain("frame-ancestors 'none'");
   });
 
-  test("somebody whom nobody invited: 403, with what to do, and nothing of the provider's own text", async () => {
+  test("refuses an uninvited person with 403 and advice, without the provider's text", async () => {
     provider.person = { sub: "un", email: "un@example.com", email_verified: true, name: "<script>canary</script>" };
     const { cookie, target } = await begin();
     const page = await get(target, { cookie });
@@ -142,7 +142,7 @@ describe("what goes wrong is said on a page with a way on", () => {
     expect(page.text).not.toContain("canary");
   });
 
-  test("an error of the provider's is not repeated", async () => {
+  test("does not repeat an identity provider's error", async () => {
     provider.lies = { callback: { code: null, error: "server_error", error_description: "<b>canary</b>" } };
     const { cookie, target } = await begin();
     const page = await get(target, { cookie });
@@ -150,24 +150,24 @@ describe("what goes wrong is said on a page with a way on", () => {
     expect(page.text).not.toContain("canary");
   });
 
-  test("a provider that is down: 503 and when to come back", async () => {
+  test("answers 503 with a retry time for an unreachable identity provider", async () => {
     provider.lies = { answers: { "/.well-known/openid-configuration": () => new Response("", { status: 500 }) } };
     const page = await get("/sso/start");
     expect(page.status).toBe(503);
     expect(page.headers.get("retry-after")).toBe("60");
   });
 
-  test("too many beginnings from one address", async () => {
+  test("limits sign-ins begun from one address", async () => {
     for (let i = 0; i < 120; i++) expect((await get("/sso/start")).status).toBe(303);
     expect((await get("/sso/start")).status).toBe(429);
     expect((await get("/sso/start", {}, "203.0.113.10")).status).toBe(303);
   });
 
-  test("without a public URL nobody is led anywhere from beyond this machine", async () => {
+  test("redirects no remote visitor to the provider without a public URL", async () => {
     expect((await get("/sso/start", { host: "evil.example" })).status).toBe(403);
   });
 
-  test("where no identity provider is configured there is no way to one", async () => {
+  test("offers no identity provider if none is configured", async () => {
     const { sessions, clock } = world;
     const limits = new MemoryLimits({ clock, ledger: { readTotals: async () => {} } });
     const nothing = { singleSignOn: undefined, pageOrigin: () => "http://localhost:7545" };
@@ -177,7 +177,7 @@ describe("what goes wrong is said on a page with a way on", () => {
   });
 });
 
-test("the button says the provider's name, escaped, and keeps where one was going", () => {
+test("shows the provider's escaped name on the button and keeps the destination", () => {
   const { text } = ssoButton("A <b>&</b> Co", "/oauth/authorize?a=b&c=d");
   expect(text).toContain("Continue with A &lt;b&gt;&amp;&lt;/b&gt; Co");
   expect(text).toContain('href="/sso/start?next=%2Foauth%2Fauthorize%3Fa%3Db%26c%3Dd"');

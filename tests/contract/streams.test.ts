@@ -70,14 +70,14 @@ const structure = pairs.flatMap(([from, to]) =>
 const decisive = new Set(["response.completed", "transcript.text.done"]);
 
 describe.each(pairs)("a stream of %s for a client of %s", (from, to) => {
-  test("is read by a strict client, and ends with its last event", async () => {
+  test("sends a stream that a strict client reads to its last event", async () => {
     const { read, endedBefore } = await answered(from, to, eventsOf(from));
     expect(read).toMatchObject(answerOf(from));
     if (from !== "image") expect(read.outputTokens).toBe(wholeAnswer.outputTokens);
     expect(endedBefore).toBe(true);
   });
 
-  test("is the same whole, in one piece, cut at each byte, and in pieces where it lies", async () => {
+  test("reads a stream the same whole, cut at each byte, and in pieces in place", async () => {
     const { text } = await answered(from, to, eventsOf(from));
     const all = eventsOf(from).join("");
     const bytes = Buffer.from(all).toString("latin1");
@@ -96,13 +96,13 @@ describe.each(pairs)("a stream of %s for a client of %s", (from, to) => {
     ...["event: ping\r\ndata: ping\r\n\r\n", "data: : keep-alive\n\n", 'data: {"type":"heartbeat"}\n\n'],
     ...['event: keepalive\ndata: {"type":"keepalive","sequence_number":3}\n\n'],
     ...['event: keep-alive\ndata: {"at":1700000000,"type":"keep-alive"}\n\n'],
-  ])("is the same with the heartbeat %j between its events", async (heartbeat) => {
+  ])("reads a stream the same with the heartbeat %j between its events", async (heartbeat) => {
     const { text } = await answered(from, to, eventsOf(from));
     const beaten = eventsOf(from).flatMap((event) => [heartbeat, event]);
     expect((await answered(from, to, [...beaten, heartbeat])).text).toBe(text);
   });
 
-  test("is the same answer with events of the type ping, which clients of Messages alone get", async () => {
+  test("reads a stream the same with ping events, which only Messages clients receive", async () => {
     const ping = 'event: ping\ndata: {"type":"ping","at":1700000000}\n\n';
     const { text, read } = await answered(from, to, eventsOf(from));
     const beaten = await answered(from, to, [...eventsOf(from).flatMap((event) => [ping, event]), ping]);
@@ -110,20 +110,23 @@ describe.each(pairs)("a stream of %s for a client of %s", (from, to) => {
     if (from !== "message" || to !== "message") expect(beaten.text).toBe(text);
   });
 
-  test.if(from === "response" || from === "message")("is the same behind an event of an unknown type", async () => {
-    const { text } = await answered(from, to, eventsOf(from));
-    const queued = 'event: queue.status\ndata: {"type":"queue.status","position":3}\n\n';
-    expect((await answered(from, to, [queued, ...eventsOf(from)])).text).toBe(text);
-  });
+  test.if(from === "response" || from === "message")(
+    "reads a stream the same after an event of an unknown type",
+    async () => {
+      const { text } = await answered(from, to, eventsOf(from));
+      const queued = 'event: queue.status\ndata: {"type":"queue.status","position":3}\n\n';
+      expect((await answered(from, to, [queued, ...eventsOf(from)])).text).toBe(text);
+    },
+  );
 
-  test("is the same with blanks around the mark of the end", async () => {
+  test("reads a stream the same with blanks around its end mark", async () => {
     const { text } = await answered(from, to, eventsOf(from));
     const pieces = eventsOf(from).map((event) => event.replace("data: [DONE]", "data:  [DONE] "));
     expect((await answered(from, to, pieces)).text).toBe(text);
   });
 
   test.each(["guarded", "asked about", "recorded", "stoppable"])(
-    "is the same answer with each policy (%s)",
+    "reads a stream the same with each policy (%s)",
     async (policy) => {
       const guard: TextGuard = {
         asks: policy === "asked about",
@@ -149,7 +152,7 @@ describe.each(pairs)("a stream of %s for a client of %s", (from, to) => {
     },
   );
 
-  test("is an error if the server tells one, as the first event or later", async () => {
+  test("reports an error of the server as the first event or later", async () => {
     const { fault } = strictStreams[from];
     const bare = 'event: error\ndata: {"message":"out of memory"}\n\ndata: [DONE]\n\n';
     for (const said of [fault, bare, "event: error\ndata: out of memory\n\ndata: [DONE]\n\n"]) {
@@ -165,7 +168,7 @@ describe.each(pairs)("a stream of %s for a client of %s", (from, to) => {
     }
   });
 
-  test("is an error if it is cut before its reason, by the end of the connection or by a reset, and whole behind it", async () => {
+  test("reports an error if a stream is cut or reset before its finish reason, and none after it", async () => {
     const events = strictStreams[from].events;
     const reasons = ["finish", "message_delta", "response.completed", "transcript.text.done"];
     const finish = events.findIndex(({ name }) => reasons.includes(name));
@@ -186,7 +189,7 @@ describe.each(pairs)("a stream of %s for a client of %s", (from, to) => {
   });
 
   test.each(["application/json", "text/event-stream", "text/plain", "application/octet-stream"])(
-    "is the same answer where a whole one of the type %s comes in its place",
+    "reads a whole answer of type %s in place of a stream the same",
     async (type) => {
       const whole = JSON.stringify(strictStreams[from].whole);
       const marked = Buffer.from(`\ufeff\n${whole}`);
@@ -201,7 +204,7 @@ describe.each(pairs)("a stream of %s for a client of %s", (from, to) => {
     },
   );
 
-  test("is the same where its server calls the events JSON", async () => {
+  test("reads a stream the same if its server labels the events JSON", async () => {
     const { source, client } = open(from, to, {}, "application/json");
     for (const text of eventsOf(from)) source.send(text);
     source.end();
@@ -209,7 +212,7 @@ describe.each(pairs)("a stream of %s for a client of %s", (from, to) => {
     expect(readStrictly(to, client.text)).toMatchObject(answerOf(from));
   });
 
-  test.each(["DONE", "[done]", " [Done] "])("ends with the mark %j as well", async (mark) => {
+  test.each(["DONE", "[done]", " [Done] "])("ends a stream with the mark %j, too", async (mark) => {
     const pieces = eventsOf(from).map((event) => event.replace("data: [DONE]", `data: ${mark}`));
     const { read, endedBefore } = await answered(from, to, pieces);
     expect(read).toMatchObject(answerOf(from));
@@ -218,7 +221,7 @@ describe.each(pairs)("a stream of %s for a client of %s", (from, to) => {
 });
 
 test.each(pairs.filter(([from]) => conversations.some((format) => format === from)))(
-  "a stream of %s in the place of a whole answer is that answer for a client of %s",
+  "turns a %s stream in place of a whole answer into that answer for a client of %s",
   (from, to) => {
     const [{ format: engineFormat }, dialect] = [dialects[from], dialects[to]];
     if (!engineFormat || !dialect.format) throw new Error("no format");
@@ -245,7 +248,7 @@ test.each(pairs.filter(([from]) => conversations.some((format) => format === fro
 );
 
 test.each(pairs.filter(([from]) => from === "chat" || from === "completion"))(
-  "a stream of %s for a client of %s is an error if its server tells one without a name for the event",
+  "reports an unnamed error event in a %s stream for a client of %s",
   async (from, to) => {
     for (const fault of [
       { detail: "out of memory" },
@@ -267,8 +270,8 @@ test.each(pairs.filter(([from]) => from === "chat" || from === "completion"))(
   },
 );
 
-describe("an event that a server", () => {
-  test.each(structure)("leaves out: %s for %s without %s (%d)", async (from, to, name, at) => {
+describe("a stream with missing or duplicate events", () => {
+  test.each(structure)("reads a stream without an event: %s for %s without %s (%d)", async (from, to, name, at) => {
     const { source, client } = open(from, to);
     for (const [place, text] of eventsOf(from).entries()) if (place !== at) source.send(text);
     source.end();
@@ -277,17 +280,20 @@ describe("an event that a server", () => {
     else expect(readStrictly(to, client.text)).toMatchObject(answerOf(from));
   });
 
-  test.each(structure)("sends twice: %s for %s with %s twice (%d)", async (from, to, _name, at) => {
-    const pieces = eventsOf(from).flatMap((text, place) => (place === at ? [text, text] : [text]));
-    const { read, endedBefore } = await answered(from, to, pieces);
-    expect(read).toMatchObject(answerOf(from));
-    expect(endedBefore).toBe(true);
-  });
+  test.each(structure)(
+    "reads a stream with a duplicate event: %s for %s with %s twice (%d)",
+    async (from, to, _name, at) => {
+      const pieces = eventsOf(from).flatMap((text, place) => (place === at ? [text, text] : [text]));
+      const { read, endedBefore } = await answered(from, to, pieces);
+      expect(read).toMatchObject(answerOf(from));
+      expect(endedBefore).toBe(true);
+    },
+  );
 });
 
-describe("an end that does not come", () => {
+describe("a stream whose end never comes", () => {
   test.each(pairs.filter(([from]) => from === "chat" || from === "message" || from === "completion"))(
-    "ends a stream of %s for a client of %s a second behind its reason",
+    "ends a %s stream for a client of %s a second after its finish reason",
     async (from, to) => {
       jest.useFakeTimers();
       try {

@@ -17,7 +17,7 @@ function withoutReason(path: string): string[] {
   });
 }
 
-test("every `.catch(() => {})` of the program has a comment with its reason just above", () => {
+test("requires a reason in a comment above every `.catch(() => {})`", () => {
   const files = [...new Glob("src/**/*.ts").scanSync(root)].filter((path) => !path.endsWith(".test.ts"));
   expect(files.length).toBeGreaterThan(500);
   expect(files.flatMap(withoutReason)).toEqual([]);

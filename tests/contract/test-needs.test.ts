@@ -19,7 +19,7 @@ test.each([
   expect(needsOf([path])).toEqual(nothing);
 });
 
-test("finds the programs that a test reaches through modules of tests/support", () => {
+test("finds the programs that a test uses through modules of tests/support", () => {
   expect(packagesOf("src/ledger/ledger.test.ts")).toEqual(["postgresql"]);
   expect(packagesOf("src/storage/redis/redis-change-feed.test.ts")).toContain("redis-server");
   expect(packagesOf("tests/faults/node-behind-nat.test.ts")).toEqual(expect.arrayContaining(["iproute2", "nftables"]));
@@ -32,11 +32,11 @@ test("finds the programs that a test reaches through modules of tests/support", 
   expect(needsOf(["tests/install/install.test.ts"])).toMatchObject({ smallDebians: true, npms: true });
 });
 
-test("understands folders and parts of names as the test runner does", () => {
+test("matches folders and parts of names like the test runner", () => {
   expect(packagesOf("tests/faults")).toEqual(expect.arrayContaining(["strace", "redis-server", "postgresql"]));
   expect(needsOf(["ledger-recovery"])).toEqual(needsOf(["src/ledger/ledger-recovery.test.ts"]));
 });
 
-test("lists nothing that no test needs", () => {
+test("lists no requirement that no test has", () => {
   expect(needsOf(["src", "tests", "bench"])).toEqual(needsOf([]));
 });

@@ -8,7 +8,7 @@ const root = join(import.meta.dir, "..", "..");
 const folder = mkdtempSync(join(tmpdir(), "crashed-bun-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-test("files that a crash of Bun takes along run again", async () => {
+test("reruns files that a Bun crash interrupted", async () => {
   const files = filesOf("once", `!existsSync(mark)`);
   const { told, code } = await npmTest(files);
   expect(told).toContain("worker crashed: SIGBUS");
@@ -17,20 +17,20 @@ test("files that a crash of Bun takes along run again", async () => {
   expect(code).toBe(0);
 });
 
-test("a file in which Bun always crashes fails", async () => {
+test("fails a file that always crashes Bun", async () => {
   const { told, code } = await npmTest(filesOf("always", "true"));
   expect(told).toMatch(/\n\d passed, [1-9] failed\n$/);
   expect(code).toBe(1);
 });
 
-test("a file whose process was ended by another signal is not run again", async () => {
+test("does not rerun a file ended by another signal", async () => {
   const { told, code } = await npmTest(filesOf("ended", "true", "SIGTERM"));
   expect(told).toContain("What failed:");
   expect(told).toEndWith("\n5 passed, 1 failed\n");
   expect(code).toBe(1);
 });
 
-test("a file that fails beside others and passes alone is named", async () => {
+test("names a file that fails beside others and passes alone", async () => {
   const { told, code } = await npmTest(filesOf("unsteady", `!existsSync(mark)`, "none"));
   expect(told).toContain("Failed beside other files and passed alone");
   expect(told).toMatch(/alone \(.*\):\n\S*file-1\.test\.ts\n/);
@@ -38,7 +38,7 @@ test("a file that fails beside others and passes alone is named", async () => {
   expect(code).toBe(0);
 });
 
-test("a file that fails alone as well fails", async () => {
+test("fails a file that also fails alone", async () => {
   const { told, code } = await npmTest(filesOf("wrong", "true", "none"));
   expect(told).toContain("What failed:");
   expect(told).toEndWith("\n5 passed, 1 failed\n");

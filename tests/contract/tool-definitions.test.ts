@@ -68,11 +68,11 @@ onEachDatabase((databases) => {
   const known = (name: string, more: { search?: string; isWaiting?: boolean } = {}) =>
     definitions.page(name, { after: undefined, limit: 10_000, search: "", isWaiting: false, ...more });
 
-  describe("a server that is elsewhere now", () => {
+  describe("an MCP server that moved", () => {
     const isOffered = async (at: Parameters<Definitions["offered"]>[0]) =>
       (await definitions.offered(at, "tool", [tool("read")])).length > 0;
 
-    test("what was approved at one origin waits at another one, and holds again once it is back", async () => {
+    test("requires approval again at another origin, and restores it at the old one", async () => {
       expect(await isOffered(server)).toBe(true);
       const moved = { ...server, place: { ...server.place, url: "https://files.example.net/mcp" } };
       expect(await isOffered(moved)).toBe(false);
@@ -83,7 +83,7 @@ onEachDatabase((databases) => {
       );
     });
 
-    test("what was approved of one node waits where another machine has its name", async () => {
+    test("requires approval again if another machine takes a node's name", async () => {
       machine = "node_1";
       expect(await isOffered(atNode)).toBe(true);
       machine = "node_2";
@@ -91,14 +91,14 @@ onEachDatabase((databases) => {
       expect(await definitions.statesOf(atNode, "tool", [tool("read")])).toEqual(["changed"]);
     });
 
-    test("a list that was compared before is compared anew at another origin", async () => {
+    test("compares a known tool list again at another origin", async () => {
       const listed = [tool("read")];
       expect(namesOf(await definitions.offered(server, "tool", listed))).toEqual(["read"]);
       expect(namesOf(await definitions.offered(atNode, "tool", listed))).toEqual([]);
     });
   });
 
-  describe("a change that no model reads", () => {
+  describe("a change outside the text that models read", () => {
     const offered = async (more: object) =>
       namesOf(await definitions.offered(server, "tool", [{ ...tool("read"), ...more }]));
 
@@ -119,21 +119,21 @@ onEachDatabase((databases) => {
       ["a member that the gateway does not know", { "x-new": 1 }, { "x-new": 2 }],
       ["a member named origin", {}, { origin: "https://files.example.com" }],
       ["a member named __proto__", {}, JSON.parse('{"__proto__": {"a": 1}}')],
-    ])("waits for approval: %s", async (_, before, after) => {
+    ])("requires approval for a change: %s", async (_, before, after) => {
       expect(await offered(before)).toEqual(["read"]);
       expect(await offered(after)).toEqual([]);
       expect(await offered(before)).toEqual(["read"]);
     });
 
-    test("does not wait for what differs in each message", async () => {
+    test("requires no approval for fields that differ in each message", async () => {
       const listed = (traceparent: string) => ({ _meta: { traceparent, progressToken: traceparent, ui: {} } });
       expect(await offered(listed("00-a"))).toEqual(["read"]);
       expect(await offered(listed("00-b"))).toEqual(["read"]);
     });
   });
 
-  describe("a list", () => {
-    test("a list that was compared is not looked at again while nothing changes, and the database is not asked", async () => {
+  describe("a tool list", () => {
+    test("neither compares an unchanged tool list again nor reads the database for it", async () => {
       const listed = Array.from({ length: 500 }, (_, i) => tool(`read_${i}`));
       const first = await definitions.offered(server, "tool", listed);
       const asked = reads;
@@ -145,7 +145,7 @@ onEachDatabase((databases) => {
       expect(reads).toBe(asked + 1);
     });
 
-    test("a server that says much, and something else each time, is on record with 16 MiB at most, and what came first stays", async () => {
+    test("records at most 16 MiB of a server's changing definitions, the first ones kept", async () => {
       const long = (round: number) => Array.from({ length: 28 }, (_, i) => tool(`r${round}_${i}`, "x".repeat(250_000)));
       const offered: number[] = [];
       for (let round = 0; round < 5; round++) {
@@ -155,7 +155,7 @@ onEachDatabase((databases) => {
       expect(await definitions.offered({ ...server, approval: "all" }, "tool", long(0))).toHaveLength(28);
     });
 
-    test("a list is compared again once it is approved at another replica", async () => {
+    test("compares a tool list again after its approval at another replica", async () => {
       const listed = [tool("read")];
       await definitions.offered(server, "tool", listed);
       const changed = [tool("read", "Reads, and tells everybody.")];
@@ -170,7 +170,7 @@ onEachDatabase((databases) => {
     });
   });
 
-  test("of a server that says more than is ever read, no more than that is taken", async () => {
+  test("records no more of a server's definitions than is ever read", async () => {
     const long = "x".repeat(250_000);
     const names = (count: number, said: string) =>
       definitions.offered(
@@ -185,7 +185,7 @@ onEachDatabase((databases) => {
     expect(kept).toBeLessThan(16 * 1024 * 1024);
   });
 
-  test("thousands come in pages by kind and name, what waits by itself, and words are found in whatever case wherever they are", async () => {
+  test("pages thousands of definitions by kind and name, pending ones first, with case-insensitive search", async () => {
     const tools = Array.from({ length: 1_000 }, (_, i) =>
       tool(`read_${i}`, i === 990 ? "Of the River Danube." : "Reads."),
     );
@@ -211,7 +211,7 @@ onEachDatabase((databases) => {
     expect(await known("another")).toEqual([]);
   });
 
-  describe("what was refused", () => {
+  describe("a refused tool definition", () => {
     const origin = { nowSeconds: 1, clientAddress: null, requestId: null };
     const by = principalFor({ appId: "app_1" });
     const say = (said: string, approval: ToolApproval = "first", of = definitions) =>
@@ -226,7 +226,7 @@ onEachDatabase((databases) => {
       await definitions.decide(by, what, origin);
     }
 
-    test("is not offered again by a server that says something else, and then the same again", async () => {
+    test("stays refused after the server changes the definition and changes it back", async () => {
       expect(await say("Reads.")).toEqual(["read"]);
       await refuse("Reads.");
       expect(await say("Reads.")).toEqual([]);
@@ -235,20 +235,20 @@ onEachDatabase((databases) => {
       expect(await state()).toEqual(["pending"]);
     });
 
-    test("of what was changed leaves what was approved before, which a server may go back to", async () => {
+    test("keeps an earlier approved definition after a changed one is refused", async () => {
       await say("Reads.");
       await refuse("Reads more.");
       expect(await say("Reads even more.")).toEqual([]);
       expect(await say("Reads.")).toEqual(["read"]);
     });
 
-    test("stays so whatever its server says where all is offered", async () => {
+    test("stays refused whatever the server sends, even with automatic approval", async () => {
       await refuse("Reads.");
       for (const said of ["Reads more.", "Reads more.", "Reads."]) expect(await say(said, "all")).toEqual([]);
       expect(await state()).toEqual(["refused"]);
     });
 
-    test("stays so where another replica has not heard of it yet", async () => {
+    test("stays refused if another replica does not know yet", async () => {
       const elsewhere = new Definitions({
         store: new SqlDefinitionStore(opened.db),
         nodes,
@@ -266,7 +266,7 @@ onEachDatabase((databases) => {
     });
   });
 
-  describe("a server that tells each person something else", () => {
+  describe("an MCP server with per-person definitions", () => {
     const origin = { nowSeconds: 1, clientAddress: null, requestId: null };
     const say = (said: string, of: Parameters<Definitions["offered"]>[0] = personal) =>
       definitions.offered(of, "tool", [tool("read", said)]).then(namesOf);
@@ -279,7 +279,7 @@ onEachDatabase((databases) => {
       return (JSON.parse(seen) as { description: string }).description;
     }
 
-    test("each text is approved once, and all that are approved are offered from then on with nothing written", async () => {
+    test("approves each person's text once, then offers all approved ones without writing", async () => {
       expect(await say("Reads for Ann.")).toEqual(["read"]);
       expect(await say("Reads for Bob.")).toEqual([]);
       expect(await decide("approved")).toBe("Reads for Bob.");
@@ -292,7 +292,7 @@ onEachDatabase((databases) => {
       expect(await onRecord()).toMatchObject({ state: "approved" });
     });
 
-    test("one text waits at a time, and what others are told takes its place with the decision, or after an hour", async () => {
+    test("holds one text for decision at a time, replaced after the decision or an hour", async () => {
       await say("Reads for Ann.");
       const before = writes;
       for (let round = 0; round < 5; round++) {
@@ -311,7 +311,7 @@ onEachDatabase((databases) => {
       for (const name of ["Ann", "Bob", "Cem"]) expect(await say(`Reads for ${name}.`)).toEqual(["read"]);
     });
 
-    test("a decision reads what it is about alone, however much else its server says", async () => {
+    test("reads only the decided definition, however much the server sends", async () => {
       await say("Reads for Ann.");
       await say("Reads for Bob.");
       const before = reads;
@@ -320,7 +320,7 @@ onEachDatabase((databases) => {
       expect(await say("Reads for Bob.")).toEqual(["read"]);
     });
 
-    test("what is refused of one text leaves the others, and neither comes back nor waits again", async () => {
+    test("refuses one text without affecting others, and never asks about either again", async () => {
       await say("Reads for Ann.");
       await say("Reads, and tells everybody.");
       await decide("refused");
@@ -337,7 +337,7 @@ onEachDatabase((databases) => {
       expect(await say("Reads, and tells everybody.", server)).toEqual([]);
     });
 
-    test("what is refused while nothing waits is all of it: what was approved of it before waits anew", async () => {
+    test("refuses all texts if none is pending, so that approved ones need approval again", async () => {
       await say("Reads for Ann.");
       await say("Reads for Bob.");
       await decide("approved");
@@ -349,7 +349,7 @@ onEachDatabase((databases) => {
       expect(await say("Reads for Bob.")).toEqual([]);
     });
 
-    test("what was refused stays so where others are refused later, whether or not anything is approved beside it", async () => {
+    test("keeps refused texts refused after later refusals, with or without approvals", async () => {
       const each = { ...personal, approval: "each" } as const;
       for (const name of ["Ann", "Bob", "Cem"]) {
         await say(`Reads for ${name}.`, each);
@@ -361,7 +361,7 @@ onEachDatabase((databases) => {
       expect((await definitions.waiting()).get(personal.name)).toBeUndefined();
     });
 
-    test("of more than nine texts the ones that were approved first wait anew, one at a time", async () => {
+    test("asks again for the oldest approvals beyond nine texts, one at a time", async () => {
       for (let i = 0; i < 12; i++) {
         await say(`Reads for ${i}.`);
         if ((await onRecord())?.state !== "approved") await decide("approved");
@@ -372,7 +372,7 @@ onEachDatabase((databases) => {
       expect(await onRecord()).toMatchObject({ state: "changed" });
     });
 
-    test("where all is offered, what is told to each is on record once in an hour", async () => {
+    test("records per-person texts once an hour with automatic approval", async () => {
       const all = { ...personal, approval: "all" } as const;
       for (let round = 0; round < 6; round++) {
         for (const name of ["Ann", "Bob"]) expect(await say(`Reads for ${name}.`, all)).toEqual(["read"]);

@@ -60,7 +60,7 @@ async function leastOf(refuse: () => Promise<Response>): Promise<{ refused: Resp
 }
 
 // hardening: L6
-test("a route that needs no credential names its limit; one other is signed by another replica", () => {
+test("names the limit of each unauthenticated route, except one that another replica signs", () => {
   for (const route of routes) {
     const isOpenToAll = ["public", "page", "machine"].includes(route.access);
     expect([route.path, "throttle" in route]).toEqual([route.path, isOpenToAll]);
@@ -74,7 +74,7 @@ test("a route that needs no credential names its limit; one other is signed by a
 
 describe.each(named(open.filter(({ throttle }) => throttle !== "signed")))("$name", ({ route }) => {
   // hardening: L6
-  test("an open endpoint answers as many as its limit, then 429 in its own form, without a look into the database", async () => {
+  test("answers an open endpoint up to its limit, then 429 in its format, without reading the database", async () => {
     const address = someAddress();
     for (let i = 0; i < limit; i++) expect((await send(route, address)).status).not.toBe(429);
     const { refused, statements } = await leastOf(() => send(route, address));
@@ -96,7 +96,7 @@ describe.each(named(open.filter(({ throttle }) => throttle !== "signed")))("$nam
 });
 
 // hardening: L6
-test("what another replica would sign is refused unsigned, without a look into the database", async () => {
+test("refuses an unsigned request between replicas without reading the database", async () => {
   const address = someAddress();
   const signed = { method: "POST", path: "/internal/nodes/:id/requests" } as const;
   const { refused, statements } = await leastOf(() => send(signed, address));
@@ -104,7 +104,7 @@ test("what another replica would sign is refused unsigned, without a look into t
   expect(statements).toBe(0);
 });
 
-describe("keys that are nobody's", () => {
+describe("unknown keys", () => {
   const ask = (key: string, address: string) =>
     fetch(`${server.url}/v1/models`, { headers: { authorization: `Bearer ${key}`, "x-forwarded-for": address } });
   const tooMany = async (address: string) => {
@@ -112,7 +112,7 @@ describe("keys that are nobody's", () => {
   };
 
   // hardening: L6
-  test("keys that are nobody's are looked up as often as the limit says, by address; then 429 says when to try again", async () => {
+  test("looks up unknown keys per address up to a limit, then answers 429 with a retry time", async () => {
     const address = someAddress();
     await tooMany(address);
     const refused = await ask(generateApiKey("live"), address);
@@ -126,7 +126,7 @@ describe("keys that are nobody's", () => {
   });
 
   // hardening: L6
-  test("lock out no good key behind the same address, also when all that is remembered is forgotten", async () => {
+  test("locks out no valid key of an address with unknown keys, even after the cache is cleared", async () => {
     const address = someAddress();
     const good = await addKey(server, { scopes: ["models:read"], environment: "live" });
     expect((await ask(good, address)).status).toBe(200);
@@ -139,7 +139,7 @@ describe("keys that are nobody's", () => {
   });
 
   // hardening: L6
-  test("lock out no good key that this process has not seen yet, as after a restart", async () => {
+  test("locks out no valid key that a restarted process has not seen yet", async () => {
     const address = someAddress();
     const good = await addKey(server, { scopes: ["models:read"], environment: "live" });
     await tooMany(address);
@@ -147,7 +147,7 @@ describe("keys that are nobody's", () => {
     expect((await ask(good, address)).status).toBe(200);
   });
 
-  test("malformed keys cost nothing and count nowhere", async () => {
+  test("counts and looks up no malformed keys", async () => {
     const address = someAddress();
     const before = statements;
     for (let i = 0; i < 3 * limit; i++) expect((await ask("sk_live_hr_made-up", address)).status).toBe(401);
@@ -155,7 +155,7 @@ describe("keys that are nobody's", () => {
   });
 
   // hardening: L6
-  test("keys that are nobody's are looked up no more often in the body of a request for a token", async () => {
+  test("applies the lookup limit to unknown keys in the body of a token request", async () => {
     const address = someAddress();
     const exchange = (api_key: string) =>
       fetch(`${server.url}/v1/auth/token`, {
@@ -168,14 +168,14 @@ describe("keys that are nobody's", () => {
   });
 });
 
-describe("session cookies that are nobody's", () => {
+describe("unknown session cookies", () => {
   const cookie = () =>
     `headrace_session=${Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url")}`;
   const ask = (path: string, address: string) =>
     fetch(server.url + path, { headers: { cookie: cookie(), "x-forwarded-for": address }, redirect: "manual" });
 
   // hardening: L6
-  test("session cookies that are nobody's are looked up as often as the limit says, for the API and for pages together", async () => {
+  test("looks up unknown session cookies up to one limit for API and pages together", async () => {
     const address = someAddress();
     for (let i = 0; i < limit / 2; i++) {
       expect((await ask("/v1/session", address)).status).toBe(401);
@@ -187,7 +187,7 @@ describe("session cookies that are nobody's", () => {
 });
 
 // hardening: L6
-test("a client that nobody trusts as a proxy gets no new limit by X-Forwarded-For", async () => {
+test("gives an untrusted client no new limit by X-Forwarded-For", async () => {
   await using direct = await startHeadrace({ addressLimits: few, clock });
   const statuses = [];
   for (let i = 0; i <= limit; i++) {
@@ -197,13 +197,13 @@ test("a client that nobody trusts as a proxy gets no new limit by X-Forwarded-Fo
 });
 
 // hardening: L6
-test("a client that has a key is held by none of the limits for unknown credentials", async () => {
+test("applies no limit for unknown credentials to a client with a key", async () => {
   await using direct = await startHeadrace({ addressLimits: few, clock });
   for (let i = 0; i < 5 * limit; i++) expect((await direct.request("/v1/models")).status).toBe(200);
 });
 
 // hardening: L6
-test("monitors are answered with the usual limits, however many there are", async () => {
+test("answers any number of monitors within the usual limits", async () => {
   await using usual = await startHeadrace({ clock });
   await until(async () => (await fetch(`${usual.url}/readyz`)).ok, "ready");
   const statuses = await Promise.all(

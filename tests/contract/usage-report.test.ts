@@ -150,8 +150,8 @@ async function list(path: string, ask: Ask = {}): Promise<z.infer<typeof listSha
   return listShape.parse(await response.json());
 }
 
-describe("JSON", () => {
-  test("the report in JSON has all figures of each bucket, the cost as the exact decimal", async () => {
+describe("the usage report as JSON", () => {
+  test("reports all figures of each bucket, with the cost as an exact decimal", async () => {
     const response = await get("/v1/usage");
     expect(response.headers.get("vary")).toBe("Origin, Accept");
     expect(await response.json()).toEqual({
@@ -188,7 +188,7 @@ describe("JSON", () => {
     });
   });
 
-  test("a usage report as JSON names the groups that were asked for, and leads through its pages with `next`", async () => {
+  test("names the requested groups of a report, and pages by `next`", async () => {
     const path = "/v1/usage?bucket=month&group_by=key,model,app,environment&limit=1";
     const seen: unknown[] = [];
     let next: string | null = "";
@@ -205,23 +205,26 @@ describe("JSON", () => {
     ]);
   });
 
-  test("the report of an app's token is that app's usage alone", async () => {
+  test("limits an app token's report to the app's usage", async () => {
     const { data } = await list("/v1/usage", { as: { appId: "app_1" } });
     expect(data.map(({ requests, cost }) => [requests, cost])).toEqual([[1, 1.5]]);
   });
 
-  test("the report of a key is that key's usage alone", async () => {
+  test("limits a key's report to the key's usage", async () => {
     const { data } = await list("/v1/keys/key_2/usage?group_by=key");
     expect(data.map(({ start, key, requests }) => [start, key, requests])).toEqual([[september + day, "key_2", 1]]);
   });
 
-  test.each(["key_none", "key_of_2", "key_test"])("there is no usage of %s, which is not here", async (id) => {
-    const response = await get(`/v1/keys/${id}/usage`);
-    expect(response.status).toBe(404);
-    expect(await response.json()).toMatchObject({ error: { code: "not_found" } });
-  });
+  test.each(["key_none", "key_of_2", "key_test"])(
+    "returns 404 for usage of an unknown or another owner's key: %s",
+    async (id) => {
+      const response = await get(`/v1/keys/${id}/usage`);
+      expect(response.status).toBe(404);
+      expect(await response.json()).toMatchObject({ error: { code: "not_found" } });
+    },
+  );
 
-  test("a wrong parameter is refused by name", async () => {
+  test("refuses a wrong report parameter by name", async () => {
     for (const search of ["bucket=week", "limit=1001", "limit=0", "cursor=x", "group_by=all", "start=x", "page=2"]) {
       const response = await get(`/v1/usage?${search}`);
       expect(response.status).toBe(400);
@@ -231,8 +234,8 @@ describe("JSON", () => {
   });
 });
 
-describe("what just ended", () => {
-  test("what just ended is written before the report is read", async () => {
+describe("usage that just ended", () => {
+  test("writes recent usage before reading the report", async () => {
     const flush = async () => {
       await Bun.sleep(20);
       await used({ account_id: "acct_late", requests: 7 });
@@ -241,7 +244,7 @@ describe("what just ended", () => {
     expect((await list("/v1/usage", { as, flush })).data).toMatchObject([{ requests: 7 }]);
   });
 
-  test("what just ended does not keep the report waiting where the database cannot be written", async () => {
+  test("does not delay the report for recent usage if the database cannot be written", async () => {
     const failing = () => Promise.reject(new Error("disk full"));
     expect((await list("/v1/usage", { flush: failing })).data).toHaveLength(2);
     const startedMs = performance.now();
@@ -250,8 +253,8 @@ describe("what just ended", () => {
   });
 });
 
-describe("CSV", () => {
-  test("the report in CSV has a header, times that people read, plain decimals, and no cell that runs as a formula", async () => {
+describe("the usage report as CSV", () => {
+  test("writes CSV with a header, readable times, plain decimals, and no formulas", async () => {
     const response = await get("/v1/usage?group_by=model,app", { accept: "text/csv" });
     expect(response.headers.get("content-type")).toBe("text/csv; charset=utf-8");
     expect(response.headers.get("vary")).toBe("Origin, Accept");
@@ -265,7 +268,7 @@ describe("CSV", () => {
     expect(ended).toEqual(["ok"]);
   });
 
-  test("the report in CSV of nothing is the header", async () => {
+  test("writes an empty CSV report as its header", async () => {
     const as = { account: accountFor({ id: "acct_none" }) };
     const text = await (await get("/v1/usage", { accept: "text/csv", as })).text();
     expect(text).toBe(
@@ -275,7 +278,7 @@ describe("CSV", () => {
 
   const many = { account: accountFor({ id: "acct_many" }) };
 
-  test("the report in CSV has all rows, whatever the size of a page", async () => {
+  test("writes all rows of a CSV report, whatever the page size", async () => {
     const response = await get("/v1/usage?group_by=model&limit=2", { accept: "text/csv", as: many });
     const models = (await response.text())
       .split("\r\n")
@@ -285,7 +288,7 @@ describe("CSV", () => {
     expect(new Set(models).size).toBe(2_500);
   });
 
-  test("the report in CSV is an error answer where the report fails at once, and breaks off where it fails later", async () => {
+  test("answers a CSV report that fails at once with an error, and cuts one that fails later", async () => {
     let calls = 0;
     const failingAt = (call: number): UsageReports => ({
       report: (query, page) => (++calls === call ? Promise.reject(new Error("SECRET")) : reports.report(query, page)),
@@ -300,7 +303,7 @@ describe("CSV", () => {
     expect(ended).toEqual(["internal_error"]);
   });
 
-  test("the report in CSV is not read on from the database for a client that does not read, nor for one that left", async () => {
+  test("stops reading the database for a CSV client that does not read or has left", async () => {
     let calls = 0;
     const endless: UsageReports = {
       async report(query, { limit }) {

@@ -126,12 +126,12 @@ const answers: readonly [name: string, script: Script, path: string, body: unkno
   ["readyz", chatScript(), "/readyz", undefined],
 ];
 
-test.each(answers)("the answer %s is the golden one", async (name, script, path, body) => {
+test.each(answers)("returns the golden answer %s", async (name, script, path, body) => {
   upstream.script(script);
   expectGolden(`answers/${name}.http`, await exchange(path, body === undefined ? {} : { body }));
 });
 
-test("both encodings carry the same numbers, whichever the model server sends", async () => {
+test("returns the same embeddings in both encodings, whichever the model server sends", async () => {
   const numbers = async (script: Script, encoding: "float" | "base64") => {
     upstream.script(script);
     const response = await server.request("/v1/embeddings", { body: { ...embed, encoding_format: encoding } });
@@ -187,19 +187,19 @@ const failures: readonly [
   ["service_unavailable-429", refusing(429), "/v1/chat/completions", { body: { ...chat, stream: true } }],
 ];
 
-test.each(failures)("the error %s is the golden one", async (name, script, path, init) => {
+test.each(failures)("returns the golden error %s", async (name, script, path, init) => {
   upstream.script(script);
   expectGolden(`errors/${name}.http`, (await exchange(path, init)).replace(/"[xy]{900,}"/g, '"…"'));
 });
 
-test("a missing key is the golden 401", async () => {
+test("returns the golden 401 for a missing key", async () => {
   const response = await fetch(`${server.url}/v1/models`);
   const headers = [...response.headers].map(([name, value]) => `${name}: ${value}`).sort();
   const text = `GET /v1/models\n\n${response.status}\n${headers.join("\n")}\n\n${await response.text()}\n`;
   expectGolden("errors/invalid_api_key-missing.http", withoutVolatileParts(text));
 });
 
-test("a fault of the gateway itself is the golden 500, and the log has its reason", async () => {
+test("returns the golden 500 for a gateway fault, and logs the reason", async () => {
   await using broken = await startHeadrace();
   const db = await openDatabase(join(broken.dataDir, "headrace.db"));
   await db.unsafe("ALTER TABLE usage_rollups RENAME TO usage_rollups_elsewhere");
@@ -217,7 +217,7 @@ test("a fault of the gateway itself is the golden 500, and the log has its reaso
   );
 });
 
-test("every error code has its golden status, headers and body", async () => {
+test("gives every error code its golden status, headers and body", async () => {
   let text = "";
   for (const code of errorCodes) {
     const message = code === "insufficient_scope" ? "API key lacks required scope: chat:read" : `Message of ${code}`;

@@ -19,7 +19,7 @@ const steps = Object.values(jobs).flatMap((job) => job.steps);
 const directory = mkdtempSync(join(tmpdir(), "headrace-workflow-"));
 afterAll(() => rmSync(directory, { recursive: true }));
 
-test("it names only files and commands that are there", () => {
+test("names only existing files and commands in the workflow", () => {
   const runs = steps.map(({ run = "" }) => run).join("\n");
   const paths = [...runs.matchAll(/\b(?:bin|scripts|src)\/[\w./-]+/g)].map(([path]) => path);
   expect(paths.filter((path) => !existsSync(join(root, path)))).toEqual([]);
@@ -27,7 +27,7 @@ test("it names only files and commands that are there", () => {
   expect(commands.filter((command) => !(command in packageJson.scripts))).toEqual([]);
 });
 
-test("its first start streams an answer of the demo model and leaves no process, here as anywhere", async () => {
+test("streams a demo answer in the workflow's first start, and leaves no process", async () => {
   expect(steps.filter(({ run }) => run === "scripts/first-start.sh").length).toBe(Object.keys(jobs).length);
   for (const name of ["bin", "scripts", "src", "models", "node_modules", "package.json", "dist"])
     symlinkSync(join(root, name), join(directory, name));

@@ -18,7 +18,7 @@ async function config(env: string, change = (text: string) => text) {
   return await run([deployTools.compose, ...places, "--profile", "replicas", "config", "--format", "json"]);
 }
 
-test("Compose takes the file with what the example asks for, and hands it to each replica", async () => {
+test("passes the example's settings through Compose to each replica", async () => {
   const { code, stdout, stderr } = await config(filledIn);
   expect([code, stderr]).toEqual([0, ""]);
   const { services } = JSON.parse(stdout);
@@ -32,7 +32,7 @@ test("Compose takes the file with what the example asks for, and hands it to eac
   }
 });
 
-test("Compose says which variable is missing, and refuses a member that is misspelt", async () => {
+test("names a missing variable and refuses a misspelt field in Compose", async () => {
   // It names any one of several.
   expect((await config(example)).stderr).toMatch(/required variable (HEADRACE_SECRET|\w+_PASSWORD) is missing a value/);
   const misspelt = await config(filledIn, (text) => text.replace("stop_grace_period:", "stop_grace_perod:"));
@@ -40,6 +40,6 @@ test("Compose says which variable is missing, and refuses a member that is missp
   expect(misspelt.stderr).toContain("stop_grace_perod");
 });
 
-test("the linter of Dockerfiles has nothing to say against ours", async () => {
+test("passes the Dockerfile linter without findings", async () => {
   expect(await output([deployTools.hadolint, join(deploy, "Dockerfile")])).toBe("");
 });

@@ -20,11 +20,11 @@ type PanelOf<K, O, F> = Omit<Panel, "type" | "options" | "fieldConfig"> & { type
 type Checked = Omit<Dashboard, "panels"> & { panels: (RowPanel | ${Object.entries(kinds).map(panelType).join(" | ")})[] };
 `;
 
-test("the board is what Grafana takes, by its published types, and nothing else is in it", async () => {
+test("contains only what Grafana's published dashboard types allow", async () => {
   expect(await typeErrors(types, board)).toEqual([]);
 });
 
-test("what is misspelt in the board is found: a member, an option of a panel, a value of one", async () => {
+test("detects a misspelt field, panel option and option value in a Grafana dashboard", async () => {
   for (const [right, wrong] of [
     ['"schemaVersion"', '"schemaVersions"'],
     ['"showLegend"', '"showLegends"'],
@@ -47,7 +47,7 @@ async function syntaxErrors(expressions: readonly string[]): Promise<string> {
   return code === 0 ? "" : stderr;
 }
 
-test("every query of the board is PromQL", async () => {
+test("contains only valid PromQL in the dashboard's queries", async () => {
   const queries: string[] = board.panels.flatMap(({ targets = [] }: Yaml) => targets.map(({ expr }: Yaml) => expr));
   const filled = queries.map((query) => query.replaceAll(/\$__(rate_interval|interval|range)/g, "5m"));
   expect(filled.length).toBeGreaterThan(50);

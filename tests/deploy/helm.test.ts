@@ -73,9 +73,9 @@ async function refusal(values: Yaml): Promise<string> {
 const named = (all: Yaml[], kind: string) => all.find((one) => one.kind === kind);
 const container = (all: Yaml[]) => named(all, "StatefulSet").spec.template.spec.containers[0];
 
-describe("the chart gives manifests that Kubernetes takes", () => {
+describe("the Helm chart renders valid manifests", () => {
   test.each(Object.entries(valuesOf))(
-    "for %s, by helm's own rules and the schemas of Kubernetes",
+    "renders valid manifests for %s by Helm's rules and Kubernetes' schemas",
     async (_, values) => {
       const { code, stdout } = await helm(["lint", chart, "--strict"], values);
       expect([code, stdout.match(/\[(WARNING|ERROR)\].*/g)]).toEqual([0, null]);
@@ -86,7 +86,7 @@ describe("the chart gives manifests that Kubernetes takes", () => {
     },
   );
 
-  test("a package of the chart has the alerts in it, and gives the same manifests", async () => {
+  test("packages the chart with its alerts and the same manifests", async () => {
     await using directory = await temporaryDirectory();
     await output([deployTools.helm, "package", chart, "--destination", directory.path]);
     const version = parse(await Bun.file(join(chart, "Chart.yaml")).text()).version;
@@ -99,7 +99,7 @@ describe("the chart gives manifests that Kubernetes takes", () => {
     expect(named(documents(stdout), "PrometheusRule").spec).toEqual(alerts);
   });
 
-  test("the operator's resources have the types that are published, and nothing else in them", async () => {
+  test("gives the Prometheus operator's resources only published fields", async () => {
     const all = documents(await rendered(everything));
     for (const kind of ["PodMonitor", "PrometheusRule"]) {
       const name = `@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1/${kind}`;
@@ -116,7 +116,7 @@ describe("the chart gives manifests that Kubernetes takes", () => {
     expect(named(all, "Secret").stringData[key]).toBe(token);
   });
 
-  test("its configuration is one that Headrace takes, and its variables come from where they are", async () => {
+  test("renders a valid Headrace configuration with variables from the right sources", async () => {
     for (const values of Object.values(valuesOf)) {
       const all = documents(await rendered(values, "eu"));
       const { data, metadata } = named(all, "ConfigMap");
@@ -134,7 +134,7 @@ describe("the chart gives manifests that Kubernetes takes", () => {
   });
 });
 
-describe("values that are wrong are refused, by their name", () => {
+describe("wrong values of the Helm chart are refused by name", () => {
   test.each<[Yaml, string]>([
     [{ replica: 3 }, "replica"],
     [{ postgresql: { uri: "postgres://db/headrace" } }, "uri"],
@@ -143,7 +143,7 @@ describe("values that are wrong are refused, by their name", () => {
     [{ postgresql: { url: "mysql://db/headrace" } }, "/postgresql/url"],
     [{ publicUrl: "https://ai.example.com/v1" }, "/publicUrl"],
     [{ metrics: { token: "short" } }, "/metrics/token"],
-  ])("%j", async (values, name) => {
+  ])("refuses the chart value %j by name", async (values, name) => {
     const said = await refusal({ image, publicUrl, ...values });
     expect(said).toContain("specifications of the schema");
     expect(said).toContain(name);
@@ -159,12 +159,12 @@ describe("values that are wrong are refused, by their name", () => {
     [{ metrics: { podMonitor: { enabled: true } } }, "metrics.podMonitor: needs metrics.token"],
     [{ stop: { lameDuckSeconds: 30 } }, "stop.graceSeconds: is 60, and a stop takes up to 66 s"],
     [{ secret: existing, postgresql: existing, stop: { graceSeconds: 40 } }, "Give 41 or more"],
-  ])("%j, with what to do", async (values, message) => {
+  ])("refuses the chart value %j and says what to do", async (values, message) => {
     expect(await refusal({ image, publicUrl, ...values })).toContain(message);
   });
 });
 
-test("the schema of the values knows each value that there is", async () => {
+test("describes every existing value in the chart's schema", async () => {
   const schema = await Bun.file(join(chart, "values.schema.json")).json();
   const values = parse(await Bun.file(join(chart, "values.yaml")).text());
   const unknown = (at: string, part: Yaml, rule: Yaml): string[] =>
@@ -179,7 +179,7 @@ test("the schema of the values knows each value that there is", async () => {
   expect(Object.keys(schema.properties).toSorted()).toEqual(["global", ...Object.keys(values)].toSorted());
 });
 
-test("what the chart says after an installation names what there is, and what to do next", async () => {
+test("names existing resources and the next step in the chart's notes", async () => {
   const notes = async (values: Yaml) => {
     const { stdout } = await helm(["install", "eu", chart, "--dry-run=client", "--namespace", "ai"], values);
     return stdout.split("NOTES:")[1] ?? "";
@@ -196,7 +196,7 @@ test("what the chart says after an installation names what there is, and what to
   expect(await notes(everything)).not.toMatch(/port-forward|SQLite/);
 });
 
-test("the chart and deploy/kubernetes are the same, but for labels, checksums and names of generated maps", async () => {
+test("renders the same manifests as deploy/kubernetes, except labels, checksums and generated map names", async () => {
   const labelled = ["labels", "matchLabels", "selector", "annotations", "namespace", "imagePullPolicy", "optional"];
   const bare = (value: Yaml): Yaml => {
     if (Array.isArray(value)) return value.map(bare);

@@ -27,12 +27,12 @@ afterAll(() => rm(directory, { recursive: true, force: true }));
 const blob = (digest: string): Promise<Yaml> =>
   Bun.file(join(directory, "image", "blobs", digest.replace(":", "/"))).json();
 
-test("a machine has to fetch less than 150 MB", () => {
+test("keeps the image's download under 150 MB", () => {
   expect(size).toBeGreaterThan(50e6);
   expect(size).toBeLessThan(150e6);
 });
 
-test("the same files give the same layers again", async () => {
+test("builds the same layers from the same files", async () => {
   const index = await Bun.file(join(directory, "image", "index.json")).json();
   const described = await blob((await blob(index.manifests[0].digest)).config.digest);
   const again = join(directory, "again");
@@ -45,7 +45,7 @@ test("the same files give the same layers again", async () => {
   await rm(again, { recursive: true });
 }, 60_000);
 
-test("the image says what it is, how it is started, and how its health is asked", async () => {
+test("describes the image's name, start and health check", async () => {
   const index = await Bun.file(join(directory, "image", "index.json")).json();
   const manifest = await blob(index.manifests[0].digest);
   const { config: told, architecture } = await blob(manifest.config.digest);
@@ -88,7 +88,7 @@ async function started(port: number) {
   return { child, data, within };
 }
 
-test("it runs as nobody's root with nothing but its data to write, answers a stream, and stops in time", async () => {
+test("runs the image without root with only its data writable, streams an answer, and stops in time", async () => {
   const port = await freePort();
   const { child, data, within } = await started(port);
   try {
@@ -125,7 +125,7 @@ test("it runs as nobody's root with nothing but its data to write, answers a str
   expect(await Promise.race([child.exited, Bun.sleep(35_000)])).toBe(0);
 }, 90_000);
 
-test("the Dockerfile makes an image that says the same of itself", async () => {
+test("builds an image with the same description from the Dockerfile", async () => {
   const dockerfile = await Bun.file(join(deploy, "Dockerfile")).text();
   const last = (dockerfile.split(/^FROM /m).at(-1) ?? "").replaceAll(/ *\\\n */g, " ");
   const { Interval, Timeout, StartPeriod, Test } = config.Healthcheck;

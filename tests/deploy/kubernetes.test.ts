@@ -7,13 +7,13 @@ const versions = ["1.30", "1.34", "1.37"];
 
 const manifests = await plainManifests();
 
-test.each(versions)("Kubernetes %s takes the manifests, each member of them", async (version) => {
+test.each(versions)("validates every field of the manifests for Kubernetes %s", async (version) => {
   const kinds = documents(manifests).map(({ kind }) => kind);
   expect(kinds).toEqual(["ConfigMap", "Service", "Service", "StatefulSet", "PodDisruptionBudget"]);
   expect(await complaints(manifests, version)).toBe("");
 });
 
-test("a member that is misspelt is refused by its name, wherever it is", async () => {
+test("refuses a misspelt manifest field by name at any depth", async () => {
   for (const [right, wrong] of [
     ["readOnlyRootFilesystem", "readOnlyRootFileSystem"],
     ["maxUnavailable", "maxUnavailble"],

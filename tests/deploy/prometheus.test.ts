@@ -11,7 +11,7 @@ const routesFile = join(folder, "alertmanager.yml");
 const rules: { alert: string; labels: { severity: string } }[] = parse(await Bun.file(rulesFile).text()).groups[0]
   .rules;
 
-test("Prometheus takes its configuration, with each of the alerts", async () => {
+test("loads the Prometheus configuration with each alert", async () => {
   const said = await output(["promtool", "check", "config", "--syntax-only", join(folder, "prometheus.yml")]);
   expect(said).toContain("is valid");
   expect(await output(["promtool", "check", "rules", rulesFile])).toContain(`SUCCESS: ${rules.length} rules found`);
@@ -150,7 +150,7 @@ async function failures(tests: readonly ReturnType<typeof unitTest>[]): Promise<
   return code === 0 ? "" : `${stdout}${stderr}`;
 }
 
-test("each alert fires at what it is for, alone, and at nothing that looks like it", async () => {
+test("fires each alert for its fault alone, and not for similar conditions", async () => {
   expect(Object.keys(cases).toSorted()).toEqual(rules.map(({ alert }) => alert).toSorted());
   const tests = Object.entries(cases).flatMap(([alert, { minute, fires, quiet }]) => [
     ...fires.map((series) => unitTest(minute, series, alert)),
@@ -159,12 +159,12 @@ test("each alert fires at what it is for, alone, and at nothing that looks like 
   expect(await failures(tests)).toBe("");
 });
 
-test("promtool tells an alert that does not fire, and one that should not", async () => {
+test("detects an alert that fails to fire and one that fires wrongly with promtool", async () => {
   expect(await failures([unitTest(3, { "up{": "1x5" }, "HeadraceDown")])).toContain("HeadraceDown");
   expect(await failures([unitTest(3, { "up{": "0x5" }, undefined)])).toContain("HeadraceDown");
 });
 
-test("Alertmanager takes its configuration, a page wakes somebody and a ticket nobody", async () => {
+test("loads the Alertmanager configuration, which pages for a page and not for a ticket", async () => {
   expect(await output(["amtool", "check-config", routesFile])).toContain("SUCCESS");
   const route = async (labels: readonly string[]) =>
     (await output(["amtool", "config", "routes", "test", `--config.file=${routesFile}`, ...labels])).trim();
@@ -176,7 +176,7 @@ test("Alertmanager takes its configuration, a page wakes somebody and a ticket n
   expect(await route(["alertname=SomethingElse"])).toBe("tickets");
 });
 
-test("Alertmanager holds back only alerts that there are", async () => {
+test("inhibits only existing alerts in Alertmanager", async () => {
   const { inhibit_rules } = parse(await Bun.file(routesFile).text());
   const named = JSON.stringify(inhibit_rules).match(/Headrace[A-Z]\w+/g) ?? [];
   expect(named.length).toBeGreaterThan(3);

@@ -19,7 +19,7 @@ const file = join(import.meta.dir, "..", "fixtures", "forms", "readings.json");
 const readings = JSON.parse(readFileSync(file, "utf8")) as Reading[];
 
 // hardening: F38
-test("understands every form as Go, Werkzeug and busboy read what is written of it", async () => {
+test("reads every fuzzed form like Go, Werkzeug and busboy", async () => {
   const home = mkdtempSync(join(tmpdir(), "headrace-readings-"));
   const space = new SpoolSpace(home, () => 1e9);
   try {

@@ -16,20 +16,20 @@ const seed = long ? Date.now() : 20_261_123;
 
 // hardening: F5
 test.each(targets.map((target) => [target.name, target] as const))(
-  "of each input that fuzzing kept, %s makes the same however it is cut, and nothing that it must not",
+  "gives the same allowed result for each kept fuzz input of %s, however it is cut",
   async (_name, target) => {
     const random = seeded(seed);
     for (const input of inputsOf(target)) await examine(target, Buffer.from(input, "latin1"), random);
   },
 );
 
-test("the files by whose coverage fuzzing is led are there", () => {
+test("finds the source files whose coverage guides fuzzing", () => {
   const files = targets.flatMap((target) => target.files);
   expect(files.filter((file) => !existsSync(join(root, file)))).toEqual([]);
 });
 
 // hardening: F5
-test("a fault behind three bytes, each of which is looked at once those before it are right, is found by coverage", async () => {
+test("finds a fault behind three bytes by coverage, one byte after another", async () => {
   const { name, seeds } = plantedFault;
   const { fault, found } = await runTarget({ target: name, inputs: seeds, seed: 1, forMs: 40_000 });
   expect(fault?.input).toBe(JSON.stringify("hE\x90"));
@@ -41,7 +41,7 @@ test("a fault behind three bytes, each of which is looked at once those before i
 
 // hardening: F5
 test.skipIf(!long).each(targets.map((target) => [target.name, target] as const))(
-  "no input that is made anew is one that %s fails at",
+  "finds no new input that makes %s fail",
   async (name, target) => {
     const result = await runTarget({ target: name, inputs: inputsOf(target), seed, forMs: fuzzMs / targets.length });
     console.log(`${name}: ${result.runs} runs with the seed ${seed}, ${result.found.length} inputs kept`);

@@ -138,7 +138,7 @@ const each = floods.flatMap((model) => [1, 4].map((count) => [model, count] as c
 
 // hardening: F13
 test.each(each)(
-  "nobody waits for %s that a model server sends at full speed, on %i streams at once",
+  "delays no other request for %s that a model server sends at full speed on %i streams",
   async (model, count) => {
     await server.beginAnew();
     const { ends, stop } = streams(model, count, { stream: true });
@@ -153,7 +153,7 @@ test.each(each)(
 );
 
 // hardening: F13
-test("nobody waits for comments that a node sends at full speed through its tunnel", async () => {
+test("delays no request for comments that a node sends at full speed through its tunnel", async () => {
   const { key } = await makeOperatorKey({
     dataDir: server.dataDir,
     secretsHex: undefined,
@@ -178,7 +178,7 @@ test("nobody waits for comments that a node sends at full speed through its tunn
 }, 60_000);
 
 // hardening: F13
-test("whole answers without end are broken off before they fill the memory, and nobody waits for them", async () => {
+test("aborts endless whole answers before they fill the memory, without delaying others", async () => {
   await server.beginAnew();
   const { ends, stop } = streams("whole", 16, {});
   const figures = await beside("16 whole answers");
@@ -223,7 +223,7 @@ async function startFloodingClients(): Promise<{
 }
 
 // hardening: F13
-test(`${bodies} bodies of 10 MB of one key take a third of the bound: the rest is refused with 429 and Retry-After`, async () => {
+test(`bounds one key's ${bodies} bodies of 10 MB to a third of the memory, and refuses the rest with 429 and Retry-After`, async () => {
   await server.beginAnew();
   await using clients = await startFloodingClients();
   const figures = await beside(`${bodies} bodies`);

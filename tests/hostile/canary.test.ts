@@ -74,7 +74,7 @@ async function ask(body: unknown, headers: Record<string, string> = {}, path = "
   if (!response.ok || text.includes('"error"')) shown += `${text}\n${JSON.stringify([...response.headers])}\n`;
 }
 
-test("every kind of success and failure is provoked with marked secrets", async () => {
+test("provokes every kind of success and failure with marked secrets", async () => {
   const unknown = generateApiKey("dev");
   const revoked = await addKey(server, { revokedAt: 1 });
   const poor = await addKey(server, { scopes: [] });
@@ -143,7 +143,7 @@ test("every kind of success and failure is provoked with marked secrets", async 
   expect(shown.length).toBeGreaterThan(5_000);
 });
 
-test("keys, tokens and stored chats are made, used, refused and ended with marked values", async () => {
+test("creates, uses, refuses and ends keys, tokens and stored chats with marked values", async () => {
   const post = async (path: string, body: unknown, key = server.key, method = "POST") => {
     const response = await server.request(path, { body, method, headers: { authorization: `Bearer ${key}` } });
     const answer = (await response.json()) as Record<string, string>;
@@ -209,7 +209,7 @@ test("keys, tokens and stored chats are made, used, refused and ended with marke
   await ask(chat, { authorization: `Bearer ${token["access_token"]}` });
 });
 
-test("machines join and operators add model servers with marked tokens and keys, in right and in wrong ways", async () => {
+test("joins machines and adds model servers with marked tokens and keys, rightly and wrongly", async () => {
   const operator = await addKey(server);
   const added = "sk-canary-of-a-server-that-was-added-0123456789";
   const other = "sk-canary-of-a-server-that-was-changed-0123456789";
@@ -303,7 +303,7 @@ function shownWith(marks: readonly string[]): string[] {
 }
 
 // hardening: K10
-test("the requests say why they failed or were refused, without anything that was sent", async () => {
+test("explains failed and refused requests without their content", async () => {
   const operator = await addKey(server, { scopes: ["usage:read", "admin:manage"] });
   secrets.push(operator);
   const get = async (path: string) => {
@@ -320,7 +320,7 @@ test("the requests say why they failed or were refused, without anything that wa
   for (const text of texts) expect(marks.filter((mark) => text.includes(mark))).toEqual([]);
 });
 
-test("a key that somebody puts into a path or a query by mistake is not repeated by the refusal", async () => {
+test("does not repeat a key that a client put into a path or query by mistake", async () => {
   const key = generateApiKey("dev");
   const before = shown.length;
   for (const path of [
@@ -345,7 +345,7 @@ test("a key that somebody puts into a path or a query by mistake is not repeated
   expect(repeated).toEqual([]);
 });
 
-test("a key that somebody sends as the name of a model does not get into the log", async () => {
+test("keeps a key sent as a model name out of the log", async () => {
   const key = generateApiKey("dev");
   await ask({ ...chat, model: key });
   await ask({ model: key, prompt: "x" }, {}, "/v1/completions");
@@ -355,7 +355,7 @@ test("a key that somebody sends as the name of a model does not get into the log
 });
 
 // hardening: K10
-test("while requests run, the spool holds neither what they say nor with what", async () => {
+test("keeps contents and credentials out of the spool while requests run", async () => {
   upstream.script((socket) => void socket.write(streamHead + chunk({ role: "assistant", content: answerText })));
   const leave = new AbortController();
   const body = { ...chat, stream: true, metadata: { topic: label } };
@@ -370,13 +370,13 @@ test("while requests run, the spool holds neither what they say nor with what", 
 });
 
 // hardening: K10
-test("no error shows a key of ours, a key of the model server, or its address", () => {
+test("shows no key, upstream key or upstream address in an error", () => {
   expect(shownWith([...secrets, keyName, storedPrompt, storedAnswer])).toEqual([]);
   expect(shown).not.toContain(new URL(upstream.url).host);
 });
 
 // hardening: K10
-test("the log holds no key, no prompt, no answer and no header of a client", () => {
+test("logs no key, prompt, answer or client header", () => {
   const log = server.logText();
   expect(log.split("\n").length).toBeGreaterThan(80);
   const lines = log.split("\n");
@@ -385,7 +385,7 @@ test("the log holds no key, no prompt, no answer and no header of a client", () 
   }
 });
 
-test("usage is recorded once for every request that reached a model, and for no other", async () => {
+test("records usage once for each request that reached a model, and for no other", async () => {
   const ran = () => server.logged("request").filter((line) => line["outcome"] !== undefined);
   expect(ran().length).toBeGreaterThan(40);
   const db = await openDatabase(join(server.dataDir, "headrace.db"));
@@ -401,7 +401,7 @@ test("usage is recorded once for every request that reached a model, and for no 
 });
 
 // hardening: K10
-test("the data directory holds no key but in credentials.json, and neither prompt nor answer", () => {
+test("stores no key outside credentials.json, and no prompt or answer, in the data directory", () => {
   const files = filesIn(server.dataDir);
   expect(files.map((file) => file.slice(server.dataDir.length + 1))).toContain("headrace.db");
   for (const file of files) {
@@ -414,7 +414,7 @@ test("the data directory holds no key but in credentials.json, and neither promp
   }
 });
 
-test("in the database, stored chats are in their own table alone, names of keys in the keys' and the audit log", () => {
+test("stores chats only in their own table, and key names only in the key table and the audit log", () => {
   const db = new Database(join(server.dataDir, "headrace.db"), { readonly: true });
   const tables = db.query("SELECT name FROM sqlite_schema WHERE type = 'table'").all() as { name: string }[];
   const holders = (mark: string) =>
@@ -428,7 +428,7 @@ test("in the database, stored chats are in their own table alone, names of keys 
 });
 
 // hardening: K10
-test("metrics and the doctor tell nothing of requests, keys, names of keys or model servers' credentials", async () => {
+test("reveals no request, key, key name or upstream credential in metrics and doctor", async () => {
   const texts = { metrics: await metricsOf(server), doctor: await doctorOf(server, yaml) };
   for (const [where, text] of Object.entries(texts)) {
     const found = [...secrets, prompt, answerText, ...keptFacts, keyName, label].filter((mark) => text.includes(mark));
@@ -437,7 +437,7 @@ test("metrics and the doctor tell nothing of requests, keys, names of keys or mo
 });
 
 // hardening: K10
-test("traces hold no key, prompt, answer or label of those requests, however they ended", async () => {
+test("keeps keys, prompts, answers and metadata out of traces, however requests ended", async () => {
   // Spans are sent every few seconds; of a request at the beginning and of one at the end they are all there.
   const traced = async () => new Set(collector.spans.map(({ attributes }) => attributes["http.response.status_code"]));
   await until(async () => [...(await traced())].length > 5, "traces of many kinds of answers have come", 20_000);
@@ -449,7 +449,7 @@ test("traces hold no key, prompt, answer or label of those requests, however the
 });
 
 // hardening: K10
-test("a backup holds what the database does and no more: no key, no secret, no text that was not stored", async () => {
+test("backs up only what the database holds: no key, secret or unstored text", async () => {
   for (const [name, bytes] of await backupOf(server)) {
     const allowed = name === "headrace.db" ? [...keptFacts, keyName] : [];
     const found = [...secrets, prompt, answerText, ...keptFacts, keyName, label].filter((mark) => bytes.includes(mark));
@@ -457,7 +457,7 @@ test("a backup holds what the database does and no more: no key, no secret, no t
   }
 });
 
-test("files with secrets are for their owner only", () => {
+test("makes files with secrets readable to their owner only", () => {
   for (const file of ["secret", "credentials.json"]) {
     expect(statSync(join(server.dataDir, file)).mode & 0o077).toBe(0);
   }

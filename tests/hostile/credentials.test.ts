@@ -38,7 +38,7 @@ async function expectRefused(response: Response, reason?: string): Promise<void>
   expect(server.logged("request").find((line) => line["id"] === id)?.["detail"]).toBe(reason);
 }
 
-describe("what is no key", () => {
+describe("credentials that are not keys", () => {
   const wrong: readonly [name: string, headers: (key: string) => Record<string, string>, reason: string][] = [
     ["nothing", () => ({}), "missing"],
     ["an empty X-API-Key", () => ({ "x-api-key": "" }), "missing"],
@@ -81,12 +81,12 @@ describe("what is no key", () => {
     ["an injection", () => ({ "x-api-key": "' OR 1=1 --" }), "malformed"],
   ];
 
-  test.each(wrong)("%s is refused like any other, and the log has the reason", async (_name, headers, reason) => {
+  test.each(wrong)("refuses %s like any other credential, and logs the reason", async (_name, headers, reason) => {
     await expectRefused(await get(headers(server.key)), reason);
   });
 
   // hardening: K9
-  test("a key with any one character changed is refused", async () => {
+  test("refuses a key with any one character changed", async () => {
     const { key } = server;
     for (let i = 0; i < key.length; i++) {
       const other = key[i] === "a" ? "b" : "a";
@@ -95,7 +95,7 @@ describe("what is no key", () => {
   });
 
   // hardening: K4
-  test("two different credentials in one request are refused, the same one twice is accepted", async () => {
+  test("refuses two different credentials in one request, and accepts the same one twice", async () => {
     const other = await addKey(server);
     await expectRefused(await get({ authorization: `Bearer ${server.key}`, "x-api-key": other }), "two_credentials");
     await expectRefused(await get({ authorization: `Bearer ${other}`, "x-api-key": "x" }), "two_credentials");
@@ -104,7 +104,7 @@ describe("what is no key", () => {
   });
 
   // hardening: K4
-  test("a key counts as api-key, which clients made for Azure send, as it does as X-API-Key", async () => {
+  test("accepts a key as api-key, which Azure clients send, like X-API-Key", async () => {
     const { key } = server;
     expect((await get({ "api-key": key })).status).toBe(200);
     expect((await get({ "API-KEY": key, "x-api-key": key, authorization: `Bearer ${key}` })).status).toBe(200);
@@ -125,7 +125,7 @@ describe("what is no key", () => {
     expect(server.logText()).not.toContain(key);
   });
 
-  test("two Authorization headers are refused, whatever they hold", async () => {
+  test("refuses two Authorization headers, whatever they hold", async () => {
     const lines = ["Host: 127.0.0.1", `Authorization: Bearer ${server.key}`];
     for (const second of [
       `Authorization: Bearer ${server.key}`,
@@ -137,7 +137,7 @@ describe("what is no key", () => {
     }
   });
 
-  test("a credential in the query or the body counts for nothing", async () => {
+  test("ignores a credential in the query or body", async () => {
     const { key } = server;
     for (const query of [`api_key=${key}`, `access_token=${key}`, `key=${key}`]) {
       await expectRefused(await fetch(`${server.url}/v1/models?${query}`));
@@ -151,7 +151,7 @@ describe("what is no key", () => {
     expect(server.logText()).not.toContain(key);
   });
 
-  test("scheme and header names are read without regard to case", async () => {
+  test("reads scheme and header names case-insensitively", async () => {
     for (const headers of [
       { AUTHORIZATION: `bearer ${server.key}` },
       { Authorization: `BEARER   ${server.key}` },
@@ -162,16 +162,16 @@ describe("what is no key", () => {
   });
 });
 
-describe("keys that are over or not for here", () => {
+describe("ended keys and keys of another environment", () => {
   const now = () => Math.floor(Date.now() / 1000);
 
-  test("a revoked, an expired and a key of another environment are refused like an unknown one", async () => {
+  test("refuses a revoked, expired or wrong-environment key like an unknown one", async () => {
     await expectRefused(await get({ "x-api-key": await addKey(server, { revokedAt: now() - 1 }) }), "revoked");
     await expectRefused(await get({ "x-api-key": await addKey(server, { expiresAt: now() - 1 }) }), "expired");
     await expectRefused(await get({ "x-api-key": await addKey(server, { expiresAt: now() }) }), "expired");
   });
 
-  test("a key is refused within a second of its revocation, under steady use, and stays refused", async () => {
+  test("refuses a key within a second of its revocation, under steady use, for good", async () => {
     const key = await addKey(server);
     expect((await get({ "x-api-key": key })).status).toBe(200);
     await revokeKey(server, key);
@@ -186,7 +186,7 @@ describe("keys that are over or not for here", () => {
     expect(refusedMs).toBeLessThan(withinMs(1_200));
   });
 
-  test("a test key sees and reaches no model that is not marked for test", async () => {
+  test("hides models not marked for test from a test key", async () => {
     const key = await addKey(server, { environment: "test" });
     expect(await (await get({ "x-api-key": key })).json()).toMatchObject({ object: "list", data: [] });
     expect((await fetch(`${server.url}/v1/models/upstream-model`, { headers: { "x-api-key": key } })).status).toBe(404);
@@ -200,7 +200,7 @@ describe("keys that are over or not for here", () => {
     expect(upstream.requests).toHaveLength(0);
   });
 
-  test("in production a development key is refused, and the first key is a live one", async () => {
+  test("refuses a development key in production, where the first key is a live one", async () => {
     await using production = await startHeadrace({
       yaml: upstreamYaml(upstream),
       flags: { mode: "production", publicUrl: "https://ai.example.com" },
@@ -227,7 +227,7 @@ describe("a development key", () => {
   };
 
   test.each(["127.0.0.1", "127.0.0.1:7545", "127.8.9.1", "localhost", "LocalHost:80", "[::1]", "[::1]:7545"])(
-    "works with the Host %s",
+    "accepts a development key with the Host %s",
     async (host) => {
       expect(await ask([`Host: ${host}`])).toBe(200);
     },
@@ -253,7 +253,7 @@ describe("a development key", () => {
     "localhost#",
     "localhost/",
     "localhost?x",
-  ])("is refused with the Host %p, which may be the name of a tunnel or of a page that rebinds it", async (host) => {
+  ])("refuses a development key with the Host %p, which may belong to a tunnel or rebinding page", async (host) => {
     expect([400, 401]).toContain((await ask([`Host: ${host}`])) as number);
   });
 
@@ -267,7 +267,7 @@ describe("a development key", () => {
     "0.0.0.0",
     "",
   ])(
-    "works from this machine with the Host %p, as containers and its network name it, but for no page of elsewhere",
+    "accepts a development key from this machine with the container Host %p, but not for a foreign page",
     async (host) => {
       expect(await ask([`Host: ${host}`])).toBe(200);
       expect(await ask([`Host: ${host}`, "Origin: http://localhost:3000"])).toBe(200);
@@ -282,12 +282,12 @@ describe("a development key", () => {
     },
   );
 
-  test("works over HTTP/1.0 without a Host", async () => {
+  test("accepts a development key over HTTP/1.0 without a Host", async () => {
     const { answers } = await raw(server.url, head("GET /v1/models HTTP/1.0", [`X-API-Key: ${server.key}`]));
     expect(answers[0]?.status).toBe(200);
   });
 
-  test("works with a name of allowed_hosts, for which the pages work as well", async () => {
+  test("accepts a development key and pages with a name of allowed_hosts", async () => {
     await using named = await startHeadrace({ yaml: "allowed_hosts: [devbox.example.com]\n" });
     const status = async (host: string, line: string) => {
       const { answers } = await raw(named.url, head("GET /v1/models HTTP/1.1", [`Host: ${host}`, line]));
@@ -301,7 +301,7 @@ describe("a development key", () => {
     expect(rebound.answers[0]?.status).toBe(401);
   });
 
-  test("a development key is refused with two Host headers", async () => {
+  test("refuses a development key with two Host headers", async () => {
     expect([400, 401]).toContain((await ask(["Host: 127.0.0.1", "Host: evil.example"])) as number);
     expect([400, 401]).toContain((await ask(["Host: evil.example", "Host: 127.0.0.1"])) as number);
   });
@@ -316,7 +316,7 @@ describe("a development key", () => {
     "Forwarded: for=127.0.0.1",
     "Via: 1.1 tunnel",
     "vIA: 1.1 tunnel",
-  ])("a development key is refused with %s: a tunnel on this host must not make the internet local", async (line) => {
+  ])("refuses a development key with %s, since a tunnel must not make the internet local", async (line) => {
     expect(await ask(["Host: 127.0.0.1", line])).toBe(401);
   });
 });

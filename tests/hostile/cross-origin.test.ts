@@ -32,7 +32,7 @@ describe("cross-origin requests", () => {
   const corsOf = (response: Response) =>
     [...response.headers.keys()].filter((name) => name.startsWith("access-control"));
 
-  test("without configured origins nothing is allowed: neither preflight nor answer has a CORS header", async () => {
+  test("sends no CORS header in preflights and answers without configured origins", async () => {
     const refused = await preflight(server, origin);
     expect(refused.status).toBe(405);
     expect(corsOf(refused)).toEqual([]);
@@ -41,7 +41,7 @@ describe("cross-origin requests", () => {
     expect(corsOf(answer)).toEqual([]);
   });
 
-  test("a configured origin may send what the SDKs send and read what they read; errors included", async () => {
+  test("lets a configured origin send and read what the SDKs need, errors included", async () => {
     await using gateway = await startHeadrace({ yaml: upstreamYaml(upstream, `cors: { origins: ["${origin}"] }\n`) });
     const allowed = await preflight(gateway, origin);
     expect(allowed.status).toBe(204);
@@ -73,7 +73,7 @@ describe("cross-origin requests", () => {
     "https://APP.example.com",
     "null",
     "",
-  ])("the origin %p is not the configured one", async (other) => {
+  ])("does not take the origin %p for the configured one", async (other) => {
     await using gateway = await startHeadrace({ yaml: upstreamYaml(upstream, `cors: { origins: ["${origin}"] }\n`) });
     const refused = await preflight(gateway, other);
     expect(refused.status).toBe(405);
@@ -81,20 +81,20 @@ describe("cross-origin requests", () => {
     expect(corsOf(await gateway.request("/v1/models", { headers: { origin: other } }))).toEqual([]);
   });
 
-  test("an answer that depends on the origin says so to caches, also to an origin that is refused", async () => {
+  test("marks answers as varying by origin for caches, also for a refused origin", async () => {
     await using gateway = await startHeadrace({ yaml: upstreamYaml(upstream, `cors: { origins: ["${origin}"] }\n`) });
     const answer = await gateway.request("/v1/models", { headers: { origin: "https://evil.example" } });
     expect(answer.headers.get("vary") ?? "").toContain("Origin");
   });
 
-  test('with "*" every origin is allowed, and a reload closes it again', async () => {
+  test("allows every origin with *, until a reload closes it", async () => {
     await using gateway = await startHeadrace({ yaml: upstreamYaml(upstream, 'cors: { origins: ["*"] }\n') });
     expect((await preflight(gateway, "https://any.example")).headers.get("access-control-allow-origin")).toBe("*");
     await gateway.reconfigure(upstreamYaml(upstream));
     expect((await preflight(gateway, "https://any.example")).status).toBe(405);
   });
 
-  test("a preflight needs no key and gives nothing away: unknown paths answer the same", async () => {
+  test("answers a preflight without a key, and alike for unknown paths", async () => {
     await using gateway = await startHeadrace({ yaml: upstreamYaml(upstream, 'cors: { origins: ["*"] }\n') });
     const known = await preflight(gateway, origin);
     const unknown = await preflight(gateway, origin, "/nope");

@@ -87,10 +87,10 @@ const refusal = (url: string) =>
     (error: unknown) => String(error),
   );
 
-describe("PostgreSQL", () => {
+describe("TLS to PostgreSQL", () => {
   // hardening: F35
   test.each(["verify-ca", "verify-full"])(
-    "with sslmode=%s a certificate that nobody trusts gets nothing",
+    "sends nothing to PostgreSQL with an untrusted certificate and sslmode=%s",
     async (mode) => {
       const message = await refusal(urlAt(await inTheMiddle(right, asPostgres), mode));
       expect(message).toMatch(
@@ -103,7 +103,7 @@ describe("PostgreSQL", () => {
 
   // hardening: F35
   test.each(["require", "verify-ca", "verify-full"])(
-    "with sslmode=%s nothing is said in the clear where TLS is denied",
+    "sends nothing in the clear to PostgreSQL without TLS and with sslmode=%s",
     async (mode) => {
       const port = await inTheMiddle(right, (client, go) => asPostgres(client, go, "N"));
       expect(await refusal(urlAt(port, mode))).toContain("no TLS connection can be made");
@@ -112,7 +112,7 @@ describe("PostgreSQL", () => {
   );
 
   // hardening: F35
-  test("with sslmode=verify-full a trusted certificate for another host gets nothing", async () => {
+  test("sends nothing to PostgreSQL with a certificate for another host and sslmode=verify-full", async () => {
     const port = await inTheMiddle(other, asPostgres);
     const code = `
       import { openPostgres } from ${JSON.stringify(join(import.meta.dir, "../../src/storage/sql/database.ts"))};
@@ -128,7 +128,7 @@ describe("PostgreSQL", () => {
 });
 
 // hardening: F35
-test("by rediss a certificate that nobody trusts gets no password", async () => {
+test("sends no password to Redis over rediss with an untrusted certificate", async () => {
   let connections = 0;
   const port = await inTheMiddle(right, (_, go) => {
     connections++;

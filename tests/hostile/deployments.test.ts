@@ -36,20 +36,20 @@ models:
     ["401", (socket) => void socket.write(plainAnswer(401, "{}"))],
     ["404", (socket) => void socket.write(plainAnswer(404, "{}"))],
     ["a redirect", (socket) => void socket.write(plainAnswer(302, "{}", { Location: "/" }))],
-  ] as [string, RawScript][])("%s of the first: the second answers, and each was asked once", async (_name, script) => {
+  ] as [string, RawScript][])("asks the second deployment after %s of the first, each once", async (_name, script) => {
     await using servers = await twoServers(script);
     expect((await servers.ask({})).status).toBe(200);
     expect([servers.bad.requests.length, servers.good.requests.length]).toEqual([1, 1]);
   });
 
-  test("a refusal of the request itself is final: no other deployment is bothered with it", async () => {
+  test("tries no other deployment after a refusal of the request itself", async () => {
     await using servers = await twoServers((socket) => void socket.write(plainAnswer(400, "{}")));
     expect((await servers.ask({})).status).toBe(400);
     expect(servers.good.requests).toHaveLength(0);
   });
 
   // hardening: F2
-  test("nothing is tried again once an answer has begun", async () => {
+  test("retries nothing after an answer has begun", async () => {
     await using servers = await twoServers(async (socket) => {
       socket.write("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n");
       socket.write('data: {"choices":[{"index":0,"delta":{"content":"Hi"}}]}\n\n');
@@ -62,7 +62,7 @@ models:
     expect(servers.good.requests).toHaveLength(0);
   });
 
-  test("one that just failed is not asked first again", async () => {
+  test("does not ask a deployment first that has just failed", async () => {
     await using servers = await twoServers((socket) => void socket.write(plainAnswer(500, "{}")));
     for (let i = 0; i < 5; i++) expect((await servers.ask({})).status).toBe(200);
     expect([servers.bad.requests.length, servers.good.requests.length]).toEqual([1, 5]);

@@ -50,13 +50,13 @@ async function storeAndDelete(round: number): Promise<void> {
   for (const gone of [path, `${path}/messages`]) expect((await server.request(gone)).status).toBe(404);
 }
 
-test("a deleted chat is in no file when the server has stopped", async () => {
+test("leaves a deleted chat in no file after the server has stopped", async () => {
   for (let round = 0; round < 12; round++) await storeAndDelete(round);
   await server.close();
   expect(holders()).toEqual([]);
 });
 
-test("a few seconds later while the server goes on", async () => {
+test("leaves a deleted chat in no file a few seconds later while the server runs", async () => {
   await storeAndDelete(0);
   await until(() => holders().length === 0, "the chat is in no file", 3_000);
 });

@@ -77,14 +77,14 @@ async function keep() {
   return { conversation: conversation["id"], responses: [whole["id"], streamed["id"]], item: added["first_id"] };
 }
 
-test("what is kept of responses and conversations is readable in no file and no line of the log", async () => {
+test("writes stored responses and conversations readably to no file or log line", async () => {
   await keep();
   expect(sealedNow()).toHaveLength(2 * 2 + 1 + 1 + 2 * 2 + 2);
   expect(holders(marks)).toEqual([]);
   expect(holders(sealedNow())).not.toEqual([]);
 });
 
-test("what is deleted of responses and conversations is in no file within seconds, not even sealed", async () => {
+test("removes deleted responses and conversations from all files within seconds, even sealed copies", async () => {
   const { conversation, responses, item } = await keep();
   const sealed = sealedNow();
   await ask(`/v1/conversations/${conversation}`, { metadata: {} });
@@ -95,7 +95,7 @@ test("what is deleted of responses and conversations is in no file within second
   await until(() => holders(sealed).length === 0, "what was deleted is in no file", 3_000);
 });
 
-test("labels that are replaced, and an item that is deleted, are in no file within seconds, while their conversation goes on", async () => {
+test("removes replaced metadata and deleted items from all files within seconds while their conversation continues", async () => {
   const { conversation, item } = await keep();
   for (const change of [
     () => ask(`/v1/conversations/${conversation}`, { metadata: {} }),
@@ -110,7 +110,7 @@ test("labels that are replaced, and an item that is deleted, are in no file with
   }
 });
 
-test("a request with `store: false` leaves nothing, whichever way it is asked", async () => {
+test("leaves nothing of a request with `store: false` on any path", async () => {
   const asked = { model, input, store: false };
   await ask("/v1/responses", asked);
   await ask("/v1/responses", { ...asked, stream: true });

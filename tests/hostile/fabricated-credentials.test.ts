@@ -78,7 +78,7 @@ function saysRefused(text: string): boolean {
 }
 
 // hardening: K1
-test("a fabricated credential is 401 on every route that wants one, whatever its kind, and changes nothing", async () => {
+test("answers 401 to a fabricated credential of any kind on every authenticated route, and changes nothing", async () => {
   const closed = operations.filter(({ isOpen }) => !isOpen);
   expect(closed.length).toBeGreaterThan(80);
   const before = stateOf(server);
@@ -100,7 +100,7 @@ test("a fabricated credential is 401 on every route that wants one, whatever its
 }, 60_000);
 
 // hardening: K1
-test("no fabricated credential opens an endpoint that reads it from the body", async () => {
+test("refuses every fabricated credential in a body", async () => {
   const app = await registerApp(server);
   const opaque = Buffer.alloc(32, 7).toString("base64url");
   const before = stateOf(server);
@@ -149,7 +149,7 @@ test("no fabricated credential opens an endpoint that reads it from the body", a
 });
 
 // hardening: K1
-test("a fabricated session is nobody's at every page: the same answer as without one", async () => {
+test("treats a fabricated session like none on every page", async () => {
   const cookies = fabricated.flatMap(([, headers]) => (headers["cookie"] === undefined ? [] : [headers["cookie"]]));
   expect(cookies.length).toBe(4);
   const seen = async (operation: Operation, headers: Record<string, string>) => {
@@ -164,7 +164,7 @@ test("a fabricated session is nobody's at every page: the same answer as without
 });
 
 // hardening: K1
-test("no fabricated credential opens what machines ask, which wants a signature that no key has, nor metrics, which want an operator", async () => {
+test("refuses fabricated credentials on machine routes, which need a signature, and on metrics, which need an operator", async () => {
   const machine = createRoutes(new Proxy({}, { get: () => undefined }) as Parameters<typeof createRoutes>[0]).filter(
     ({ access }) => access === "machine",
   );

@@ -230,7 +230,7 @@ function check(seen: Seen): void {
 
 // hardening: F7
 test(
-  `${runs} schedules of faults: every request ends as its plan allows, is booked once, and leaves its neighbours alone`,
+  `ends every request of ${runs} fault schedules as planned, booked once, without disturbing others`,
   async () => {
     const property = fc.asyncProperty(fc.array(request, { minLength: 8, maxLength: 20 }), async (requests) => {
       const all = await Promise.all(requests.map(ask));

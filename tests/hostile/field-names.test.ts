@@ -208,7 +208,7 @@ const attacks: readonly [what: string, leniency: Leniency, body: string, shown: 
 ];
 
 // hardening: F15
-describe("a field that some model servers read as another is refused, and the message names both and the remedy:", () => {
+describe("a field that model servers may read as another is refused with both names and a remedy", () => {
   test.each(attacks)("%s", async (_, leniency, body, shown, meant) => {
     // A dotted capital becomes two characters in JavaScript; elsewhere it becomes one.
     const folding = { ...leniency, fold: (name: string) => leniency.fold(name).replace("\u0307", "") };
@@ -233,7 +233,7 @@ test.each([
 });
 
 // hardening: F15
-describe("a name that one object has twice is refused at any depth, in any spelling:", () => {
+describe("a duplicate name in an object is refused at any depth and in any spelling", () => {
   test.each([
     [`{"model":"small",${user},"model":"huge"}`, "model"],
     [`{"model":"small",${user},"mod\\u0065l":"huge"}`, "model"],
@@ -261,7 +261,7 @@ test.each([
   ["n_predict", "max_tokens", `{"model":"small",${user},"max_tokens":5,"n_predict":90000}`],
   ["n_cmpl", "n", `{"model":"small",${user},"n_cmpl":100}`],
   ["N_predict", "max_tokens", `{"model":"small",${user},"N_predict":90000}`],
-])("%s, which llama.cpp takes before %s, is refused", async (name, meant, body) => {
+])("refuses %s, which llama.cpp prefers to %s", async (name, meant, body) => {
   expect(await post(body)).toEqual({
     status: 400,
     message: `${name}: some model servers read it as \`${meant}\`; send \`${meant}\`, or leave it out.`,
@@ -269,7 +269,7 @@ test.each([
   expect(upstream.requests).toEqual([]);
 });
 
-test("two unknown fields that differ by case alone are refused, and so is the prototype of JavaScript", async () => {
+test("refuses two unknown fields that differ only in case, and __proto__", async () => {
   expect((await post(`{"model":"small",${user},"Seed_mode":1,"seed_Mode":2}`)).message).toBe(
     "seed_Mode: some model servers read it as `Seed_mode`; send one of them.",
   );
@@ -278,7 +278,7 @@ test("two unknown fields that differ by case alone are refused, and so is the pr
   );
 });
 
-test("what other gateways take before the model is refused, so that no key reaches a model that it may not use", async () => {
+test("refuses fields by which other gateways choose a model, so that a key cannot reach a forbidden one", async () => {
   for (const member of [
     '"extra_body":{"model":"huge","max_tokens":100000}',
     '"models":["huge"]',
@@ -309,19 +309,19 @@ test.each([
   ["tools[0].type", '"tools":[{"type":"openrouter:fusion","parameters":{"analysis_models":["huge"]}}]'],
   ["tools[0].type", '"tools":[{"type":"openrouter:advisor","parameters":{"model":"huge"}}]'],
   ["tools[0].type", '"tools":[{"type":"\\u006fpenrouter:subagent","parameters":{"model":"huge"}}]'],
-])("%s, in which other gateways find further models, is refused", async (path, member) => {
+])("refuses %s, in which other gateways find further models", async (path, member) => {
   const { status, message } = await post(`{"model":"small",${user},${member}}`);
   expect([status, message]).toEqual([400, expect.stringContaining(`${path}: some model servers take it beside`)]);
   expect(upstream.requests).toEqual([]);
 });
 
-test("beside them, options of other gateways, their plugins and tools pass", async () => {
+test("accepts options, plugins and tools of other gateways that choose no model", async () => {
   const body = `{"model":"small",${user},"providerOptions":{"gateway":{"order":["a"],"models":null}},"plugins":[{"id":"web"}],"tools":[{"type":"openrouter:web_search"}]}`;
   expect(await post(body)).toEqual({ status: 200, message: "" });
   expect(upstream.requests[0]?.text).toBe(body);
 });
 
-test("names that have to be folded are folded up to a number of them, so that no body keeps the process busy", async () => {
+test("folds only a bounded number of names per body", async () => {
   const names = Array.from({ length: 50 }, (_, i) => `"größe${i}":0`).join(",");
   const messages = (count: number) => Array(count).fill(`{"role":"user","content":"a",${names}}`).join(",");
   expect((await post(`{"model":"small","messages":[${messages(200)}]}`)).status).toBe(200);
@@ -332,13 +332,13 @@ test("names that have to be folded are folded up to a number of them, so that no
   });
 });
 
-test("names that nothing can be mistaken for pass as they are, and a client's own names are its own", async () => {
+test("accepts unambiguous names unchanged, and a client's own names", async () => {
   const body = `{"model":"small",${user},"chatTemplateKwargs":{"Model":1,"model":2},"topP":0.5,"top-k":1,"seed-mode":1,"seedMode":2,"größe":1,"metadata":{"User":"a","user":"b"},"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{"Model":{},"model":{},"__proto__":{}}}}}]}`;
   expect(await post(body)).toEqual({ status: 200, message: "" });
   expect(upstream.requests[0]?.text).toBe(body);
 });
 
-test("names that are fields elsewhere pass where they are none, and are refused where they are", async () => {
+test("accepts a field's name where it is no field, and refuses it where it is", async () => {
   const body = `{"model":"small","messages":[{"role":"user","content":"a","ID":"m1","Type":"x"}],"ID":1,"Name":"n","Type":"t","URL":"u","tools":[{"type":"function","function":{"name":"f"},"Role":"r"}]}`;
   expect(await post(body)).toEqual({ status: 200, message: "" });
   expect(upstream.requests[0]?.text).toBe(body);
@@ -361,7 +361,7 @@ test("names that are fields elsewhere pass where they are none, and are refused 
   }
 });
 
-test("what only a model server knows passes: a schema beside its type, labels of any kind, an empty content beside calls", async () => {
+test("passes on fields known only to model servers: a schema beside its type, any metadata, empty content beside calls", async () => {
   const calls = '[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]';
   const body = `{"model":"small","messages":[{"role":"user","content":"a"},{"role":"assistant","content":[],"tool_calls":${calls}},{"role":"tool","tool_call_id":"c","content":"b"}],"response_format":{"type":"json_schema","schema":{"type":"object"}},"metadata":{"tags":["a"],"n":7}}`;
   expect(await post(body)).toEqual({ status: 200, message: "" });
@@ -371,7 +371,7 @@ test("what only a model server knows passes: a schema beside its type, labels of
 });
 
 // hardening: F15
-test("whatever is let through, a model server that reads as Go does makes what was booked, of the model that was booked", async () => {
+test("books the request that a model server parsing like Go would read, for every accepted body", async () => {
   const bodies = [...attacks.map(([, , body]) => body), `{"model":"small",${user},"max_tokens":7,"stream":true}`];
   for (const body of bodies) await post(body);
   expect(made).toEqual([{ model: "small", tokens: 7 }]);

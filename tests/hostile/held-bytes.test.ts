@@ -68,7 +68,7 @@ const ways: Readonly<Partial<Record<HeldKind, () => Promise<unknown>>>> = {
 };
 
 /** `received` is held while the event loop has something else to do, `tunnels` while a node's answer is not taken, `continued` and `cache` for models with such policies: theirs are tests of the parts. */
-test("every kind of bytes has a way to be held here, or a test of the part that holds it", () => {
+test("covers every kind of buffered bytes with a test", () => {
   expect([...Object.keys(ways), "received", "tunnels", "continued", "cache"].toSorted()).toEqual(
     [...heldKinds].toSorted(),
   );
@@ -85,19 +85,16 @@ async function shown(kind: HeldKind): Promise<number> {
 }
 
 // hardening: F13
-test.each(Object.entries(ways))(
-  "bytes of the kind %s are counted while they are held, and given back",
-  async (kind, hold) => {
-    const before = bufferedBytes.byKind[kind as HeldKind];
-    await hold();
-    await until(() => bufferedBytes.byKind[kind as HeldKind] >= before + 9_000, `${kind} are held`);
-    expect(await shown(kind as HeldKind)).toBeGreaterThanOrEqual(9_000);
-    for (const { socket } of open.splice(0)) socket.destroy();
-    await until(() => bufferedBytes.byKind[kind as HeldKind] === before, `${kind} are given back`);
-  },
-);
+test.each(Object.entries(ways))("counts buffered bytes of the kind %s and releases them", async (kind, hold) => {
+  const before = bufferedBytes.byKind[kind as HeldKind];
+  await hold();
+  await until(() => bufferedBytes.byKind[kind as HeldKind] >= before + 9_000, `${kind} are held`);
+  expect(await shown(kind as HeldKind)).toBeGreaterThanOrEqual(9_000);
+  for (const { socket } of open.splice(0)) socket.destroy();
+  await until(() => bufferedBytes.byKind[kind as HeldKind] === before, `${kind} are given back`);
+});
 
-test("the bound, and how often it was refused, are in the metrics", async () => {
+test("shows the memory bound and its refusals in the metrics", async () => {
   const text = await metrics();
   expect(text).toContain(`headrace_held_bytes_limit ${bufferedBytes.maxBytes}\n`);
   for (const bound of ["key", "account", "process"]) {
@@ -105,7 +102,7 @@ test("the bound, and how often it was refused, are in the metrics", async () => 
   }
 });
 
-test("a body for which there is no room is refused before it is read, and the client gets the answer though it sends all of it first", async () => {
+test("refuses a body without memory for it before reading, and still delivers the answer to a client that sends it all", async () => {
   await using small = await startHeadrace({
     yaml: rawYaml(upstream, "", "limits: { held_bytes: 16777216, body_bytes: 1048576 }\n"),
   });
@@ -132,7 +129,7 @@ test("a body for which there is no room is refused before it is read, and the cl
 });
 
 // hardening: F13
-test("a key whose requests are used up is refused at the head: the body is not read, and nothing is counted", async () => {
+test("refuses a rate-limited key at the request head without reading or counting the body", async () => {
   const made = await server.request("/v1/keys", { body: { name: "one a minute", rate_limit: 1 } });
   const { key } = (await made.json()) as { key: string };
   upstream.script((socket) => void socket.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"));
@@ -151,7 +148,7 @@ test("a key whose requests are used up is refused at the head: the body is not r
   expect(JSON.parse(answers[0]?.body ?? "{}").error.message).toContain("1 request per minute");
 });
 
-test("unfinished heads of whoever has no credential are held as of one key: a key's request passes beside them, and the server stays ready", async () => {
+test("charges unauthenticated unfinished heads to one account, so that keys are served and the server stays ready", async () => {
   await using small = await startHeadrace({
     yaml: rawYaml(upstream, "", "limits: { held_bytes: 16777216, body_bytes: 1048576 }\n"),
   });

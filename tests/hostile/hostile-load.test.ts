@@ -105,7 +105,7 @@ const bodies: readonly [name: string, body: () => string, path?: string][] = [
 
 // hardening: F12
 test.each(bodies)(
-  "%s: a short 400 soon, nobody else waits, memory stays bounded",
+  "refuses %s quickly with a short 400 and bounded memory, without delaying others",
   async (name, make, path = "/v1/chat/completions") => {
     const body = make();
     expect(body.length).toBeLessThan(10_485_760);
@@ -117,14 +117,14 @@ test.each(bodies)(
 );
 
 // hardening: F12
-test("a body larger than the limit is 413 soon, nobody else waits, and it is not held", async () => {
+test("refuses an oversized body quickly with 413 without buffering it or delaying others", async () => {
   const body = chat(`"x":"${"x".repeat(34_000_000)}"`);
   const { status } = await cost(body.length, () => server.request("/v1/chat/completions", { body }), "34 MB");
   expect(status).toBe(413);
 });
 
 // hardening: F12
-test("a gzip bomb of 10 GB in 10 MB is 413 soon, and is unpacked no further than a body may be long", async () => {
+test("refuses a gzip bomb of 10 GB in 10 MB quickly with 413, unpacked only up to the body limit", async () => {
   const bomb = Buffer.concat(Array(1_000).fill(gzipSync(Buffer.alloc(10_000_000))));
   expect(bomb.length).toBeLessThan(10_485_760);
   const headers = {
@@ -139,7 +139,7 @@ test("a gzip bomb of 10 GB in 10 MB is 413 soon, and is unpacked no further than
 });
 
 // hardening: F12
-test("an honest body of 10 MB passes: its memory is bounded and nobody else waits long for it", async () => {
+test("serves a valid body of 10 MB with bounded memory, without delaying others for long", async () => {
   const messages = Array.from({ length: 2_000 }, (_, n) => ({ role: "user", content: `${n} ${"x".repeat(5_000)}` }));
   const body = JSON.stringify({ model: "upstream-model", messages });
   expect(body.length).toBeGreaterThan(10_000_000);
@@ -152,7 +152,7 @@ test("an honest body of 10 MB passes: its memory is bounded and nobody else wait
   upstream.requests.length = 0;
 });
 
-test("a large legitimate answer is no attack: 2,048 embeddings of 1,100 dimensions pass, in both encodings", async () => {
+test("passes a large valid answer of 2,048 embeddings with 1,100 dimensions in both encodings", async () => {
   const embedding = Array.from({ length: 1_100 }, (_, i) => (i % 8) / 8);
   const data = Array.from({ length: 2_048 }, (_, index) => ({ object: "embedding", index, embedding }));
   await using large = await startUpstream((_request, res) =>

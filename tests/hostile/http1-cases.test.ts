@@ -117,7 +117,7 @@ const requests: RequestCase[] = [
   ],
 ];
 
-describe("a request with", () => {
+describe("HTTP/1.1 requests", () => {
   let it: TestHttp1Server;
   beforeAll(() => {
     const answer = (method: string, target: string, body: ByteSpan) =>
@@ -137,13 +137,16 @@ describe("a request with", () => {
 
   const rows = requests.map(([name, bytes, served, refused]) => [name, { bytes, served, refused }] as const);
   // hardening: F6
-  test.each(rows)("%s is read one way or refused at once", async (_name, { bytes, served, refused }) => {
-    const { answers, closed } = await rawUntilClosed(it.url, Buffer.from(bytes, "latin1"), 10_000);
-    expect(closed).toBe(true);
-    expect(answers.filter(({ status }) => status === 200).map(({ body }) => body)).toEqual(served);
-    expect(answers.slice(served.length).map(({ status }) => status)).toEqual(refused === undefined ? [] : [refused]);
-    expect(it.faults).toEqual([]);
-  });
+  test.each(rows)(
+    "reads a request with %s one way or refuses it at once",
+    async (_name, { bytes, served, refused }) => {
+      const { answers, closed } = await rawUntilClosed(it.url, Buffer.from(bytes, "latin1"), 10_000);
+      expect(closed).toBe(true);
+      expect(answers.filter(({ status }) => status === 200).map(({ body }) => body)).toEqual(served);
+      expect(answers.slice(served.length).map(({ status }) => status)).toEqual(refused === undefined ? [] : [refused]);
+      expect(it.faults).toEqual([]);
+    },
+  );
 });
 
 /** What is taken of it, undefined where it is refused. The connection stays open, so that nothing but a refusal ends the wait. */
@@ -193,10 +196,10 @@ const answers: AnswerCase[] = [
   ["a size that is none", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", undefined],
 ];
 
-describe("an answer with", () => {
+describe("HTTP/1.1 answers", () => {
   // hardening: F6
   test.each(answers)(
-    "%s is read one way or refused at once, and the next is not mixed up with it",
+    "reads an answer with %s one way or refuses it at once, without mixing in the next",
     async (_name, bytes, body) => {
       using upstream = rawUpstream(({ socket }) => {
         const isFirst = upstream.requests.length === 1;

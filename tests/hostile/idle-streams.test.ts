@@ -72,7 +72,7 @@ async function times(server: WatchedServer, count: number): Promise<number[]> {
 }
 
 // hardening: F26
-test(`${open} of them take at most 25 kB each, a new request is answered within 10 ms, and each goes on where it was`, async () => {
+test(`holds ${open} idle streams in 25 kB each, answers a new request within 10 ms, and continues each stream`, async () => {
   const { upstream, server, finish } = await start();
   // What the first streams make the server load and compile is not the cost of one.
   const first = await openStreams(server, upstream, 50);
@@ -107,7 +107,7 @@ test(`${open} of them take at most 25 kB each, a new request is answered within 
 }, 120_000);
 
 // hardening: F27
-test("a process without descriptors to spare answers 503, keeps what it has, and serves again when some are free", async () => {
+test("answers 503 without spare descriptors, keeps its connections, and recovers", async () => {
   const { upstream, server, finish } = await start({ within: ["/usr/bin/prlimit", "--nofile=240:240"] });
   const tried = await Promise.allSettled(Array.from({ length: 150 }, () => openStream(server)));
   // The kernel itself refuses some, where the server is slow to take them.

@@ -52,7 +52,7 @@ test.each<[what: string, ask: () => Promise<Response>]>([
   ["a count of its tokens", () => ask({ previous_response_id: id }, "/v1/responses/input_tokens")],
   ["one that makes it short", () => ask({ previous_response_id: id }, "/v1/responses/compact")],
   ["a page of its items", () => server.request(`/v1/responses/${id}/input_items?limit=1`)],
-])("%s waits for room, and leaves none taken", async (_what, askAgain) => {
+])("waits for free memory before reading a stored response, and releases the memory: %s", async (_what, askAgain) => {
   const before = bufferedBytes.held;
   const first = ask({ previous_response_id: id });
   await until(() => bufferedBytes.held > before + 700_000, "the first one is under way");

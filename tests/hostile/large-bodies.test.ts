@@ -111,7 +111,7 @@ test.each(
       (path) => [path, model] as const,
     );
   }),
-)("serves a body of 32 MiB at %s by the model %s, within 500 MB of memory", async (path, model) => {
+)("serves a body of 32 MiB at %s by the model %s within 500 MB of memory", async (path, model) => {
   await server.beginAnew();
   received = 0;
   expect(await post(path, bodies[path](model))).toEqual([200, ""]);
@@ -122,7 +122,7 @@ test.each(
 });
 
 // hardening: F12
-test.each(codings)("serves a body of 32 MiB that was compressed by %s", async (coding, pack) => {
+test.each(codings)("serves a body of 32 MiB compressed by %s", async (coding, pack) => {
   const packed = new Uint8Array(pack(bodies["/v1/chat/completions"]("guarded")));
   expect(packed.length).toBeGreaterThan(limit / 2);
   await server.beginAnew();
@@ -130,7 +130,7 @@ test.each(codings)("serves a body of 32 MiB that was compressed by %s", async (c
   expect((await server.figures()).peakRssBytes).toBeLessThan(maxRssBytes);
 });
 
-test("refuses a body that is one byte over 32 MiB, sent as it is or compressed", async () => {
+test("refuses a body one byte over 32 MiB, plain or compressed", async () => {
   const body = bodies["/v1/chat/completions"]("upstream-model", limit + 1);
   const says = (when: string) => [413, expect.stringContaining(`larger than the limit of ${limit} bytes${when}`)];
   expect(await post("/v1/chat/completions", body)).toEqual(says("."));
@@ -139,7 +139,7 @@ test("refuses a body that is one byte over 32 MiB, sent as it is or compressed",
   expect(await post("/v1/chat/completions", packed, server, headers)).toEqual(says(" once it is unpacked."));
 });
 
-test("takes a message of 32 MiB over the WebSocket of Responses", async () => {
+test("accepts a message of 32 MiB over the Responses WebSocket", async () => {
   const socket = new WebSocket(`${server.url.replace("http", "ws")}/v1/responses`, {
     headers: { authorization: `Bearer ${server.key}` },
   } as unknown as string[]);
@@ -159,7 +159,7 @@ test("takes a message of 32 MiB over the WebSocket of Responses", async () => {
   socket.close();
 });
 
-test("advises no retry if a request needs more memory than a key may ever hold", async () => {
+test("advises no retry if a request needs more memory than a key may hold", async () => {
   const ofBody = 4 * 1024 * 1024;
   await using small = await startHeadrace({
     yaml: `${config()}limits: { body_bytes: ${ofBody}, held_bytes: ${4 * ofBody} }\n`,
@@ -186,7 +186,7 @@ function padding(bytes: number): object[] {
   return [{ type: "function", name: "f", description: "x".repeat(bytes), parameters: { type: "object" } }];
 }
 
-test("serves bodies of 32 MiB with two workers, of which each may hold half of the memory", async () => {
+test("serves bodies of 32 MiB with two workers that may each hold half of the memory", async () => {
   await using workers = await startHeadrace({ yaml: config(), flags: { workers: "2", logFormat: "json" } });
   expect(defaultMaxHeldBytes).toBe(4 * limit);
   const body = bodies["/v1/chat/completions"]("upstream-model");

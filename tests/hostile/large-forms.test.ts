@@ -82,7 +82,7 @@ async function upload(server: { key: string }, connection: RawConnection, bytes:
 }
 
 // hardening: F38
-test("a large form reaches its server written anew, in little more memory than without it, and leaves nothing", async () => {
+test("rewrites a large form with little extra memory and leaves nothing behind", async () => {
   const { media, server } = await start();
   // What is loaded and grows once is no part of it.
   const small = await openRaw(server.url);
@@ -103,7 +103,7 @@ test("a large form reaches its server written anew, in little more memory than w
 }, 600_000);
 
 // hardening: F38
-test("a worker passes it on to the primary as it comes: neither of them has more memory of it", async () => {
+test("passes a large form from a worker to the primary in pieces without extra memory in either", async () => {
   const media = await startMediaServer();
   stack.push(media);
   const home = mkdtempSync(join(tmpdir(), "headrace-forms-"));
@@ -132,7 +132,7 @@ test("a worker passes it on to the primary as it comes: neither of them has more
 }, 600_000);
 
 // hardening: F38
-test("one whose server takes it slowly costs no more", async () => {
+test("uses no more memory for a large form whose server reads slowly", async () => {
   const { server, media } = await start();
   await server.beginAnew();
   const before = (await server.figures()).rssBytes;
@@ -144,7 +144,7 @@ test("one whose server takes it slowly costs no more", async () => {
 });
 
 // hardening: F38
-test("a client that leaves in the middle leaves no file and no room taken, and descriptors are given back", async () => {
+test("removes the file, memory and descriptors of a large form whose client leaves", async () => {
   const { server, media } = await start(`limits: { form_bytes: ${64 * mib}, form_disk_bytes: ${64 * mib} }\n`);
   const warm = await openRaw(server.url);
   await upload(server, warm, 2 * mib);
@@ -167,7 +167,7 @@ test("a client that leaves in the middle leaves no file and no room taken, and d
 });
 
 // hardening: F38
-test("more than a form or the disk may have is refused before it is sent", async () => {
+test("refuses a form beyond its limit or the disk's before sending it", async () => {
   const limits = `limits: { form_bytes: ${64 * mib}, form_disk_bytes: ${64 * mib} }\n`;
   const { server } = await start(limits);
   const large = await openRaw(server.url);

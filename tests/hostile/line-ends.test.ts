@@ -87,7 +87,7 @@ async function costBeside(server: WatchedServer, model: string, name: string): P
 
 // hardening: F3
 test.each(["\r", "\n", "\r\n", "data:\r"])(
-  "while a model server answers with nothing but %j, others are served as before",
+  "serves others while a model server answers only with %j",
   async (line) => {
     let bytes = 5_000_000;
     let sent: string = line;
@@ -112,7 +112,7 @@ test.each(["\r", "\n", "\r\n", "data:\r"])(
 );
 
 // hardening: F3
-test("while a node answers with nothing but CR, others are served as before", async () => {
+test("serves others while a node answers only with CR", async () => {
   const upstream = await started(startRawUpstream((socket) => void socket.write(goodAnswer)));
   const server = await started(startWatchedServer({ yaml: rawYaml(upstream) }));
   const node = await hostileNode({ url: server.url, token: () => joinToken(server) }, "mallory", ["hostile"]);

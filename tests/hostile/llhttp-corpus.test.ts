@@ -89,7 +89,7 @@ const requests = casesOf("request");
 const responses = casesOf("response");
 
 // hardening: F14
-describe("requests", () => {
+describe("requests of the llhttp corpus", () => {
   let it: TestHttp1Server;
   beforeAll(() => {
     const answer = (method: string, target: string, body: ByteSpan) =>
@@ -132,7 +132,7 @@ describe("requests", () => {
 });
 
 // hardening: F14
-describe("responses", () => {
+describe("responses of the llhttp corpus", () => {
   test.each(responses.map((one) => [one.name, one] as const))("%s", async (_name, one) => {
     using upstream = rawUpstream(({ socket }) => {
       // Nothing that the first answer left over may answer the next request.

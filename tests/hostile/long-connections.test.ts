@@ -58,7 +58,7 @@ async function newKey(at = server, more: object = {}): Promise<{ id: string; key
 
 // long-lived: responseSocket.key, responseSocket.account
 // hardening: L9
-test("a key that opens Responses WebSockets gets an eighth of the connections, and its account a quarter", async () => {
+test("limits Responses WebSockets of a key to an eighth of the connections, and of an account to a quarter", async () => {
   const keys = [await newKey(), await newKey(), await newKey()];
   const first = await openAll(keys[0]?.key ?? "", 30);
   expect(first).toHaveLength(connections / 8);
@@ -81,7 +81,7 @@ test("a key that opens Responses WebSockets gets an eighth of the connections, a
   await closeAll([again]);
 });
 
-test("an idle Responses WebSocket is counted among the open requests of its key, and its messages use the same place", async () => {
+test("counts an idle Responses WebSocket as an open request of its key, in the same slot as its messages", async () => {
   await using few = await startHeadrace({
     yaml: `${upstreamYaml(upstream)}limits: { open_requests_per_key: 2 }\n`,
   });
@@ -97,7 +97,7 @@ test("an idle Responses WebSocket is counted among the open requests of its key,
 
 // long-lived: responseSocket.credential
 // hardening: L9
-test("idle Responses WebSockets end within 2 s after their key was revoked, with the reason", async () => {
+test("ends idle Responses WebSockets within 2 s of their key's revocation, with the reason", async () => {
   const { id, key } = await newKey();
   const opened = await openAll(key, 8);
   expect(opened).toHaveLength(8);
@@ -109,7 +109,7 @@ test("idle Responses WebSockets end within 2 s after their key was revoked, with
     expect(events).toMatchObject([{ type: "error", error: { code: "invalid_api_key" } }]);
 });
 
-test("an idle Responses WebSocket ends once its key has expired", async () => {
+test("ends an idle Responses WebSocket when its key expires", async () => {
   const expires = Math.floor(Date.now() / 1000) + 2;
   const { key } = await newKey(server, { expires_at: expires });
   const [one] = await openAll(key, 1);
@@ -117,7 +117,7 @@ test("an idle Responses WebSocket ends once its key has expired", async () => {
   expect(Date.now() / 1000).toBeGreaterThanOrEqual(expires);
 });
 
-test("an idle Responses WebSocket ends when the signing key of its token is revoked", async () => {
+test("ends an idle Responses WebSocket when the signing key of its token is revoked", async () => {
   await using replaced = await startHeadrace({ yaml: upstreamYaml(upstream) });
   const made = await replaced.request("/v1/auth/token", { body: { api_key: replaced.key } });
   const { access_token: token } = (await made.json()) as { access_token: string };
@@ -130,7 +130,7 @@ test("an idle Responses WebSocket ends when the signing key of its token is revo
   expect(one?.events).toMatchObject([{ type: "error", error: { code: "invalid_api_key" } }]);
 });
 
-test("an idle Responses WebSocket ends once its key may not chat any more", async () => {
+test("ends an idle Responses WebSocket when its key loses chat access", async () => {
   const { id, key } = await newKey(server, { scopes: ["chat:write", "models:read"] });
   const [one] = await openAll(key, 1);
   await server.request(`/v1/keys/${id}`, { method: "PATCH", body: { scopes: ["models:read"] } });
@@ -138,7 +138,7 @@ test("an idle Responses WebSocket ends once its key may not chat any more", asyn
   expect(one?.events).toMatchObject([{ type: "error", error: { code: "insufficient_scope" } }]);
 });
 
-test("an idle Responses WebSocket records no use of its key while it is silent", async () => {
+test("records no key use for a silent idle Responses WebSocket", async () => {
   const { id, key } = await newKey();
   const openedAt = Math.floor(Date.now() / 1000);
   const opened = await open(key);
@@ -152,7 +152,7 @@ test("an idle Responses WebSocket records no use of its key while it is silent",
 });
 
 // long-lived: responseSocket.server
-test("an idle Responses WebSocket is closed with 1001 when the server stops", async () => {
+test("closes an idle Responses WebSocket with 1001 when the server stops", async () => {
   const stopping = await startHeadrace({ yaml: upstreamYaml(upstream) });
   const one = await open(stopping.key, stopping);
   await stopping.close();
@@ -161,7 +161,7 @@ test("an idle Responses WebSocket is closed with 1001 when the server stops", as
 });
 
 // hardening: L9
-test("with two workers, idle Responses WebSockets are bounded and end with their key as well", async () => {
+test("limits idle Responses WebSockets with two workers, and ends them with their key", async () => {
   await using two = await startHeadrace({
     yaml: upstreamYaml(upstream),
     flags: { workers: "2" },

@@ -9,7 +9,7 @@ import { goodAnswer, rawYaml, startRawUpstream } from "./raw-upstream.ts";
 
 const launcher = join(import.meta.dir, "..", "..", "bin", "headrace.mjs");
 
-test("300 requests are with one model server at the same time", async () => {
+test("runs 300 requests at one model server at the same time", async () => {
   const directory = mkdtempSync(join(tmpdir(), "headrace-many-"));
   const waiting: (() => void)[] = [];
   await using upstream = await startRawUpstream((socket) => void waiting.push(() => socket.write(goodAnswer)));

@@ -98,35 +98,41 @@ async function unnoticed(work: () => Promise<unknown>): Promise<void> {
   expect(inwardAsked).toBe(0);
 }
 
-describe("a server that answers a call with", () => {
+describe("an MCP server that answers a call badly", () => {
   const ways = Object.entries(badCalls("http://127.0.0.1:1/inward"));
-  test.each(ways.map(([what]) => what))("%s fails that call in time, by its name, and nobody else's", async (what) => {
-    const way = badCalls(`http://127.0.0.1:${inward.port}/inward`)[what];
-    bad.misbehave(way ?? (() => undefined));
-    await unnoticed(async () => {
-      const { message, ms } = await callRaw(world.at(), "bad_echo", { key: badKey });
-      expect(message.error?.message ?? `${JSON.stringify(message).slice(0, 300)}`).toContain('"bad"');
-      expect(ms).toBeLessThan(timeoutSeconds * 1_000 + graceMs);
-      expect(JSON.stringify(message)).not.toContain("secret");
-    });
-    bad.misbehave(() => undefined);
-    const again = await callRaw(world.at(), "bad_echo", { key: badKey });
-    expect(again.message.result).toBeDefined();
-  });
+  test.each(ways.map(([what]) => what))(
+    "fails a call answered with %s in time, by its server's name, and no others",
+    async (what) => {
+      const way = badCalls(`http://127.0.0.1:${inward.port}/inward`)[what];
+      bad.misbehave(way ?? (() => undefined));
+      await unnoticed(async () => {
+        const { message, ms } = await callRaw(world.at(), "bad_echo", { key: badKey });
+        expect(message.error?.message ?? `${JSON.stringify(message).slice(0, 300)}`).toContain('"bad"');
+        expect(ms).toBeLessThan(timeoutSeconds * 1_000 + graceMs);
+        expect(JSON.stringify(message)).not.toContain("secret");
+      });
+      bad.misbehave(() => undefined);
+      const again = await callRaw(world.at(), "bad_echo", { key: badKey });
+      expect(again.message.result).toBeDefined();
+    },
+  );
 });
 
-describe("a server that lists", () => {
-  test.each(Object.keys(badLists()))("%s is left out of the list of all, in time", async (what) => {
-    await using worse = startHostileServer(badLists()[what]);
-    await using own = await beside(worse);
-    await unnoticed(async () => {
-      const { message, ms } = await askRaw(`${own.at()}?tools=all`, "tools/list", {}, { key: own.callers });
-      const tools = (message.result?.["tools"] ?? []) as { name: string }[];
-      expect(tools.map(({ name }) => name)).toEqual(["good_echo"]);
-      expect(ms).toBeLessThan(10_000 + graceMs);
-    });
-    expect(own.server.logged("mcp_list_failed")).toMatchObject([{ server: "worse" }]);
-  });
+describe("an MCP server that lists tools badly", () => {
+  test.each(Object.keys(badLists()))(
+    "omits an MCP server that lists %s from the list of all, in time",
+    async (what) => {
+      await using worse = startHostileServer(badLists()[what]);
+      await using own = await beside(worse);
+      await unnoticed(async () => {
+        const { message, ms } = await askRaw(`${own.at()}?tools=all`, "tools/list", {}, { key: own.callers });
+        const tools = (message.result?.["tools"] ?? []) as { name: string }[];
+        expect(tools.map(({ name }) => name)).toEqual(["good_echo"]);
+        expect(ms).toBeLessThan(10_000 + graceMs);
+      });
+      expect(own.server.logged("mcp_list_failed")).toMatchObject([{ server: "worse" }]);
+    },
+  );
 });
 
 /** A gateway before the good server and one that is worse. */
@@ -138,9 +144,9 @@ async function beside(worse: { url: string }): Promise<ToolWorld & { callers: st
   return { ...own, callers: await own.key() };
 }
 
-describe("a server that", () => {
+describe("an MCP server that behaves badly at its start", () => {
   test.each(Object.keys(badStarts))(
-    "%s is said to be that, by its name, and is left out of lists",
+    "omits an MCP server that %s from lists, and logs its name",
     async (what) => {
       await using worse = startHostileServer(badStarts[what]);
       await using own = await beside(worse);
@@ -157,7 +163,7 @@ describe("a server that", () => {
     60_000,
   );
 
-  test("sends the head of its answer a byte at a time is not waited for", async () => {
+  test("does not wait for an MCP server that sends its answer's head a byte at a time", async () => {
     const sockets = new Set<Bun.Socket<undefined>>();
     const slow = Bun.listen<undefined>({
       port: 0,
@@ -185,7 +191,7 @@ describe("a server that", () => {
   });
 });
 
-test("of two answers to one call the first counts, and the second is nobody's", async () => {
+test("accepts the first of two answers to one call and drops the second", async () => {
   bad.misbehave(({ id, method }) =>
     method === "tools/call"
       ? streamed([
@@ -199,9 +205,9 @@ test("of two answers to one call the first counts, and the second is nobody's", 
   bad.misbehave(() => undefined);
 });
 
-describe("a server that sends, on the stream beside calls and without end,", () => {
+describe("an MCP server that floods the stream beside calls", () => {
   test.each(Object.keys(badNews))(
-    "%s harms nobody",
+    "survives %s sent without end beside calls",
     async (what) => {
       await using worse = startHostileServer(badNews[what]);
       await using own = await beside(worse);
@@ -225,7 +231,7 @@ describe("a server that sends, on the stream beside calls and without end,", () 
   );
 });
 
-describe("a process that", () => {
+describe("an MCP process that behaves badly", () => {
   const isAlive = (pid: number) => {
     try {
       return process.kill(pid, 0);
@@ -235,7 +241,7 @@ describe("a process that", () => {
   };
 
   test.each(processWrongs)(
-    "%s fails the call in time, and nobody else notices",
+    "fails the call of a process that %s in time, without disturbing others",
     async (how) => {
       await using own = await startToolWorld([
         { name: "good", url: good.url },

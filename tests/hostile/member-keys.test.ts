@@ -58,8 +58,8 @@ const onOneKey = (id: string): readonly [method: string, path: string, body?: un
   ["DELETE", `/v1/keys/${id}`],
 ];
 
-describe("a member", () => {
-  test("a member reaches no key but the own ones and those made by them, by any way in", async () => {
+describe("keys of a member", () => {
+  test("lets a member reach only own keys and their children, by any credential", async () => {
     const [owner, other, member] = [
       await people.addMember("owner"),
       await people.addMember("member"),
@@ -90,7 +90,7 @@ describe("a member", () => {
     for (const id of [...foreign, ...(await idsOf(member.headers))]) expect(all).toContain(id);
   });
 
-  test("the maker of a key is the member, or the key that made it; the audit log says the same", async () => {
+  test("records the member or parent key as a key's creator, also in the audit log", async () => {
     const operator = await people.addMember("owner", { isOperator: true });
     const member = await people.addMember("member");
     const [login, key] = [await people.allow(member), await makeKey(member.headers)];
@@ -109,7 +109,7 @@ describe("a member", () => {
   });
 
   // hardening: K6
-  test("a member has a key that cannot widen itself, nor what made it, however the role changes", async () => {
+  test("does not let a member's key widen itself or its creator, whatever the role becomes", async () => {
     const member = await people.addMember("member");
     const key = await makeKey(member.headers, { scopes: ["keys:manage", "chat:read"] });
     const sibling = await makeKey(member.headers);
@@ -136,7 +136,7 @@ describe("a member", () => {
     expect(body.error.message).toBe("scopes: chat:write is not among the scopes of what this key was made with.");
   });
 
-  test("no longer manages the account's within a second of losing the role, and does within one of getting it", async () => {
+  test("applies a lost or gained role to the account's keys within a second", async () => {
     const member = await people.addMember("member");
     const login = await people.allow(member);
     for (const headers of [member.headers, login.headers]) {
@@ -151,7 +151,7 @@ describe("a member", () => {
 });
 
 describe("the end of a membership", () => {
-  test("the end of a membership ends a member's keys, all that they made, and logins; not the keys of an owner, which are the account's", async () => {
+  test("ends a member's keys, their children and logins with the membership, but not an owner's keys of the account", async () => {
     const [member, owner] = [await people.addMember("member"), await people.addMember("owner")];
     const ways = await waysOf(member);
     const grandchild = await makeKey(ways[2] ?? {});
@@ -169,7 +169,7 @@ describe("the end of a membership", () => {
     for (const { headers } of [ownersKey, madeByLogin]) expect((await send(headers, "/v1/models")).status).toBe(200);
   });
 
-  test("the end of a membership is final: whoever is a member again begins with nothing", async () => {
+  test("starts a returning member without any earlier keys", async () => {
     const member = await people.addMember("member");
     const key = await makeKey(member.headers);
     await people.removeMembership(member.membership);
@@ -183,7 +183,7 @@ describe("the end of a membership", () => {
 });
 
 describe("a login of the command line", () => {
-  test("a login of the command line ends alone: the keys that were made with it go on", async () => {
+  test("ends a command line login alone and keeps the keys made with it", async () => {
     for (const role of ["member", "admin"] as const) {
       const login = await people.allow(await people.addMember(role));
       const key = await makeKey(login.headers);
@@ -194,7 +194,7 @@ describe("a login of the command line", () => {
     }
   });
 
-  test("a login of the command line that was allowed less does no more, and gets no key that does", async () => {
+  test("does not let a limited command line login exceed its scopes or create keys that do", async () => {
     const owner = await people.addMember("owner");
     const wider = await makeKey(owner.headers);
     const { headers: reader } = await people.allow(owner, { scopes: ["models:read"] });
@@ -208,7 +208,7 @@ describe("a login of the command line", () => {
   });
 });
 
-test("an app of somebody else manages no keys, whatever its grant says and whoever allowed it", async () => {
+test("lets no app of another publisher manage keys, whatever its grant says", async () => {
   const owner = await people.addMember("owner");
   const key = await makeKey(owner.headers);
   const { headers } = await people.allow(owner, { appId: "app_other", scopes: ["keys:manage", "models:read"] });
@@ -230,7 +230,7 @@ test("an app of somebody else manages no keys, whatever its grant says and whoev
   expect((await send({ authorization: `Bearer ${accessToken}` }, "/v1/models")).status).toBe(401);
 });
 
-describe("what people ask for", () => {
+describe("ownership of stored chats and usage", () => {
   const chat = { model: "upstream-model", store: true, messages: [{ role: "user", content: "Hello" }] };
   const ask = async (headers: Headers) => {
     const { status, body } = await send(headers, "/v1/chat/completions", "POST", chat);
@@ -238,7 +238,7 @@ describe("what people ask for", () => {
     return body.id as string;
   };
 
-  test("what people ask for is stored as theirs: a member reads, labels and deletes the own chats, an owner all of the account's", async () => {
+  test("stores chats as the requesting person's: a member manages the own, an owner all of the account", async () => {
     const [owner, other, member] = [
       await people.addMember("owner"),
       await people.addMember("member"),
@@ -278,7 +278,7 @@ describe("what people ask for", () => {
     expect((await send(member.headers, `/v1/chat/completions/${own[1]}`, "DELETE")).status).toBe(200);
   });
 
-  test("what people ask for is booked under the membership or the grant, and told by key to them and to whoever reads the account's usage", async () => {
+  test("books requests under the membership or grant, visible by key to its person and to readers of account usage", async () => {
     const [member, other] = [await people.addMember("member"), await people.addMember("member")];
     const app = await people.allow(member, { appId: "app_usage" });
     const login = await people.allow(member);

@@ -33,8 +33,8 @@ const refused = {
   error: { message: invalidApiKeyMessage, type: "invalid_request_error", code: "invalid_api_key" },
 };
 
-describe("who may read", () => {
-  test("in production nobody reads metrics without a credential, not even on this machine", async () => {
+describe("access to metrics", () => {
+  test("refuses metrics without a credential in production, even on this machine", async () => {
     const server = await start({ ...production, env: { HEADRACE_METRICS_TOKEN: token } });
     const { status, text, headers } = await read(server);
     expect(status).toBe(401);
@@ -43,7 +43,7 @@ describe("who may read", () => {
     expect((await read(server, bearer(token))).status).toBe(200);
   });
 
-  test("the token alone: neither a part of it, nor more, nor another place, nor none where none is set", async () => {
+  test("accepts exactly the metrics token, in its place, and none if none is configured", async () => {
     const server = await start({ ...production, env: { HEADRACE_METRICS_TOKEN: token } });
     const wrong: Record<string, string>[] = [
       ...[token.slice(0, -1), `${token}x`, token.toUpperCase(), `${token} ${token}`, "", "undefined"].map(bearer),
@@ -59,14 +59,14 @@ describe("who may read", () => {
     }
   });
 
-  test("the token reads metrics and nothing else", async () => {
+  test("limits the metrics token to metrics", async () => {
     const server = await start({ ...production, env: { HEADRACE_METRICS_TOKEN: token } });
     for (const path of ["/v1/models", "/v1/usage", "/v1/admin/system", "/v1/admin/audit"]) {
       expect((await fetch(server.url + path, { headers: bearer(token) })).status).toBe(401);
     }
   });
 
-  test("an operator's key, and no other", async () => {
+  test("accepts an operator's key for metrics, and no other key", async () => {
     const server = await start(production);
     const live = { environment: "live" } as const;
     const operator = await addKey(server, { ...live, scopes: ["admin:manage"] });
@@ -81,7 +81,7 @@ describe("who may read", () => {
     }
   });
 
-  test("in development this machine reads metrics; no proxy or tunnel on it, no other name for it, and no web page", async () => {
+  test("serves metrics in development to this machine, but to no proxy, other host name or web page", async () => {
     const server = await start();
     expect((await read(server)).status).toBe(200);
     const foreign: Record<string, string>[] = [
@@ -105,7 +105,7 @@ describe("who may read", () => {
 /** How many of each kind. */
 const most = long ? 10_020 : 1_020;
 
-test("a client that invents models, paths, methods, hosts and keys adds no series", async () => {
+test("adds no metric series for invented models, paths, methods, hosts or keys", async () => {
   const upstream = await startUpstream();
   stack.push(upstream);
   const server = await start({ yaml: upstreamYaml(upstream) });
@@ -145,7 +145,7 @@ test("a client that invents models, paths, methods, hosts and keys adds no serie
   expect(after.get("headrace_inference_requests_total")).toBeUndefined();
 });
 
-test("no key, account, person, prompt, address or token is in them", async () => {
+test("exposes no key, account, person, prompt, address or token in metrics", async () => {
   const upstream = await startUpstream();
   stack.push(upstream);
   const server = await start({ yaml: upstreamYaml(upstream), env: { HEADRACE_METRICS_TOKEN: token } });

@@ -21,7 +21,7 @@ async function started<Part extends AsyncDisposable>(part: Promise<Part>): Promi
   return ready;
 }
 
-test("a node that says it leaves, never does and connects again has one connection, and none once it is removed", async () => {
+test("keeps one connection of a node that announces leaving and reconnects, and none after its removal", async () => {
   const gateway = await started(startGateway());
   const node = await hostileNode(gateway, "mallory", ["m"]);
   const ends: RawEnd[] = [];
@@ -37,7 +37,7 @@ test("a node that says it leaves, never does and connects again has one connecti
   await until(() => open().length === 0, "a removed node is cut off", 2_000);
 });
 
-test("what a removed node had under way on a connection that it said it would leave ends as well", async () => {
+test("ends the requests of a removed node on a connection that it announced to leave", async () => {
   const gateway = await started(startGateway());
   const node = await hostileNode(gateway, "mallory", ["upstream-model"]);
   const old = await node.connect((end, stream) => {
@@ -57,7 +57,7 @@ test("what a removed node had under way on a connection that it said it would le
   expect(await answer.text()).toContain('data: {"error":');
 });
 
-test("a node that denies what a model of an upstream can do keeps nobody from that model", async () => {
+test("ignores a node's denial of capabilities for an upstream's model", async () => {
   const upstream = await started(startUpstream());
   const yaml = upstreamYaml(upstream, "models: [{ id: upstream-model, context: 100, capabilities: { chat: true } }]\n");
   const gateway = await started(startGateway({ yaml }));
@@ -71,7 +71,7 @@ test("a node that denies what a model of an upstream can do keeps nobody from th
   expect((await ask(gateway, { model: "upstream-model", max_tokens: 50 })).status).toBe(200);
 });
 
-test("a node that connects again and again is made to wait, and keeps the connection that it has", async () => {
+test("makes a node that reconnects repeatedly wait, and keeps its connection", async () => {
   const gateway = await started(startGateway());
   const node = await hostileNode(gateway, "mallory", ["m"]);
   const ends: RawEnd[] = [];
@@ -86,7 +86,7 @@ test("a node that connects again and again is made to wait, and keeps the connec
 });
 
 // hardening: F13
-test("a key that leaves a node's streams unread ends streams of its own, and none of another key", async () => {
+test("ends only streams of the key that leaves a node's streams unread", async () => {
   const gateway = await started(startGateway());
   await started(joinTalkativeNode(gateway));
   await until(async () => (await gateway.node("talkative"))?.status === "online", "it serves");

@@ -35,7 +35,7 @@ afterAll(() => server.close());
 
 const eventOf = (action: AuditAction) => ({ ...testEvent(), action });
 
-describe("nothing is sent to an address that is not registered to the letter", () => {
+describe("redirects only to exactly registered addresses", () => {
   // hardening: A1
   test.each([
     ["https://notes.example/callback/", "a slash more"],
@@ -72,7 +72,7 @@ describe("nothing is sent to an address that is not registered to the letter", (
   });
 
   // hardening: A1
-  test("nothing is sent to plain http beyond this machine, were it registered", async () => {
+  test("sends nothing to plain HTTP beyond this machine, even if it is registered", async () => {
     const exposed = await server.addApp({ redirectUris: ["http://notes.example/callback"] });
     for (const uri of ["http://notes.example/callback", undefined]) {
       await expectErrorPage(await browser.get(authorizePath(exposed, { redirect_uri: uri })));
@@ -101,21 +101,21 @@ describe("nothing is sent to an address that is not registered to the letter", (
     }
   });
 
-  test("an app that was deleted is unknown", async () => {
+  test("treats a deleted app as unknown", async () => {
     const gone = await server.addApp();
     await server.apps.deleteApp(gone.id, eventOf("app.deleted"));
     await expectErrorPage(await browser.get(authorizePath(gone)));
   });
 
   // hardening: A1
-  test("left out, it is the only one that is registered; of several, none", async () => {
+  test("uses the only registered redirect URI if none is given, and refuses to choose among several", async () => {
     expect((await browser.get(authorizePath(app, { redirect_uri: undefined }))).status).toBe(200);
     await expectErrorPage(await browser.get(authorizePath(native, { redirect_uri: undefined })));
     await expectErrorPage(await browser.get(authorizePath(native, { redirect_uri: "" })));
   });
 });
 
-describe("of a program on this machine, only the port may vary", () => {
+describe("a loopback redirect URI may differ only in its port", () => {
   // hardening: A1
   test.each([
     "http://127.0.0.1/callback",
@@ -124,7 +124,7 @@ describe("of a program on this machine, only the port may vary", () => {
     "http://[::1]:49152/callback?from=cli",
     "http://[::1]/callback?from=cli",
     "com.example.notes:/callback",
-  ])("%s is taken", async (uri) => {
+  ])("accepts the loopback redirect URI %s", async (uri) => {
     const page = await browser.get(authorizePath(native, { redirect_uri: uri }));
     const answer = await browser.submit(page, { decision: "deny" });
     expect(answer.headers.get("location")).toStartWith(`${uri}${uri.includes("?") ? "&" : "?"}error=access_denied&`);
@@ -149,12 +149,12 @@ describe("of a program on this machine, only the port may vary", () => {
     "com.example.notes:8080/callback",
     "com.example.notes://callback",
     "com.example.notes:/callback/",
-  ])("%s is not", async (uri) => {
+  ])("refuses the loopback redirect URI %s", async (uri) => {
     await expectErrorPage(await browser.get(authorizePath(native, { redirect_uri: uri })));
   });
 });
 
-describe("whatever is wrong with the rest of a request, the app is told, with state and issuer", () => {
+describe("errors of a valid client are redirected with state and issuer", () => {
   // hardening: A2
   test.each<[string, string, Record<string, string | undefined>]>([
     ["no response type", "invalid_request", { response_type: undefined }],
@@ -204,18 +204,18 @@ describe("whatever is wrong with the rest of a request, the app is told, with st
     "code_challenge_method",
     "prompt",
     "request",
-  ])("%s twice", async (name) => {
+  ])("refuses a duplicate %s with a redirect", async (name) => {
     const path = `${authorizePath(app, { [name]: undefined })}&${name}=&${name}=query`;
     expect(answered(await browser.get(path))).toMatchObject({ error: "invalid_request", state: "s1", iss: issuer });
   });
 
   // hardening: A2
-  test("of two states in a request none comes back", async () => {
+  test("returns neither of two states in a request", async () => {
     const answer = answered(await browser.get(`${authorizePath(app)}&state=s2`));
     expect(answer).toEqual({ error: "invalid_request", error_description: expect.any(String), iss: issuer });
   });
 
-  test("a state of 2,048 characters is taken, a longer one is not", async () => {
+  test("accepts a state of 2,048 characters and refuses a longer one", async () => {
     expect((await browser.get(authorizePath(app, { state: "x".repeat(2_048) }))).status).toBe(200);
     const state = "x".repeat(2_049);
     expect(answered(await browser.get(authorizePath(app, { state })))).toMatchObject({
@@ -224,7 +224,7 @@ describe("whatever is wrong with the rest of a request, the app is told, with st
     });
   });
 
-  test("without a state in the request there is none in the answer", async () => {
+  test("returns no state if the request has none", async () => {
     for (const state of [undefined, ""]) {
       const answer = answered(await browser.get(authorizePath(app, { state, response_type: "token" })));
       expect(Object.keys(answer).sort()).toEqual(["error", "error_description", "iss"]);
@@ -233,7 +233,7 @@ describe("whatever is wrong with the rest of a request, the app is told, with st
 
   // hardening: A2
   test.each(["a b+c&d=e#f%20", 'ä"<>\\', "a\r\nset-cookie: x=1", "&iss=https://evil.example"])(
-    "a state of %j comes back as it is",
+    "returns a state of %j unchanged",
     async (state) => {
       const response = await browser.get(authorizePath(app, { state, response_type: "token" }));
       expect(answered(response)).toMatchObject({ state, iss: issuer });
@@ -242,14 +242,14 @@ describe("whatever is wrong with the rest of a request, the app is told, with st
     },
   );
 
-  test("an address with a query of its own keeps it, to the letter", async () => {
+  test("keeps a redirect URI's own query exactly", async () => {
     const redirectUri = "https://notes.example/cb?tenant=a%20b&x=%2f";
     const queried = await server.addApp({ redirectUris: [redirectUri] });
     const response = await browser.get(authorizePath(queried, { redirect_uri: redirectUri, response_type: "x" }));
     expect(response.headers.get("location")).toStartWith(`${redirectUri}&error=unsupported_response_type&`);
   });
 
-  test("a record that has scopes no app may have gives none of them", async () => {
+  test("grants none of an app record's scopes that no app may have", async () => {
     const greedy = await server.addApp({ scopes: ["chat:read", "keys:manage", "admin:manage"] });
     expect(answered(await browser.get(authorizePath(greedy, { scope: "keys:manage" })))["error"]).toBe("invalid_scope");
     const page = await (await browser.get(authorizePath(greedy))).text();
@@ -258,14 +258,14 @@ describe("whatever is wrong with the rest of a request, the app is told, with st
   });
 });
 
-describe("nobody is led away who is not signed in", () => {
+describe("an unauthenticated person is not redirected to an app", () => {
   // hardening: A4
   test.each<[string, Record<string, string | undefined>]>([
     ["a valid request", {}],
     ["one that is in error", { response_type: "token" }],
     ["one that forbids asking", { prompt: "none" }],
     ["one with a scope that is not", { scope: "x", prompt: "none" }],
-  ])("%s leads to the sign-in, and back to itself", async (_, changes) => {
+  ])("leads %s to the sign-in, and back", async (_, changes) => {
     const path = authorizePath(app, changes);
     const response = await nobody.get(path);
     expect(response.status).toBe(303);
@@ -273,7 +273,7 @@ describe("nobody is led away who is not signed in", () => {
   });
 
   // hardening: A4
-  test("a session that has ended counts for nothing", async () => {
+  test("treats an ended session like none", async () => {
     const { person, browser: left } = await server.signIn("left@example.com");
     const page = await left.get(authorizePath(app));
     await server.sessionStore.endAll(person.id, null, eventOf("session.ended"));

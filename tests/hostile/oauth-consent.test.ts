@@ -30,7 +30,7 @@ afterAll(() => server.close());
 
 const eventOf = (action: AuditAction) => ({ ...testEvent(), action });
 
-describe("a decision counts only from the page that asked for it", () => {
+describe("a consent decision counts only from its page", () => {
   const ask = async (changes: Record<string, string | undefined> = {}) =>
     formOf(await (await browser.get(authorizePath(app, changes))).text());
   let before: number;
@@ -44,13 +44,13 @@ describe("a decision counts only from the page that asked for it", () => {
     ["another site's page", { "sec-fetch-site": "cross-site" }],
     ["a page of a neighbouring host", { "sec-fetch-site": "same-site" }],
     ["another origin", { origin: "https://evil.example" }],
-  ])("%s is refused", async (_, headers) => {
+  ])("refuses a consent decision from %s", async (_, headers) => {
     const { action, fields } = await ask();
     await expectErrorPage(await browser.post(action, { ...fields, decision: "allow" }, headers), 403);
     await expectNoCode();
   });
 
-  test("no origin at all is refused", async () => {
+  test("refuses a consent decision without an origin", async () => {
     const { action, fields } = await ask();
     const response = await fetch(server.url + action, {
       method: "POST",
@@ -63,7 +63,7 @@ describe("a decision counts only from the page that asked for it", () => {
   });
 
   // hardening: A5
-  test.each(["csrf", "ticket"])("a decision without its %s, or with another, is refused", async (name) => {
+  test.each(["csrf", "ticket"])("refuses a consent decision with a missing or wrong %s", async (name) => {
     const { action, fields } = await ask();
     for (const value of ["", "x", (fields[name] ?? "").slice(1), `${fields[name]}x`, fields["request"] ?? ""]) {
       await expectErrorPage(await browser.post(action, { ...fields, decision: "allow", [name]: value }), 403);
@@ -72,7 +72,7 @@ describe("a decision counts only from the page that asked for it", () => {
   });
 
   // hardening: A5
-  test("the ticket of one request is none for another: not for more scopes, another app or another state", async () => {
+  test("refuses one request's consent ticket for other scopes, another app or another state", async () => {
     const little = await ask({ scope: "chat:read" });
     const other = await server.addApp({ name: "Other" });
     for (const path of [
@@ -87,7 +87,7 @@ describe("a decision counts only from the page that asked for it", () => {
   });
 
   // hardening: A5
-  test("a decision does not count for another person, nor for another session of the same", async () => {
+  test("refuses a consent decision for another person or another session of the same person", async () => {
     const { action, fields } = await ask();
     const { person, browser: eve } = await server.signIn("eve@example.com");
     const again = server.browser(await server.startSession(person));
@@ -104,7 +104,7 @@ describe("a decision counts only from the page that asked for it", () => {
   });
 
   // hardening: A14
-  test("an app from before that is called as this server is shown as no part of it, and any other as it is", async () => {
+  test("shows an older app named like this server as separate from it, and others unchanged", async () => {
     for (const [name, isWarned] of [
       ["Headrace", true],
       ["Неа\u0501r\u0430\u0441\u0435 Login", true],
@@ -116,7 +116,7 @@ describe("a decision counts only from the page that asked for it", () => {
     }
   });
 
-  test("a decision does not count after the app was given more scopes or another name", async () => {
+  test("refuses a consent decision after the app got more scopes or another name", async () => {
     const changing = await server.addApp({ scopes: ["models:read"] });
     for (const changes of [{ scopes: ["models:read", "chat:read"] as const }, { name: "Your bank" }]) {
       const page = await browser.get(authorizePath(changing));
@@ -126,7 +126,7 @@ describe("a decision counts only from the page that asked for it", () => {
     await expectNoCode();
   });
 
-  test("a decision does not count after its publisher took another name", async () => {
+  test("refuses a consent decision after the publisher took another name", async () => {
     const publisher = await server.addAccount({ name: "Notes and Sons" });
     const changing = await server.addApp({ accountId: publisher.id });
     const page = await browser.get(authorizePath(changing));
@@ -135,14 +135,14 @@ describe("a decision counts only from the page that asked for it", () => {
     await expectNoCode();
   });
 
-  test("a decision does not count after its address was taken from the app: then nothing is sent there", async () => {
+  test("refuses a consent decision without a redirect after its address was removed from the app", async () => {
     const moved = await server.addApp();
     const page = await browser.get(authorizePath(moved));
     await server.apps.updateApp(moved.id, { redirectUris: ["https://new.example/"] }, eventOf("app.updated"));
     await expectErrorPage(await browser.submit(page, { decision: "allow" }));
   });
 
-  test("an authorization request that is posted is none", async () => {
+  test("refuses an authorization request by POST", async () => {
     const query = authorizePath(app).split("?")[1] ?? "";
     const sent = { ...Object.fromEntries(new URLSearchParams(query)), csrf: browser.session?.csrfToken ?? "" };
     await expectErrorPage(await browser.post("/oauth/authorize", sent));
@@ -152,13 +152,13 @@ describe("a decision counts only from the page that asked for it", () => {
     await expectNoCode();
   });
 
-  test.each(["", "yes", "Allow"])("a decision of %j is none", async (decision) => {
+  test.each(["", "yes", "Allow"])("refuses a consent decision of %j", async (decision) => {
     const { action, fields } = await ask();
     await expectErrorPage(await browser.post(action, { ...fields, decision }));
     await expectNoCode();
   });
 
-  test("a field that is sent twice is refused", async () => {
+  test("refuses a duplicate field of a consent decision", async () => {
     const { action, fields } = await ask();
     const body = `${new URLSearchParams({ ...fields, decision: "deny" })}&decision=allow`;
     const headers = { cookie: browser.session?.cookie ?? "", origin: "null", "sec-fetch-site": "same-origin" };
@@ -170,7 +170,7 @@ describe("a decision counts only from the page that asked for it", () => {
   });
 
   test.each(["", "acct_none", "the other's"])(
-    "an account of %j, which is not the person's, gets nothing",
+    "grants nothing for an account of %j that is not the person's",
     async (account) => {
       const { id } = await server.addAccount({ name: "Another" });
       const { action, fields } = await ask();
@@ -185,22 +185,22 @@ describe("a decision counts only from the page that asked for it", () => {
   );
 });
 
-describe("no page can be read or framed by another site, and no redirect repeats a form", () => {
-  test("the consent page's headers", async () => {
+describe("OAuth pages resist framing and reading by other sites", () => {
+  test("sends the consent page's security headers", async () => {
     const response = await browser.get(authorizePath(app), { origin: "https://evil.example" });
     expectPageHeaders(response);
     expect(response.headers.get("content-security-policy")).toContain("script-src 'self'");
     expect(response.headers.get("content-security-policy")).toContain("form-action 'self' https:;");
   });
 
-  test.each(["/oauth/authorize", "/device", "/device/decision"])("a preflight to %s is refused", async (path) => {
+  test.each(["/oauth/authorize", "/device", "/device/decision"])("refuses a preflight to %s", async (path) => {
     const headers = { origin: "https://evil.example", "access-control-request-method": "POST" };
     const response = await fetch(server.url + path, { method: "OPTIONS", headers });
     expect([response.status, response.headers.get("access-control-allow-methods")]).toEqual([405, null]);
   });
 
   // hardening: A5
-  test.each(["allow", "deny"])("a form posted to %s is answered by 303", async (decision) => {
+  test.each(["allow", "deny"])("answers a form posted to %s with 303", async (decision) => {
     const response = await browser.submit(await browser.get(authorizePath(app)), { decision });
     expect(response.status).toBe(303);
     expect(response.headers.get("cache-control")).toBe("no-store");
@@ -208,7 +208,7 @@ describe("no page can be read or framed by another site, and no redirect repeats
     expect(answered(response)).toMatchObject({ state: "s1", iss: issuer });
   });
 
-  test("neither codes, states nor tickets are in the log", async () => {
+  test("logs neither codes, states nor consent tickets", async () => {
     const page = await browser.get(authorizePath(app, { state: "marked-state" }));
     const { action, fields } = formOf(await page.text());
     const code = answered(await browser.post(action, { ...fields, decision: "allow" }))["code"] ?? "";
@@ -219,7 +219,7 @@ describe("no page can be read or framed by another site, and no redirect repeats
   });
 });
 
-test("while the database takes no writes nobody is sent back, and it is said when to try again", async () => {
+test("redirects nobody and names a retry time while the database is read-only", async () => {
   const { browser: one } = await server.signIn("outage@example.com");
   const page = formOf(await (await one.get(authorizePath(app))).text());
   const before = await server.countCodes();
@@ -233,7 +233,7 @@ test("while the database takes no writes nobody is sent back, and it is said whe
   expect((await allow()).status).toBe(303);
 });
 
-test("nobody is given codes without end, whoever asks", async () => {
+test("limits the codes issued for a person", async () => {
   const { browser: busy } = await server.signIn("busy@example.com");
   const page = formOf(await (await busy.get(authorizePath(app))).text());
   const answers = await Promise.all(
@@ -245,7 +245,7 @@ test("nobody is given codes without end, whoever asks", async () => {
   expect((await browser.submit(await browser.get(authorizePath(app)), { decision: "allow" })).status).toBe(303);
 });
 
-describe("an app cannot make itself out to be more than an app", () => {
+describe("an app's name cannot imitate the server", () => {
   test.each<[string, string]>([
     ["<script>alert(1)</script>", "<script>alert"],
     ['"><form action="https://evil.example">', "<form action"],
@@ -254,7 +254,7 @@ describe("an app cannot make itself out to be more than an app", () => {
     ["a\u2066b\u2069", "\u2066"],
     ["a\u200bb\u200d", "\u200b"],
     ["a\nb\u0000c\u0085d\u2028e", "\u2028"],
-  ])("the name %j", async (name, never) => {
+  ])("defuses the app name %j", async (name, never) => {
     const hostile = await server.addApp({ name, homepageUrl: "javascript:alert(1)" });
     const text = await (await browser.get(authorizePath(hostile))).text();
     expect(text).not.toContain(never);
@@ -262,7 +262,7 @@ describe("an app cannot make itself out to be more than an app", () => {
     expect(text).toContain("chat:write");
   });
 
-  test("a long name is cut, a name of nothing is the id, and marks do not pile up", async () => {
+  test("truncates a long app name, replaces an empty one by the id, and limits combining marks", async () => {
     const headingOf = async (name: string) => {
       const named = await server.addApp({ name });
       const text = await (await browser.get(authorizePath(named))).text();
@@ -276,7 +276,7 @@ describe("an app cannot make itself out to be more than an app", () => {
     expect((await headingOf(`Z${"\u0316".repeat(50)}algo`)).heading).toBe("Z\u0316\u0316algo");
   });
 
-  test("the publisher is the account's name, under the same rules", async () => {
+  test("shows the account's name as publisher under the same rules", async () => {
     const { id } = await server.addAccount({ name: "<b>Bank\u202e</b>" });
     const published = await server.addApp({ accountId: id });
     const text = await (await browser.get(authorizePath(published))).text();

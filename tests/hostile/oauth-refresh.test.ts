@@ -32,7 +32,7 @@ async function signIn(): Promise<Record<string, unknown>> {
 
 describe("a refresh token", () => {
   // hardening: A9
-  test("a refresh token gives the same request the same answer for ten seconds", async () => {
+  test("repeats the answer to the same refresh request for ten seconds", async () => {
     const { refresh_token: token } = await signIn();
     const first = await rotate(token, { scope: "models:read" });
     server.now.seconds += 9;
@@ -45,7 +45,7 @@ describe("a refresh token", () => {
   });
 
   // hardening: A9
-  test("a refresh token that is used again after ten seconds ends all that came of it", async () => {
+  test("ends the whole grant if a refresh token is used again after ten seconds", async () => {
     const { refresh_token: token, access_token: access } = await signIn();
     const others = await signIn();
     const { body } = await rotate(token);
@@ -65,14 +65,14 @@ describe("a refresh token", () => {
     { scope: "models:read chat:write" },
     { scope: "usage:read" },
     { resource: "https://headrace.example/v1" },
-  ])("a refresh token that is used for another request ends them at once: %j", async (other) => {
+  ])("ends the whole grant if a refresh token is used for another request: %j", async (other) => {
     const { refresh_token: token } = await signIn();
     const { body } = await rotate(token);
     expect(refusal(await rotate(token, other))).toEqual(invalidGrant);
     expect(await server.probe(body["access_token"])).toBe(401);
   });
 
-  test("a refresh token gives no old answer to a clock that was set back", async () => {
+  test("repeats no old refresh answer after the clock was set back", async () => {
     const { refresh_token: token } = await signIn();
     await rotate(token);
     server.now.seconds -= 3_600;
@@ -81,7 +81,7 @@ describe("a refresh token", () => {
   });
 
   // hardening: A9
-  test("a refresh token in 50 uses at once gives all the same answer", async () => {
+  test("gives 50 concurrent uses of a refresh token the same answer", async () => {
     const { refresh_token: token } = await signIn();
     const answers = await Promise.all(times(50, () => rotate(token)));
     expect(answers.every(({ status }) => status === 200)).toBeTrue();
@@ -90,7 +90,7 @@ describe("a refresh token", () => {
     expect(await server.liveGrants()).toHaveLength(1);
   });
 
-  test("a refresh token in different uses at once gives one answer, and then none", async () => {
+  test("answers one of several different concurrent uses of a refresh token, and then none", async () => {
     const { refresh_token: token } = await signIn();
     const answers = await Promise.all(times(20, (n) => rotate(token, n % 2 === 0 ? {} : { scope: "models:read" })));
     const given = answers.filter(({ status }) => status === 200);
@@ -101,7 +101,7 @@ describe("a refresh token", () => {
   });
 
   // hardening: A9
-  test("a refresh token of another app is unknown, and stays good", async () => {
+  test("refuses another app's refresh token, which stays valid", async () => {
     const { refresh_token: token } = await signIn();
     expect(refusal(await rotate(token, {}, basic("other")))).toEqual(invalidGrant);
     expect(refusal(await rotate(token, { client_id: "native" }, {}))).toEqual(invalidGrant);
@@ -114,7 +114,7 @@ describe("a refresh token", () => {
 
   // hardening: A9
   test.each(["usage:read", "keys:manage", "admin:manage", "nonsense", "models:read nonsense"])(
-    "a refresh token gives no scope that was not allowed, and stays good: %s",
+    "grants no scope on refresh that was not allowed, and keeps the token valid: %s",
     async (scope) => {
       const { refresh_token: token } = await signIn();
       expect(refusal(await rotate(token, { scope }))).toEqual([400, "invalid_scope"]);
@@ -122,7 +122,7 @@ describe("a refresh token", () => {
     },
   );
 
-  test("lives for 30 days without a use, counted anew with each", async () => {
+  test("keeps a refresh token for 30 days since its last use", async () => {
     let { refresh_token: token } = await signIn();
     for (let n = 0; n < 2; n++) {
       server.now.seconds += 30 * 86_400 - 1;
@@ -132,14 +132,14 @@ describe("a refresh token", () => {
     expect(refusal(await rotate(token))).toEqual(invalidGrant);
   });
 
-  test("a refresh token is no access token, nor the reverse", async () => {
+  test("does not accept a refresh token as an access token, or the reverse", async () => {
     const { refresh_token: token, access_token: access } = await signIn();
     expect(await server.probe(token)).toBe(401);
     expect(refusal(await rotate(access))).toEqual(invalidGrant);
     expect(refusal(await server.redeem(String(token)))).toEqual(invalidGrant);
   });
 
-  test("gives nothing to another account's app for a person whose account is suspended, and leaves the token good", async () => {
+  test("refuses a refresh for a person with a suspended account, and keeps the token valid", async () => {
     const nowSeconds = () => server.now.seconds;
     const code = await server.code(commandLineAppId);
     const asCommandLine = { client_id: commandLineAppId };
@@ -154,7 +154,7 @@ describe("a refresh token", () => {
     expect(refusal(await rotate(token, asCommandLine, {}))).toEqual(invalidGrant);
   });
 
-  test("a refresh token ends with the account, and with the membership", async () => {
+  test("ends a refresh token with its account and membership", async () => {
     const { refresh_token: token } = await signIn();
     await server.accounts.updateAccount(server.accountId, { status: "suspended" }, testEvent(server.now.seconds));
     // The app is one of the same account.
@@ -166,8 +166,8 @@ describe("a refresh token", () => {
   });
 });
 
-describe("whatever happens", () => {
-  test("while the audit log or the database cannot be written, nothing is used up", async () => {
+describe("refresh under faults", () => {
+  test("uses up no refresh token while the audit log or database cannot be written", async () => {
     const code = await server.code();
     await server.db`ALTER TABLE audit_log RENAME TO audit_log_away`;
     const failed = await server.redeem(code);
@@ -184,7 +184,7 @@ describe("whatever happens", () => {
   });
 
   // hardening: A7
-  test("no code, token, secret or verifier gets into the log, the audit log or the database", async () => {
+  test("writes no code, token, secret or verifier to log, audit log or database", async () => {
     const code = await server.code();
     const { body } = await server.redeem(code);
     const { body: rotated } = await rotate(body["refresh_token"]);

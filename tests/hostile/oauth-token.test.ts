@@ -42,7 +42,7 @@ function ownServers(): void {
 
 const redeem = (...args: Parameters<OAuthServer["redeem"]>) => server.redeem(...args);
 
-describe("a malformed request is refused, and the code is still good for a right one", () => {
+describe("a malformed token request is refused and leaves the code valid", () => {
   sharedServer();
   const withoutSecret = (fields: Fields) => new URLSearchParams(fields).toString();
   const cases: [string, (code: string) => { fields: Fields | string; headers?: Fields }, number, string][] = [
@@ -97,7 +97,7 @@ describe("a malformed request is refused, and the code is still good for a right
   });
 
   // RFC 6749, 3.2: what is unknown is ignored; and nothing of it is said again.
-  test("a parameter that means nothing is ignored, however odd its name, and sent twice", async () => {
+  test("ignores an unknown parameter of the token endpoint, however odd, even twice", async () => {
     const body = `${withoutSecret(redemption(await server.code()))}&%22%5C%C3%A9%0A=1&%22%5C%C3%A9%0A=2&resource=&resource=`;
     const answer = await server.post("/oauth/token", body, basic("web"));
     expect([answer.status, Object.keys(answer.body).sort()]).toEqual([
@@ -106,19 +106,19 @@ describe("a malformed request is refused, and the code is still good for a right
     ]);
   });
 
-  test("parameters in the address are none", async () => {
+  test("ignores token parameters in the address", async () => {
     const query = new URLSearchParams(redemption(await server.code())).toString();
     expect(refusal(await server.post(`/oauth/token?${query}`, "", basic("web")))).toEqual([400, "invalid_request"]);
   });
 
   // hardening: A7
-  test.each(["GET", "PUT", "DELETE"])("the method %s", async (method) => {
+  test.each(["GET", "PUT", "DELETE"])("refuses the method %s at the token endpoint", async (method) => {
     const response = await fetch(`${server.url}/oauth/token`, { method });
     expect([response.status, response.headers.get("allow")]).toEqual([405, "POST"]);
   });
 });
 
-describe("a client that cannot prove who it is gets nothing", () => {
+describe("a client that fails authentication gets nothing", () => {
   sharedServer();
   const encoded = (text: string) => Buffer.from(text).toString("base64");
   const cases: [string, Fields, Fields][] = [
@@ -150,7 +150,7 @@ describe("a client that cannot prove who it is gets nothing", () => {
     expect(await server.liveGrants()).toEqual([]);
   });
 
-  test("a failed proof of a client is told in the audit log, by the app where it is one", async () => {
+  test("audits a client's failed authentication by app", async () => {
     await server.token({}, basic("web", "wrong"));
     await server.token({ client_id: "nobody" });
     await server.refusals.flush();
@@ -162,7 +162,7 @@ describe("a client that cannot prove who it is gets nothing", () => {
   });
 
   // hardening: A7
-  test("a client without proof is slowed down, alone: neither others at its address nor itself at other addresses", async () => {
+  test("slows down only the client that fails authentication, not its address or its other addresses", async () => {
     const at = (address: string) => ({ "x-forwarded-for": address });
     const guess = (address: string) => server.token({}, { ...basic("web", "wrong"), ...at(address) });
     const answers: OAuthReply[] = [];
@@ -185,7 +185,7 @@ describe("a client that cannot prove who it is gets nothing", () => {
   });
 
   // hardening: A7
-  test("guesses of a client count together at all four endpoints, and introspection is no way around", async () => {
+  test("counts authentication failures of a client over all four endpoints, introspection included", async () => {
     const paths = ["/oauth/introspect", "/oauth/revoke", "/oauth/device_authorization", "/oauth/token"];
     const guess = (path: string) =>
       server.post(path, { token: "x" }, { ...basic("web", "wrong"), "x-forwarded-for": "198.51.100.20" });
@@ -200,7 +200,7 @@ describe("a client that cannot prove who it is gets nothing", () => {
   });
 
   // hardening: A7
-  test("the 1,201st request of a client within a minute waits, introspection included", async () => {
+  test("delays the 1,201st request of a client within a minute, introspection included", async () => {
     const ask = (address: string) =>
       server.post("/oauth/introspect", { token: "x" }, { ...basic("web"), "x-forwarded-for": address });
     const answers = await Promise.all(times(1_300, (n) => ask(`198.51.${n % 200}.7`)));
@@ -209,7 +209,7 @@ describe("a client that cannot prove who it is gets nothing", () => {
   });
 
   // hardening: A7
-  test("whoever asks all the time is answered before anything is read", async () => {
+  test("answers a flooding client before reading anything", async () => {
     const ask = (address: string) =>
       server.post("/oauth/token", "", { "x-forwarded-for": address, "content-type": "x" });
     const answers = await Promise.all(times(601, () => ask("198.51.100.9")));
@@ -219,7 +219,7 @@ describe("a client that cannot prove who it is gets nothing", () => {
   });
 
   // hardening: A12
-  test("nobody uses up what others have of a public app, nor makes device codes without end", async () => {
+  test("bounds a public app's requests and device codes per requester", async () => {
     const ask = (address: string) =>
       server.post(
         "/oauth/device_authorization",
@@ -240,7 +240,7 @@ describe("a client that cannot prove who it is gets nothing", () => {
   });
 });
 
-describe("a code for the wrong request", () => {
+describe("an authorization code in a wrong request", () => {
   sharedServer();
   const cases: [string, Fields, Fields?][] = [
     ["that is unknown", { code: "unknown" }],
@@ -255,7 +255,7 @@ describe("a code for the wrong request", () => {
     ["with a part of the verifier", { code_verifier: verifier.slice(0, 42) }],
   ];
   // hardening: A3
-  test.each(cases)("%s is refused, with one text, and stays good", async (_, more, headers = basic("web")) => {
+  test.each(cases)("refuses a code %s with one text, and keeps it valid", async (_, more, headers = basic("web")) => {
     const code = await server.code();
     const answer = await redeem(code, more, headers);
     expect(refusal(answer)).toEqual(invalidGrant);
@@ -266,7 +266,7 @@ describe("a code for the wrong request", () => {
   });
 
   // hardening: A3
-  test.each([42, 129])("a code is bound to no verifier of %d characters", async (length) => {
+  test.each([42, 129])("refuses a verifier of %d characters for a code", async (length) => {
     const odd = "v".repeat(length);
     const codeChallenge = createHash("sha256").update(odd).digest("base64url");
     expect(refusal(await redeem(await server.code("web", { codeChallenge }), { code_verifier: odd }))).toEqual(
@@ -275,7 +275,7 @@ describe("a code for the wrong request", () => {
   });
 
   // hardening: A3
-  test("a code without a challenge takes no verifier, and none of a public app is without", async () => {
+  test("accepts no verifier for a code without a challenge, and requires one for public apps", async () => {
     const bare = { codeChallenge: null };
     expect(refusal(await redeem(await server.code("web", bare)))).toEqual(invalidGrant);
     expect((await redeem(await server.code("web", bare), { code_verifier: "" })).status).toBe(200);
@@ -283,7 +283,7 @@ describe("a code for the wrong request", () => {
     expect(refusal(await redeem(await server.code("native", bare), native, {}))).toEqual(invalidGrant);
   });
 
-  test("a code without its redirect URI is told what is missing, and stays good", async () => {
+  test("names a missing redirect URI and keeps the code valid", async () => {
     const code = await server.code();
     const { status, body } = await server.token(redemption(code, { redirect_uri: "" }), basic("web"));
     expect([status, body["error"]]).toEqual([400, "invalid_request"]);
@@ -291,7 +291,7 @@ describe("a code for the wrong request", () => {
     expect((await server.token(redemption(code), basic("web"))).status).toBe(200);
   });
 
-  test("a code that was asked for without a redirect URI takes none, or the one that is registered", async () => {
+  test("accepts no redirect URI or the registered one for a code requested without", async () => {
     const bare = { redirectUri: null };
     expect((await redeem(await server.code("web", bare), { redirect_uri: "" })).status).toBe(200);
     expect((await redeem(await server.code("web", bare))).status).toBe(200);
@@ -304,7 +304,7 @@ describe("a code", () => {
   ownServers();
 
   // hardening: A8
-  test("lives for 60 seconds", async () => {
+  test("expires a code after 60 seconds", async () => {
     const [code, late] = [await server.code(), await server.code()];
     server.now.seconds += 59;
     expect((await redeem(code)).status).toBe(200);
@@ -312,7 +312,7 @@ describe("a code", () => {
     expect(refusal(await redeem(late))).toEqual(invalidGrant);
   });
 
-  test("lives no longer for a clock that was set back, and is good on a process whose clock is a little behind", async () => {
+  test("does not extend a code by a clock set back, and accepts it on a process slightly behind", async () => {
     const code = await server.code();
     server.now.seconds -= 3_600;
     expect(refusal(await redeem(code))).toEqual(invalidGrant);
@@ -321,7 +321,7 @@ describe("a code", () => {
   });
 
   // hardening: A8
-  test("of 50 redemptions of a code at once one succeeds, whose tokens the others end", async () => {
+  test("redeems a code once of 50 concurrent attempts, whose replays revoke the tokens", async () => {
     const code = await server.code();
     const answers = await Promise.all(times(50, () => redeem(code)));
     const [winner, ...more] = answers.filter(({ status }) => status === 200);
@@ -335,7 +335,7 @@ describe("a code", () => {
     expect(told.map(({ action }) => action)).toEqual(["grant.created", "grant.replayed"]);
   });
 
-  test("a code that comes again, however late and with whatever proof, ends what it gave; another app's does not", async () => {
+  test("revokes a code's tokens on any later replay by its app, and not by another app's", async () => {
     const code = await server.code();
     const { body } = await redeem(code);
     const others = (await redeem(await server.code())).body;
@@ -350,7 +350,7 @@ describe("a code", () => {
     });
   });
 
-  test("a code gives nothing once the membership, or the app, is gone", async () => {
+  test("refuses a code after its membership or app is gone", async () => {
     const [code, later] = [await server.code(), await server.code("other")];
     await server.keys.updateKey("mbr_1_live", { revokedAt: server.now.seconds }, testEvent(server.now.seconds));
     expect(refusal(await redeem(code))).toEqual(invalidGrant);

@@ -81,7 +81,7 @@ function pairs(): [Owner, Owner][] {
   );
 }
 
-test("each finds its own three, by every filter, and none of anybody else's", async () => {
+test("finds an owner's own three chats by every filter, and no others", async () => {
   for (const owner of owners) {
     for (const query of [
       "",
@@ -103,7 +103,7 @@ test("each finds its own three, by every filter, and none of anybody else's", as
   }
 });
 
-test("another's chat is one that does not exist: the same answers as for an id that never was", async () => {
+test("answers another owner's chat like an unknown id", async () => {
   const never = `chatcmpl-${Bun.randomUUIDv7()}`;
   for (const [mine, other] of pairs()) {
     const [id = ""] = other.chats;
@@ -136,7 +136,7 @@ test("another's chat is one that does not exist: the same answers as for an id t
   }
 });
 
-test("nobody is moved to another place by a member, a parameter or a header that names it", async () => {
+test("ignores fields, parameters and headers that name another owner", async () => {
   for (const [mine, other] of pairs()) {
     for (const name of [
       "account",
@@ -165,7 +165,7 @@ test("nobody is moved to another place by a member, a parameter or a header that
   }
 });
 
-test("keys and usage of others are not there either", async () => {
+test("hides keys and usage of other owners", async () => {
   const never = `key_${Bun.randomUUIDv7()}`;
   await until(async () => (await as(owners[0], "/v1/usage")).text.includes('"requests":3'), "usage is written");
   for (const [mine, other] of pairs()) {
@@ -199,7 +199,7 @@ test("keys and usage of others are not there either", async () => {
   }
 });
 
-test("a webhook is shown to, changed, tested and deleted by no other account and no other environment", async () => {
+test("hides webhooks from other accounts and environments for reading, changing, testing and deleting", async () => {
   for (const owner of owners) {
     const made = await as(owner, "/v1/webhooks", "POST", { url: "https://hooks.invalid/", description: owner.name });
     const { id } = JSON.parse(made.text);

@@ -26,7 +26,7 @@ afterAll(() => server[Symbol.asyncDispose]());
 const kinds = ["/sign-in", "/oauth/authorize", "/device", "/device/decision", "/settings", "/", "/invitations/{token}"];
 
 // hardening: A5
-test("every page and every error page refuses frames, referrers and other origins, with CORS configured or not", async () => {
+test("refuses frames, referrers and other origins on every page and error page, with or without CORS", async () => {
   const pages = pageOperations();
   expect(pages.map(({ path }) => path)).toEqual(expect.arrayContaining(kinds));
   const shown = new Set<number>();
@@ -61,7 +61,7 @@ test("every page and every error page refuses frames, referrers and other origin
 });
 
 // hardening: A5
-test("none of them answers a preflight", async () => {
+test("answers no preflight on pages", async () => {
   for (const { path } of pageOperations()) {
     const response = await fetch(server.url + path.replaceAll(/\{\w+\}/g, "some-id"), {
       method: "OPTIONS",

@@ -58,7 +58,7 @@ const numbers: readonly [field: string, paths: readonly Path[], range: Range][] 
 
 describe.each(numbers)("%s", (field, paths, { says, allowed, refused }) => {
   test.each([...paths])(
-    "a number on %s accepts its bounds and refuses what lies beyond, with the range",
+    "accepts a number's bounds on %s and refuses values beyond them with the range",
     async (path) => {
       for (const value of allowed) expect([value, (await send(path, { [field]: value }))[0]]).toEqual([value, 200]);
       for (const value of refused) {
@@ -70,15 +70,12 @@ describe.each(numbers)("%s", (field, paths, { says, allowed, refused }) => {
     },
   );
 
-  test.each([...paths])(
-    "a number on %s is refused where it overflows, and null is accepted as absent",
-    async (path) => {
-      const [status, message] = await send(path, { [field]: rawMarker }, "1e400");
-      expect(status).toBe(400);
-      expect(message).toStartWith(`${field}: `);
-      expect((await send(path, { [field]: null }))[0]).toBe(200);
-    },
-  );
+  test.each([...paths])("refuses an overflowing number on %s and treats null as absent", async (path) => {
+    const [status, message] = await send(path, { [field]: rawMarker }, "1e400");
+    expect(status).toBe(400);
+    expect(message).toStartWith(`${field}: `);
+    expect((await send(path, { [field]: null }))[0]).toBe(200);
+  });
 });
 
 interface Node {
@@ -129,7 +126,7 @@ const fields = Object.entries(operations).flatMap(([path, { schema }]) => {
 });
 
 describe("wrong types", () => {
-  test("every parameter with a numeric bound is in the table above", () => {
+  test("covers every parameter with a numeric bound in the table", () => {
     const numeric = fields.filter(({ types, field }) => types.has("number") && !["prompt", "input"].includes(field));
     const listed = numbers.flatMap(([field, paths]) => paths.map((path) => `${path} ${field}`));
     // `seed` has no bound that JSON Schema could state.
@@ -137,7 +134,7 @@ describe("wrong types", () => {
     expect(listed.sort()).toEqual([...new Set([...found, ...both.map((path) => `${path} seed`)])].sort());
   });
 
-  test.each(fields)("$field on $path", async ({ path, field, types, required }) => {
+  test.each(fields)("refuses a wrong type of $field on $path", async ({ path, field, types, required }) => {
     let refused = 0;
     for (const [type, value] of Object.entries(samples)) {
       if (types.has(type)) continue;
@@ -156,7 +153,7 @@ describe("wrong types", () => {
     }
   });
 
-  test("numbers in strings, booleans as numbers and the like are not converted", async () => {
+  test("does not convert numbers in strings, booleans as numbers and the like", async () => {
     for (const changes of [
       { temperature: "1" },
       { max_tokens: "10" },

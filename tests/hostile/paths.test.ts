@@ -58,7 +58,7 @@ describe("unknown paths", () => {
     "/healthz/x",
     "/openapi.json%00",
     "/index.php?x=/v1/models",
-  ])("%s is 404 in the error shape, with a way on", async (target) => {
+  ])("answers the unknown path %s with 404 in the error format and a hint", async (target) => {
     const answer = await ask("GET", target);
     expect(answer.status).toBe(404);
     expect(errorOf(answer)).toMatchObject({ code: "not_found", message: expect.stringContaining("/docs") as never });
@@ -66,12 +66,15 @@ describe("unknown paths", () => {
     expect(answer.headers["content-type"]).toContain("application/json");
   });
 
-  test.each(["/mcp/", "/mcp/files/"])("%s is 404 and names the address of MCP without the slash", async (target) => {
-    const { message } = errorOf(await ask("POST", target));
-    expect(message).toContain(`Did you mean ${target.slice(0, -1)}? An address of MCP ends without a slash.`);
-  });
+  test.each(["/mcp/", "/mcp/files/"])(
+    "answers %s with 404 and the MCP address without the trailing slash",
+    async (target) => {
+      const { message } = errorOf(await ask("POST", target));
+      expect(message).toContain(`Did you mean ${target.slice(0, -1)}? An address of MCP ends without a slash.`);
+    },
+  );
 
-  test("a path that lacks only the version says so", async () => {
+  test("hints at the missing version of a path", async () => {
     for (const [method, path] of [
       ["GET", "/models"],
       ["POST", "/chat/completions"],
@@ -99,7 +102,7 @@ describe("unknown paths", () => {
     ["/models/", "/v1/models"],
     ["/healthz/", "/healthz"],
     ["/keys", "/v1/keys"],
-  ])("%s is served as nothing, and its answer names %s and the base URL", async (target, meant) => {
+  ])("does not serve %s, and suggests %s with the base URL", async (target, meant) => {
     for (const method of ["GET", "POST"]) {
       for (const withKey of [true, false]) {
         const answer = await ask(method, target, withKey, method === "POST" ? ["Content-Length: 0"] : []);
@@ -111,20 +114,20 @@ describe("unknown paths", () => {
     }
   });
 
-  test("names the base URL without the version where a client such as Spring AI adds the version again", async () => {
+  test("suggests a base URL without the version for clients such as Spring AI that add it", async () => {
     const twice = errorOf(await ask("POST", "/v1/v1/chat/completions", true, ["Content-Length: 0"]));
     expect(twice.message).toContain(` If your client adds /v1 itself, its base URL is ${server.url}. `);
     const once = errorOf(await ask("POST", "/chat/completions", true, ["Content-Length: 0"]));
     expect(once.message).not.toContain("adds /v1 itself");
   });
 
-  test("serves the paths of groq's SDKs below /openai as those of /v1, and with the same checks", async () => {
+  test("serves groq's SDK paths below /openai like /v1, with the same checks", async () => {
     expect((await ask("GET", "/openai/v1/models")).status).toBe(200);
     expect((await ask("GET", "/openai/v1/models", false)).status).toBe(401);
   });
 
   // hardening: F16
-  test("a path is compared with no more endpoints than it has segments, however many there are", async () => {
+  test("compares a path with at most as many endpoints as it has segments", async () => {
     for (const path of [`/${"v1/".repeat(2_000)}models`, "/".repeat(7_000)]) {
       const answer = await ask("GET", path);
       expect([answer.status, answer.body.length < 600]).toEqual([404, true]);
@@ -132,7 +135,7 @@ describe("unknown paths", () => {
   });
 
   // hardening: F16
-  test("in production the base URL that is named is the public one, whatever Host was asked for", async () => {
+  test("suggests the public base URL in production, whatever the Host", async () => {
     await using production = await startHeadrace({
       flags: { mode: "production", publicUrl: "https://ai.example.com" },
     });
@@ -141,7 +144,7 @@ describe("unknown paths", () => {
     expect(answers[0]?.body).not.toContain("evil.example");
   });
 
-  test("a very long or strange path is shown short, as text", async () => {
+  test("shortens a very long or strange path in an error, as text", async () => {
     const answer = await ask("GET", `/${"a".repeat(5_000)}<script>`);
     expect(answer.status).toBe(404);
     expect(answer.body.length).toBeLessThan(400);
@@ -166,17 +169,17 @@ describe("path tricks", () => {
     "/v1\\models",
   ];
 
-  test.each(tricks)("%s never answers with models to a client without a key", async (target) => {
+  test.each(tricks)("never lists models at %s without a key", async (target) => {
     const answer = await ask("GET", target, false);
     expect([400, 401, 404]).toContain(answer.status);
   });
 
-  test.each(tricks)("%s with a key is the model list, 404 or 400, never 405 for an allowed method", async (target) => {
+  test.each(tricks)("answers %s with a key by the model list, 404 or 400, never by 405", async (target) => {
     const answer = await ask("GET", target);
     expect([200, 400, 404]).toContain(answer.status);
   });
 
-  test("a public endpoint cannot be reached around through a protected one, nor the other way round", async () => {
+  test("does not let a path trick reach a public endpoint through a protected one, or the reverse", async () => {
     for (const target of [
       "/v1/models/../../healthz",
       "/v1/models/x/../../../healthz",
@@ -192,7 +195,7 @@ describe("path tricks", () => {
   });
 
   test.each(["%zz", "%", "%2e%2e%2f%2e%2e%2fetc%2fpasswd", "..%5c..%5cx", "%c0%ae%c0%ae", "%f0%9f%92%a9"])(
-    "a model id %s is looked up as text and not found",
+    "looks up a model id %s as text and does not find it",
     async (id) => {
       const answer = await ask("GET", `/v1/models/${id}`);
       expect(answer.status).toBe(404);
@@ -200,20 +203,20 @@ describe("path tricks", () => {
     },
   );
 
-  test("a model id with U+0000, which no store keeps, is refused by the name of its parameter", async () => {
+  test("refuses a model id with U+0000 by the parameter's name", async () => {
     const answer = await ask("GET", "/v1/models/a%00b");
     expect(answer.status).toBe(400);
     expect(errorOf(answer).message).toStartWith("model: ");
   });
 
-  test("ids with slashes and reserved characters are found, encoded or not", async () => {
+  test("finds ids with slashes and reserved characters, encoded or not", async () => {
     for (const id of ["org/model", "org%2Fmodel", "odd%20%252f%3F%23%C3%A9"]) {
       const answer = await ask("GET", `/v1/models/${id}`);
       expect([id, answer.status]).toEqual([id, 200]);
     }
   });
 
-  test("the query of a request changes nothing", async () => {
+  test("ignores an unknown query", async () => {
     expect((await ask("GET", "/v1/models?x=%00&y=../../z")).status).toBe(200);
     expect((await ask("GET", "/v1/models/upstream-model?a=b/c#d")).status).toBe(200);
   });
@@ -230,7 +233,7 @@ describe("methods", () => {
     ["/readyz", "GET, HEAD"],
     ["/openapi.json", "GET, HEAD"],
     ["/docs/api", "GET, HEAD"],
-  ])("every other method on %s is 405 with Allow: %s", async (path, allow) => {
+  ])("answers every other method on %s with 405 and Allow: %s", async (path, allow) => {
     for (const method of ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"]) {
       if (allow.split(", ").includes(method)) continue;
       const answer = await ask(method, path, true, ["Content-Length: 0"]);
@@ -240,13 +243,13 @@ describe("methods", () => {
     }
   });
 
-  test("an unknown path is 404 for every method", async () => {
+  test("answers every method on an unknown path with 404", async () => {
     for (const method of ["PUT", "DELETE", "OPTIONS"]) {
       expect((await ask(method, "/nope", true, ["Content-Length: 0"])).status).toBe(404);
     }
   });
 
-  test("HEAD answers as GET does, without a body, and wants the same key", async () => {
+  test("answers HEAD like GET without a body, and requires the same key", async () => {
     for (const path of ["/v1/models", "/v1/models/upstream-model", "/healthz", "/docs/api"]) {
       const response = await server.request(path, { method: "HEAD" });
       expect([path, response.status]).toEqual([path, 200]);
@@ -256,7 +259,7 @@ describe("methods", () => {
     expect((await server.request("/v1/models/nope", { method: "HEAD" })).status).toBe(404);
   });
 
-  test("a method that does not exist is refused without reaching anything", async () => {
+  test("refuses an unknown method without side effects", async () => {
     const { answers, closed } = await rawUntilClosed(
       server.url,
       head("FOO /v1/models HTTP/1.1", ["Host: 127.0.0.1", `Authorization: Bearer ${server.key}`]),
@@ -276,7 +279,7 @@ describe("Host headers", () => {
     "\xff\xfe",
     "127.0.0.1:99999999",
     "<script>",
-  ])("junk (%p) breaks nothing: public paths answer, no answer repeats it", async (host) => {
+  ])("answers public paths with a junk Host (%p) without repeating it", async (host) => {
     for (const [target, statuses] of [
       ["/healthz", [200, 400]],
       ["/docs/api", [200, 400]],
@@ -293,7 +296,7 @@ describe("Host headers", () => {
     }
   });
 
-  test("a junk Host changes no path: a live key finds the model it names", async () => {
+  test("finds the named model for a live key with a junk Host", async () => {
     await using production = await startHeadrace({
       yaml: upstreamYaml(upstream),
       flags: { mode: "production", publicUrl: "https://ai.example.com" },
@@ -310,7 +313,7 @@ describe("Host headers", () => {
     expect(old.answers[0]?.status).toBe(200);
   });
 
-  test("a request without Host is 400 in HTTP/1.1", async () => {
+  test("answers 400 to an HTTP/1.1 request without a Host", async () => {
     const { answers, closed } = await rawUntilClosed(server.url, head("GET /healthz HTTP/1.1", []));
     expect(answers[0]?.status).toBe(400);
     expect(closed).toBe(true);

@@ -106,7 +106,7 @@ async function redeem(what: string, fields: Record<string, string>, app: { id: s
 
 const app: { id: string; secret: string } = { id: "", secret: "" };
 
-test("people come in by every way there is, with a set-up link, passwords, an invitation, a passkey and single sign-on", async () => {
+test("signs people in by set-up link, password, invitation, passkey and single sign-on with marked secrets", async () => {
   const setup = new URL(server.setupLink ?? "").pathname;
   keep("set-up link", setup.slice("/setup/".length));
   cookie = cookieOf(await post(setup, { email: "ada@example.com", name: "Ada", password: first }));
@@ -151,7 +151,7 @@ test("people come in by every way there is, with a set-up link, passwords, an in
   cookieOf(await send("GET", back.pathname + back.search, { as: browser }));
 });
 
-test("an app is registered, allowed and served by code, refresh token and device", async () => {
+test("registers, allows and serves an app by code, refresh token and device with marked secrets", async () => {
   const request = { name: "Notes", type: "confidential", redirect_uris: [redirectUri], scopes: ["chat:write"] };
   const registered = await json("POST", "/v1/apps", request);
   app.id = registered["id"] ?? "";
@@ -227,7 +227,7 @@ function misuses(secret: string): [string, string, Sent][] {
 }
 
 // hardening: K10
-test("each of them, put wherever it does not belong, is refused without being repeated", async () => {
+test("refuses each marked secret in a wrong place without repeating it", async () => {
   // What is in use belongs into some of these: the one session's cookie, and what its forms send along.
   const all = [...secrets].filter(([what, secret]) => what !== "CSRF token" && !cookie.endsWith(secret));
   const repeated: string[] = [];
@@ -253,20 +253,20 @@ test("each of them, put wherever it does not belong, is refused without being re
 });
 
 // hardening: K10
-test("the log has none of them", () => {
+test("writes none of the marked secrets to the log", () => {
   const lines = server.logText().split("\n");
   expect(lines.length).toBeGreaterThan(500);
   const found = [...secrets].filter(([, secret]) => lines.some((line) => line.includes(secret)));
   expect(found.map(([what]) => what)).toEqual([]);
 });
 
-test("no answer to whoever misuses one of them shows another one", () => {
+test("shows no other secret in the answer to a misused one", () => {
   const found = [...secrets].filter(([what, secret]) => what !== "CSRF token" && shown.includes(secret));
   expect(found.map(([what]) => what)).toEqual([]);
 });
 
 // hardening: K10
-test("neither database nor spool nor any other file has one of the secrets", async () => {
+test("stores none of the secrets readably in database, spool or other files", async () => {
   await server.people.links.settled();
   const files = filesIn(server.dataDir);
   expect(files.map((file) => file.slice(server.dataDir.length + 1))).toContain("headrace.db");
@@ -282,7 +282,7 @@ test("neither database nor spool nor any other file has one of the secrets", asy
 });
 
 // hardening: K10
-test("metrics, traces, the doctor and a backup have none of the secrets", async () => {
+test("exposes none of the secrets in metrics, traces, doctor or backup", async () => {
   await until(() => collector.spans.length > 100, "traces have come", 20_000);
   const texts = [await metricsOf(server), await doctorOf(server, yaml), ...(await backupOf(server)).values()];
   texts.push(collector.text());

@@ -79,7 +79,7 @@ async function refused(held: (() => Promise<RawAnswer | undefined>)[], status = 
   expect([await roleOf(target), await isOperator(target)]).toEqual(["member", false]);
 }
 
-test("held back and with nothing changed meanwhile, each of them is done", async () => {
+test("completes each delayed request if nothing changes meanwhile", async () => {
   for (const [method, path, body] of changes()) {
     const finish = await hold(method, path, actor.headers, body);
     const answer = await finish();
@@ -87,15 +87,15 @@ test("held back and with nothing changed meanwhile, each of them is done", async
   }
 });
 
-describe("nothing comes of a request", () => {
+describe("a delayed request whose rights end has no effect", () => {
   // hardening: K8
-  test("nothing comes of a request whose session was ended elsewhere", async () => {
+  test("drops a request whose session ended elsewhere", async () => {
     const held = await allHeld(changes(), actor.headers);
     await people.db`DELETE FROM sessions WHERE id = ${actor.sessionId}`;
     await refused(held);
   });
 
-  test("nothing comes of a request of a form whose session was ended elsewhere", async () => {
+  test("drops a form whose session ended elsewhere", async () => {
     const csrf = actor.headers["x-csrf-token"] ?? "";
     const { cookie = "", origin = "" } = actor.headers;
     const forms = [
@@ -110,7 +110,7 @@ describe("nothing comes of a request", () => {
     expect((await people.people.findPerson(actor.person.id))?.name).toBe("owner");
   });
 
-  test("nothing comes of a request of an owner who is a member by now", async () => {
+  test("drops a request of an owner who has become a member", async () => {
     await people.db`UPDATE people SET is_operator = 0 WHERE id = ${actor.person.id}`;
     const held = await allHeld(changes().slice(0, 2), actor.headers);
     await people.setRole(actor.membership, "member");
@@ -118,7 +118,7 @@ describe("nothing comes of a request", () => {
   });
 
   // hardening: K8
-  test("nothing comes of a request of an operator who is none by now", async () => {
+  test("drops a request of an operator who has lost the role", async () => {
     const held = await allHeld(changes().slice(-3), actor.headers);
     const event = people.event("person.updated");
     const undone = { setOperator: { personId: actor.person.id, isOperator: false } };
@@ -126,7 +126,7 @@ describe("nothing comes of a request", () => {
     await refused(held);
   });
 
-  test("nothing comes of a request of a login that was revoked meanwhile", async () => {
+  test("drops a request of a login that was revoked meanwhile", async () => {
     const { grantId, headers } = await people.allow(actor);
     const held = await allHeld(changes().slice(0, 2), headers);
     await people.db`UPDATE api_keys SET revoked = 1, revoked_at = 1 WHERE id = ${grantId}`;

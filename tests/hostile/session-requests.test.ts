@@ -39,8 +39,8 @@ async function send(path: string, headers: Record<string, string>, method = "GET
 const detailOf = (answer: Answer) =>
   server.logged("request").find((line) => line["id"] === answer.headers.get("x-request-id"))?.["detail"];
 
-describe("reading with a cookie", () => {
-  test("works for a page of ours, an address that was typed in, and a program that names no site", async () => {
+describe("reading with a session cookie", () => {
+  test("accepts a session cookie from our page, a typed address and a program without a site", async () => {
     for (const more of [
       {},
       { "sec-fetch-site": "same-origin" },
@@ -60,7 +60,7 @@ describe("reading with a cookie", () => {
     ["an origin that CORS is open to", { origin: "https://friend.example" }, "origin"],
     ["an origin that is kept secret", { origin: "null" }, "origin"],
     ["our address by another scheme", { origin: "https://127.0.0.1" }, "origin"],
-  ])("is refused to %s", async (_who, more, reason) => {
+  ])("refuses a session cookie to %s", async (_who, more, reason) => {
     for (const path of ["/v1/keys", "/v1/models", "/v1/usage"]) {
       const answer = await send(path, { ...owner.reading, ...more });
       expect(answer.status).toBe(403);
@@ -70,7 +70,7 @@ describe("reading with a cookie", () => {
     }
   });
 
-  test("HEAD is judged as GET is", async () => {
+  test("treats HEAD with a session cookie like GET", async () => {
     const head = (more: Record<string, string>) =>
       fetch(`${server.url}/v1/keys`, { method: "HEAD", headers: { ...owner.reading, ...more } });
     expect((await head({})).status).toBe(200);
@@ -78,7 +78,7 @@ describe("reading with a cookie", () => {
   });
 });
 
-describe("changing with a cookie", () => {
+describe("changing with a session cookie", () => {
   const changes: readonly [method: string, path: string, body?: unknown][] = [
     ["POST", "/v1/keys", { name: "By a page" }],
     ["PATCH", "/v1/keys/key_none", { name: "Other" }],
@@ -88,7 +88,7 @@ describe("changing with a cookie", () => {
   ];
   const without = (name: string) => Object.fromEntries(Object.entries(owner.headers).filter(([key]) => key !== name));
 
-  test.each(changes)("%s %s needs the page's origin and its token", async (method, path, body) => {
+  test.each(changes)("requires the page's origin and CSRF token for %s %s", async (method, path, body) => {
     const stranger = await people.addMember("owner");
     const wrong: [Record<string, string>, string][] = [
       [without("origin"), "origin"],
@@ -120,7 +120,7 @@ describe("changing with a cookie", () => {
     expect(status === 403 ? answer.error.code : "passed").not.toBe("permission_denied");
   });
 
-  test("a page whose name was bound anew to this machine has no session here", async () => {
+  test("gives a page whose name was rebound to this machine no session", async () => {
     const { host } = new URL(server.url);
     const lines = (name: string) => [
       "POST /v1/keys HTTP/1.1",
@@ -140,7 +140,7 @@ describe("changing with a cookie", () => {
   });
 });
 
-describe("a cookie beside another credential counts for nothing", () => {
+describe("a session cookie beside another credential is ignored", () => {
   test.each<[string, (key: string) => Record<string, string>, number]>([
     ["a good key", (key) => ({ authorization: `Bearer ${key}` }), 200],
     ["a good key in X-API-Key", (key) => ({ "x-api-key": key }), 200],
@@ -160,14 +160,14 @@ describe("a cookie beside another credential counts for nothing", () => {
   });
 });
 
-describe("a session that is none", () => {
+describe("an invalid session", () => {
   const refused = {
     message: invalidApiKeyMessage,
     type: "invalid_request_error",
     code: "invalid_api_key",
   };
 
-  test("an unknown token, a token cut short, and two cookies of the name get what a wrong key gets", async () => {
+  test("answers an unknown token, a truncated one and two session cookies like a wrong key", async () => {
     const { cookie = "" } = owner.reading;
     const [name] = cookie.split("=");
     const attempts = [
@@ -186,7 +186,7 @@ describe("a session that is none", () => {
     expect((await send("/v1/keys", { cookie: `theme=dark; ${cookie}; b=c` })).status).toBe(200);
   });
 
-  test("one that was ended is over at once, and leaves the person's others", async () => {
+  test("ends a session at once without ending the person's others", async () => {
     const member = await people.addMember("admin");
     const other = await people.startSession(member.person);
     expect((await send("/v1/keys", member.reading)).status).toBe(200);
@@ -198,7 +198,7 @@ describe("a session that is none", () => {
     expect((await send("/v1/keys", other.reading)).status).toBe(200);
   });
 
-  test("a token is never in the log", async () => {
+  test("writes no session token to the log", async () => {
     const [, token = "?"] = (owner.reading["cookie"] ?? "").split("=");
     expect(server.logText()).not.toContain(token);
     expect(server.logText()).not.toContain(owner.headers["x-csrf-token"] ?? "?");
@@ -206,7 +206,7 @@ describe("a session that is none", () => {
 });
 
 describe("the account and environment of a session", () => {
-  test("the account and environment of a session are the person's own: another account by its name alone is refused like one that is not there", async () => {
+  test("refuses a session another account by name like an unknown one", async () => {
     const elsewhere = await people.addAccount();
     const stranger = await people.addMember("owner", { account: elsewhere });
     const attempt = (account: string) => send("/v1/keys", { ...stranger.reading, "headrace-account": account });
@@ -224,7 +224,7 @@ describe("the account and environment of a session", () => {
     expect([record?.accountId, record?.personId]).toEqual([people.accountId, stranger.person.id]);
   });
 
-  test("a key is made, and listed, in the environment that was named", async () => {
+  test("creates and lists keys in the named environment of a session", async () => {
     const made = await send("/v1/keys", { ...owner.headers, "headrace-environment": "test" }, "POST", { name: "T" });
     expect([made.body.environment, made.body.prefix]).toEqual(["test", "sk_test_hr_"]);
     expect((await send(`/v1/keys/${made.body.id}`, owner.reading)).status).toBe(404);
@@ -236,7 +236,7 @@ describe("the account and environment of a session", () => {
     }
   });
 
-  test("a suspended account is told to its members, who go on in another one; its keys learn nothing", async () => {
+  test("tells members of a suspended account so, who may use another, and tells its keys nothing", async () => {
     const closed = await people.addAccount("suspended");
     const member = await people.addMember("owner", { account: closed });
     const { status, body } = await send("/v1/keys", member.reading);
@@ -248,7 +248,7 @@ describe("the account and environment of a session", () => {
     expect((await send("/v1/keys", login.headers)).status).toBe(401);
   });
 
-  test("who is a member of no account is told so", async () => {
+  test("tells a person without a membership so", async () => {
     const person = await people.addPerson("nobody", true);
     const { reading } = await people.startSession(person, null);
     for (const path of ["/v1/keys", "/v1/admin/accounts"]) {
@@ -262,7 +262,7 @@ describe("the account and environment of a session", () => {
 });
 
 describe("an operator", () => {
-  test("operates while signed in at a browser, not with a login; and no longer once that is taken away", async () => {
+  test("lets an operator act by a browser session, not by a login, until the role is withdrawn", async () => {
     const operator = await people.addMember("member", { isOperator: true });
     const login = await people.allow(operator);
     expect((await send("/v1/admin/accounts", operator.reading)).status).toBe(200);
@@ -286,7 +286,7 @@ describe("an operator", () => {
     expect((await send("/v1/admin/accounts", operator.reading)).body.error.code).toBe("insufficient_scope");
   });
 
-  test("an operator ends members and apps by what they are of, not as keys", async () => {
+  test("lets an operator end members and apps as such, not as keys", async () => {
     const operator = await people.addMember("owner", { isOperator: true });
     const { grantId } = await people.allow(owner);
     for (const id of [`${owner.membership.id}_dev`, grantId]) {

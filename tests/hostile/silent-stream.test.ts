@@ -22,7 +22,7 @@ afterEach(async () => {
 });
 
 // hardening: F11
-test(`${Math.round(inStreamMs / 1_000)} s of silence: in a stream, before its first byte, and before an answer that is no stream`, async () => {
+test(`keeps a stream alive through ${Math.round(inStreamMs / 1_000)} s of silence, in it, before its first byte, and before a whole answer`, async () => {
   const upstream = await startRawUpstream(async (socket, { body }) => {
     if (!body.includes('"stream":true')) {
       await Bun.sleep(beforeFirstByteMs);
@@ -72,7 +72,7 @@ test(`${Math.round(inStreamMs / 1_000)} s of silence: in a stream, before its fi
   expect([whole?.status, JSON.parse(whole?.body ?? "{}").choices[0].message.content]).toEqual([200, "Hello"]);
 }, 700_000);
 
-test("a client that leaves while its stream is silent is booked as one that left, and as no fault", async () => {
+test("books a client that leaves a silent stream as cancelled without a fault", async () => {
   const upstream = await startRawUpstream(() => {});
   stack.push(upstream);
   const server = await startHeadrace({ yaml: rawYaml(upstream), heartbeatMs: 30 });

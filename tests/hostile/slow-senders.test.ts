@@ -61,7 +61,7 @@ const kinds: Readonly<Record<string, { begin: (key: string) => string; next: str
 };
 
 // hardening: F9
-test(`${4 * clients} of them, by heads and by bodies, are told so and gone at their deadline`, async () => {
+test(`ends ${4 * clients} slow senders of heads and bodies at their deadline with a message`, async () => {
   const { upstream, server } = await start();
   await p99(server);
   const alone = await p99(server);

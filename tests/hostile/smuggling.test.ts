@@ -39,7 +39,7 @@ function post(headers: readonly string[], content: string, version = "1.1"): str
 }
 
 // hardening: F14
-describe("a request whose length is in doubt is 400 and the end of its connection", () => {
+describe("an ambiguous request length ends the connection with 400", () => {
   const length = `Content-Length: ${body.length}`;
   test.each([
     ["Content-Length and Transfer-Encoding", [length, "Transfer-Encoding: chunked"], chunked],
@@ -96,7 +96,7 @@ describe("a request whose length is in doubt is 400 and the end of its connectio
     expect(upstream.requests).toHaveLength(0);
   });
 
-  test("a chunked request in HTTP/1.0, which does not know it, is 400", async () => {
+  test("refuses a chunked request in HTTP/1.0 with 400", async () => {
     const { answers, closed } = await rawUntilClosed(
       server.url,
       post(["Transfer-Encoding: chunked"], chunked, "1.0") + hidden(),
@@ -108,7 +108,7 @@ describe("a request whose length is in doubt is 400 and the end of its connectio
 });
 
 // hardening: F14
-describe("a head that is no head is 4xx or 505 and the end of its connection", () => {
+describe("a malformed head ends the connection with 4xx or 505", () => {
   const withHeader = (line: string) => head("GET /v1/models HTTP/1.1", ["Host: 127.0.0.1", line]);
   test.each([
     ["a folded header", withHeader("X-A: b\r\n\tc: d")],
@@ -142,7 +142,7 @@ describe("a head that is no head is 4xx or 505 and the end of its connection", (
 });
 
 // hardening: F14
-describe("a host that is none is 400 and the end of its connection", () => {
+describe("an invalid host ends the connection with 400", () => {
   const asking = (host: string, target = "/v1/chat/completions") =>
     head(`POST ${target} HTTP/1.1`, [
       ...(host === "" ? [] : [host]),
@@ -179,7 +179,7 @@ describe("a host that is none is 400 and the end of its connection", () => {
     ["http://elsewhere.example", 0],
     ["HTTPS://user:pass@elsewhere.example:1", 0],
   ])(
-    "a target at %s is served as its path, by the configured model server (%d times), or refused",
+    "serves a target at %s as its path with the configured model server (%d times), or refuses it",
     async (origin, times) => {
       const { answers } = await raw(server.url, asking("Host: 127.0.0.1", `${origin}/v1/chat/completions`));
       expect(answers.map(({ status }) => status)).toEqual([times === 1 ? 200 : 401]);
@@ -197,14 +197,14 @@ describe("a host that is none is 400 and the end of its connection", () => {
     "//127.0.0.1/v1/chat/completions",
     "/v1//chat/completions",
     "/v1/chat/completions/../completions",
-  ])("a target %s reaches no model server", async (target) => {
+  ])("sends a target %s to no model server", async (target) => {
     const { answers } = await raw(server.url, asking("Host: 127.0.0.1", target));
     expect([400, 404, 405]).toContain(answers[0]?.status as number);
     expect(upstream.requests).toHaveLength(0);
   });
 });
 
-describe("what is unusual but unambiguous", () => {
+describe("unusual but unambiguous requests", () => {
   // hardening: F14
   test.each([
     ["a length twice, the same", [`Content-Length: ${body.length}`, `Content-Length: ${body.length}`], body],
@@ -213,7 +213,7 @@ describe("what is unusual but unambiguous", () => {
     ["a tab before the encoding", ["Transfer-Encoding:\tchunked"], chunked],
     ["CHUNKED in capitals", ["Transfer-Encoding: CHUNKED"], chunked],
     ["leading zeros in a chunk size", ["Transfer-Encoding: chunked"], `000${size}\r\n${body}\r\n0\r\n\r\n`],
-  ])("%s is one request, or refused", async (_name, headers, content) => {
+  ])("reads %s as one request, or refuses it", async (_name, headers, content) => {
     const { answers } = await raw(server.url, post(headers, content));
     expect([200, 400]).toContain(answers[0]?.status as number);
     expect(upstream.requests.length).toBe(answers[0]?.status === 200 ? 1 : 0);
@@ -221,7 +221,7 @@ describe("what is unusual but unambiguous", () => {
   });
 
   // hardening: F14
-  test("bytes behind a request never become part of it, and what reaches the model server is exactly the body", async () => {
+  test("never reads trailing bytes into a request, and passes exactly the body to the model server", async () => {
     const { answers } = await rawUntilClosed(
       server.url,
       `${post([`Content-Length: ${body.length}`], body)}GARBAGE\r\n\r\n`,
@@ -233,13 +233,13 @@ describe("what is unusual but unambiguous", () => {
   });
 
   // hardening: F14
-  test("a request pipelined behind another is never mixed into it", async () => {
+  test("never mixes a pipelined request into the previous one", async () => {
     await rawUntilClosed(server.url, post([`Content-Length: ${body.length}`], body) + hidden(), 500);
     expect(upstream.requests.length).toBeLessThanOrEqual(2);
     for (const request of upstream.requests) expect(request.text).toBe(body);
   });
 
-  test("a connection serves the next request after a refused one, where it stays open", async () => {
+  test("serves the next request on a connection that stays open after a refusal", async () => {
     const connection = await openRaw(server.url);
     await connection.write(post(["Content-Length: 5"], "{bad}"));
     const first = await connection.answered(1);
@@ -251,14 +251,14 @@ describe("what is unusual but unambiguous", () => {
     expect(upstream.requests.map((request) => request.text)).toEqual([body]);
   });
 
-  test("trailers are refused or ignored: they add no header to a request", async () => {
+  test("ignores or refuses trailers without adding headers", async () => {
     const trailers = `${size}\r\n${body}\r\n0\r\nAuthorization: Bearer other\r\nX-Forwarded-For: 1.2.3.4\r\n\r\n`;
     await raw(server.url, post(["Transfer-Encoding: chunked"], trailers));
     for (const request of upstream.requests) expect(request.headers.authorization).not.toContain("other");
     expect(upstream.requests.length).toBeLessThanOrEqual(1);
   });
 
-  test("Expect: 100-continue is answered, so that clients send their body at once", async () => {
+  test("answers Expect: 100-continue so that clients send their body at once", async () => {
     const connection = await openRaw(server.url);
     await connection.write(post([`Content-Length: ${body.length}`, "Expect: 100-continue"], ""));
     await until(async () => (await connection.answered(1, 10)).text.startsWith("HTTP/1.1 100 "), "100 Continue", 2_000);
@@ -269,7 +269,7 @@ describe("what is unusual but unambiguous", () => {
   });
 
   // hardening: F14
-  test("no header of the client reaches the model server, hop-by-hop or not", async () => {
+  test("sends no client header to the model server, hop-by-hop or not", async () => {
     await raw(
       server.url,
       post(
@@ -306,7 +306,7 @@ describe("what is unusual but unambiguous", () => {
 });
 
 // hardening: F14
-test("nothing that a client writes into a field can become a header or a second line of the log", async () => {
+test("lets no client field become a header or a second log line", async () => {
   const nasty = 'a\r\nx-injected: 1\r\n\r\n{"time":"forged"}';
   const response = await server.request("/v1/chat/completions", {
     body: { model: nasty.slice(0, 200), messages: [{ role: "user", content: "x" }] },

@@ -62,10 +62,10 @@ afterAll(async () => {
 
 const chat = { model: "upstream-model", messages: [{ role: "user", content: "Hi" }] };
 
-describe("redirects", () => {
+describe("redirects of servers", () => {
   // hardening: F33
   test.each([301, 302, 303, 307, 308])(
-    "a model server's %d leads nowhere, streamed or not: 502, and its key stays",
+    "does not follow a model server's %d, streamed or not, and keeps the key",
     async (status) => {
       for (const location of [trap.url, `${trap.url}/v1/chat/completions`, `//${trap.host}/v1`]) {
         upstream.script((socket) => void socket.write(plainAnswer(status, "{}", { Location: location })));
@@ -86,7 +86,7 @@ describe("redirects", () => {
   );
 
   // hardening: F33
-  test.each(["own", "fetch"])("redirects of a list of models lead nowhere either (http_client: %s)", async (client) => {
+  test.each(["own", "fetch"])("does not follow redirects of a model list (http_client: %s)", async (client) => {
     await using moved = await redirecting(`${trap.url}/v1/models`);
     const yaml = `upstreams:\n  - { name: moved, url: "${moved.url}/v1", api_key: ${upstreamKey}, http_client: ${client} }\n`;
     await using gateway = await startHeadrace({ yaml });
@@ -98,7 +98,7 @@ describe("redirects", () => {
   });
 
   // hardening: F33
-  test("redirects of a sign-in provider lead nowhere: neither from its metadata nor from what it names", async () => {
+  test("does not follow redirects of an identity provider's metadata or endpoints", async () => {
     await using moved = await redirecting(`${trap.url}/.well-known/openid-configuration`);
     const yaml = `${rawYaml(upstream)}sso: { name: Example, issuer: "${moved.url}", client_id: headrace, client_secret: canary-secret }\n`;
     await using gateway = await startHeadrace({ yaml });
@@ -110,9 +110,9 @@ describe("redirects", () => {
   });
 });
 
-describe("addresses in a request", () => {
+describe("URLs in a request", () => {
   // hardening: F33
-  test("addresses in a request of images, audio and files are passed on as text, and never fetched", async () => {
+  test("passes URLs of images, audio and files on as text without fetching them", async () => {
     const content = [
       { type: "text", text: `Look at ${trap.url}/text` },
       { type: "image_url", image_url: { url: `${trap.url}/image.png` } },
@@ -135,7 +135,7 @@ describe("addresses in a request", () => {
   });
 
   // hardening: F33
-  test("addresses in a request in place of the gateway's own are refused, and never asked", async () => {
+  test("refuses URLs that replace the gateway's own, without calling them", async () => {
     for (const name of ["base_url", "api_base"]) {
       const response = await server.request("/v1/chat/completions", { body: { ...chat, [name]: trap.url } });
       expect([name, response.status, await response.text()]).toEqual([name, 400, expect.stringContaining(name)]);
@@ -144,7 +144,7 @@ describe("addresses in a request", () => {
   });
 
   // hardening: F33
-  test("addresses in place of a model name lead to no model server", async () => {
+  test("reaches no model server by a URL in place of a model name", async () => {
     for (const model of [
       trap.url,
       `${trap.url}/v1`,
@@ -181,7 +181,7 @@ describe("addresses in a request", () => {
         `Origin: http://${host}`,
       ],
     ],
-  ] as const)("addresses in a request as %s make this server no proxy", async (_name, make) => {
+  ] as const)("does not act as a proxy for a URL in %s", async (_name, make) => {
     const [target = "", ...lines] = make(trap.host);
     const body = JSON.stringify(chat);
     const all = [
@@ -199,7 +199,7 @@ describe("addresses in a request", () => {
   });
 
   // hardening: F17
-  test("a client cannot ask for a tunnel", async () => {
+  test("refuses CONNECT tunnels to clients", async () => {
     for (const target of [trap.host, trap.url, "/"]) {
       const { answers } = await raw(server.url, head(`CONNECT ${target} HTTP/1.1`, [`Host: ${trap.host}`]));
       expect([400, 404, 405]).toContain(answers[0]?.status as number);
@@ -208,9 +208,9 @@ describe("addresses in a request", () => {
   });
 });
 
-describe("addresses of model servers", () => {
+describe("administration of upstream URLs", () => {
   // hardening: F33
-  test("addresses of model servers are for operators: others can neither add, test nor move one", async () => {
+  test("lets only operators add, test or move upstreams", async () => {
     for (const [method, path, body] of [
       ["POST", "/v1/admin/upstreams", { name: "trap", url: `${trap.url}/v1` }],
       ["POST", "/v1/admin/upstream-tests", { url: `${trap.url}/v1` }],
@@ -223,7 +223,7 @@ describe("addresses of model servers", () => {
   });
 
   // hardening: F33
-  test("addresses of model servers that an operator tests get the key that was given for them and no other, and their redirects are not followed", async () => {
+  test("tests an upstream URL with only its given key, and follows no redirects", async () => {
     const operator = await makeOperatorKey(server.dataDir);
     const ask = async (body: object) => {
       const headers = { authorization: `Bearer ${operator}` };
@@ -257,7 +257,7 @@ describe("addresses of model servers", () => {
     expect(trap.connections).toHaveLength(1);
   });
 
-  test("no model server learns a client's key, and no client a model server's", async () => {
+  test("sends no client key to a model server, and no upstream key to a client", async () => {
     upstream.script(
       (socket) => void socket.end(`${streamHead}data: {"error":{"message":"${upstreamKey} at ${upstream.url}"}}\n\n`),
     );

@@ -88,7 +88,7 @@ async function full(sent: { bytes: number }): Promise<void> {
 }
 
 // hardening: F10
-test(`${readers} of them hold at most 2.5 MB of memory each, and others are answered as soon as before`, async () => {
+test(`holds ${readers} stalled readers in 2.5 MB each without slowing others`, async () => {
   const { upstream, server, sent } = await start({}, room);
   await p99(server);
   const alone = await p99(server);
@@ -116,7 +116,7 @@ test(`${readers} of them hold at most 2.5 MB of memory each, and others are answ
 }, 120_000);
 
 // hardening: F10
-test("readers that stall are cut off at their deadline, the model server is told, and each is in the log once, as cancelled", async () => {
+test("cuts stalled readers off at their deadline, stops the model server, and logs each once as cancelled", async () => {
   const count = long ? readers : 10;
   const { upstream, server } = await start(long ? {} : { httpLimits: { unsentMs: 600 } }, room);
   const { descriptors } = await server.figures();
@@ -136,7 +136,7 @@ test("readers that stall are cut off at their deadline, the model server is told
 
 // hardening: F10
 // long-lived: request.key
-test("a key has so many requests open and no more: the next is 429 and reaches no model server, other keys go on, and each that ends makes room", async () => {
+test("refuses a key's request beyond its open limit with 429 before any model server, until one ends", async () => {
   const most = 8;
   const { upstream, server } = await start({}, `limits: { open_requests_per_key: ${most} }\n`);
   const made = await server.request("/v1/keys", { body: { name: "other" } });
@@ -177,7 +177,7 @@ test("a key has so many requests open and no more: the next is 429 and reaches n
 }, 60_000);
 
 // hardening: F10
-test("counts an answer that is not a stream until its client has taken it", async () => {
+test("counts a whole answer as open until its client has read it", async () => {
   const embedding = Array.from({ length: 1_100 }, (_, i) => (i % 8) / 8);
   const data = Array.from({ length: 2_048 }, (_, index) => ({ object: "embedding", index, embedding }));
   const answer = JSON.stringify({

@@ -11,7 +11,7 @@ beforeAll(async () => {
 
 afterAll(() => gateway[Symbol.asyncDispose]());
 
-describe("messages of a chat", () => {
+describe("chat messages", () => {
   const user = { role: "user", content: "Hi" };
   const wrong: readonly [name: string, messages: unknown, says: RegExp][] = [
     ["none", [], /^messages: must be an array of at least 1 item/],
@@ -86,13 +86,13 @@ describe("messages of a chat", () => {
     ],
   ];
 
-  test.each(wrong)("%s: the message names the place", async (_name, messages, says) => {
+  test.each(wrong)("refuses %s by its place in the messages", async (_name, messages, says) => {
     const [status, message] = await send("/v1/chat/completions", { messages });
     expect(status).toBe(400);
     expect(message).toMatch(says);
   });
 
-  test("every decided role and part is accepted", async () => {
+  test("accepts every documented role and content part", async () => {
     const messages = [
       { role: "system", content: "a" },
       { role: "developer", content: [{ type: "text", text: "a" }] },
@@ -241,7 +241,7 @@ describe("parameters with a structure", () => {
     expect(message.length).toBeLessThan(400);
   });
 
-  test("a name in logit_bias that is no token id is called that, not a wrong value", async () => {
+  test("reports an invalid token id in logit_bias as a wrong name", async () => {
     const [status, message] = await send("/v1/chat/completions", { logit_bias: { hello: 5 } });
     expect(status).toBe(400);
     expect(message).toStartWith("logit_bias");
@@ -249,7 +249,7 @@ describe("parameters with a structure", () => {
     expect(message).toMatch(/token id|name|key/);
   });
 
-  test("a name in metadata that is too long is called that, not a wrong value, and not repeated", async () => {
+  test("reports a too long metadata key as a wrong name without repeating it", async () => {
     const [status, message] = await send("/v1/chat/completions", {
       metadata: { ["k".repeat(65)]: "value" },
       store: true,
@@ -261,7 +261,7 @@ describe("parameters with a structure", () => {
     expect(message).not.toContain("k".repeat(65));
   });
 
-  test("names that every JavaScript object has are names like any other", async () => {
+  test("accepts names of JavaScript object members like any other", async () => {
     for (const name of ["constructor", "__proto__", "toString", "hasOwnProperty"]) {
       const kept = { metadata: rawMarker, store: true };
       const [status, message] = await send("/v1/chat/completions", kept, `{"${name}":7}`);
@@ -273,7 +273,7 @@ describe("parameters with a structure", () => {
     }
   });
 
-  test("values of texts are described, not quoted", async () => {
+  test("describes refused text values without quoting them", async () => {
     for (const changes of [{ temperature: "CANARY" }, { n: "CANARY" }, { dimensions: "CANARY" }]) {
       const path = "dimensions" in changes ? "/v1/embeddings" : "/v1/chat/completions";
       const [status, message] = await send(path, changes);
@@ -308,7 +308,7 @@ describe("parameters with a structure", () => {
     ["an encoding", "/v1/embeddings", { encoding_format: "int8" }],
     ["an object to embed", "/v1/embeddings", { input: { image: "data:," } }],
     ["texts and objects to embed", "/v1/embeddings", { input: ["a", { text: "b" }, { image: "data:," }] }],
-  ])("%s that the gateway does not know goes to the model server as it came", async (_, path, changes) => {
+  ])("passes on %s that the gateway does not know unchanged", async (_, path, changes) => {
     expect(await send(path, changes)).toEqual([200, ""]);
     const { model } = operations[path].body;
     expect(gateway.upstream.requests.at(-1)?.body).toEqual({ ...operations[path].body, ...changes, model });
@@ -331,25 +331,25 @@ describe("parameters with a structure", () => {
     ],
     ["an empty stop", "/v1/chat/completions", { stop: "", seed: 1 }, { seed: 1 }],
     ["an empty stop and a token limit of -1", "/v1/completions", { stop: "", max_tokens: -1 }, {}],
-  ])("%s means none, and is left out for servers that refuse it", async (_, path, changes, sent) => {
+  ])("omits %s, which means no limit, for servers that refuse it", async (_, path, changes, sent) => {
     expect(await send(path, changes)).toEqual([200, ""]);
     expect(gateway.upstream.requests.at(-1)?.body).toEqual({ ...operations[path].body, ...sent });
   });
 
-  test("a legacy completion is held to max_completion_tokens by the name that its servers know", async () => {
+  test("renames max_completion_tokens of a legacy completion to its servers' name", async () => {
     for (const changes of [{ max_completion_tokens: 5 }, { max_completion_tokens: 5, max_tokens: 1_000_000 }]) {
       expect(await send("/v1/completions", changes)).toEqual([200, ""]);
       expect(gateway.upstream.requests.at(-1)?.body).toEqual({ ...operations["/v1/completions"].body, max_tokens: 5 });
     }
   });
 
-  test("unknown parameters pass, whatever they hold", async () => {
+  test("passes on unknown parameters with any value", async () => {
     const changes = { x: 1, top_k: -5, min_p: "a", guided_json: { a: [null] }, service_tier: 7 };
     expect((await send("/v1/chat/completions", changes))[0]).toBe(200);
     expect(gateway.upstream.requests.at(-1)?.body).toMatchObject(changes);
   });
 
-  test("a token limit above the model's context is refused with the context", async () => {
+  test("refuses a token limit above the model's context, and names the context", async () => {
     for (const field of ["max_tokens", "max_completion_tokens"]) {
       expect((await send("/v1/chat/completions", { model: "small", [field]: 100 }))[0]).toBe(200);
       const [status, message] = await send("/v1/chat/completions", { model: "small", [field]: 101 });
@@ -358,7 +358,7 @@ describe("parameters with a structure", () => {
     }
   });
 
-  test("an unknown model is 404, and a long or hostile id is not repeated whole", async () => {
+  test("answers 404 for an unknown model without repeating a long or hostile id", async () => {
     for (const model of ["nope", "a/../../b", "x".repeat(256), "\u0000\r\n", "<script>"]) {
       const response = await gateway.server.request("/v1/chat/completions", {
         body: { ...operations["/v1/chat/completions"].body, model },

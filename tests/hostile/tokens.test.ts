@@ -91,7 +91,7 @@ async function appToken(): Promise<string> {
 describe.each([
   { whose: "a key", make: () => tokenOf(server.key) },
   { whose: "an app", make: appToken },
-])("forged tokens, made after one of $whose", ({ whose, make: makeGenuine }) => {
+])("forged tokens modelled on one of $whose", ({ whose, make: makeGenuine }) => {
   const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
   let genuine = "";
   let header: Record<string, unknown> = {};
@@ -128,7 +128,7 @@ describe.each([
     (await (await server.request("/.well-known/jwks.json")).json()) as { keys: Record<string, string>[] };
 
   // hardening: A10
-  test("what this test signs itself is accepted when nothing is wrong with it", async () => {
+  test("accepts a correct token that this test signs itself", async () => {
     expect(await status(chat(await sign({})))).toBe(200);
   });
 
@@ -193,13 +193,13 @@ describe.each([
   ];
 
   // hardening: A10
-  test.each(forgeries)("%s: 401 with the one message", async (_, make) => {
+  test.each(forgeries)("answers 401 with one message to a forged token: %s", async (_, make) => {
     const response = await fetch(`${server.url}/v1/models`, { headers: { authorization: `Bearer ${await make()}` } });
     expect([response.status, await response.text()]).toEqual([401, refused]);
   });
 
   // hardening: K5
-  test("a token has one spelling: with other unused bits at the end of any part it is refused", async () => {
+  test("refuses other spellings of a token with different unused bits", async () => {
     const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     const respelled = (part: string) =>
       [...alphabet]
@@ -217,7 +217,7 @@ describe.each([
 
   if (whose !== "a key") return;
   // hardening: K7
-  test("scopes beyond those of the key give nothing, and no token makes a token", async () => {
+  test("grants no scope beyond the key's, and no token by a token", async () => {
     const narrow = await makeKey(server.key, { scopes: ["models:read"] });
     const claimed = await sign({
       key_id: narrow.id,
@@ -231,7 +231,7 @@ describe.each([
     expect([again.status, await again.text()]).toEqual([401, refused]);
   });
 
-  test("a key that a token makes ends with the token at the latest", async () => {
+  test("ends a token's key with the token at the latest", async () => {
     const token = await tokenOf(server.key, { expires_in: 60 });
     const response = await server.request("/v1/keys", {
       body: { name: "x" },
@@ -266,7 +266,7 @@ async function around(request: () => Promise<Response>, happens: () => Promise<R
   return seen.filter(({ sentAt }) => sentAt > happenedAt).map((one) => one.status);
 }
 
-describe("credentials that end while they are in use", () => {
+describe("credentials that end during use", () => {
   test.each([
     {
       what: "a warm key",
@@ -290,7 +290,7 @@ describe("credentials that end while they are in use", () => {
       credential: async (key: string) => (await makeKey(key, { scopes: ["chat:write"] })).key,
     },
   ])(
-    `$what: ${rounds} times 50 requests around a revocation, none that begins after it is served`,
+    `serves no request that begins after a revocation, over ${rounds} rounds of 50 requests: $what`,
     async ({ credential }) => {
       for (const round of eachRound()) {
         const made = await makeKey();
@@ -306,7 +306,7 @@ describe("credentials that end while they are in use", () => {
   );
 
   // hardening: K8
-  test("what a key makes while it is revoked does not outlive it", async () => {
+  test("ends keys that a key creates during its own revocation", async () => {
     for (const _ of eachRound()) {
       const maker = await makeKey();
       const made: string[] = [];
@@ -328,7 +328,7 @@ describe("credentials that end while they are in use", () => {
     }
   }, 60_000);
 
-  test("a key that changes keys as fast as it can keeps nobody from revoking it", async () => {
+  test("revokes a key despite its own rapid changes to keys", async () => {
     const flooding = await makeKey();
     let running = true;
     const flood = Array.from({ length: 8 }, async (_, client) => {
@@ -352,7 +352,7 @@ describe("credentials that end while they are in use", () => {
   });
 
   // hardening: K8
-  test("changes that meet a revocation do not undo it", async () => {
+  test("does not undo a revocation by concurrent changes", async () => {
     for (const _ of eachRound()) {
       const made = await makeKey();
       const changes = Array.from({ length: 10 }, (_, i) =>
@@ -377,7 +377,7 @@ describe("credentials that end while they are in use", () => {
     }
   }, 60_000);
 
-  test("rotation without overlap under load: the old key ends at once, the new one works at once", async () => {
+  test("swaps old and new key at once in a rotation without overlap under load", async () => {
     for (const round of eachRound()) {
       const made = await makeKey();
       let fresh: Made | undefined;
@@ -394,7 +394,7 @@ describe("credentials that end while they are in use", () => {
     }
   }, 120_000);
 
-  test("20 rotations of one key at once: one successor", async () => {
+  test("creates one successor for 20 concurrent rotations of a key", async () => {
     for (const _ of eachRound()) {
       const made = await makeKey();
       const answers = await Promise.all(
@@ -405,7 +405,7 @@ describe("credentials that end while they are in use", () => {
     }
   }, 60_000);
 
-  test("a scope that is taken away is gone for whoever asks after the answer", async () => {
+  test("applies a removed scope to all requests after the answer", async () => {
     for (const round of eachRound()) {
       const made = await makeKey();
       const narrow = () =>
@@ -415,7 +415,7 @@ describe("credentials that end while they are in use", () => {
     }
   }, 120_000);
 
-  test("a stream outlives its key, but nothing new begins, and it is accounted for", async () => {
+  test("finishes and books a stream of a revoked key, and starts nothing new", async () => {
     const gate = Promise.withResolvers<void>();
     upstream.script(async (_request, res) => {
       res.writeHead(200, { "content-type": "text/event-stream" });

@@ -56,7 +56,7 @@ test.each([
   ['"Params":{"name":"other"},"params":{"name":"tools_echo"}', "Params"],
   ['"Method":"ping","params":{"name":"tools_echo"}', "Method"],
   ['"params":{"name":"tools_echo","name":"other"}', "params.name"],
-])("refuses a call whose server may read it otherwise: %s", async (members, param) => {
+])("refuses a tool call that its server may read differently: %s", async (members, param) => {
   const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call",${members}}`;
   const headers = {
     authorization: `Bearer ${ann}`,
@@ -89,8 +89,8 @@ async function ownKey(): Promise<{ id: string; key: string }> {
   return (await made.json()) as { id: string; key: string };
 }
 
-describe("a session", () => {
-  test("is not there for another key, in any method, and goes on for its own", async () => {
+describe("an MCP session", () => {
+  test("hides an MCP session from another key in every method, and continues it for its own", async () => {
     const session = await beginRaw(url, ann);
     const stolen = sessionRaw(url, ben, session.id);
     expect((await stolen.ask("tools/list")).status).toBe(404);
@@ -103,7 +103,7 @@ describe("a session", () => {
     expect((await session.ask("tools/list")).status).toBe(404);
   });
 
-  test("ends with its key, and so do streams of either kind", async () => {
+  test("ends an MCP session and its streams with its key", async () => {
     const { id, key } = await ownKey();
     const session = await beginRaw(url, key);
     const [client, params] = [new AbortController(), { notifications: { toolsListChanged: true } }];
@@ -123,7 +123,7 @@ describe("a session", () => {
     client.abort();
   }, 30_000);
 
-  test("cannot be continued with the last event of another one", async () => {
+  test("refuses to resume an MCP session by another's last event", async () => {
     const [mine, other] = [await beginRaw(url, ann), await beginRaw(url, ann)];
     const client = new AbortController();
     const answer = await other.ask("tools/call", waiting, { signal: AbortSignal.timeout(500) }).catch(() => undefined);
@@ -135,7 +135,7 @@ describe("a session", () => {
     client.abort();
   });
 
-  test("has one stream, no two requests of one id, and a bounded number of requests at a time", async () => {
+  test("limits an MCP session to one stream, unique request ids and a number of concurrent requests", async () => {
     const session = await beginRaw(url, ann);
     const client = new AbortController();
     const first = await session.listen(client.signal);
@@ -155,7 +155,7 @@ describe("a session", () => {
     client.abort();
   }, 30_000);
 
-  test("is not hurt by another's cancellation", async () => {
+  test("ignores another session's cancellation in an MCP session", async () => {
     const [mine, other] = [await beginRaw(url, ann), await beginRaw(url, ben)];
     waits.length = 0;
     const call = mine.ask("tools/call", waiting, { id: 77 });
@@ -168,7 +168,7 @@ describe("a session", () => {
     expect((await call).message.result).toBeDefined();
   });
 
-  test("takes a flood of notifications without anybody noticing", async () => {
+  test("absorbs a flood of notifications in an MCP session", async () => {
     const session = await beginRaw(url, ann);
     const headers = { "mcp-session-id": session.id, "mcp-protocol-version": "2025-11-25" };
     const message = { jsonrpc: "2.0", method: "notifications/roots/list_changed" };
@@ -180,7 +180,7 @@ describe("a session", () => {
   });
 });
 
-test("of 1,000 sessions that vanish one owner has a few, others keep theirs, and what they held is given back", async () => {
+test("keeps a few of 1,000 vanished sessions of one owner, keeps others' sessions, and releases the memory", async () => {
   const bens = await beginRaw(url, ben);
   const { id, key } = await ownKey();
   await works(key);
@@ -200,8 +200,8 @@ test("of 1,000 sessions that vanish one owner has a few, others keep theirs, and
   await until(() => bufferedBytes.held <= held, "what they held is given back");
 }, 60_000);
 
-describe("a token", () => {
-  test("for the API is none for tools, and whoever has one is told where to ask", async () => {
+describe("an MCP access token", () => {
+  test("refuses an API token for MCP, and points to the right authorization", async () => {
     const olga = await setUp(world.server);
     const app = await registerApp(world.server, { scopes: ["models:read", "tools:use"] });
     const { access_token: ofApi } = await signInTo(app, world.server, olga, "models:read");
@@ -211,7 +211,7 @@ describe("a token", () => {
     expect(refused.headers.get("www-authenticate")).toContain("/.well-known/oauth-protected-resource/mcp");
   });
 
-  test("that has expired is refused, and so is what it listened to", async () => {
+  test("refuses an expired token for MCP, and ends its streams", async () => {
     const made = await world.server.request("/v1/auth/token", { body: { api_key: ben, expires_in: 600 } });
     const { access_token: token } = (await made.json()) as { access_token: string };
     const session = await beginRaw(url, token);
@@ -226,8 +226,8 @@ describe("a token", () => {
   }, 30_000);
 });
 
-describe("a held call of somebody else", () => {
-  test("is answered by nobody but whom it belongs to, for the very request, and no forged state is one", async () => {
+describe("another caller's suspended call", () => {
+  test("accepts an answer to a suspended call only from its caller for its request, with an unforged state", async () => {
     const ask = { name: "tools_echo", arguments: { how: "ask" } };
     const asked = await askRaw(url, "tools/call", ask, { key: ann, capabilities: { elicitation: { form: {} } } });
     const state = asked.message.result?.["requestState"];
@@ -246,7 +246,7 @@ describe("a held call of somebody else", () => {
   });
 });
 
-describe("a request", () => {
+describe("a malformed MCP request", () => {
   const list = { jsonrpc: "2.0", id: 1, method: "tools/list", params: { _meta: envelope() } };
   const call = { ...list, method: "tools/call", params: { ...waiting, _meta: envelope() } };
   const deep = `${"[".repeat(5_000)}${"]".repeat(5_000)}`;
@@ -265,7 +265,7 @@ describe("a request", () => {
     ["that is half", '{"jsonrpc":"2.0",', headers, 400],
     ["that is not JSON", JSON.stringify(list), { ...headers, "content-type": "text/plain" }, 415],
     ["for a session that is a script", { ...list, params: {} }, { "mcp-session-id": "<script>" }, 404],
-  ])("%s is refused, and nobody else notices", async (_, body, more, status) => {
+  ])("refuses an MCP request %s without disturbing others", async (_, body, more, status) => {
     const asked = tools.asked.length;
     const answer = await sendRaw(url, body, { key: ann, headers: more });
     expect(answer.status).toBe(status);

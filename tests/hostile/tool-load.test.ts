@@ -93,7 +93,7 @@ async function callMany(server: WatchedServer, key: string, count: number): Prom
   await session.end();
 }
 
-test(`${calls} calls leave no object, byte or descriptor behind, and the last ones cost what the first did`, async () => {
+test(`leaves no object, byte or descriptor after ${calls} tool calls, at constant cost`, async () => {
   const { server, key } = await start();
   const own = await key();
   // What the first ones make the server load and compile is no growth.
@@ -152,7 +152,7 @@ async function openSessions(url: string, keys: readonly string[]): Promise<LiveS
   return all;
 }
 
-test(`${sessions} sessions with a stream each are told of a change, keep nobody waiting, and are gone once they have ended`, async () => {
+test(`notifies ${sessions} MCP sessions with streams of a change without delaying others, and frees them at the end`, async () => {
   const { server, key, legacy } = await start();
   const url = `${server.url}/mcp`;
   const keys: string[] = [];
@@ -202,7 +202,7 @@ async function leftHere() {
   return { objects, rssBytes, held: bufferedBytes.held, descriptors: readdirSync("/proc/self/fd").length };
 }
 
-test(`${nodeCalls} calls through the tunnel of a node leave nothing behind at either end, and the last ones cost what the first did`, async () => {
+test(`leaves nothing at either end after ${nodeCalls} calls through a node's tunnel, at constant cost`, async () => {
   const places = ["program", "web"];
   const gateway = await startGateway({
     yaml: toolsYaml(places.map((name) => ({ name, node: { node: "gpu-1", server: name }, max_concurrency: 64 }))),

@@ -84,7 +84,7 @@ const offered = async (own: ToolWorld, by: string, at = own.at()): Promise<Offer
   return message.result?.["tools"] as Offered[];
 };
 
-test("no tool gets the name of another, whatever its server calls it, and each call reaches the one that it names", async () => {
+test("gives no tool another's name, and routes each call to its own", async () => {
   const cyrillic = "еcho";
   const names = [
     "echo",
@@ -121,7 +121,7 @@ test("no tool gets the name of another, whatever its server calls it, and each c
   expect(other.message.result).toMatchObject({ content: [{ text: "This is the bad one." }] });
 });
 
-test("schemas that are deeper than anybody reads leave their tool out, and no other", async () => {
+test("omits only tools with too deep schemas", async () => {
   let deep: object = { type: "string" };
   for (let depth = 0; depth < 2_000; depth++) deep = { type: "object", properties: { a: deep } };
   has = { tools: [{ ...honestTool, name: "deep", inputSchema: deep }, honestTool] };
@@ -129,7 +129,7 @@ test("schemas that are deeper than anybody reads leave their tool out, and no ot
   expect((await offered(own, await own.key())).map(({ name }) => name)).toEqual(["bad_echo", "good_echo"]);
 });
 
-test("an address of a resource leads to the server that said it, also where it looks like another's", async () => {
+test("routes a resource address to its server, even if it resembles another's", async () => {
   has = { tools: [], resources: [{ name: "x", uri: "headrace+good:test://secret" }] };
   await using own = await beside();
   const by = await own.key();
@@ -142,7 +142,7 @@ test("an address of a resource leads to the server that said it, also where it l
   expect(good.asked.slice(before)).not.toContain("resources/read");
 });
 
-test("whoever may use some tools of a server gets none of its resources; an entry for all of it gives them", async () => {
+test("grants resources of a server only with access to all of it, not with some tools", async () => {
   has = { tools: [honestTool], resources: [{ name: "x", uri: "test://x" }] };
   await using own = await beside();
   for (const [tools, count] of [
@@ -162,7 +162,7 @@ test("whoever may use some tools of a server gets none of its resources; an entr
   }
 });
 
-test("a description that changes after approval is shown, and refused in lists and calls until it is approved again", async () => {
+test("shows a changed description and refuses the tool until it is approved again", async () => {
   has = { tools: [honestTool] };
   await using own = await beside({ approval: "first" });
   const by = await own.key();
@@ -184,7 +184,7 @@ test("a description that changes after approval is shown, and refused in lists a
   expect((await callRaw(own.at(), "bad_echo", { key: by })).message.result).toBeDefined();
 });
 
-test("a server that says that its tools have changed is asked at once", async () => {
+test("refreshes tools at once when their server announces a change", async () => {
   has = { tools: [honestTool] };
   await using own = await beside({ approval: "first" });
   const by = await own.key();
@@ -211,7 +211,7 @@ test("a server that says that its tools have changed is asked at once", async ()
   bad.misbehave(pretends);
 });
 
-test("what a server adds that had nothing when it was first seen waits for an operator", async () => {
+test("requires approval for additions of a server that had no tools at first", async () => {
   has = { tools: [] };
   await using own = await beside({ approval: "first" });
   const by = await own.key();
@@ -236,7 +236,7 @@ test("what a server adds that had nothing when it was first seen waits for an op
   ]);
 });
 
-test("whoever has used up their limits reaches no server, and starts no process", async () => {
+test("reaches no server and starts no process for a caller over its limits", async () => {
   const directory = mkdtempSync(join(tmpdir(), "headrace-test-"));
   const mark = join(directory, "started");
   const started = [process.execPath, "-e", `require("node:fs").writeFileSync(${JSON.stringify(mark)}, "")`];

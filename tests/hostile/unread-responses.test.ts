@@ -62,7 +62,7 @@ function drained(socket: Socket): Promise<boolean> {
   });
 }
 
-test("refusals that are not read end the connection", async () => {
+test("closes a WebSocket whose refusals are not read", async () => {
   const socket = await open();
   let isClosed = false;
   socket.on("close", () => {
@@ -75,7 +75,7 @@ test("refusals that are not read end the connection", async () => {
   socket.destroy();
 });
 
-test("answers that are not read let no message be answered behind them", async () => {
+test("stops answering messages of a WebSocket whose answers are not read", async () => {
   const socket = await open();
   const before = bufferedBytes.byKind.requests;
   const prepares = { type: "response.create", model, input: "Hi", instructions: "x".repeat(100_000) };

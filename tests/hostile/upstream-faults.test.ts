@@ -33,7 +33,7 @@ afterAll(() => gateway[Symbol.asyncDispose]());
 
 const whole = JSON.stringify(completion);
 
-describe("no answer, or no HTTP", () => {
+describe("a model server without an HTTP answer", () => {
   const faults: readonly [name: string, script: RawScript][] = [
     ["closes without a byte", (socket) => void socket.end()],
     ["resets the connection", (socket) => void socket.resetAndDestroy()],
@@ -54,7 +54,7 @@ describe("no answer, or no HTTP", () => {
   ];
 
   // hardening: F2
-  test.each(faults)("a model server that %s is 502, and usable again", async (_name, script) => {
+  test.each(faults)("answers 502 for a model server that %s, and uses it again", async (_name, script) => {
     upstream.script(script);
     const { status, code, message } = await ask();
     expect([status, code]).toEqual([502, "upstream_error"]);
@@ -65,7 +65,7 @@ describe("no answer, or no HTTP", () => {
   });
 
   // hardening: F2
-  test("one that never answers is 504 when its time is up, and is hung up on", async () => {
+  test("answers 504 and closes the connection if a model server never responds", async () => {
     upstream.script(() => {});
     const startedMs = performance.now();
     const { status, code, message } = await ask();
@@ -77,7 +77,7 @@ describe("no answer, or no HTTP", () => {
     await expectUnpoisoned();
   });
 
-  test("one that is not there at all is 502", async () => {
+  test("answers 502 for a model server that refuses connections", async () => {
     await using gone = await startRawUpstream();
     await using gateway = await startHeadrace({ yaml: rawYaml(gone) });
     await gone[Symbol.asyncDispose]();
@@ -87,7 +87,7 @@ describe("no answer, or no HTTP", () => {
   });
 });
 
-describe("an answer that is none", () => {
+describe("an invalid answer of a model server", () => {
   const bodies: readonly [name: string, bytes: string | Uint8Array][] = [
     ["truncated JSON", plainAnswer(200, whole.slice(0, -20))],
     ["an empty body", plainAnswer(200, "")],
@@ -103,14 +103,14 @@ describe("an answer that is none", () => {
   ];
 
   // hardening: F2
-  test.each(bodies)("%s with status 200 is 502", async (_name, bytes) => {
+  test.each(bodies)("answers 502 for %s with status 200", async (_name, bytes) => {
     upstream.script((socket) => void socket.write(bytes));
     const { status, code } = await ask();
     expect([status, code]).toEqual([502, "upstream_error"]);
     await expectUnpoisoned();
   });
 
-  test("a member twice is passed on or 502, also where the answer must be edited; it is no fault of the gateway", async () => {
+  test("passes on a duplicate field or answers 502, even if the answer must be edited, without a gateway fault", async () => {
     for (const model of ["upstream-model", "another-model"]) {
       const answer = JSON.stringify({ ...completion, model });
       upstream.script((socket) => void socket.write(plainAnswer(200, `{"id":"a","id":"b",${answer.slice(1)}`)));
@@ -121,7 +121,7 @@ describe("an answer that is none", () => {
     await expectUnpoisoned();
   });
 
-  test("gzip that nobody asked for is 502, not garbage", async () => {
+  test("answers 502 for unrequested gzip instead of garbage", async () => {
     const zipped = gzipSync(whole);
     upstream.script((socket) => {
       socket.write(`HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: ${zipped.length}\r\n\r\n`);
@@ -131,14 +131,14 @@ describe("an answer that is none", () => {
     await expectUnpoisoned();
   });
 
-  test("an error with status 200 is 502 with what it says", async () => {
+  test("answers 502 with the message of an error that has status 200", async () => {
     upstream.script((socket) => void socket.write(plainAnswer(200, '{"error":{"message":"model crashed"}}')));
     expect(await ask()).toMatchObject({ status: 502, code: "upstream_error", message: "model crashed" });
     await expectUnpoisoned();
   });
 
   // hardening: F2
-  test("a body shorter than its Content-Length is 502", async () => {
+  test("answers 502 for a body shorter than its Content-Length", async () => {
     upstream.script((socket) => {
       socket.end(`HTTP/1.1 200 OK\r\nContent-Length: ${whole.length + 50}\r\n\r\n${whole}`);
     });
@@ -147,7 +147,7 @@ describe("an answer that is none", () => {
   });
 
   // hardening: F2
-  test("a body longer than its Content-Length is 502, and its tail does not answer the next request", async () => {
+  test("answers 502 for a body longer than its Content-Length, whose rest does not answer the next request", async () => {
     const stolen = plainAnswer(200, whole.replace("Hello", "STOLEN"));
     upstream.script((socket) => {
       socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${whole.length - 10}\r\n\r\n${whole}${stolen}`);
@@ -160,7 +160,7 @@ describe("an answer that is none", () => {
     }
   });
 
-  test("a broken chunk is 502", async () => {
+  test("answers 502 for a broken chunk", async () => {
     upstream.script((socket) => {
       socket.end(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n${whole.slice(0, 5)}\r\nzz\r\n`);
     });
@@ -169,7 +169,7 @@ describe("an answer that is none", () => {
   });
 
   // hardening: F2
-  test("one that stops in the middle of its answer is 504 after its idle time", async () => {
+  test("answers 504 after the idle time if a model server stops in its answer", async () => {
     upstream.script((socket) => {
       socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${whole.length}\r\n\r\n${whole.slice(0, 20)}`);
     });
@@ -181,7 +181,7 @@ describe("an answer that is none", () => {
     await expectUnpoisoned();
   });
 
-  test("embeddings that are none are 502", async () => {
+  test("answers 502 for invalid embeddings", async () => {
     for (const data of ["[{}]", "[null]", '[{"embedding":"!!!"}]', '[{"embedding":{}}]', "{}", "null"]) {
       upstream.script((socket) => void socket.write(plainAnswer(200, `{"object":"list","data":${data}}`)));
       const { status, code } = await ask({ model: "upstream-model", input: "x" }, "/v1/embeddings");
@@ -190,7 +190,7 @@ describe("an answer that is none", () => {
     await expectUnpoisoned();
   });
 
-  test("informational answers before the real one are skipped", async () => {
+  test("skips informational answers before the real one", async () => {
     upstream.script((socket) => {
       socket.write(`HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n${goodAnswer}`);
     });
@@ -199,9 +199,9 @@ describe("an answer that is none", () => {
   });
 });
 
-describe("neighbours", () => {
+describe("requests beside a failing one", () => {
   // hardening: F2
-  test("requests that fail do not disturb others on the same model server at the same time", async () => {
+  test("does not disturb concurrent requests of a model server by failing ones", async () => {
     upstream.script(async (socket, { number }) => {
       await Bun.sleep(5);
       switch (number % 4) {
@@ -221,7 +221,7 @@ describe("neighbours", () => {
     await expectUnpoisoned();
   });
 
-  test("an idle connection that the model server closed is not used again", async () => {
+  test("does not reuse an idle connection that the model server closed", async () => {
     let closed = Promise.withResolvers<void>();
     upstream.script((socket) => {
       // Once the gateway has ended its side as well: then it has noticed.
@@ -237,7 +237,7 @@ describe("neighbours", () => {
   });
 
   // hardening: F2
-  test("an answer that comes before the request was read is passed on, or a clear 502, and poisons nothing", async () => {
+  test("passes on an early answer or a clear 502, without corrupting the next", async () => {
     upstream.answerEarly(true);
     const big = { ...chat, user: "x", x: "y".repeat(6_000_000) };
     for (const closes of [true, false]) {

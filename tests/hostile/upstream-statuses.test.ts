@@ -30,7 +30,7 @@ afterAll(() => gateway[Symbol.asyncDispose]());
 
 const whole = JSON.stringify(completion);
 
-describe("statuses", () => {
+describe("statuses of a model server", () => {
   const statuses: readonly [theirs: number, ours: number, code: string][] = [
     [400, 400, "invalid_request"],
     [422, 400, "invalid_request"],
@@ -51,7 +51,7 @@ describe("statuses", () => {
     [529, 503, "service_unavailable"],
   ];
 
-  test.each(statuses)("%d of a model server is %d %s, streamed or not", async (theirs, ours, code) => {
+  test.each(statuses)("maps a model server's %d to %d %s, streamed or not", async (theirs, ours, code) => {
     const body = JSON.stringify({ error: { message: "Words of the server", type: "x", code: "y" } });
     upstream.script((socket) => void socket.write(plainAnswer(theirs, body)));
     for (const stream of [false, true]) {
@@ -65,7 +65,7 @@ describe("statuses", () => {
     await expectUnpoisoned();
   });
 
-  test("the same statuses with a web page for a body are told as well", async () => {
+  test("maps a model server's statuses with a web page as body", async () => {
     for (const [theirs, ours, code] of statuses) {
       const page = `<html><h1>${theirs}</h1> nginx ${upstreamKey}</html>`;
       upstream.script((socket) => void socket.write(plainAnswer(theirs, page, { "Content-Type": "text/html" })));
@@ -83,7 +83,7 @@ describe("statuses", () => {
     ["-5", 5, "5000"],
     ["soon", 5, "5000"],
     ["Wed, 21 Oct 2099 07:28:00 GMT", 5, "5000"],
-  ])("Retry-After: %s of a model server becomes %d s", async (theirs, seconds, milliseconds) => {
+  ])("maps a model server's Retry-After: %s to %d s", async (theirs, seconds, milliseconds) => {
     upstream.script((socket) => void socket.write(plainAnswer(503, "{}", { "Retry-After": theirs })));
     const { headers, message } = await ask();
     expect(headers.get("retry-after")).toBe(String(seconds));
@@ -91,7 +91,7 @@ describe("statuses", () => {
     expect(message).toContain(`Retry in ${seconds} s`);
   });
 
-  test("an error body without end is not read to its end", async () => {
+  test("does not read an endless error body to its end", async () => {
     let sent = 0;
     upstream.script(async (socket) => {
       socket.write("HTTP/1.1 500 Oops\r\nTransfer-Encoding: chunked\r\n\r\n");
@@ -107,31 +107,28 @@ describe("statuses", () => {
     await expectUnpoisoned();
   });
 
-  test("an error body that never comes does not hold the client for ever", async () => {
+  test("does not hold the client for an error body that never comes", async () => {
     upstream.script((socket) => void socket.write("HTTP/1.1 500 Oops\r\nContent-Length: 100\r\n\r\n{"));
     expect([502, 504]).toContain((await ask()).status);
     await until(() => upstream.requests[0]?.hungUp, "the gateway hangs up", 1_000);
     await expectUnpoisoned();
   });
 
-  test.each([301, 302, 303, 307, 308])(
-    "a redirect (%d) is not followed: nothing goes to the other host",
-    async (status) => {
-      await using other = await startRawUpstream((socket) => void socket.write(goodAnswer));
-      const location = `${other.url}/chat/completions`;
-      upstream.script((socket) => void socket.write(plainAnswer(status, "{}", { Location: location })));
-      const seen = await ask();
-      expect([seen.status, seen.code]).toEqual([502, "upstream_error"]);
-      expect(seen.headers.get("location")).toBeNull();
-      expect(other.requests).toHaveLength(0);
-      await expectUnpoisoned();
-    },
-  );
+  test.each([301, 302, 303, 307, 308])("does not follow a redirect (%d) to another host", async (status) => {
+    await using other = await startRawUpstream((socket) => void socket.write(goodAnswer));
+    const location = `${other.url}/chat/completions`;
+    upstream.script((socket) => void socket.write(plainAnswer(status, "{}", { Location: location })));
+    const seen = await ask();
+    expect([seen.status, seen.code]).toEqual([502, "upstream_error"]);
+    expect(seen.headers.get("location")).toBeNull();
+    expect(other.requests).toHaveLength(0);
+    await expectUnpoisoned();
+  });
 });
 
-describe("words of a model server", () => {
+describe("texts of a model server", () => {
   // hardening: F33
-  test("a model server's own credential is never passed on, however short, in no kind of answer", async () => {
+  test("never passes on a model server's own credential, however short, in any answer", async () => {
     const said = `Incorrect API key provided: ${upstreamKey}. Bearer ${upstreamKey} is not valid`;
     const bodies = [
       JSON.stringify({ error: { message: said } }),
@@ -148,19 +145,19 @@ describe("words of a model server", () => {
     expect(gateway.server.logText()).not.toContain(upstreamKey);
   });
 
-  test("a model server's addresses and internal names are not passed on", async () => {
+  test("does not pass on a model server's addresses and internal names", async () => {
     const said = "see http://10.1.2.3:8000/v1 or https://vllm.internal/x and grpc://a:1";
     upstream.script((socket) => void socket.write(plainAnswer(400, JSON.stringify({ error: { message: said } }))));
     expect((await ask()).message).not.toMatch(/10\.1\.2\.3|internal|grpc/);
   });
 
-  test("what a model server says at length is cut", async () => {
+  test("truncates a model server's long message", async () => {
     const body = JSON.stringify({ error: { message: "word ".repeat(20_000) } });
     upstream.script((socket) => void socket.write(plainAnswer(400, body)));
     expect((await ask()).message.length).toBeLessThanOrEqual(1_000);
   });
 
-  test("a model server's headers are not passed on", async () => {
+  test("does not pass on a model server's headers", async () => {
     const headers = { "Set-Cookie": "a=b", "X-Internal": "secret", Server: "vLLM", "X-Request-Id": "theirs" };
     for (const status of [200, 400, 500]) {
       upstream.script((socket) => void socket.write(plainAnswer(status, whole, headers)));

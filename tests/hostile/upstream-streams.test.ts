@@ -67,12 +67,12 @@ function expectFailed(seen: Seen, content: string, code = "upstream_error"): voi
   expect(seen.text.trimEnd().split("\n\n").at(-1)).toContain('"error"');
 }
 
-describe("after the first event", () => {
+describe("a stream that fails after its first event", () => {
   // hardening: F2
   test.each([
     ["a reset", "reset"],
     ["a close", "end"],
-  ] as const)("%s is an error event, and the text before it is delivered and counted", async (_name, how) => {
+  ] as const)("reports %s as an error event after the delivered text, and counts the text", async (_name, how) => {
     upstream.script(async (socket) => {
       socket.write(streamHead + hello);
       await Bun.sleep(20);
@@ -86,7 +86,7 @@ describe("after the first event", () => {
     expect(line["completion_tokens"]).toBeGreaterThan(0);
   });
 
-  test("an error event and the text before it survive when they arrive together", async () => {
+  test("delivers the text before an error event if both arrive together", async () => {
     upstream.script((socket) => void socket.end(`${streamHead}${hello}data: {"error":{"message":"boom"}}\n\n`));
     const seen = await stream();
     expectFailed(seen, "Hello");
@@ -94,7 +94,7 @@ describe("after the first event", () => {
   });
 
   // hardening: F2
-  test("malformed JSON is an error event that does not quote it, and the text before it is delivered", async () => {
+  test("reports malformed JSON as an error event without quoting it, after the delivered text", async () => {
     upstream.script((socket) => void socket.end(`${streamHead}${hello}data: {"choices": [CANARY\n\n`));
     const seen = await stream();
     expectFailed(seen, "Hello");
@@ -103,7 +103,7 @@ describe("after the first event", () => {
   });
 
   // hardening: F2
-  test("a broken chunk of the transfer is an error event", async () => {
+  test("reports a broken transfer chunk as an error event", async () => {
     const size = Buffer.byteLength(hello).toString(16);
     upstream.script(async (socket) => {
       socket.write("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n");
@@ -115,7 +115,7 @@ describe("after the first event", () => {
   });
 
   // hardening: F2
-  test("silence beyond the idle time is upstream_timeout, after keep-alives, and the gateway hangs up", async () => {
+  test("reports silence beyond the idle time as upstream_timeout after keep-alives, and closes the connection", async () => {
     upstream.script((socket) => void socket.write(streamHead + hello));
     const seen = await stream();
     expectFailed(seen, "Hello", "upstream_timeout");
@@ -123,7 +123,7 @@ describe("after the first event", () => {
     await until(() => upstream.requests[0]?.hungUp, "the gateway hangs up", 1_000);
   });
 
-  test("silence shorter than the idle time is no fault, however often", async () => {
+  test("tolerates any number of silences within the idle time", async () => {
     upstream.script(async (socket) => {
       socket.write(streamHead);
       for (let i = 0; i < 4; i++) {
@@ -138,7 +138,7 @@ describe("after the first event", () => {
   });
 
   // hardening: F11
-  test("a comment of the model server counts as a sign of life", async () => {
+  test("counts a model server's comment as a sign of life", async () => {
     upstream.script(async (socket) => {
       socket.write(streamHead);
       for (let i = 0; i < 4; i++) {
@@ -150,7 +150,7 @@ describe("after the first event", () => {
     expect(await stream()).toMatchObject({ content: "Hello", done: true, error: undefined });
   });
 
-  test("what comes after [DONE] is ignored, and a connection left open does not hold the client", async () => {
+  test("ignores data after [DONE] and does not hold the client on an open connection", async () => {
     upstream.script((socket) => {
       socket.write(`HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n`);
       const events = `${hello}${chunk({}, "stop")}data: [DONE]\n\n${chunk({ content: "MORE" })}data: {"error":{}}\n\n`;
@@ -164,15 +164,15 @@ describe("after the first event", () => {
   });
 });
 
-describe("before the first event", () => {
-  test("no answer at all: keep-alives, then upstream_timeout as an event", async () => {
+describe("a stream that fails before its first event", () => {
+  test("sends keep-alives and then upstream_timeout as an event if no answer comes", async () => {
     upstream.script(() => {});
     const seen = await stream();
     expectFailed(seen, "", "upstream_timeout");
     expect(seen.comments).toBeGreaterThan(3);
   });
 
-  test("a failure within the first heartbeat has its own status", async () => {
+  test("returns the real status of a failure within the first heartbeat", async () => {
     for (const [script, status] of [
       ["reset", 502],
       ["500", 502],
@@ -190,7 +190,7 @@ describe("before the first event", () => {
   });
 
   // hardening: F2
-  test("a failure after keep-alives is an error event with the code it would have had", async () => {
+  test("reports a failure after keep-alives as an error event with its code", async () => {
     for (const [status, code] of [
       [500, "upstream_error"],
       [503, "service_unavailable"],
@@ -214,7 +214,7 @@ describe("before the first event", () => {
     ["a web page", plainAnswer(200, "<html>data: no</html>", { "Content-Type": "text/html" })],
     ["nothing", plainAnswer(200, "")],
     ["no content", "HTTP/1.1 204 No Content\r\n\r\n"],
-  ])("%s in place of a stream is an error event without [DONE], or its own status", async (_name, bytes) => {
+  ])("reports %s in place of a stream as an error event without [DONE], or by status", async (_name, bytes) => {
     upstream.script((socket) => void socket.write(bytes));
     const seen = await stream();
     expect([200, 502]).toContain(seen.status);
@@ -223,9 +223,9 @@ describe("before the first event", () => {
   });
 });
 
-describe("an event that is too much", () => {
+describe("an oversized event of a model server", () => {
   // hardening: F2
-  test("a line of 10 MB is refused without taking much memory or time, and the server lives on", async () => {
+  test("refuses an event line of 10 MB with little memory and time", async () => {
     Bun.gc(true);
     const before = process.memoryUsage.rss();
     let written = 0;
@@ -256,7 +256,7 @@ describe("an event that is too much", () => {
     await until(() => upstream.requests[0]?.hungUp, "the gateway hangs up", 2_000);
   });
 
-  test("an event of 2 MB passes whole", async () => {
+  test("passes an event of 2 MB whole", async () => {
     const image = "i".repeat(2_000_000);
     upstream.script((socket) => {
       socket.end(`${streamHead}${chunk({ role: "assistant", content: image })}${chunk({}, "stop")}data: [DONE]\n\n`);
@@ -266,7 +266,7 @@ describe("an event that is too much", () => {
     expect(seen.done).toBe(true);
   });
 
-  test("bytes without any line end are refused as well", async () => {
+  test("refuses a stream without line ends", async () => {
     upstream.script(async (socket) => {
       socket.write(streamHead);
       for (let i = 0; i < 160 && !socket.destroyed; i++) {
@@ -280,7 +280,7 @@ describe("an event that is too much", () => {
   });
 });
 
-test("the credential of a model server never reaches a client through an error event", async () => {
+test("never shows a model server's credential to a client in an error event", async () => {
   upstream.script((socket) => {
     socket.end(`${streamHead}${hello}data: {"error":{"message":"bad key ${upstreamKey}"}}\n\n`);
   });
@@ -290,7 +290,7 @@ test("the credential of a model server never reaches a client through an error e
 });
 
 // hardening: F2
-test("a stream that fails does not disturb others on the same model server", async () => {
+test("does not disturb other streams of a model server by a failing one", async () => {
   upstream.script(async (socket, { number }) => {
     socket.write(streamHead + hello);
     await Bun.sleep(10);

@@ -24,7 +24,7 @@ const [about, ...lines] = readFileSync(join(import.meta.dir, "../fixtures/wychep
 const vectors = lines.map((line) => JSON.parse(line) as Vector);
 const hex = (text: string) => Buffer.from(text, "hex");
 
-test("says where the vectors are from, and by which licence", () => {
+test("names source and licence of the Wycheproof vectors", () => {
   expect(JSON.parse(about ?? "")).toMatchObject({ license: expect.stringContaining("Apache-2.0") });
 });
 
@@ -33,19 +33,22 @@ describe("an ES256 signature of Wycheproof", () => {
   // A key for encryption is left out: the library leaves `use` to its user, and all keys here are our own, for signing.
   const signed = vectors.filter(({ jws, key }) => jws !== undefined && key?.use !== "enc");
 
-  test.each(signed.map((one) => [one.name, one] as const))("gets Wycheproof's verdict: %s", async (_, one) => {
-    const { jws = "", key = { kty: "EC" }, valid } = one;
-    const verified = await importJWK(key, "ES256")
-      // The algorithm is the only one that access tokens may have.
-      .then((imported) => compactVerify(jws, imported, { algorithms: ["ES256"] }))
-      .then(
-        () => true,
-        () => false,
-      );
-    expect(verified).toBe(valid);
-  });
+  test.each(signed.map((one) => [one.name, one] as const))(
+    "gives Wycheproof's verdict on an ES256 signature: %s",
+    async (_, one) => {
+      const { jws = "", key = { kty: "EC" }, valid } = one;
+      const verified = await importJWK(key, "ES256")
+        // The algorithm is the only one that access tokens may have.
+        .then((imported) => compactVerify(jws, imported, { algorithms: ["ES256"] }))
+        .then(
+          () => true,
+          () => false,
+        );
+      expect(verified).toBe(valid);
+    },
+  );
 
-  test("is 40 vectors, some of each verdict", () => {
+  test("covers 40 ES256 vectors with some of each verdict", () => {
     expect(signed).toHaveLength(40);
     expect(new Set(signed.map(({ valid }) => valid)).size).toBe(2);
   });
@@ -57,7 +60,7 @@ describe("a sealed text of Wycheproof", () => {
   const isText = (bytes: Buffer) => Buffer.from(bytes.toString("utf8")).equals(bytes);
 
   test.each(sealed.filter(({ aad }) => isText(hex(aad))).map((one) => [one.name, one] as const))(
-    "opens exactly as Wycheproof says: %s",
+    "opens a sealed text exactly as Wycheproof says: %s",
     (_, { key, iv, aad, msg, ct, tag, valid }) => {
       const text = `v1.${Buffer.concat([iv, ct, tag].map(hex)).toString("base64url")}`;
       const open = () => unseal(text, hex(key), hex(aad).toString("utf8"));
@@ -67,7 +70,7 @@ describe("a sealed text of Wycheproof", () => {
   );
 });
 
-test("a sealed text of another version is refused, whatever opens it", () => {
+test("refuses a sealed text of another version with every key", () => {
   const key = new Uint8Array(32);
   const sealed = seal("text", key, "context");
   expect(unseal(sealed, key, "context")).toBe("text");
@@ -80,7 +83,7 @@ describe("a derived key of Wycheproof", () => {
   const derived = vectors.flatMap(({ name, valid, hkdf }) => (hkdf ? [{ name, valid, ...hkdf }] : []));
 
   test.each(derived.map((one) => [one.name, one] as const))(
-    "is as Wycheproof says: %s",
+    "derives a key as Wycheproof says: %s",
     (_, { ikm, salt, info, size, okm, valid }) => {
       const derive = () => Buffer.from(hkdfSync("sha256", hex(ikm), hex(salt), hex(info), size)).toString("hex");
       if (valid) expect(derive()).toBe(okm);

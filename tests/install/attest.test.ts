@@ -21,7 +21,7 @@ function checkSums(): number {
   return Bun.spawnSync(["sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS"], { cwd: release }).exitCode;
 }
 
-test("sums are those of the files, of the bill of materials and of the provenance, until one of them is another", () => {
+test("verifies checksums of files, bill of materials and provenance, and detects a change", () => {
   attest(release, [file], undefined);
   expect(readFileSync(join(release, "SHA256SUMS"), "utf8").trimEnd().split("\n")).toHaveLength(3);
   expect(checkSums()).toBe(0);
@@ -30,7 +30,7 @@ test("sums are those of the files, of the bill of materials and of the provenanc
   writeFileSync(file, "the program");
 });
 
-test("the provenance names the file by its digest, and a key's signature is of exactly that statement, as DSSE has it", () => {
+test("names the file by digest in the provenance, and signs exactly that DSSE statement", () => {
   attest(release, [file], keyFile);
   const { payload, payloadType, signatures } = JSON.parse(readFileSync(provenance, "utf8"));
   const statement = Buffer.from(payload, "base64");
@@ -44,7 +44,7 @@ test("the provenance names the file by its digest, and a key's signature is of e
   expect(subject).toContainEqual({ name: "headrace", digest: { sha256: digest } });
 });
 
-test("a release of a part keeps the sums of what was made before, unless its bytes changed", () => {
+test("keeps earlier checksums in a partial release unless the bytes changed", () => {
   const part = join(release, "headrace.deb");
   const changed = join(release, "headrace.tgz");
   for (const path of [part, changed]) writeFileSync(path, "made first");
@@ -59,7 +59,7 @@ test("a release of a part keeps the sums of what was made before, unless its byt
   expect(subject.map(({ name }: { name: string }) => name)).toContain("headrace.deb");
 });
 
-test("a key of another kind is refused by the name of its file", () => {
+test("refuses a signing key of another kind by its file's name", () => {
   const { privateKey: other } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   writeFileSync(keyFile, other.export({ type: "pkcs8", format: "pem" }));
   expect(() => attest(release, [file], keyFile)).toThrow("key.pem must be an Ed25519 key in PEM");

@@ -9,7 +9,7 @@ import { makePackage } from "../../scripts/release/package.ts";
 import { long } from "../support/long.ts";
 
 test.if(long)(
-  "the executable for ARM64 unpacks itself and tells its version under qemu",
+  "unpacks the ARM64 executable and prints its version under qemu",
   async () => {
     const release = mkdtempSync(join(tmpdir(), "headrace-arm64-"));
     try {

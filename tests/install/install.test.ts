@@ -83,14 +83,14 @@ function nextDebianPackage(system: SmallSystem, file: string): string {
   return next;
 }
 
-test("the licences of what is bundled go with the package", () => {
+test("packages the licences of bundled code", () => {
   const texts = readFileSync(join(release, "package", "THIRD-PARTY-LICENSES"), "utf8");
   for (const name of ["react", "zod", "node-llama-cpp"])
     expect(texts).toMatch(new RegExp(`^${name} [0-9.]+: MIT$`, "m"));
   expect(texts).toContain("Permission is hereby granted");
 });
 
-test("the package runs with Node alone and without a network, within 80 MB fetched and 200 MB on disk, is upgraded with its data, and leaves that alone", async () => {
+test("runs the package with Node alone offline, in 80 MB fetched and 200 MB on disk, upgrades it, and keeps its data", async () => {
   using system = new SmallSystem([debianWithNode]);
   const installed = installPackage(system, tarball);
   expect(installed.fetchedBytes).toBeLessThan(80e6);
@@ -107,7 +107,7 @@ test("the package runs with Node alone and without a network, within 80 MB fetch
   expect(system.added().filter((path) => path !== "usr/lib/node_modules")).toEqual(["root/data"]);
 });
 
-test("the executable runs where nothing is installed, unpacks itself once for all starts of a moment, is upgraded with its data, and leaves them and its cache", async () => {
+test("runs the executable on a bare machine, unpacks once for concurrent starts, upgrades, and keeps data and cache", async () => {
   using system = new SmallSystem();
   const installed = installExecutable(system, await makeExecutable("linux-x64", release));
   const cache = join(system.root, "root", ".cache", "headrace");
@@ -128,7 +128,7 @@ test("the executable runs where nothing is installed, unpacks itself once for al
   expect(system.added()).toEqual(["root/.cache", "root/data"]);
 });
 
-describe("the executable", () => {
+describe("the standalone executable", () => {
   let system: SmallSystem;
   let cache: string;
   const started = () => system.inside(["/usr/bin/headrace", "--version"]);
@@ -141,7 +141,7 @@ describe("the executable", () => {
   beforeEach(() => rmSync(cache, { recursive: true, force: true }));
   afterAll(() => system[Symbol.dispose]());
 
-  test("keeps the files of two versions", () => {
+  test("keeps the unpacked files of two versions", () => {
     const older = ["a", "b", "c"].map((letter) => join(cache, letter.repeat(64)));
     for (const [age, path] of older.entries()) {
       system.run(["mkdir", "-p", path]);
@@ -158,7 +158,7 @@ describe("the executable", () => {
     expect(readdirSync(cache)).toHaveLength(3);
   });
 
-  test("says where it needs how much room, and what is free there", () => {
+  test("names the place and size of missing disk space", () => {
     const small = system.commandInside(["env", "XDG_CACHE_HOME=/mnt", "headrace", "--version"]);
     expect(() => system.run(mounted(system, "/mnt", small))).toThrow(
       /into \/mnt\/headrace\/.*60 MB there \(20 MB are free\)/,
@@ -168,7 +168,7 @@ describe("the executable", () => {
     );
   });
 
-  test("unpacks itself anew where a cleaner of caches took a file of it", () => {
+  test("unpacks again if a cache cleaner removed a file", () => {
     started();
     const licence = join(cache, readdirSync(cache)[0] ?? "", "LICENSE");
     rmSync(licence);
@@ -191,7 +191,7 @@ describe("the executable", () => {
   });
 });
 
-test("the Debian package runs as a user of its own, is upgraded with its data, keeps them when it is removed, and takes them when it is purged", async () => {
+test("runs the Debian package as its own user, upgrades with data, keeps data on removal, and deletes it on purge", async () => {
   using system = new SmallSystem();
   const file = makeDebianPackage(release, "amd64");
   const installed = installDebianPackage(system, file);
@@ -249,7 +249,7 @@ test("the Debian package runs as a user of its own, is upgraded with its data, k
   expect(system.run(ofService)).toBe("");
 });
 
-test("the Debian package has nothing that Debian's checker calls an error, and systemd takes its unit as a safe one", () => {
+test("passes Debian's package checker without errors, and systemd's security check", () => {
   const tree = join(release, "tree");
   const run = (...command: string[]) => {
     const { stdout, stderr, exitCode } = Bun.spawnSync(command);

@@ -13,7 +13,7 @@ setDefaultTimeout(300_000);
 
 const root = join(import.meta.dir, "..", "..");
 
-test.each(Object.keys(dependencies))("%s takes package.json and the lock file as in sync", (name) => {
+test.each(Object.keys(dependencies))("finds package.json and the lock file in sync with %s", (name) => {
   const clone = mkdtempSync(join(tmpdir(), "headrace-npm-"));
   try {
     for (const file of ["package.json", "package-lock.json"]) cpSync(join(root, file), join(clone, file));
@@ -39,13 +39,13 @@ async function expectClonesStart(system: SmallSystem, npm: string): Promise<void
   expect(backEnds).toBe(`linux-${process.arch}`);
 }
 
-test("npm start streams an answer in a bare Debian 12 with Node 20 and its npm 10.8", async () => {
+test("streams an answer after npm start on bare Debian 12 with Node 20 and its npm 10.8", async () => {
   using system = new SmallSystem();
   putNode20(system);
   await expectClonesStart(system, "10.8.2");
 });
 
-test("npm start streams an answer in a bare Debian 13 with its own Node and npm 9.2", async () => {
+test("streams an answer after npm start on bare Debian 13 with its own Node and npm 9.2", async () => {
   using system = new SmallSystem([debianWithNpm]);
   await expectClonesStart(system, "9.2.0");
 });

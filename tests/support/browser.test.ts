@@ -60,7 +60,7 @@ async function at(path: string): Promise<Browser> {
   return browser;
 }
 
-test("cookies are kept, sent, and taken back", async () => {
+test("stores, sends and deletes cookies in the test browser", async () => {
   await at("/cookies");
   expect(received.headers.get("cookie")).toBe("a=1; b=2");
   await browser.open("/cleared");
@@ -68,7 +68,7 @@ test("cookies are kept, sent, and taken back", async () => {
   expect(received.headers.get("cookie")).toBe("b=2");
 });
 
-test("a form is sent with what is hidden, chosen and filled in, and with the button that was pressed", async () => {
+test("submits hidden, chosen and filled fields with the pressed button in the test browser", async () => {
   await at("/received");
   await browser.follow("The form");
   await browser.press("Yes, please", { n: "ä b" });
@@ -92,16 +92,16 @@ test.each([
   ["a hidden field", () => browser.press("No", { n: "x", t: "1" }), "no field t"],
   ["what has to be filled in", () => browser.press("No"), "field n is empty"],
   ["a link", () => browser.follow("Elsewhere"), 'no link "Elsewhere"'],
-])("%s that nobody could press or fill in is told of", async (_what, act, message) => {
+])("reports %s that the test browser cannot press or fill in", async (_what, act, message) => {
   await at("/form");
   await expect((async () => act())()).rejects.toThrow(message);
 });
 
-test("a page may send its reader on by itself", async () => {
+test("follows a page's own redirect in the test browser", async () => {
   expect((await at("/on")).page.url.pathname).toBe("/received");
 });
 
-test("what lies outside is not asked for, but told; a form's policy holds for redirects as well", async () => {
+test("requests no outside address in the test browser, and applies a form's policy to redirects", async () => {
   expect((await at("/away")).page.leftFor?.href).toBe("https://app.example/callback?code=1");
   await at("/open");
   expect((await browser.press("Go")).leftFor?.host).toBe("app.example");
@@ -109,7 +109,7 @@ test("what lies outside is not asked for, but told; a form's policy holds for re
   await expect(browser.press("Go")).rejects.toThrow("lets no form lead to https://app.example");
 });
 
-test("a redirect that would send a form's content once more, or never ends, is a fault", async () => {
+test("reports a redirect that resends a form or never ends as a fault in the test browser", async () => {
   await at("/again");
   await expect(browser.press("Go")).rejects.toThrow("answered with 307");
   await expect(at("/loop")).rejects.toThrow("More than 10 redirects");

@@ -17,7 +17,7 @@ async function listed(path: string): Promise<Record<string, unknown>[]> {
   return (await world.browser.ask(path))["data"] as Record<string, unknown>[];
 }
 
-test("what was put in is what the API shows", async () => {
+test("returns the stored test records from the API", async () => {
   expect(new Set((await listed("/v1/models")).map(({ id }) => id))).toEqual(
     new Set(["aurora-large", "aurora-mini", "ember-code", "atlas-embed", "gale-preview"]),
   );
@@ -29,7 +29,7 @@ test("what was put in is what the API shows", async () => {
   expect(await listed("/v1/admin/accounts")).toHaveLength(4);
 });
 
-test("a month of use sums up to the requests that were put in", async () => {
+test("sums a month of test usage to the stored requests", async () => {
   const start = Math.floor(Date.now() / 1000) - 31 * 86_400;
   const rows = await listed(`/v1/usage?start=${start}&bucket=day&group_by=model&limit=1000`);
   const requests = rows.reduce((sum, row) => sum + Number(row["requests"]), 0);
@@ -37,7 +37,7 @@ test("a month of use sums up to the requests that were put in", async () => {
   expect(new Set(rows.map(({ start: of }) => of)).size).toBeGreaterThan(20);
 });
 
-test("whoever is put into a browser is signed in there", async () => {
+test("signs a person in in the test browser", async () => {
   const cookies: { name: string; value: string; url?: string }[] = [];
   await world.signIn({ addCookies: async (more) => void cookies.push(...more) }, colleagues.member.email);
   const cookie = cookies.find(({ url }) => url === world.server.url);

@@ -47,8 +47,8 @@ export interface TestDatabases {
 
 /** Runs a suite on SQLite and on PostgreSQL. */
 export function onEachDatabase(suite: (databases: TestDatabases) => void): void {
-  describe("on SQLite", () => suite(sqliteDatabases()));
-  describe("on PostgreSQL", () => suite(postgresDatabases()));
+  describe("limits on SQLite", () => suite(sqliteDatabases()));
+  describe("limits on PostgreSQL", () => suite(postgresDatabases()));
 }
 
 export function sqliteDatabases(): TestDatabases {

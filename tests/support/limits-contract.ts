@@ -69,7 +69,7 @@ export function limitsContract({ open, schedules }: LimitsContractOptions): void
   };
 
   describe("one decision over all limits", () => {
-    test("what one limit refuses counts at no other", async () => {
+    test("counts a request that one limit refuses at no other limit", async () => {
       const { limits } = await setUp();
       const set = { ...none, requests: [account, key], tokens: [{ ...account, limit: 1_000 }] };
       expect(await admittedOf(50, () => limits.admit(set, reserve(10)))).toBe(3);
@@ -79,7 +79,7 @@ export function limitsContract({ open, schedules }: LimitsContractOptions): void
       expect((await limits.peek({ ...none, requests: [account] })).requests?.remaining).toBe(7);
     });
 
-    test("what a quota refuses counts at no rate limit", async () => {
+    test("counts a request that a quota refuses at no rate limit", async () => {
       const { limits } = await setUp({ tokens: 95, nanoUsd: 0 });
       const set = { requests: [account], tokens: [{ ...account, limit: 1_000 }], quotas: [quotaOf(100)] };
       await limits.used(quotaOf(100));
@@ -88,7 +88,7 @@ export function limitsContract({ open, schedules }: LimitsContractOptions): void
       await granted(limits.admit(set, reserve(5)));
     });
 
-    test("the same id limits requests and tokens apart", async () => {
+    test("limits requests and tokens of the same id separately", async () => {
       const { limits } = await setUp();
       const set = { ...none, requests: [account], tokens: [account] };
       expect((await granted(limits.admit(set, reserve(8)))).status).toMatchObject({
@@ -97,7 +97,7 @@ export function limitsContract({ open, schedules }: LimitsContractOptions): void
       });
     });
 
-    test("of several shortages the longest wait is told, with limit and window; the client who waits is served", async () => {
+    test("reports the longest of several waits with limit and window, and serves a client that waits it", async () => {
       const { limits, clock } = await setUp();
       const set = { ...none, requests: [key, { ...account, limit: 3 }] };
       expect(await admittedOf(5, () => limits.admit(set, reserve(1)))).toBe(3);
@@ -112,7 +112,7 @@ export function limitsContract({ open, schedules }: LimitsContractOptions): void
       await granted(limits.admit(set, reserve(1)));
     });
 
-    test("where requests and tokens are both short, the longer wait of the two is told", async () => {
+    test("reports the longer wait if requests and tokens are both short", async () => {
       const requests = { ...account, limit: 3 };
       const tokens = { ...account, limit: 1_000 };
       const { limits, clock } = await setUp();
@@ -131,7 +131,7 @@ export function limitsContract({ open, schedules }: LimitsContractOptions): void
       await granted(limits.admit(set, reserve(600)));
     });
 
-    test("what never fits is told before any wait: to wait for the request limit would be in vain", async () => {
+    test("reports a request that never fits before any wait, since waiting would not help", async () => {
       const { limits } = await setUp();
       const set = { ...none, requests: [{ ...account, limit: 3 }], tokens: [{ ...account, limit: 1_000 }] };
       expect(await admittedOf(3, () => limits.admit(set, reserve(1)))).toBe(3);
@@ -140,7 +140,7 @@ export function limitsContract({ open, schedules }: LimitsContractOptions): void
       expect(error.message).toContain("needs 1,001 tokens, more than the rate limit of the account allows at once");
     });
 
-    test("the status is that of the tightest limit: the least remaining, then the smaller limit", async () => {
+    test("shows the tightest limit: the least remaining, then the smaller limit", async () => {
       const { limits } = await setUp();
       const wide = { ...account, id: "wide", limit: 100 };
       const set = { ...none, requests: [wide, key], tokens: [] };
@@ -158,7 +158,7 @@ export function limitsContract({ open, schedules }: LimitsContractOptions): void
       expect((await fresh.peek(equal)).requests).toMatchObject({ limit: 2, remaining: 2 });
     });
 
-    test("200 concurrent clients get exactly what the formula allows, and looking counts nothing", async () => {
+    test("admits 200 concurrent clients exactly by the formula, and counts no status reads", async () => {
       const { limits, clock } = await setUp();
       const set = { ...none, requests: [{ ...account, limit: 100 }] };
       const volley = async () => {
@@ -179,11 +179,11 @@ export function limitsContract({ open, schedules }: LimitsContractOptions): void
     });
   });
 
-  describe("tokens", () => {
+  describe("token limits", () => {
     const tokens = { ...account, limit: 1_000 };
     const set = { ...none, tokens: [tokens] };
 
-    test("are set aside, and replaced by what was used", async () => {
+    test("reserves tokens and replaces them by actual usage", async () => {
       const { limits } = await setUp();
       const first = await granted(limits.admit(set, reserve(600)));
       expect(first.reservedTokens).toBe(600);
@@ -199,7 +199,7 @@ export function limitsContract({ open, schedules }: LimitsContractOptions): void
       expect((await limits.peek(set)).tokens?.remaining).toBe(900);
     });
 
-    test("a failure gives them all back, and never more than the limit", async () => {
+    test("returns all reserved tokens after a failure, and never more than the limit", async () => {
       const { limits, clock } = await setUp();
       const { lease } = await granted(limits.admit(set, reserve(600)));
       clock.advance(50_000);
@@ -207,7 +207,7 @@ export function limitsContract({ open, schedules }: LimitsContractOptions): void
       expect((await limits.peek(set)).tokens).toEqual({ limit: 1_000, remaining: 1_000, resetMs: 0 });
     });
 
-    test("an extension never shrinks; what the bucket cannot cover is debt", async () => {
+    test("never shrinks a reservation by an extension, and turns missing tokens into debt", async () => {
       const { limits, clock } = await setUp();
       const { lease } = await granted(limits.admit(set, reserve(900)));
       lease.extend(500, 0);
@@ -220,7 +220,7 @@ export function limitsContract({ open, schedules }: LimitsContractOptions): void
       await granted(limits.admit(set, reserve(20)));
     });
 
-    test("what one request takes beyond its reservation is not forgiven by the refund of another", async () => {
+    test("does not forgive one request's overuse by another's refund", async () => {
       const { limits, clock } = await setUp();
       const [small, large] = await Promise.all(
         [10, 500].map(async (amount) => (await granted(limits.admit(set, reserve(amount)))).lease),
@@ -231,13 +231,13 @@ export function limitsContract({ open, schedules }: LimitsContractOptions): void
       expect((await limits.peek(set)).tokens?.remaining).toBe(500);
     });
 
-    test("a request that may take less gets what is left; below its least it is refused for as long as that takes", async () => {
+    test("gives a flexible request what is left, and makes it wait below its minimum", async () => {
       const { limits } = await setUp();
       expect((await granted(limits.admit(set, reserve(5_000, { minTokens: 990 })))).reservedTokens).toBe(1_000);
       expect((await refusal(limits.admit(set, reserve(500, { minTokens: 11 })))).retryAfterSeconds).toBe(0.66);
     });
 
-    test("more than the whole bucket is refused for good", async () => {
+    test("refuses more tokens than the whole bucket permanently", async () => {
       const { limits } = await setUp();
       const error = await refusal(limits.admit(set, reserve(1_001)));
       expect(error).toMatchObject({ code: "rate_limit_exceeded", shouldRetry: false, retryAfterSeconds: undefined });
@@ -246,7 +246,7 @@ export function limitsContract({ open, schedules }: LimitsContractOptions): void
       );
     });
 
-    test("random schedules over several limits never admit more than each allows, and never less than all allow", async () => {
+    test("admits in random schedules over several limits exactly what all allow", async () => {
       for (let seed = 1; seed <= schedules; seed++) {
         let state = seed;
         const random = () => {
@@ -311,7 +311,7 @@ export function limitsContract({ open, schedules }: LimitsContractOptions): void
   });
 
   describe("quotas", () => {
-    test("are read once before the first request of a month, by all who wait for it", async () => {
+    test("reads a quota's usage once before a month's first request, for all waiting requests", async () => {
       const { limits, ledger } = await setUp({ tokens: 40, nanoUsd: 0 });
       const gate = Promise.withResolvers<void>();
       ledger.gate = gate.promise;
@@ -333,7 +333,7 @@ export function limitsContract({ open, schedules }: LimitsContractOptions): void
       expect((await limits.peek(set)).requests?.remaining).toBe(94);
     });
 
-    test("concurrent requests never overrun one; what they did not use is there again", async () => {
+    test("never exceeds a quota with concurrent requests, and returns what they did not use", async () => {
       const { limits } = await setUp();
       const set = { ...none, quotas: [quotaOf(1_000)] };
       const running = await Promise.all(Array.from({ length: 200 }, () => limits.admit(set, reserve(50))));
@@ -344,7 +344,7 @@ export function limitsContract({ open, schedules }: LimitsContractOptions): void
       expect(await admittedOf(20, () => limits.admit(set, reserve(50)))).toBe(8);
     });
 
-    test("a refusal names owner, figures, period and reset, and is final", async () => {
+    test("names owner, figures, period and reset in a quota's final refusal", async () => {
       const { limits } = await setUp({ tokens: 995, nanoUsd: 4_999_000_000 });
       const set = { ...none, quotas: [quotaOf(1_000, 5_000_000_000)] };
       await granted(limits.admit(set, reserve(3)));
@@ -358,7 +358,7 @@ export function limitsContract({ open, schedules }: LimitsContractOptions): void
       );
     });
 
-    test("a request that may take less gets the rest of a quota, in tokens and in money", async () => {
+    test("gives a flexible request the rest of a quota, in tokens and money", async () => {
       const { limits } = await setUp({ tokens: 940, nanoUsd: 900 });
       const quota = quotaOf(1_000, 1_000);
       const set = { ...none, quotas: [quota] };
@@ -371,7 +371,7 @@ export function limitsContract({ open, schedules }: LimitsContractOptions): void
       await granted(limits.admit(set, { ...ask, minTokens: 30 }));
     });
 
-    test("an extension counts at once", async () => {
+    test("counts an extended reservation in a quota at once", async () => {
       const { limits } = await setUp();
       const set = { ...none, quotas: [quotaOf(100, 100)] };
       const { lease } = await granted(limits.admit(set, reserve(10)));
@@ -382,7 +382,7 @@ export function limitsContract({ open, schedules }: LimitsContractOptions): void
       await granted(limits.admit(set, reserve(100, { nanoUsd: 100, minNanoUsd: 100 })));
     });
 
-    test("usage that cannot be read is 503, counts nowhere, and is asked for again", async () => {
+    test("answers 503 without counting if usage cannot be read, and retries the read", async () => {
       const { limits, ledger } = await setUp();
       const set = { ...none, requests: [account], quotas: [quotaOf(100)] };
       ledger.gate = Promise.reject(new Error("disk on fire at /secret/path"));
@@ -397,7 +397,7 @@ export function limitsContract({ open, schedules }: LimitsContractOptions): void
       await granted(limits.admit(set, reserve(1)));
     });
 
-    test("usage that takes long to read is 503 within seconds, and there for who asks again", async () => {
+    test("answers 503 within seconds if reading usage is slow, and uses the result later", async () => {
       const { limits, ledger } = await setUp({ tokens: 40, nanoUsd: 0 });
       const set = { ...none, requests: [account], quotas: [quotaOf(100)] };
       const gate = Promise.withResolvers<void>();
@@ -418,7 +418,7 @@ export function limitsContract({ open, schedules }: LimitsContractOptions): void
       expect(ledger.reads).toHaveLength(1);
     });
 
-    test("a settlement while the usage is read is counted once", async () => {
+    test("counts a settlement during the usage read once", async () => {
       const { limits, ledger } = await setUp({ tokens: 10, nanoUsd: 0 });
       const unlimited = { ...none, quotas: [quotaOf(null)] };
       const before = await granted(limits.admit(unlimited, reserve(5)));
@@ -435,7 +435,7 @@ export function limitsContract({ open, schedules }: LimitsContractOptions): void
       expect(await limits.used(quotaOf(null))).toEqual({ tokens: 21, nanoUsd: 0 });
     });
 
-    test("where there is no limit nothing is read, and usage is counted all the same", async () => {
+    test("reads no usage without a limit, and counts it anyway", async () => {
       const { limits, ledger } = await setUp();
       const set = { ...none, quotas: [quotaOf(null)] };
       await granted(limits.admit(set, reserve(5)));
@@ -445,7 +445,7 @@ export function limitsContract({ open, schedules }: LimitsContractOptions): void
       expect(await limits.used(quotaOf(null))).toEqual({ tokens: 5, nanoUsd: 3 });
     });
 
-    test("a new month begins at nothing; what began in the former one is settled there", async () => {
+    test("starts a month at zero, and settles requests of the previous month there", async () => {
       const { limits, ledger, clock } = await setUp({ tokens: 90, nanoUsd: 0 });
       const set = { ...none, quotas: [quotaOf(100)] };
       const old = await granted(limits.admit(set, reserve(10)));
@@ -466,7 +466,7 @@ export function limitsContract({ open, schedules }: LimitsContractOptions): void
   });
 
   describe("a wall clock that jumps", () => {
-    test("by an hour or a day, either way, neither locks out nor lets more through", async () => {
+    test("neither locks out nor over-admits if the wall clock jumps an hour or a day", async () => {
       const { limits, clock } = await setUp();
       const set = { requests: [account], tokens: [{ ...account, limit: 1_000 }], quotas: [quotaOf(1_000_000)] };
       await limits.used(quotaOf(null));

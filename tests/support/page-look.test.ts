@@ -70,7 +70,7 @@ async function complaintOf(fault: Planted, scripts = true): Promise<string> {
   }
 }
 
-test("a page without a fault is passed, with scripts and without", async () => {
+test("passes a page without faults, with scripts and without", async () => {
   expect(await complaintOf({})).toBe("");
   expect(await complaintOf({}, false)).toBe("");
 });
@@ -139,11 +139,11 @@ test.each<[fault: string, planted: Planted, said: RegExp]>([
   ["a script that fails", { script: "nothing.there()" }, /script: nothing is not defined/],
   ["what the policy forbids", { body: '<p style="color: red">All is well.</p>' }, /console error/],
   ["a page that may be kept by caches", { headers: { "cache-control": "private" } }, /no-store/],
-])("it finds %s", async (_fault, fault, said) => {
+])("finds the page fault: %s", async (_fault, fault, said) => {
   expect(await complaintOf(fault)).toMatch(said);
 });
 
-test("a page without scripts is looked at as it stands", async () => {
+test("checks a page without scripts as it stands", async () => {
   const style = onlyAt("width <= 320px", "p { width: 400px }");
   expect(await complaintOf({ style }, false)).toMatch(/at 320.*page is 4/s);
 });

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { startRedis } from "./redis.ts";
 
-test("a Redis for tests answers, forgets, stops, and is there again empty on the same port", async () => {
+test("answers, loses its data, stops and restarts empty on the same port as a test Redis", async () => {
   await using redis = await startRedis();
   await redis.command("SET", "a", "1");
   expect(await redis.command("GET", "a")).toBe("1");

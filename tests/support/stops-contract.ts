@@ -31,8 +31,8 @@ export function stopsContract({ open }: Pick<LimitsContractOptions, "open">): vo
   };
   const usedOf = async (limits: LimitStore, amount: number) => (await limits.usedInWindow(hardTokens(amount))).tokens;
 
-  describe("quotas that end answers", () => {
-    test("30 streams at once share what there is to the last token, and what one gives back is there for the others", async () => {
+  describe("allowances of quotas with a hard stop", () => {
+    test("shares a quota's rest among 30 concurrent streams to the token, with returned tokens reused", async () => {
       const { limits } = await setUp();
       const set = withWindows(hardTokens(10_000));
       const streams = await Promise.all(Array.from({ length: 30 }, () => granted(limits.admit(set, streaming()))));
@@ -48,7 +48,7 @@ export function stopsContract({ open }: Pick<LimitsContractOptions, "open">): vo
       expect(await takeAll(await granted(limits.admit(set, streaming())))).toBe(10_000 - 436);
     });
 
-    test("one with less left than it asks for gets the rest where that will do, and is refused where not", async () => {
+    test("grants a stream the rest of a quota above its minimum, and refuses it below", async () => {
       const { limits } = await setUp();
       const set = withWindows(hardTokens(12));
       const { stop } = await granted(limits.admit(set, streaming({ grows: false })));
@@ -58,7 +58,7 @@ export function stopsContract({ open }: Pick<LimitsContractOptions, "open">): vo
       });
     });
 
-    test("a quota in USD ends an answer by what that costs, and one of tokens beside it that ends none only counts", async () => {
+    test("stops an answer by cost with a USD quota, and only counts a token quota without a hard stop", async () => {
       const { limits } = await setUp();
       const usd = windowQuota(
         { unit: "usd", amount: 1e-6, per: "day", window: "calendar" },
@@ -74,7 +74,7 @@ export function stopsContract({ open }: Pick<LimitsContractOptions, "open">): vo
       expect(await limits.usedInWindow(usd)).toMatchObject({ requests: 1, tokens: 60, nanoUsd: 900 });
     });
 
-    test("sets nothing more aside for a stream that is settled", async () => {
+    test("reserves nothing more for a settled stream", async () => {
       const { limits } = await setUp();
       const set = withWindows(hardTokens(100));
       const { stop, lease } = await granted(limits.admit(set, streaming()));
@@ -83,7 +83,7 @@ export function stopsContract({ open }: Pick<LimitsContractOptions, "open">): vo
       expect(await takeAll(await granted(limits.admit(set, streaming())))).toBe(90);
     });
 
-    test("a quota that ends answers is as any other for a request that nothing ends", async () => {
+    test("treats a hard stop quota like any other for a request that cannot be stopped", async () => {
       const { limits } = await setUp();
       const set = withWindows(hardTokens(100));
       const { stop, lease } = await granted(limits.admit(set, reserve(60)));

@@ -37,7 +37,7 @@ export function startComparison() {
         expect(verdicts).toEqual({ ours, theirs });
       });
     }
-    test("what is explained is a difference, of a row that there is", () => {
+    test("requires each explained difference to exist in a known row", () => {
       const expected = new Map(rows.map(([name, , ours]) => [name, ours]));
       for (const [name, [theirs, why]] of Object.entries(differences)) {
         expect([name, expected.get(name) ?? theirs]).not.toEqual([name, theirs]);

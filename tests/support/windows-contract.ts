@@ -56,7 +56,7 @@ export function windowsContract({ open }: Pick<LimitsContractOptions, "open">): 
     ] as const;
 
     for (const { per, window, seconds } of spans) {
-      test(`of 300 who ask at once a ${window} quota per ${per} admits exactly its amount, and as many again once it has ended`, async () => {
+      test(`admits exactly a ${window} quota's amount per ${per} for 300 concurrent requests, and again in the next window`, async () => {
         const { limits, clock } = await setUp();
         const set = withWindows(windowQuota({ unit: "requests", amount: 50, per, window }));
         expect(await admittedOf(300, () => limits.admit(set, reserve(1)))).toBe(50);
@@ -67,7 +67,7 @@ export function windowsContract({ open }: Pick<LimitsContractOptions, "open">): 
       });
     }
 
-    test("admits money up to the exact nano-USD of a quota, and not one more", async () => {
+    test("admits money exactly up to a quota's last nano-USD", async () => {
       const { limits } = await setUp();
       const set = withWindows(windowQuota({ unit: "usd", amount: 1, per: "day", window: "calendar" }));
       const costing = (nanoUsd: number) => limits.admit(set, reserve(0, { nanoUsd, minNanoUsd: nanoUsd }));
@@ -81,7 +81,7 @@ export function windowsContract({ open }: Pick<LimitsContractOptions, "open">): 
       await granted(costing(0));
     });
 
-    test("tokens and money are set aside, replaced by what was used, and refused beyond the amount", async () => {
+    test("reserves tokens and money in a window, replaces them by usage, and refuses beyond the amount", async () => {
       const { limits } = await setUp();
       const tokens = windowQuota({ unit: "tokens", amount: 1_000, per: "day", window: "calendar" });
       const set = withWindows({ ...tokens, nanoUsd: 5_000 });
@@ -94,7 +94,7 @@ export function windowsContract({ open }: Pick<LimitsContractOptions, "open">): 
       expect(await admittedOf(300, () => limits.admit(set, reserve(10, money)))).toBe(3);
     });
 
-    test("a request that may take less gets the rest of the tightest", async () => {
+    test("gives a flexible request the rest of the tightest windowed quota", async () => {
       const { limits } = await setUp();
       const hour = windowQuota({ unit: "tokens", amount: 60, per: "hour", window: "calendar" });
       const day = windowQuota({ unit: "tokens", amount: 100, per: "day", window: "calendar" });
@@ -102,7 +102,7 @@ export function windowsContract({ open }: Pick<LimitsContractOptions, "open">): 
       expect(reservedTokens).toBe(60);
     });
 
-    test("what one of several refuses counts at no other, and of those that are spent the one that opens last is told", async () => {
+    test("counts a refused request at no quota, and names the spent one that resets last", async () => {
       const { limits, clock } = await setUp();
       const hour = windowQuota({ unit: "requests", amount: 2, per: "hour", window: "calendar" });
       const five = windowQuota({ unit: "requests", amount: 3, per: "5h", window: "rolling" });
@@ -120,7 +120,7 @@ export function windowsContract({ open }: Pick<LimitsContractOptions, "open">): 
       expect(await admittedOf(10, () => limits.admit(set, reserve(1)))).toBe(2);
     });
 
-    test("a refusal says whose quota it is, its unit, window and models, what is used and when it opens, in words and as data", async () => {
+    test("names owner, unit, window, models, usage and reset in a windowed quota's refusal, in words and data", async () => {
       const { limits } = await setUp();
       const models = ["claude-*", "gpt-6.1-sol"];
       const rule = { unit: "tokens", amount: 100, per: "5h", window: "rolling", models } as const;
@@ -139,7 +139,7 @@ export function windowsContract({ open }: Pick<LimitsContractOptions, "open">): 
       });
     });
 
-    test("a quota of a tag counts requests that have it alone, with others or without, and its refusal names it", async () => {
+    test("counts only requests with a quota's tag, alone or among others, and names the tag in a refusal", async () => {
       const { limits, ledger } = await setUp();
       const set = withWindows(
         windowQuota({ unit: "requests", amount: 2, per: "day", window: "calendar", tag: "team-a" }),
@@ -165,7 +165,7 @@ export function windowsContract({ open }: Pick<LimitsContractOptions, "open">): 
       );
     });
 
-    test("300 requests at once, each with one of three tags, are admitted up to the quota of each tag and no further", async () => {
+    test("admits 300 concurrent requests with three tags exactly up to each tag's quota", async () => {
       const { limits } = await setUp();
       const quotas = ["a", "b", "c"].map((tag, i) =>
         windowQuota({ unit: "requests", amount: 20 + i, per: "day", window: "calendar", tag }),
@@ -182,7 +182,7 @@ export function windowsContract({ open }: Pick<LimitsContractOptions, "open">): 
       expect(admitted).toEqual({ a: 20, b: 21, c: 22 });
     });
 
-    test("a quota of some models counts requests for these alone", async () => {
+    test("counts only requests for a quota's models", async () => {
       const { limits } = await setUp();
       const set = withWindows(
         windowQuota({ unit: "requests", amount: 2, per: "day", window: "calendar", models: ["gpt-*", "tiny"] }),
@@ -194,7 +194,7 @@ export function windowsContract({ open }: Pick<LimitsContractOptions, "open">): 
       expect(await admittedOf(9, ask("tiny-2"))).toBe(3);
     });
 
-    test("what was used before this process began counts, and the window that was open then goes on from its first use", async () => {
+    test("counts usage from before the process began, and continues the open window from its first use", async () => {
       const firstAt = begin - 600;
       const { limits, clock, ledger } = await setUp({ requests: 7, tokens: 70, nanoUsd: 700, firstAt });
       const rolling = windowQuota({ unit: "requests", amount: 10, per: "hour", window: "rolling", models: ["m*"] });
@@ -214,7 +214,7 @@ export function windowsContract({ open }: Pick<LimitsContractOptions, "open">): 
       expect(ledger.reads).toHaveLength(3);
     });
 
-    test("a request belongs to the window in which it began, and what it uses later leaves the next one whole", async () => {
+    test("counts a request in the window in which it began, and leaves the next one whole", async () => {
       const { limits, clock } = await setUp();
       for (const window of ["calendar", "rolling"] as const) {
         const set = withWindows(windowQuota({ unit: "tokens", amount: 100, per: "hour", window }));
@@ -230,7 +230,7 @@ export function windowsContract({ open }: Pick<LimitsContractOptions, "open">): 
       }
     });
 
-    test("before its first use a rolling window has no end, and looking does not begin one", async () => {
+    test("gives an unused rolling window no end, and does not start one by a read", async () => {
       const { limits, clock } = await setUp();
       const quota = windowQuota({ unit: "requests", amount: 1, per: "5h", window: "rolling" });
       expect(await limits.usedInWindow(quota)).toEqual({ requests: 0, tokens: 0, nanoUsd: 0, period: undefined });
@@ -241,7 +241,7 @@ export function windowsContract({ open }: Pick<LimitsContractOptions, "open">): 
       expect((await limits.usedInWindow(quota)).period).toBeUndefined();
     });
 
-    test("more than the amount of a quota that is not in use is refused without a time to wait for", async () => {
+    test("refuses more than an unused quota's amount without a wait time", async () => {
       const { limits } = await setUp();
       const set = withWindows(windowQuota({ unit: "usd", amount: 1, per: "5h", window: "rolling" }));
       const error = await refusal(limits.admit(set, reserve(1, { minNanoUsd: 2e9 })));
@@ -249,7 +249,7 @@ export function windowsContract({ open }: Pick<LimitsContractOptions, "open">): 
       expect(error.message).toEndWith("0.00 USD of 1.00 USD are used. Waiting does not help.");
     });
 
-    test("a wall clock that jumps and comes back finds what was used, and a rolling window lasts as long as it would have", async () => {
+    test("finds usage again after the clock jumped and came back, and keeps a rolling window's length", async () => {
       const { limits, clock } = await setUp();
       const set = withWindows(
         windowQuota({ unit: "requests", amount: 5, per: "day", window: "calendar" }),
@@ -271,7 +271,7 @@ export function windowsContract({ open }: Pick<LimitsContractOptions, "open">): 
       expect((await refusal(ask())).quota).toMatchObject({ per: "day" });
     });
 
-    test("usage that cannot be read is 503, and counts nowhere", async () => {
+    test("answers 503 without counting if a windowed quota's usage cannot be read", async () => {
       const { limits, ledger } = await setUp();
       const set = withWindows(windowQuota({ unit: "requests", amount: 5, per: "5h", window: "rolling" }));
       ledger.gate = Promise.reject(new Error("disk on fire"));
@@ -281,7 +281,7 @@ export function windowsContract({ open }: Pick<LimitsContractOptions, "open">): 
       expect(await admittedOf(9, () => limits.admit(set, reserve(1)))).toBe(5);
     });
 
-    test("a quota that nobody counted for a while is read again, with what still runs", async () => {
+    test("reads a windowed quota again with running requests if it was not counted for a while", async () => {
       const { limits, ledger } = await setUp();
       const daily = windowQuota({ unit: "requests", amount: 5, per: "day", window: "calendar" });
       const rolling = windowQuota({ unit: "requests", amount: 6, per: "5h", window: "rolling" });
@@ -296,7 +296,7 @@ export function windowsContract({ open }: Pick<LimitsContractOptions, "open">): 
       expect(await limits.usedInWindow(rolling)).toMatchObject({ requests: 4, period: { start: begin } });
     });
 
-    test("a changed amount holds at once, and keeps what was used", async () => {
+    test("applies a changed amount at once and keeps the usage", async () => {
       const { limits } = await setUp();
       const rule = { unit: "requests", amount: 5, per: "day", window: "calendar" } as const;
       expect(await admittedOf(9, () => limits.admit(withWindows(windowQuota(rule)), reserve(1)))).toBe(5);

@@ -63,7 +63,7 @@ models: [{ id: ${model}, deployments: [{ upstream: up, model: upstream-model }] 
 
 // hardening: O4
 test.skipIf(missingHistory !== undefined).each(long ? releases : releases.slice(-1))(
-  "$version beside today's: a node of each, connected to the other's replica, answers requests at both",
+  "answers requests at both replicas of $version and today's with a node of each",
   async (release) => {
     const earlier = earlierVersion(release);
     const meter = await disposed(startMeter());

@@ -155,7 +155,7 @@ describe.each(kinds)("on %s", (kind) => {
 
   // hardening: O4
   test.skipIf(missingHistory !== undefined).each(chosen)(
-    "$version: today's program goes on from a kill -9 with all data and usage; the backup from before leads back, and forward again",
+    "upgrades data from $version after kill -9 without losing usage, and restores the backup and upgrades again",
     async (release) => {
       const earlier = earlierVersion(release);
       const { schema } = release;
@@ -197,7 +197,7 @@ describe.each(kinds)("on %s", (kind) => {
 
   // hardening: O4
   test.skipIf(missingHistory !== undefined).each(workingWithToday)(
-    "$version, which works with today's schema: today's program and the earlier one each go on from a kill -9 of the other with all data and usage",
+    "alternates today's program and $version with the same schema after kill -9 without losing data or usage",
     async (release) => {
       const earlier = earlierVersion(release);
       const installation = await install(kind);
@@ -219,7 +219,7 @@ describe.each(kinds)("on %s", (kind) => {
   );
 
   // hardening: O4
-  test("today's program goes on after a newer one with its schema, loses nothing of what that left on the spool, and forward again all is booked", async () => {
+  test("continues after a newer program with its schema, keeps its spool, and books everything once it returns", async () => {
     const installation = await install(kind);
     const { place, url, ledger } = installation;
     let server = await start(today, installation);

@@ -207,7 +207,7 @@ async function underLoad(installation: Installation, work: () => Promise<void>):
 
 // hardening: O4
 test.skipIf(missingHistory !== undefined).each(long ? releases : releases.slice(-1))(
-  "replicas of $version are replaced by today's under load: no error, each request once, and limits exact over both",
+  "replaces replicas of $version by today's under load without errors, each request once, with exact limits",
   async (release) => {
     const installation = await install(earlierVersion(release));
     await underLoad(installation, () => roll(installation, today));
@@ -217,7 +217,7 @@ test.skipIf(missingHistory !== undefined).each(long ? releases : releases.slice(
 );
 
 // hardening: O4
-test("replicas of today are replaced by those of a newer schema under load, and back again: no error, each request once, and limits exact over both", async () => {
+test("replaces today's replicas by a newer schema's under load and back, without errors, each request once, with exact limits", async () => {
   const installation = await install(today);
   await underLoad(installation, async () => {
     await roll(installation, laterVersion());

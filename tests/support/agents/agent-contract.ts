@@ -27,7 +27,7 @@ const kinds = Object.keys(upstreamKinds) as UpstreamKind[];
 
 /** For agents that a test holds in its hands: all faults in one run, each at another turn. */
 export function describeAgent({ task, run, isSlow = false }: Agent): void {
-  describe.each(kinds)("over a model that speaks %s", (kind) => {
+  describe.each(kinds)("an agent with a model that speaks %s", (kind) => {
     let world: ScriptedWorld;
     beforeAll(async () => {
       world = await startAgentWorld(kind);
@@ -44,10 +44,9 @@ export function describeAgent({ task, run, isSlow = false }: Agent): void {
       expect(taskOf(world)).toEqual(["0", "1", "2", "3"]);
       await expectBooked(world);
     };
-    if (long || !isSlow)
-      test("a file is edited over four turns, and the ledger has what the model counted", doesItsWork);
+    if (long || !isSlow) test("edits a file over four turns and books the model's counts", doesItsWork);
 
-    test("a 429, a 503, a cut stream and a conversation that is too long stop nothing", async () => {
+    test("continues through a 429, a 503, a cut stream and a too long conversation", async () => {
       world.upstream.failAt(0, "429");
       world.upstream.failAt(1, "503");
       world.upstream.failAt(2, "cut");
@@ -59,7 +58,7 @@ export function describeAgent({ task, run, isSlow = false }: Agent): void {
     });
   });
 
-  describe("over the built-in engine", () => {
+  describe("an agent with the built-in engine", () => {
     let world: EngineWorld;
     beforeAll(async () => {
       world = await startEngineWorld(task);
@@ -67,7 +66,7 @@ export function describeAgent({ task, run, isSlow = false }: Agent): void {
     });
     afterAll(() => world[Symbol.asyncDispose]());
 
-    test("a file is edited over four turns, and the ledger has what the conversation counts for", async () => {
+    test("edits a file over four turns with the built-in engine and books the conversation's tokens", async () => {
       expect(await run(world)).toContain(theEnd);
       expect(world.text()).toBe(blue);
       expect(world.turns()).toEqual([0, 1, 2, 3]);

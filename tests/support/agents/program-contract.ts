@@ -66,7 +66,7 @@ const deadlineMs = 60_000;
 export function describeProgram(program: Program): void {
   const { task, prepare, faults, compacted, isSlow = false } = program;
   const kinds = isSlow && !long ? allKinds.slice(0, 1) : allKinds;
-  describe.each(kinds)("over a model that speaks %s", (kind) => {
+  describe.each(kinds)("an agent program with a model that speaks %s", (kind) => {
     let world: ScriptedWorld;
     let home: ProgramHome;
     beforeAll(async () => {
@@ -90,7 +90,7 @@ export function describeProgram(program: Program): void {
     }
 
     test(
-      "a file is edited over four turns, and the ledger has what the model counted",
+      "edits a file over four turns by the program and books the model's counts",
       () => expectDone({ steps: ["0", "1", "2", "3"] }),
       deadlineMs,
     );
@@ -105,7 +105,7 @@ export function describeProgram(program: Program): void {
 
     const tried = isSlow && !long ? (["cut"] as const) : (Object.keys(faults) as Fault[]);
     test.each(tried)(
-      "a model that fails once by %s is asked again, or said to have failed in the words for it",
+      "retries a model that fails once by %s, or reports it in the expected words",
       async (fault) => {
         world.upstream.failAt(1, fault);
         const expected = faults[fault];
@@ -115,7 +115,7 @@ export function describeProgram(program: Program): void {
     );
 
     test(
-      "a conversation that becomes too long is made short, and goes on",
+      "compacts a too long conversation and continues",
       async () => {
         world.upstream.weigh({ fromStep: 2, tokens: compacted.by });
         await expectDone(compacted);
@@ -128,7 +128,7 @@ export function describeProgram(program: Program): void {
 
 /** It is not to fail on demand, so there is only the work. */
 function describeOverEngine({ task, prepare }: Program): void {
-  describe("over the built-in engine", () => {
+  describe("an agent program with the built-in engine", () => {
     let world: EngineWorld;
     let home: ProgramHome;
     beforeAll(async () => {
@@ -142,7 +142,7 @@ function describeOverEngine({ task, prepare }: Program): void {
     });
 
     test(
-      "a file is edited over four turns, and the ledger has what the conversation counts for",
+      "edits a file over four turns by the program with the built-in engine and books the conversation's tokens",
       async () => {
         const { command, env } = await prepare(home, world);
         const { code, stdout, stderr } = await home.run(command, world.directory, env);
